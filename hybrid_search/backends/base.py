@@ -1,0 +1,159 @@
+"""The backend seam: what a store of passages must do. Two round trips a query, whatever the store: `candidates`, then `complete`.
+
+`backends/memory.py` scores every span of every passage and is the reference that judges the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol, Self
+
+from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.errors import ModelError
+from hybrid_search.filters import Condition
+from hybrid_search.types import Document, Entry, Floats, TokenCodes
+
+SCHEMA = 1
+"""Version of what an index stores. An index of another version is refused, with the remedy: ingest again."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSpec:
+    """What an index was made for. Written once, at its first ingest; a query by another model is refused."""
+
+    model: str
+    fingerprint: str
+    dimension: int
+    precision: str
+    context: str
+    policy: str
+    schema: int = SCHEMA
+
+    @classmethod
+    def of(cls, info: EncoderInfo, policy: str) -> IndexSpec:
+        return cls(info.name, info.fingerprint, info.dimension, info.precision, info.context, policy)
+
+
+def check_spec(index: str, held: IndexSpec, asked: IndexSpec) -> None:
+    """Raise ModelError unless vectors made for `asked` may be written into, or compared with, an index made for `held`.
+
+    The precision may differ: it is not part of the fingerprint.
+    """
+    for name in ("schema", "fingerprint", "dimension", "context", "policy"):
+        there, here = getattr(held, name), getattr(asked, name)
+        if there != here:
+            raise ModelError(
+                f"index {index!r} was written with {name} {there!r} (model {held.model}), and this is {name} {here!r} (model {asked.model}). "
+                "Use the model and settings of the index, or ingest into a new index."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class IndexInfo:
+    """What an index holds: its spec, its metadata fields (dotted name -> type), and how much of everything."""
+
+    spec: IndexSpec
+    fields: Mapping[str, str]
+    documents: int
+    passages: int
+    spans: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One query to a store: the phrase for BM25 and its unit vector, float32 ``[dimension]``; `window` passages are asked of each leg."""
+
+    phrase: str
+    vector: Floats
+    window: int
+    conditions: tuple[Condition, ...] = ()
+    lexical: bool = True
+    semantic: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Keys of passages, best first: the BM25 leg, the span leg (by covering spans), and how the span leg was run."""
+
+    lexical: Sequence[Hashable]
+    semantic: Sequence[Hashable]
+    method: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """A passage as it is stored. `layout` and `metadata` are JSON, read only for the hits that are shown."""
+
+    key: Hashable
+    document_id: str
+    ordinal: int
+    start: int
+    text: str
+    bm25: float
+    tokens: TokenCodes
+    layout: str
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A document that the store did not take, and why. It is the very object that was written: one run may hold two of the same id."""
+
+    document: Document
+    reason: str
+
+
+class Writer(Protocol):
+    """Writes one index, alone. Leaving the ``with`` block makes what was written durable and closes the writer."""
+
+    def known(self, ids: Sequence[str]) -> dict[str, str]:
+        """The source hash of each of `ids` that is wholly indexed."""
+        ...
+
+    def write(self, entries: Sequence[Entry]) -> list[Refusal]:
+        """Write passages. Those of a document follow each other and replace all that it had when its last one is written."""
+        ...
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove documents; how many there were."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+
+
+class Backend(Protocol):
+    """A place where indexes live."""
+
+    def writer(self, index: str, spec: IndexSpec) -> Writer:
+        """Open `index` for writing, and make it if it is not there. Raises ModelError if it is of another model or policy."""
+        ...
+
+    def head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]]:
+        """What `index` was made for, and its metadata fields (dotted name -> type). Raises IndexMissingError."""
+        ...
+
+    def describe(self, index: str) -> IndexInfo:
+        """What `index` holds, counted. Raises IndexMissingError."""
+        ...
+
+    def indexes(self) -> list[str]:
+        """The names of all indexes, sorted."""
+        ...
+
+    def candidates(self, index: str, request: Request) -> Candidates:
+        """Both legs in one round trip; a leg that was not asked for is empty."""
+        ...
+
+    def complete(self, index: str, request: Request, keys: Sequence[Hashable]) -> list[Stored]:
+        """The passages of `keys` with their BM25 score (0 where no term matches) and token codes, in order; vanished ones left out."""
+        ...
+
+    def drop(self, index: str) -> None:
+        """Remove `index` and all in it. Raises IndexMissingError."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""The embedded backend: SQLite is the truth, usearch finds, nothing needs a server."""

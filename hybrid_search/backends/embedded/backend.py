@@ -1,0 +1,193 @@
+"""The embedded backend: one SQLite file an index, its graphs in a folder beside it. Many processes may read while one writes."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.backends import names
+from hybrid_search.backends.base import Candidates, IndexInfo, IndexSpec, Request, Stored, check_spec
+from hybrid_search.backends.embedded import lexical, rows, schema
+from hybrid_search.backends.embedded.neighbours import Neighbours
+from hybrid_search.backends.embedded.writer import EmbeddedWriter
+from hybrid_search.errors import IndexMissingError
+from hybrid_search.filters import Condition
+from hybrid_search.tokens import cosines, from_bytes
+
+EXACT_PASSAGES = 2000
+"""A filter that leaves so few passages is answered by scoring all their spans: about 0.1 s, and nothing can be missed."""
+
+
+@dataclass(slots=True, eq=False)
+class _Reader:
+    """What a process keeps open of an index that it queries. `matches` is the last BM25 list, which both round trips of a query need."""
+
+    connection: sqlite3.Connection
+    spec: IndexSpec
+    neighbours: Neighbours
+    matches: tuple[object, lexical.Matches] | None = None
+
+
+class EmbeddedBackend:
+    """Indexes in `folder`: NAME.sqlite and NAME.spans/. Safe to use from several threads, one query at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._readers: dict[str, _Reader] = {}
+        self._one_at_a_time = threading.RLock()
+
+    def writer(self, index: str, spec: IndexSpec) -> EmbeddedWriter:
+        """Open `index` for writing, and make it if it is not there. Raises IndexBusyError, ModelError."""
+        path = self._path(index)
+        with schema.translated(path):
+            _make_folder(self._folder)
+            lock = schema.WriterLock(path.with_suffix(".lock"), index)
+            try:
+                self._create(index, spec)
+                return EmbeddedWriter(path, self._graphs(index), spec, lock)
+            except BaseException:
+                lock.release()
+                raise
+
+    def _create(self, index: str, spec: IndexSpec) -> None:
+        connection = schema.connect(self._path(index))
+        try:
+            connection.executescript(schema.TABLES)
+            held = rows.read_spec(connection)
+            if held:
+                check_spec(index, held, spec)
+            else:
+                rows.write_spec(connection, spec)
+        finally:
+            connection.close()
+
+    def head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
+        """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
+        with self._reading(index) as reader:
+            return reader.spec, rows.fields(reader.connection)
+
+    def describe(self, index: str) -> IndexInfo:
+        """What `index` holds, counted. Raises IndexMissingError."""
+        with self._reading(index) as reader:
+            return rows.describe(reader.connection, reader.spec)
+
+    def indexes(self) -> list[str]:
+        """The names of all indexes, sorted."""
+        return sorted(path.stem for path in self._folder.glob("*.sqlite"))
+
+    def candidates(self, index: str, request: Request) -> Candidates:
+        """BM25 by FTS5; spans by the graphs, or by exact scoring where a filter leaves few passages."""
+        with self._reading(index) as reader:
+            none = np.zeros(0, np.int64)
+            matching = self._matches(reader, request).passages[: request.window] if request.lexical else none
+            alike, method = self._semantic(reader, request) if request.semantic else (none, "not asked")
+            return Candidates(matching.tolist(), alike.tolist(), method)
+
+    def _semantic(self, reader: _Reader, request: Request) -> tuple[NDArray[np.int64], str]:
+        allowed = _allowed(reader.connection, request.conditions) if request.conditions else None
+        if allowed is not None and len(allowed) <= EXACT_PASSAGES:
+            return _best(reader.connection, request, allowed), "exact, on what the filter leaves"
+        reader.neighbours.refresh(reader.connection)
+        found = np.zeros(0, np.int64)
+        for found in reader.neighbours.passages(request.vector, request.window):
+            found = found[np.isin(found, _alive(reader.connection, found) if allowed is None else allowed)]
+            if len(found) >= request.window:
+                break
+        return found[: request.window], reader.neighbours.method
+
+    def complete(self, index: str, request: Request, keys: Sequence[Hashable]) -> list[Stored]:
+        """The passages of `keys` with BM25 and codes, in order; those deleted in between left out."""
+        with self._reading(index) as reader:
+            matches = self._matches(reader, request)
+            scores = dict(zip(matches.passages.tolist(), matches.scores.tolist(), strict=True))
+            found = rows.read(reader.connection, [key for key in keys if isinstance(key, int)])
+            return [rows.stored(key, found[key], scores.get(key, 0.0)) for key in keys if isinstance(key, int) and key in found]
+
+    def _matches(self, reader: _Reader, request: Request) -> lexical.Matches:
+        version = reader.connection.execute("PRAGMA data_version").fetchone()[0]
+        asked = (request.phrase, request.conditions, version)
+        if reader.matches is None or reader.matches[0] != asked:
+            clause, values = rows.where(request.conditions)
+            within = f" AND rowid IN (SELECT passage FROM passages WHERE {clause})" if clause else ""
+            reader.matches = asked, lexical.search(reader.connection, request.phrase, within, tuple(values))
+        return reader.matches[1]
+
+    def drop(self, index: str) -> None:
+        """Remove `index` and its files. Raises IndexMissingError, IndexBusyError."""
+        path = self._path(index)
+        self._missing(index)
+        lock = schema.WriterLock(path.with_suffix(".lock"), index)
+        with self._one_at_a_time:
+            if reader := self._readers.pop(index, None):
+                reader.connection.close()
+            shutil.rmtree(self._graphs(index), ignore_errors=True)
+            for suffix in (".sqlite", ".sqlite-wal", ".sqlite-shm"):
+                path.with_suffix(suffix).unlink(missing_ok=True)
+        lock.release()
+        path.with_suffix(".lock").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close what is open; the next call opens it again."""
+        with self._one_at_a_time:
+            while self._readers:
+                self._readers.popitem()[1].connection.close()
+
+    @contextmanager
+    def _reading(self, index: str) -> Iterator[_Reader]:
+        path = self._path(index)
+        with self._one_at_a_time, schema.translated(path):
+            self._missing(index)
+            if index not in self._readers:
+                self._readers[index] = self._open(index)
+            yield self._readers[index]
+
+    def _open(self, index: str) -> _Reader:
+        connection = schema.connect(self._path(index))
+        spec = rows.read_spec(connection)
+        if spec is None:
+            connection.close()
+            raise IndexMissingError(f"index {index!r} was begun and never made: ingest into it")
+        return _Reader(connection, spec, Neighbours(self._graphs(index), spec.dimension, spec.policy))
+
+    def _missing(self, index: str) -> None:
+        if not self._path(index).is_file():
+            there = ", ".join(self.indexes()) or "none"
+            raise IndexMissingError(
+                f"there is no index {index!r} in {self._folder} (indexes there: {there}). Make it: python -m hybrid_search.ingest --index {index}"
+            )
+
+    def _path(self, index: str) -> Path:
+        return self._folder / f"{names.checked(index)}.sqlite"
+
+    def _graphs(self, index: str) -> Path:
+        return self._folder / f"{index}.spans"
+
+
+def _make_folder(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _allowed(connection: sqlite3.Connection, conditions: Sequence[Condition]) -> NDArray[np.int64]:
+    clause, values = rows.where(conditions)
+    found = connection.execute(f"SELECT passage FROM passages WHERE {clause}", values).fetchall()
+    return np.array([row[0] for row in found], dtype=np.int64)
+
+
+def _alive(connection: sqlite3.Connection, passages: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.array(rows.alive(connection, passages.tolist()), dtype=np.int64)
+
+
+def _best(connection: sqlite3.Connection, request: Request, passages: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The window of `passages` by their best span, all spans scored."""
+    scored = [
+        (float(cosines(request.vector, from_bytes(data)).max(initial=-1.0)), -number) for number, data in rows.codes(connection, passages.tolist())
+    ]
+    return np.array([-number for _, number in sorted(scored, reverse=True)[: request.window]], dtype=np.int64)

@@ -1,0 +1,109 @@
+"""The span leg of a reader: every sealed segment memory-mapped, the tail searched exactly."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from usearch.index import Index, search
+
+from hybrid_search.backends.embedded import segments
+from hybrid_search.backends.embedded.segments import Keys, Segment
+from hybrid_search.tokens import quantize
+from hybrid_search.types import Codes, Floats
+
+_log = logging.getLogger(__name__)
+
+SPANS_A_PASSAGE = 4
+"""Spans asked for to find one passage: several of its windows are alike. Asked again, for more, if that was too few."""
+
+
+class Exact:
+    """Covering spans held in memory and compared one by one: the tail, and what a damaged file should have held."""
+
+    def __init__(self, dimension: int) -> None:
+        self._keys: list[Keys] = [np.zeros(0, np.uint64)]
+        self._codes: list[Codes] = [np.zeros((0, dimension), np.int8)]
+        self.last = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._keys))
+
+    def extend(self, found: Iterable[tuple[Keys, Codes]]) -> None:
+        for keys, codes in found:
+            self._keys.append(keys)
+            self._codes.append(codes)
+        self._keys, self._codes = [np.concatenate(self._keys)], [np.concatenate(self._codes)]
+
+    def search(self, query: Codes, count: int) -> tuple[Keys, Floats]:
+        if not len(self):
+            return self._keys[0], np.zeros(0, np.float32)
+        found = search(self._codes[0], query, min(count, len(self)), "cos", exact=True)
+        return self._keys[0][found.keys.astype(np.intp)], found.distances
+
+
+class Neighbours:
+    """Finds passages by their covering spans. `refresh` brings it up to date with what other processes committed."""
+
+    def __init__(self, folder: Path, dimension: int, policy: str) -> None:
+        self._folder, self._dimension, self._policy = folder, dimension, policy
+        self._graphs: dict[Segment, Index | Exact] = {}
+        self._tail = Exact(dimension)
+
+    def refresh(self, connection: sqlite3.Connection) -> None:
+        listed = segments.listed(connection)
+        self._graphs = {segment: self._graphs.get(segment) or self._open(connection, segment) for segment in listed}
+        sealed = max((segment.last for segment in listed), default=0)
+        if self._tail.last < sealed:
+            self._tail = Exact(self._dimension)
+        newest = connection.execute("SELECT coalesce(max(passage), 0) FROM tokens").fetchone()[0]
+        since = max(self._tail.last, sealed)
+        if newest > since:
+            self._tail.extend(segments.stored(connection, since + 1, newest, self._policy))
+        self._tail.last = max(newest, sealed)
+
+    def _open(self, connection: sqlite3.Connection, segment: Segment) -> Index | Exact:
+        fault = segment.fault(self._folder)
+        if fault is None:
+            graph = Index.restore(str(segment.path(self._folder)), view=True)
+            graph.expansion_search = segments.EXPANSION_SEARCH
+            return graph
+        _log.warning("%s: its %d spans are searched exactly, from the codes, until the next ingest makes it again", fault, segment.vectors)
+        exact = Exact(self._dimension)
+        exact.extend(segments.stored(connection, segment.first, segment.last, self._policy))
+        return exact
+
+    def passages(self, vector: Floats, window: int) -> Iterator[NDArray[np.int64]]:
+        """Passages by their best covering span, in growing lists: the caller takes the first that holds enough of what it may use."""
+        query, total = quantize(vector[None])[0][0], len(self)
+        count = window * SPANS_A_PASSAGE
+        while count < total:
+            yield self._search(query, count)
+            count *= SPANS_A_PASSAGE
+        yield self._search(query, max(total, 1))
+
+    def _search(self, query: Codes, count: int) -> NDArray[np.int64]:
+        found = [self._tail.search(query, count), *(_search(graph, query, count) for graph in self._graphs.values())]
+        keys, distances = (np.concatenate(column) for column in zip(*found, strict=True))
+        passages = segments.passages_of(keys[np.argsort(distances, kind="stable")])
+        first = np.unique(passages, return_index=True)[1]
+        return passages[np.sort(first)]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._graphs.values())) + len(self._tail)
+
+    @property
+    def method(self) -> str:
+        graphs = sum(isinstance(graph, Index) for graph in self._graphs.values())
+        return "exact" if not graphs else f"HNSW in {graphs} segments"
+
+
+def _search(graph: Index | Exact, query: Codes, count: int) -> tuple[Keys, Floats]:
+    if isinstance(graph, Exact):
+        return graph.search(query, count)
+    found = graph.search(query, min(count, len(graph)))
+    return found.keys, found.distances

@@ -1,0 +1,155 @@
+"""Documents and passages in SQLite: written as a set, filtered, read back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from hybrid_search import tokens
+from hybrid_search.backends.base import IndexInfo, IndexSpec, Stored
+from hybrid_search.errors import InputError
+from hybrid_search.filters import ID, RANGES, Condition, leaves
+from hybrid_search.types import Document, Entry
+
+MANY = 500
+"""Values in one SQL statement; SQLite's own limit is higher on every supported version."""
+
+
+def read_spec(connection: sqlite3.Connection) -> IndexSpec | None:
+    row = connection.execute("SELECT value FROM settings WHERE name = 'spec'").fetchone()
+    return IndexSpec(**json.loads(row[0])) if row else None
+
+
+def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
+    value = json.dumps({name: getattr(spec, name) for name in IndexSpec.__slots__})
+    connection.execute("INSERT INTO settings VALUES ('spec', ?)", (value,))
+
+
+def fields(connection: sqlite3.Connection) -> dict[str, str]:
+    return dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
+
+
+def describe(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo:
+    documents = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
+    passages, spans = connection.execute("SELECT count(*), coalesce(sum(spans), 0) FROM passages").fetchone()
+    return IndexInfo(spec, fields(connection), documents, passages, spans)
+
+
+def known(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Source hashes of those of `ids` that are there."""
+    return dict(_in(connection, "SELECT id, source_hash FROM documents WHERE id IN", ids))
+
+
+def learn_fields(connection: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
+    """Record the types of the metadata's fields. Raises InputError where one has another type in the index; nothing is then recorded."""
+    held = fields(connection)
+    new: dict[str, str] = {}
+    for name, kind, _ in leaves(metadata):
+        there = held.get(name) or new.setdefault(name, kind)
+        if there != kind:
+            raise InputError(f"metadata field {name!r} is a {kind} here and a {there} in the index: give it one type, or another name")
+    connection.executemany("INSERT INTO fields VALUES (?, ?)", new.items())
+
+
+def delete(connection: sqlite3.Connection, id: str) -> bool:
+    """Remove a document with all that hangs on it; whether it was there."""
+    row = connection.execute("SELECT document FROM documents WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        return False
+    passages = connection.execute("SELECT passage FROM passages WHERE document = ?", row).fetchall()
+    connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
+    connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
+    for table in ("passages", "metadata", "documents"):
+        connection.execute(f"DELETE FROM {table} WHERE document = ?", row)
+    return True
+
+
+def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
+    """The number of a document that replaces the one of its id."""
+    document = entry.document
+    delete(connection, document.id)
+    metadata = json.dumps(document.metadata, ensure_ascii=False)
+    row = connection.execute(
+        "INSERT INTO documents (id, source_hash, passages, metadata) VALUES (?, ?, ?, ?)", (document.id, entry.source_hash, entry.passages, metadata)
+    )
+    number = int(row.lastrowid or 0)
+    values = [(number, name, value) for name, _, value in leaves(document.metadata) if value is not None]
+    connection.executemany("INSERT INTO metadata VALUES (?, ?, ?)", values)
+    return number
+
+
+def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) -> int:
+    """The number of a passage; numbers only grow."""
+    passage = entry.passage
+    row = connection.execute(
+        "INSERT INTO passages (document, ordinal, start, spans, layout) VALUES (?, ?, ?, ?, ?)",
+        (document, passage.ordinal, passage.start, entry.spans, layout(entry)),
+    )
+    number = int(row.lastrowid or 0)
+    connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (number, entry.text))
+    connection.execute("INSERT INTO tokens VALUES (?, ?)", (number, tokens.to_bytes(entry.tokens)))
+    return number
+
+
+def layout(entry: Entry) -> str:
+    """JSON of the passage's turns: number, start and end in the document, speaker, times, and the keys we do not know."""
+    return json.dumps([_turn(entry.document, part.turn) for part in entry.passage.parts], ensure_ascii=False)
+
+
+def _turn(document: Document, number: int) -> dict[str, Any]:
+    turn = document.turns[number]
+    said = {"turn": number, "start": turn.start, "end": turn.end, "speaker": turn.speaker, "start_ms": turn.start_ms, "end_ms": turn.end_ms}
+    return {**{name: value for name, value in said.items() if value is not None}, **({"extra": dict(turn.extra)} if turn.extra else {})}
+
+
+def where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
+    """SQL on ``documents.document`` that holds where all `conditions` do, and its values; empty for no condition."""
+    clauses: list[str] = []
+    values: list[object] = []
+    for condition in conditions:
+        column, scope = ("id", "documents WHERE") if condition.field == ID else ("value", "metadata WHERE name = ? AND")
+        values += [] if condition.field == ID else [condition.field]
+        if condition.ranges:
+            test = " AND ".join(f"{column} {RANGES[operator]} ?" for operator, _ in condition.ranges)
+            values += [bound for _, bound in condition.ranges]
+        else:
+            test = f"{column} IN ({_marks(condition.values)})"
+            values += condition.values
+        clauses.append(f"document IN (SELECT document FROM {scope} {test})")
+    return " AND ".join(clauses), values
+
+
+def read(connection: sqlite3.Connection, passages: Sequence[int]) -> dict[int, tuple[Any, ...]]:
+    """Everything of each of `passages` that is there: document id, ordinal, start, text, codes, layout, metadata."""
+    query = (
+        "SELECT passage, id, ordinal, start, text, data, layout, documents.metadata FROM passages "
+        "JOIN documents USING (document) JOIN tokens USING (passage) JOIN texts ON texts.rowid = passage WHERE passage IN"
+    )
+    return {row[0]: row[1:] for row in _in(connection, query, passages)}
+
+
+def codes(connection: sqlite3.Connection, passages: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    """The token codes of each of `passages` that is there."""
+    return _in(connection, "SELECT passage, data FROM tokens WHERE passage IN", passages)
+
+
+def alive(connection: sqlite3.Connection, passages: Sequence[int]) -> list[int]:
+    """Those of `passages` that are still there."""
+    return [row[0] for row in _in(connection, "SELECT passage FROM passages WHERE passage IN", passages)]
+
+
+def _in(connection: sqlite3.Connection, query: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(values), MANY):
+        some = values[start : start + MANY]
+        yield from connection.execute(f"{query} ({_marks(some)})", some)
+
+
+def stored(passage: int, row: tuple[Any, ...], bm25: float) -> Stored:
+    document, ordinal, start, text, data, layout_, metadata = row
+    return Stored(passage, document, ordinal, start, text, bm25, tokens.from_bytes(data), layout_, metadata)
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ",".join("?" * len(values))

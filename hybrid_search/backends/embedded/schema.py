@@ -1,0 +1,87 @@
+"""The SQLite file of an index: its tables, and how it is opened.
+
+SQLite is the truth: documents, metadata, passages, BM25 and token codes, one transaction a batch. The nearest-neighbour files beside it are
+derived from the codes and can be made again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hybrid_search.errors import IndexBusyError, IndexStoreError
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS fields (name TEXT PRIMARY KEY, type TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS documents (
+    document INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source_hash TEXT NOT NULL, passages INTEGER NOT NULL, metadata TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS metadata (document INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL);
+CREATE INDEX IF NOT EXISTS metadata_by_value ON metadata (name, value, document);
+CREATE INDEX IF NOT EXISTS metadata_by_document ON metadata (document);
+CREATE TABLE IF NOT EXISTS passages (
+    passage INTEGER PRIMARY KEY AUTOINCREMENT, document INTEGER NOT NULL, ordinal INTEGER NOT NULL, start INTEGER NOT NULL,
+    spans INTEGER NOT NULL, layout TEXT NOT NULL);
+CREATE UNIQUE INDEX IF NOT EXISTS passages_by_document ON passages (document, ordinal);
+CREATE TABLE IF NOT EXISTS tokens (passage INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS segments (
+    segment INTEGER PRIMARY KEY AUTOINCREMENT, first INTEGER NOT NULL, last INTEGER NOT NULL, vectors INTEGER NOT NULL,
+    size INTEGER NOT NULL, modified INTEGER NOT NULL, sha256 TEXT NOT NULL);
+CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = 'porter unicode61 remove_diacritics 2');
+"""
+# Passage numbers are never used again (AUTOINCREMENT): a vector of a passage that was replaced can then not be taken for another's.
+
+BUSY_SECONDS = 30.0
+
+
+def connect(path: Path | str) -> sqlite3.Connection:
+    """A connection in autocommit mode; transactions are begun by name. May be handed between threads, never used by two at once."""
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+@contextmanager
+def translated(path: Path | str) -> Iterator[None]:
+    """SQLite's errors as ours, saying which file and what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if "full" in str(error):
+            raise IndexStoreError(f"the disk is full at {path}: what was committed is safe. Free space and run the same command again.") from error
+        if "locked" in str(error):
+            raise IndexBusyError(f"{path} is locked by another process for over {BUSY_SECONDS:.0f} s: wait for it to end, then try again") from error
+        raise IndexStoreError(f"{path}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise IndexStoreError(f"{path} is damaged ({error}): restore it from a backup, or delete it and ingest again") from error
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of the block, or nothing of it."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+class WriterLock:
+    """One writer an index, across processes: an exclusive transaction in a file of its own, let go by the system when its holder dies."""
+
+    def __init__(self, path: Path, index: str) -> None:
+        self._connection = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
+        try:
+            self._connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            self._connection.close()
+            raise IndexBusyError(f"index {index!r} is being written by another process: wait for it to end, or use another index name") from error
+
+    def release(self) -> None:
+        self._connection.close()

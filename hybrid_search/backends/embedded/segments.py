@@ -1,0 +1,122 @@
+"""The nearest-neighbour files of an index: sealed HNSW segments over covering spans, memory-mapped when they are read.
+
+A key is ``passage * 2**SPAN_BITS + number of the span``, so a hit names its passage without a table. A segment holds the passages from `first`
+to `last`; what is newer than the last segment is the tail, which readers search exactly. A file is named by a number that is never used
+again and recorded with its size, time and SHA-256: one that is missing, older, newer or damaged is found before it is mapped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from usearch.index import Index
+
+from hybrid_search.backends.embedded.schema import transaction
+from hybrid_search.covering import cover
+from hybrid_search.tokens import from_bytes, quantize
+from hybrid_search.types import Codes, TokenCodes
+
+SPAN_BITS = 20
+CONNECTIVITY = 16
+EXPANSION_ADD = 96
+EXPANSION_SEARCH = 256
+
+Keys = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A sealed file and the passages it covers."""
+
+    number: int
+    first: int
+    last: int
+    vectors: int
+    size: int
+    modified: int
+    sha256: str
+
+    def path(self, folder: Path) -> Path:
+        return folder / f"{self.number:06d}.usearch"
+
+    def fault(self, folder: Path) -> str | None:
+        """What is wrong with the file, or None. The digest is only computed where size is right and the time is not."""
+        path = self.path(folder)
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return f"{path} is missing"
+        if found.st_size != self.size:
+            return f"{path} has {found.st_size} bytes where {self.size} were written"
+        if found.st_mtime_ns != self.modified and digest(path) != self.sha256:
+            return f"{path} is not the file that was written, or is damaged"
+        return None
+
+
+def empty(dimension: int) -> Index:
+    """An HNSW graph over int8 vectors, compared by cosine."""
+    return Index(ndim=dimension, metric="cos", dtype="i8", connectivity=CONNECTIVITY, expansion_add=EXPANSION_ADD, expansion_search=EXPANSION_SEARCH)
+
+
+def keyed(passage: int, tokens: TokenCodes, policy: str) -> tuple[Keys, Codes]:
+    """Keys and int8 vectors of the covering spans of a passage."""
+    codes, _ = quantize(cover(tokens, policy))
+    return np.uint64(passage << SPAN_BITS) + np.arange(len(codes), dtype=np.uint64), codes
+
+
+def passages_of(keys: Keys) -> NDArray[np.int64]:
+    return (keys >> np.uint64(SPAN_BITS)).astype(np.int64)
+
+
+def listed(connection: sqlite3.Connection) -> list[Segment]:
+    """All segments, oldest first."""
+    rows = connection.execute("SELECT segment, first, last, vectors, size, modified, sha256 FROM segments ORDER BY first")
+    return [Segment(*row) for row in rows]
+
+
+def stored(connection: sqlite3.Connection, first: int, last: int, policy: str) -> Iterator[tuple[Keys, Codes]]:
+    """Covering spans of the passages from `first` to `last`, made again from their codes."""
+    rows = connection.execute("SELECT passage, data FROM tokens WHERE passage BETWEEN ? AND ? ORDER BY passage", (first, last))
+    for passage, data in rows:
+        yield keyed(passage, from_bytes(data), policy)
+
+
+def seal(connection: sqlite3.Connection, folder: Path, graph: Index, first: int, last: int, replaced: Segment | None = None) -> Segment:
+    """Write `graph` to a new file, then record it: whoever is killed in between leaves a file that nobody names."""
+    folder.mkdir(exist_ok=True)
+    unfinished = folder / "unfinished.tmp"
+    graph.save(str(unfinished))
+    with unfinished.open("rb+") as file:
+        os.fsync(file.fileno())
+    with transaction(connection):
+        number = connection.execute("SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'segments'").fetchone()[0]
+        path = unfinished.replace(folder / f"{number:06d}.usearch")
+        found = path.stat()
+        segment = Segment(number, first, last, len(graph), found.st_size, found.st_mtime_ns, digest(path))
+        connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(segment))
+        if replaced:
+            connection.execute("DELETE FROM segments WHERE segment = ?", (replaced.number,))
+    return segment
+
+
+def digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def sweep(folder: Path, kept: list[Segment]) -> None:
+    """Delete the files that no segment names. One that another process still maps is deleted by a later sweep where the system asks for it."""
+    named = {segment.path(folder) for segment in kept}
+    for path in folder.glob("*") if folder.is_dir() else ():
+        if path not in named:
+            try:
+                path.unlink()
+            except PermissionError:
+                continue

@@ -1,0 +1,77 @@
+"""The one writer of an embedded index: SQLite first, then the nearest-neighbour graph that follows from its codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from hybrid_search.backends.base import IndexSpec, Refusal
+from hybrid_search.backends.embedded import rows, schema
+from hybrid_search.backends.embedded.grower import Grower
+from hybrid_search.errors import InputError
+from hybrid_search.types import Entry
+
+
+class EmbeddedWriter:
+    """Writes the index in the SQLite file at `path`, its graphs in `folder`; `lock` is let go when the writer is closed.
+
+    `known` may be called from another thread than the rest: it reads what was committed, on a connection of its own.
+    """
+
+    def __init__(self, path: Path, folder: Path, spec: IndexSpec, lock: schema.WriterLock) -> None:
+        self._path, self._lock = path, lock
+        self._connection, self._reader = schema.connect(path), schema.connect(path)
+        self._document: int | None = None
+        self._grower = Grower(self._connection, folder, spec)
+        with schema.translated(path):
+            self._grower.repair()
+
+    def known(self, ids: Sequence[str]) -> dict[str, str]:
+        """The source hash of each of `ids` that is wholly indexed."""
+        with schema.translated(self._path):
+            return rows.known(self._reader, ids)
+
+    def write(self, entries: Sequence[Entry]) -> list[Refusal]:
+        """Write passages; a transaction ends where no document is half written, so that none can ever be seen half."""
+        with schema.translated(self._path):
+            if not self._connection.in_transaction:
+                self._connection.execute("BEGIN IMMEDIATE")
+            refused = [refusal for entry in entries if (refusal := self._put(entry))]
+            if entries and entries[-1].last:
+                self._connection.execute("COMMIT")
+                self._grower.grow()
+        return refused
+
+    def _put(self, entry: Entry) -> Refusal | None:
+        if entry.passage.ordinal == 0:
+            try:
+                rows.learn_fields(self._connection, entry.document.metadata)
+            except InputError as error:
+                self._document = None
+                return Refusal(entry.document, str(error))
+            self._document = rows.insert_document(self._connection, entry)
+        if self._document is not None:
+            rows.insert_passage(self._connection, self._document, entry)
+        return None
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove documents; how many there were."""
+        with schema.translated(self._path), schema.transaction(self._connection):
+            return sum(rows.delete(self._connection, each) for each in ids)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if kind is None:
+                with schema.translated(self._path):
+                    self._grower.finish()
+        finally:
+            self._connection.close()
+            self._reader.close()
+            self._lock.release()

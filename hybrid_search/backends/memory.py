@@ -1,0 +1,202 @@
+"""The reference: everything in this process's memory, every span of every passage scored, BM25 from its formula. It judges all other backends.
+
+Nothing here is approximate and nothing is shared with the embedded backend but the stemmer, SQLite's ``porter unicode61``, without which no two
+term lists could agree.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+from hybrid_search import tokens
+from hybrid_search.backends import names
+from hybrid_search.backends.base import Candidates, IndexInfo, IndexSpec, Refusal, Request, Stored, check_spec
+from hybrid_search.backends.embedded.rows import layout
+from hybrid_search.errors import IndexMissingError, InputError
+from hybrid_search.filters import ID, Condition, leaves
+from hybrid_search.types import Entry
+from hybrid_search.words import query_terms
+
+K1, B = 1.2, 0.75
+
+_COMPARE = {"gt": lambda a, b: a > b, "gte": lambda a, b: a >= b, "lt": lambda a, b: a < b, "lte": lambda a, b: a <= b}
+
+
+class Stemmer:
+    """Terms of a text as SQLite's full-text search sees them."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._connection.executescript(
+            "CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = 'porter unicode61 remove_diacritics 2');"
+            "CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);"
+        )
+
+    def terms(self, text: str) -> Counter[str]:
+        """How often each term occurs in `text`."""
+        self._connection.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", (text,))
+        found = Counter(row[0] for row in self._connection.execute("SELECT term FROM terms"))
+        self._connection.execute("DELETE FROM texts")
+        return found
+
+
+@dataclass(slots=True, eq=False)
+class _Passage:
+    entry: Entry
+    terms: Counter[str]
+
+
+@dataclass(slots=True, eq=False)
+class _Index:
+    spec: IndexSpec
+    fields: dict[str, str] = field(default_factory=dict)
+    documents: dict[str, list[_Passage]] = field(default_factory=dict)
+
+    def passages(self, conditions: Sequence[Condition] = ()) -> dict[tuple[str, int], _Passage]:
+        return {
+            (name, number): passage
+            for name, passages in self.documents.items()
+            if all(_holds(condition, name, passages[0].entry.document.metadata) for condition in conditions)
+            for number, passage in enumerate(passages)
+        }
+
+
+class MemoryWriter:
+    """Writes into a `MemoryBackend`; a document appears when its last passage is written."""
+
+    def __init__(self, index: _Index, stemmer: Stemmer) -> None:
+        self._index, self._stemmer = index, stemmer
+        self._held: list[_Passage] | None = None
+
+    def known(self, ids: Sequence[str]) -> dict[str, str]:
+        there = self._index.documents
+        return {each: there[each][0].entry.source_hash for each in ids if each in there}
+
+    def write(self, entries: Sequence[Entry]) -> list[Refusal]:
+        return [refusal for entry in entries if (refusal := self._put(entry))]
+
+    def _put(self, entry: Entry) -> Refusal | None:
+        if entry.passage.ordinal == 0:
+            try:
+                self._learn_fields(entry)
+            except InputError as error:
+                self._held = None
+                return Refusal(entry.document, str(error))
+            self._held = []
+        if self._held is not None:
+            self._held.append(_Passage(entry, self._stemmer.terms(entry.text)))
+            if entry.last:
+                self._index.documents[entry.document.id] = self._held
+        return None
+
+    def _learn_fields(self, entry: Entry) -> None:
+        learned = dict(self._index.fields)
+        for name, kind, _ in leaves(entry.document.metadata):
+            there = learned.setdefault(name, kind)
+            if there != kind:
+                raise InputError(f"metadata field {name!r} is a {kind} here and a {there} in the index: give it one type, or another name")
+        self._index.fields = learned
+
+    def delete(self, ids: Sequence[str]) -> int:
+        return sum(self._index.documents.pop(each, None) is not None for each in ids)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        return None
+
+
+class MemoryBackend:
+    """Indexes that live as long as this object."""
+
+    def __init__(self) -> None:
+        self._indexes: dict[str, _Index] = {}
+        self._stemmer = Stemmer()
+
+    def writer(self, index: str, spec: IndexSpec) -> MemoryWriter:
+        held = self._indexes.setdefault(names.checked(index), _Index(spec))
+        check_spec(index, held.spec, spec)
+        return MemoryWriter(held, self._stemmer)
+
+    def head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
+        held = self._get(index)
+        return held.spec, dict(sorted(held.fields.items()))
+
+    def describe(self, index: str) -> IndexInfo:
+        held = self._get(index)
+        passages = held.passages().values()
+        spans = sum(each.entry.spans for each in passages)
+        return IndexInfo(held.spec, dict(sorted(held.fields.items())), len(held.documents), len(passages), spans)
+
+    def indexes(self) -> list[str]:
+        return sorted(self._indexes)
+
+    def candidates(self, index: str, request: Request) -> Candidates:
+        held = self._get(index)
+        lexical = self._bm25(held, request) if request.lexical else {}
+        semantic = {key: _best(request, each) for key, each in held.passages(request.conditions).items()} if request.semantic else {}
+        return Candidates(_ranked(lexical, request.window), _ranked(semantic, request.window), "exact")
+
+    def _bm25(self, held: _Index, request: Request) -> dict[tuple[str, int], float]:
+        """Lucene's BM25 of the passages that match: sum of idf * tf / (tf + k1 * (1 - b + b * length / average))."""
+        everything = held.passages()
+        lengths = {key: each.terms.total() for key, each in everything.items()}
+        average = sum(lengths.values()) / max(len(lengths), 1)
+        scores: dict[tuple[str, int], float] = {}
+        for word in query_terms(request.phrase):
+            for term in self._stemmer.terms(word):
+                having = [key for key, each in everything.items() if term in each.terms]
+                idf = math.log(1 + (len(everything) - len(having) + 0.5) / (len(having) + 0.5))
+                for key in having:
+                    tf = everything[key].terms[term]
+                    scores[key] = scores.get(key, 0.0) + idf * tf / (tf + K1 * (1 - B + B * lengths[key] / average))
+        allowed = held.passages(request.conditions)
+        return {key: score for key, score in scores.items() if key in allowed}
+
+    def complete(self, index: str, request: Request, keys: Sequence[Hashable]) -> list[Stored]:
+        held = self._get(index)
+        everything, scores = held.passages(), self._bm25(held, request)
+        return [_stored(key, everything[key].entry, scores.get(key, 0.0)) for key in keys if key in everything]
+
+    def drop(self, index: str) -> None:
+        self._get(index)
+        del self._indexes[index]
+
+    def close(self) -> None:
+        return None
+
+    def _get(self, index: str) -> _Index:
+        if names.checked(index) not in self._indexes:
+            raise IndexMissingError(
+                f"there is no index {index!r} in memory (indexes there: {', '.join(self.indexes()) or 'none'}): ingest into it first"
+            )
+        return self._indexes[index]
+
+
+def _best(request: Request, passage: _Passage) -> float:
+    return float(tokens.cosines(request.vector, passage.entry.tokens).max(initial=-1.0))
+
+
+def _ranked(scores: dict[tuple[str, int], float], window: int) -> list[tuple[str, int]]:
+    return sorted(scores, key=lambda key: (-scores[key], key))[:window]
+
+
+def _stored(key: tuple[str, int], entry: Entry, bm25: float) -> Stored:
+    document, passage = entry.document, entry.passage
+    metadata = json.dumps(document.metadata)
+    return Stored(key, document.id, passage.ordinal, passage.start, entry.text, bm25, entry.tokens, layout(entry), metadata)
+
+
+def _holds(condition: Condition, id: str, metadata: Any) -> bool:
+    values = [id] if condition.field == ID else [value for name, _, value in leaves(metadata) if name == condition.field and value is not None]
+    if condition.ranges:
+        return any(all(_COMPARE[operator](value, bound) for operator, bound in condition.ranges) for value in values)
+    return any(value in condition.values for value in values)

@@ -1,0 +1,21 @@
+"""Names that an index may have: those that OpenSearch and Elasticsearch take, so that an index can move to a server under its own name."""
+
+from __future__ import annotations
+
+from hybrid_search.errors import UsageError
+
+_FORBIDDEN = set('\\/*?"<>|,#: ')
+MAX_BYTES = 200
+"""Servers take 255; versioned names (``calls-000001``) and file endings need room."""
+
+
+def checked(index: str) -> str:
+    """`index`, if it is a name. Raises UsageError saying what is wrong with it."""
+    wrong = sorted(_FORBIDDEN & set(index))
+    if not index or index in (".", "..") or index[0] in "-_+.":
+        raise UsageError(f"index name {index!r} must begin with a lower-case letter or a digit")
+    if wrong or index != index.lower() or not index.isprintable():
+        raise UsageError(f"index name {index!r} must be in lower case, without {''.join(wrong) or 'capitals'!r}")
+    if len(index.encode()) > MAX_BYTES:
+        raise UsageError(f"index name {index[:20]!r}... has {len(index.encode())} bytes, {MAX_BYTES} are allowed")
+    return index

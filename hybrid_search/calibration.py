@@ -1,0 +1,49 @@
+"""Fixed monotone maps of both scores onto [0, 1], fitted on dev sets and shipped with the model as ``calibration.json``.
+
+Cosines live in a narrow band and BM25 does not: unmapped, or mapped by each list's own extremes, a combination at alpha 0.5 is a lexical ranking
+in disguise. Because the maps are fixed, a score does not depend on what else was found, and a threshold on it means something.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.errors import ModelError
+
+FILE = "calibration.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Cosine: a logistic with `midpoint` and `slope`. BM25, on Lucene's scale: s / (s + saturation * terms)."""
+
+    midpoint: float = 0.5
+    slope: float = 10.0
+    saturation: float = 1.0
+
+    def cosine(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 1.0 / (1.0 + np.exp(-self.slope * (scores - self.midpoint)))
+
+    def bm25(self, scores: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
+        return scores / (scores + self.saturation * max(terms, 1))
+
+
+def load(folder: Path, precision: str) -> Calibration:
+    """The calibration for passages that were encoded in `precision`; for a folder that was never calibrated, the uncalibrated middle.
+
+    Raises ModelError for a file that cannot be read.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        return Calibration()
+    try:
+        held: dict[str, Any] = json.loads(path.read_text())["precisions"]
+        return Calibration(**(held.get(precision) or next(iter(held.values()))))
+    except (ValueError, KeyError, TypeError, StopIteration, AttributeError) as error:
+        raise ModelError(f"{path} cannot be read ({error}): make it again with python -m benchmarks.quality.calibrate") from error

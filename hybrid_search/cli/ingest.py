@@ -1,0 +1,48 @@
+"""``ingest``: documents into an index."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hybrid_search.cli import options
+from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.covering import DEFAULT_POLICY
+
+SOME_REFUSED = 1
+
+
+def ingest(
+    sources: Annotated[list[str] | None, typer.Argument(help="JSONL files, .gz too; - for standard input. None: the bundled sample.")] = None,
+    index: options.Index = DEFAULT_INDEX,
+    url: options.Url = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
+    policy: Annotated[str, typer.Option(help="Windows whose vectors find passages: words / strides a window.")] = DEFAULT_POLICY,
+) -> None:
+    """Index documents, one JSON object a line: {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}.
+
+    All other keys are kept as metadata. Unchanged documents are skipped, refused ones go to the rejects file, and the last line on
+    standard output is a JSON summary. Exit status: 0, 1 if some documents were refused, 2 if nothing could run.
+    """
+    with options.told():
+        from hybrid_search.api import connect
+        from hybrid_search.ingest import sources as reading
+        from hybrid_search.progress import progress, said
+
+        if not sources:
+            typer.echo("no source given: ingesting the bundled sample of 88 calls", err=True)
+        chosen = sources or [str(reading.SAMPLE)]
+        reading.check(chosen)
+        with connect(url, model=model, device=device) as client, progress(reading.size(chosen)) as report:
+            summary = client.ingest_lines(reading.read(chosen), index=index, rejects=rejects, policy=policy, report=report)
+        typer.echo(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", err=True)
+        if summary.rejected:
+            typer.echo(f"refused documents, with reasons: {summary.rejected}", err=True)
+        options.print_json(summary.to_dict())
+        sys.stdout.flush()
+        raise typer.Exit(SOME_REFUSED if summary.failed else 0)

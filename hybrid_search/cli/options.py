@@ -1,0 +1,53 @@
+"""Options that several commands have, and what happens to errors: one line on standard error, exit status 2."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from hybrid_search.errors import HybridSearchError, UsageError
+
+Index = Annotated[str, typer.Option(help="Name of the index.")]
+Url = Annotated[str | None, typer.Option(help="Where indexes live: embedded:PATH. Default: HYBRID_SEARCH_URL, else the user's data folder.")]
+Model = Annotated[Path | None, typer.Option(help="Model folder. Default: HYBRID_SEARCH_MODEL, else the shipped model.")]
+Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or tensorrt. Default: HYBRID_SEARCH_DEVICE, else auto.")]
+Context = Annotated[str | None, typer.Option(help="A text that holds the phrase, to say in which sense it is meant.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+
+FAILED = 2
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Our errors as one line each; warnings of the library as lines of their own."""
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    try:
+        yield
+    except HybridSearchError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(FAILED) from error
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; the interpreter would complain of it
+        raise typer.Exit(0) from None
+
+
+def conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
+    """``KEY=VALUE`` pairs as `where`; a key that is given twice may have either value."""
+    found: dict[str, list[str]] = {}
+    for pair in pairs or []:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--where takes KEY=VALUE, and {pair!r} is none")
+        found.setdefault(key, []).append(value)
+    return found or None
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, ensure_ascii=False))

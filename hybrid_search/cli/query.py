@@ -1,0 +1,122 @@
+"""``query`` and ``best-spans``: phrases found, with the words that matched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from hybrid_search.cli import options
+from hybrid_search.client import Client
+from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.errors import UsageError
+from hybrid_search.fusion import DEFAULT
+from hybrid_search.results import Result, Span
+
+MARK = "[bold black on yellow]", "[/]"
+
+
+def query(
+    phrase: Annotated[str, typer.Argument(help="What to look for.")],
+    index: options.Index = DEFAULT_INDEX,
+    alpha: Annotated[float, typer.Option(help="Weight of the span cosine: 1 is spans only, 0 is BM25 only.")] = 0.5,
+    size: Annotated[int, typer.Option(help="Hits to show.")] = 10,
+    offset: Annotated[int, typer.Option(help="Hits to leave out before them.")] = 0,
+    spans: Annotated[int, typer.Option(help="Spans to show of each hit.")] = 3,
+    where: Annotated[list[str] | None, typer.Option(help="KEY=VALUE that the metadata must have; may be repeated.")] = None,
+    fusion: Annotated[str, typer.Option(help="calibrated, min_max, l2, z_score or rrf.")] = DEFAULT,
+    context: options.Context = None,
+    min_score: Annotated[float | None, typer.Option(help="Leave out hits with a lower fused score.")] = None,
+    group_by: Annotated[str, typer.Option(help="document or passage.")] = "document",
+    refine: Annotated[str | None, typer.Option(help="isolate: rank the shown spans again, each encoded by itself.")] = None,
+    explain: Annotated[bool, typer.Option(help="Add what each score is made of.")] = False,
+    url: options.Url = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    as_json: options.Json = False,
+) -> None:
+    """Find a phrase: documents by fused score, with the words that matched and their offsets."""
+    with options.told():
+        from hybrid_search.api import connect
+
+        with connect(url, model=model, device=device) as client:
+            result = client.query(
+                phrase,
+                index=index,
+                alpha=alpha,
+                size=size,
+                offset=offset,
+                spans=spans,
+                where=options.conditions(where),
+                fusion=fusion,
+                context=context,
+                min_score=min_score,
+                group_by=group_by,
+                refine=refine,
+                explain=explain,
+            )
+        if as_json:
+            options.print_json(result.to_dict())
+        else:
+            _show(result)
+
+
+def best_spans(
+    phrase: Annotated[str | None, typer.Argument(help="What to look for.")] = None,
+    text: Annotated[str | None, typer.Option(help="The text to look in.")] = None,
+    file: Annotated[Path | None, typer.Option(help='JSONL instead: {"phrase", "text"} a line, answered by the line with "spans" added.')] = None,
+    k: Annotated[int, typer.Option(help="Spans to show, none overlapping another.")] = 1,
+    context: options.Context = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    as_json: options.Json = False,
+) -> None:
+    """The best spans of one text, with no index."""
+    with options.told():
+        from hybrid_search.api import connect
+
+        with connect("memory:", model=model, device=device) as client:
+            if file is not None and text is None and phrase is None:
+                for answer in _answers(client, file, k):
+                    options.print_json(answer)
+            elif phrase is not None and text is not None and file is None:
+                _show_spans(client.best_spans(phrase, text, k=k, context=context), text, as_json)
+            else:
+                raise UsageError("give a PHRASE with --text TEXT, or --file JSONL alone")
+
+
+def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
+    if not file.is_file():
+        raise UsageError(f"file {file} does not exist")
+    with file.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                given = json.loads(line)
+                phrase, text = given["phrase"], given["text"]
+                spans = client.best_spans(phrase, text, k=k)
+            except (ValueError, KeyError, TypeError) as error:
+                raise UsageError(f'{file}:{number} is not {{"phrase", "text"}}: {error}') from error
+            yield {**given, "spans": [span.to_dict() for span in spans]}
+
+
+def _show_spans(spans: list[Span], text: str, as_json: bool) -> None:
+    if as_json:
+        options.print_json({"spans": [span.to_dict() for span in spans]})
+        return
+    console = Console(highlight=False)
+    for span in spans:
+        before, after = escape(text[: span.start]), escape(text[span.end :])
+        console.print(f"{span.cosine:.3f} [{span.start}:{span.end}] {before}{MARK[0]}{escape(span.text)}{MARK[1]}{after}".replace("[:", r"\[:"))
+
+
+def _show(result: Result) -> None:
+    console = Console(highlight=False)
+    console.print(f"{len(result)} of {result.total} hits")
+    for number, hit in enumerate(result, 1):
+        console.print(f"\n[bold]{number}. {escape(hit.id)}[/]  score {hit.score:.3f}  (BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})")
+        console.print(hit.marked(*MARK, escape))

@@ -1,0 +1,134 @@
+"""`Client`: one place for indexes and one encoder. Everything that the module-level functions do is a method here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from hybrid_search import backends, calibration, encoder, phrase, search
+from hybrid_search.backends.base import IndexInfo
+from hybrid_search.config import DEFAULT_INDEX, Settings
+from hybrid_search.covering import DEFAULT_POLICY
+from hybrid_search.encoder import Encoder
+from hybrid_search.fusion import DEFAULT
+from hybrid_search.ingest.sources import Line
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.worker import Report, ingest, unreported
+from hybrid_search.results import Result, Span
+
+
+class Client:
+    """Opened by `hybrid_search.connect`, closed by leaving its ``with`` block. The encoder is loaded when it is first needed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._backend = backends.open_backend(settings.url)
+
+    @property
+    def encoder(self) -> Encoder:
+        return encoder.load(self._folder, self._settings.device)
+
+    @property
+    def _folder(self) -> Path:
+        return self._settings.model or encoder.SHIPPED
+
+    def query(
+        self,
+        phrase: str | Sequence[str],
+        *,
+        index: str = DEFAULT_INDEX,
+        alpha: float = 0.5,
+        size: int = 10,
+        where: Mapping[str, Any] | None = None,
+        fusion: str = DEFAULT,
+        context: str | None = None,
+        spans: int = 3,
+        min_score: float | None = None,
+        offset: int = 0,
+        group_by: str = "document",
+        refine: str | None = None,
+        explain: bool = False,
+    ) -> Result:
+        """Find `phrase`, or the best of several phrases, in `index`.
+
+        `alpha` is the weight of the span cosine: 1 is spans only, 0 is BM25 only. `where` filters by metadata (`hybrid_search.filters`);
+        `fusion` is one of calibrated, min_max, l2, z_score, rrf; `context` is a text that holds the phrase, to say in which sense it is
+        meant. Hits from `offset` on, `size` of them, each a document (or, by `group_by`, a passage) with its `spans` best spans; those
+        under `min_score` are left out. ``refine="isolate"`` ranks the shown spans again, each encoded by
+        itself. `explain` adds what the score is made of.
+
+        Raises UsageError, IndexMissingError, and ModelError where the index is of another model.
+        """
+        phrases = (phrase,) if isinstance(phrase, str) else tuple(phrase)
+        asked = search.Query(phrases, index, alpha, size, where, fusion, context, spans, min_score, offset, group_by, refine, explain)
+        spec, _ = self._backend.head(index)
+        return search.search(self._backend, self.encoder, calibration.load(self._folder, spec.precision), asked)
+
+    def best_spans(self, phrase_: str, text: str, *, k: int = 1, context: str | None = None) -> list[Span]:
+        """The `k` best spans of `text` that do not overlap, with their cosines, best first. No index is used."""
+        return phrase.best_spans(self.encoder, phrase_, text, k, context)
+
+    def phrase_similarity(self, a: str, b: str, *, context1: str | None = None, context2: str | None = None) -> float:
+        """The cosine, -1..1, of two phrases, each taken inside its context where one is given."""
+        return phrase.similarity(self.encoder, a, b, context1, context2)
+
+    def ingest(
+        self,
+        documents: Iterable[Mapping[str, Any]],
+        *,
+        index: str = DEFAULT_INDEX,
+        rejects: str | Path | None = None,
+        policy: str = DEFAULT_POLICY,
+    ) -> Summary:
+        """Index `documents`, each with ``id`` and ``text`` or ``turns``, as on the command line. Refused ones go to the file `rejects`."""
+        lines = (Line("documents", number, _encoded(each)) for number, each in enumerate(documents, 1))
+        return self.ingest_lines(lines, index=index, rejects=rejects, policy=policy)
+
+    def ingest_lines(
+        self,
+        lines: Iterable[Line],
+        *,
+        index: str = DEFAULT_INDEX,
+        rejects: str | Path | None = None,
+        policy: str = DEFAULT_POLICY,
+        report: Report = unreported,
+    ) -> Summary:
+        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far."""
+        return ingest(lines, self._backend, self.encoder, index, Path(rejects or f"{index}.rejected.jsonl"), policy, report)
+
+    def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:
+        """Remove documents from `index`; how many there were."""
+        spec, _ = self._backend.head(index)
+        with self._backend.writer(index, spec) as writer:
+            return writer.delete(list(ids))
+
+    def describe(self, index: str = DEFAULT_INDEX) -> IndexInfo:
+        """What `index` was made for, and how many documents, passages and spans it holds."""
+        return self._backend.describe(index)
+
+    def indexes(self) -> list[str]:
+        """The names of all indexes."""
+        return self._backend.indexes()
+
+    def drop(self, index: str) -> None:
+        """Remove `index` and all in it."""
+        self._backend.drop(index)
+
+    def close(self) -> None:
+        self._backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Client({self._settings.url!r})"
+
+
+def _encoded(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document).encode()

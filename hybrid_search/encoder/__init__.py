@@ -1,0 +1,19 @@
+"""Encoders by name of their folder. ONNX Runtime is imported when the first one is loaded, not before."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from hybrid_search.encoder.artifact import SHIPPED
+from hybrid_search.encoder.base import Encoder, EncoderInfo
+
+__all__ = ["SHIPPED", "Encoder", "EncoderInfo", "load"]
+
+
+@lru_cache(maxsize=4)
+def load(folder: Path = SHIPPED, device: str = "auto") -> Encoder:
+    """The encoder of the model folder at `folder`, loaded once a process. Raises ModelError, DeviceError, MissingExtraError."""
+    from hybrid_search.encoder.onnx import OnnxEncoder
+
+    return OnnxEncoder(folder, device)

@@ -1,0 +1,69 @@
+"""The model folder: ``model.onnx``, ``tokenizer.json``, ``encoder.json``. All that crosses from ``export/`` into the product."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.errors import ModelError
+
+SHIPPED = Path(__file__).parent.parent / "models" / "all-MiniLM-L6-v2"
+SCHEMA = 1
+CONTEXT = "turn"
+"""What the encoder is shown around a span: its turn. Part of the fingerprint, because it changes the vectors."""
+
+
+class Artifact(BaseModel):
+    """``encoder.json``. `sha256` maps each file of the folder to its digest; `fingerprint` leaves the precision out."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: str
+    dimension: int = Field(gt=0)
+    max_length: int = Field(gt=8)
+    pooling: Literal["mean-without-special-tokens"]
+    context: Literal["turn"]
+    opset: int
+    precision: Literal["float32", "float16", "int8"]
+    fingerprint: str = Field(min_length=8)
+    license: str
+    origin: str
+    sha256: Mapping[str, str]
+
+    @property
+    def info(self) -> EncoderInfo:
+        return EncoderInfo(self.name, self.fingerprint, self.dimension, self.precision, self.context)
+
+
+def read(folder: Path) -> Artifact:
+    """Read ``encoder.json`` and check every file that it names.
+
+    Raises ModelError naming what is missing, what is damaged (both digests), or which setting is not understood.
+    """
+    path = folder / "encoder.json"
+    if not path.is_file():
+        raise ModelError(f"{folder} is not a model folder: encoder.json is missing. Make one with: python -m export.to_onnx --out {folder}")
+    try:
+        artifact = Artifact.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ModelError(f"{path}: {where}: {first['msg']} (found {first['input']!r:.80}). Export the model again.") from error
+    for name in ("model.onnx", "tokenizer.json"):
+        _check(folder / name, artifact.sha256.get(name))
+    return artifact
+
+
+def _check(path: Path, expected: str | None) -> None:
+    if not path.is_file():
+        raise ModelError(f"model folder {path.parent} is incomplete: {path.name} is missing. Copy it there, or export the model again.")
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != expected:
+        said = f"{expected:.12}" if expected else "nothing"
+        raise ModelError(f"{path} is damaged: its SHA-256 starts with {found:.12}, encoder.json says {said}. Export the model again.")

@@ -1,0 +1,31 @@
+"""The encoder seam: texts in, token vectors with their offsets out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hybrid_search.types import Encoding
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderInfo:
+    """What an index must know of the model that wrote it. Vectors of equal `fingerprint` can be compared, whatever the `precision`."""
+
+    name: str
+    fingerprint: str
+    dimension: int
+    precision: str
+    context: str
+
+
+class Encoder(Protocol):
+    """Anything that gives every token of a text a vector such that a span's vector is the mean of its tokens'."""
+
+    @property
+    def info(self) -> EncoderInfo: ...
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens, 2]`` of each text, in order."""
+        ...

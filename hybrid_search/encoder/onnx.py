@@ -1,0 +1,144 @@
+"""The encoder on ONNX Runtime and `tokenizers`: no torch.
+
+Texts are tokenised without special tokens, sorted by length and run in batches of about `BATCH_TOKENS` padded tokens, which halves the time on
+turns of mixed length. A text longer than the model takes is read in windows that overlap; each token is kept from the window in which it is
+farther from the edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from hybrid_search.encoder import artifact, devices
+from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.errors import MissingExtraError, ModelError
+from hybrid_search.types import Encoding, Floats, Ints
+
+BATCH_TOKENS = 2048
+"""Padded tokens a batch. Larger ones were not faster on CPUs, and take more memory."""
+
+OVERLAP_TOKENS = 32
+"""Tokens that two windows of an over-long text share: about 20 words."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """Tokens `start` to `end` of text number `text`, of which `keep` to `keep_end` are used."""
+
+    text: int
+    start: int
+    end: int
+    keep: int
+    keep_end: int
+
+    def __len__(self) -> int:
+        return self.end - self.start
+
+
+class OnnxEncoder:
+    """Runs the model folder at `folder` on `device` (auto, cpu, cuda, tensorrt).
+
+    Raises ModelError for a folder that is incomplete or damaged, DeviceError where another device than the one asked for would run, and
+    MissingExtraError without an ONNX Runtime.
+    """
+
+    def __init__(self, folder: Path, device: str = "auto", threads: int | None = None) -> None:
+        self.artifact = artifact.read(folder)
+        self._session = _session(folder / "model.onnx", device, threads)
+        self._tokenizer = _tokenizer(folder / "tokenizer.json")
+        edges = self._tokenizer.encode("", add_special_tokens=True).ids
+        self._before, self._after = edges[: len(edges) // 2], edges[len(edges) // 2 :]
+        self._limit = self.artifact.max_length - len(edges)
+        self._padding = self._tokenizer.token_to_id("[PAD]") or 0
+
+    @property
+    def info(self) -> EncoderInfo:
+        return self.artifact.info
+
+    @property
+    def provider(self) -> str:
+        """The ONNX Runtime provider that runs."""
+        return str(self._session.get_providers()[0])
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens, 2]`` of each text, in order."""
+        tokenized = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        vectors = [np.empty((len(each), self.artifact.dimension), dtype=np.float32) for each in tokenized]
+        windows = [window for text, each in enumerate(tokenized) for window in _windows(text, len(each), self._limit)]
+        for batch in _batches(windows, len(self._before) + len(self._after)):
+            hidden = self._run([tokenized[window.text].ids[window.start : window.end] for window in batch])
+            for row, window in zip(hidden, batch, strict=True):
+                kept = row[len(self._before) :][window.keep - window.start : window.keep_end - window.start]
+                vectors[window.text][window.keep : window.keep_end] = kept
+        return [Encoding(found, _offsets(each.offsets)) for found, each in zip(vectors, tokenized, strict=True)]
+
+    def _run(self, rows: Sequence[Sequence[int]]) -> Floats:
+        """One padded batch through the graph: float32 ``[rows, tokens, dimension]``, special tokens included."""
+        framed = [[*self._before, *row, *self._after] for row in rows]
+        ids = np.full((len(framed), max(map(len, framed))), self._padding, dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for number, row in enumerate(framed):
+            ids[number, : len(row)] = row
+            mask[number, : len(row)] = 1
+        hidden: Floats = self._session.run(["token_vectors"], {"input_ids": ids, "attention_mask": mask})[0]
+        return hidden.astype(np.float32, copy=False)
+
+
+def _windows(text: int, count: int, limit: int) -> Iterator[_Window]:
+    """Cut `count` tokens into windows of at most `limit` that share `OVERLAP_TOKENS`; one window where they fit."""
+    start, keep = 0, 0
+    while count - start > limit:
+        end = start + limit
+        middle = end - OVERLAP_TOKENS // 2
+        yield _Window(text, start, end, keep, middle)
+        start, keep = end - OVERLAP_TOKENS, middle
+    if count:
+        yield _Window(text, start, count, keep, count)
+
+
+def _batches(windows: Sequence[_Window], edges: int) -> Iterator[list[_Window]]:
+    """Windows of like length together, at most `BATCH_TOKENS` padded tokens in a batch."""
+    batch: list[_Window] = []
+    for window in sorted(windows, key=len):
+        if batch and (len(batch) + 1) * (len(window) + edges) > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(window)
+    if batch:
+        yield batch
+
+
+def _offsets(pairs: Sequence[tuple[int, int]]) -> Ints:
+    return np.array(pairs, dtype=np.int32).reshape(-1, 2)
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception
+        raise ModelError(f"{path} cannot be read: {error}") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _session(path: Path, device: str, threads: int | None) -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise MissingExtraError(
+            "No ONNX Runtime is installed: pip install 'hybrid-search[cpu]', or 'hybrid-search[gpu]' on a machine with CUDA (not both)"
+        ) from error
+    provider = devices.choose(device, onnxruntime.get_available_providers())
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or 0
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(path), options, providers=[provider])
+    devices.confirm(provider, session.get_providers())
+    return session

@@ -1,0 +1,52 @@
+"""All errors of this project. Catch `HybridSearchError` for any of them.
+
+    HybridSearchError
+    ├── UsageError            an argument is outside what the call takes (also a ValueError)
+    ├── InputError            a document cannot be indexed; carries the reason that goes into the rejects file
+    ├── ModelError            a model folder is incomplete, damaged, or not the one that wrote the index
+    ├── DeviceError           the device that was asked for is not the one that runs
+    ├── MissingExtraError     an optional dependency is not installed; names the extra
+    └── IndexStoreError       the index cannot be read or written
+        ├── IndexMissingError     there is no index of that name
+        └── IndexBusyError        another process is writing it
+
+A message carries the two values that disagree, and the remedy.
+"""
+
+from __future__ import annotations
+
+
+class HybridSearchError(Exception):
+    """Root of all errors raised on purpose by this project."""
+
+
+class UsageError(HybridSearchError, ValueError):
+    """An argument is outside what the call takes."""
+
+
+class InputError(HybridSearchError):
+    """A document cannot be indexed, for the reason given; the documents around it can."""
+
+
+class ModelError(HybridSearchError):
+    """A model folder is incomplete or damaged, or its vectors cannot be compared with those of the index."""
+
+
+class DeviceError(HybridSearchError):
+    """The device that was asked for is not the one that runs."""
+
+
+class MissingExtraError(HybridSearchError, ImportError):
+    """An optional dependency is not installed."""
+
+
+class IndexStoreError(HybridSearchError):
+    """The index cannot be read or written."""
+
+
+class IndexMissingError(IndexStoreError):
+    """There is no index of that name."""
+
+
+class IndexBusyError(IndexStoreError):
+    """Another process is writing the index."""

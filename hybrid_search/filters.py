@@ -1,0 +1,86 @@
+"""`where`: conditions on metadata, checked against the fields that an index has before any backend sees them.
+
+``{"sector": "bank", "customer.tier": ["gold", "silver"], "date": {"gte": "2026-01-01"}}``: all must hold; of a list, one; a list in the
+metadata matches if one of its elements does. ``id`` is the document's id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hybrid_search.errors import InputError, UsageError
+
+Scalar = str | int | float | bool
+RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+ID = "id"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One field and what it must be: equal to one of `values`, or within `ranges` (pairs of gt, gte, lt, lte and a bound)."""
+
+    field: str
+    values: tuple[Scalar, ...] = ()
+    ranges: tuple[tuple[str, Scalar], ...] = ()
+
+
+def compile_where(where: Mapping[str, Any] | None, fields: Mapping[str, str]) -> tuple[Condition, ...]:
+    """Conditions for `where`, given the index's `fields` (name -> string, number, boolean or object). Raises UsageError."""
+    return tuple(_condition(name, wanted, {**fields, ID: "string"}) for name, wanted in sorted((where or {}).items()))
+
+
+def _condition(name: str, wanted: Any, fields: Mapping[str, str]) -> Condition:
+    kind = fields.get(name)
+    if kind is None or kind == "object":
+        usable = ", ".join(sorted(field for field, type_ in fields.items() if type_ != "object"))
+        raise UsageError(f"cannot filter on {name!r}: the index has no such field. Its fields: {usable}")
+    if not isinstance(wanted, Mapping):
+        listed = wanted if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
+        return Condition(name, values=tuple(_typed(name, value, kind) for value in listed))
+    unknown = sorted(set(wanted) - set(RANGES))
+    if unknown or not wanted:
+        raise UsageError(f"cannot filter {name!r} by {', '.join(unknown) or 'an empty range'}: use {', '.join(RANGES)}")
+    return Condition(name, ranges=tuple((op, _typed(name, bound, kind)) for op, bound in sorted(wanted.items())))
+
+
+def _typed(name: str, value: Any, kind: str) -> Scalar:
+    """`value` as the field's type; words from a command line are read as the number or boolean that they say."""
+    if kind == "string" and isinstance(value, str):
+        return value
+    if kind == "boolean" and str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    if kind == "number" and not isinstance(value, bool):
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            pass
+    raise UsageError(f"cannot filter {name!r} by {value!r}: the field is a {kind}, and that is none")
+
+
+def leaves(metadata: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str, Scalar | None]]:
+    """Dotted name, type and value of everything in `metadata`. Lists give each element; objects give themselves, then their leaves.
+
+    Raises InputError for a value that no backend can hold.
+    """
+    for key, value in metadata.items():
+        name = f"{prefix}{key}"
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                yield name, "object", None
+                yield from leaves(each, f"{name}.")
+            elif each is not None:
+                yield name, _kind(name, each), each
+
+
+def _kind(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InputError(f"metadata field {name!r} is {value}: integers have 64 bits. Give it as a string")
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    raise InputError(f"metadata field {name!r} holds a list inside a list: give a list of plain values, or an object")

@@ -1,0 +1,19 @@
+"""z_score: each leg as (s - mean) / standard deviation of its list (the sample's, n - 1). Scores may be negative.
+
+The textbook form: OpenSearch's own replaces scores at or below the mean by 0.001, which loses their order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybrid_search.fusion.base import Legs, Scores, weigh
+
+
+def z_score(legs: Legs, alpha: float) -> Scores:
+    return weigh(alpha, _scaled(legs.bm25), _scaled(legs.cosine))
+
+
+def _scaled(scores: Scores) -> Scores:
+    deviation = float(scores.std(ddof=1)) if len(scores) > 1 else 0.0
+    return (scores - scores.mean()) / deviation if deviation else np.zeros_like(scores)

@@ -1,0 +1,128 @@
+"""A line to a `Document`, or the reason why it is none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NoReturn
+
+import regex
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
+
+from hybrid_search import passages, spans
+from hybrid_search.backends.base import IndexSpec
+from hybrid_search.errors import InputError
+from hybrid_search.filters import leaves
+from hybrid_search.types import Document, Turn
+
+MAX_TEXT_BYTES = 10 * 1024 * 1024
+MAX_ID_BYTES = 500
+"""A server's ``_id`` has at most 512 bytes, and a passage's is the document's with ``#`` and a number behind it."""
+
+_NUL = regex.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+class _Turn(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    text: StrictStr
+    speaker: StrictStr | None = None
+    start_ms: int | None = Field(default=None, ge=0, lt=2**53)
+    end_ms: int | None = Field(default=None, ge=0, lt=2**53)
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    id: StrictStr
+    text: StrictStr | None = None
+    turns: list[_Turn] | None = None
+
+
+def parse(data: bytes) -> tuple[Document, str]:
+    """The document of a line, and the line in canonical form (for its hash). Raises InputError with the reason."""
+    given = _object(data)
+    canonical = _canonical(given)
+    try:
+        read = _Document.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(f"{'.'.join(map(str, first['loc']))}: {first['msg']} (found {_short(first['input'])})") from error
+    _check_id(read.id)
+    document = _document(read)
+    _check_text(document.text)
+    for _ in leaves(document.metadata):  # raises for a value that no backend can hold
+        pass
+    return document, canonical
+
+
+def source_hash(canonical: str, spec: IndexSpec) -> str:
+    """Equal where neither the document nor anything that its index entry is made by has changed."""
+    made_by = (spec.fingerprint, spec.policy, spec.schema, passages.PASSAGE_WORDS, passages.WINDOW_WORDS, spans.MAX_WORDS)
+    return hashlib.sha256(f"{made_by}\n{canonical}".encode()).hexdigest()
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        given = json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8: byte 0x{data[error.start]:02x} at {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg} at character {error.pos}") from error
+    except (RecursionError, ValueError) as error:
+        raise InputError(f"not JSON that can be read: {error}") from error
+    if not isinstance(given, dict):
+        raise InputError(f"not an object: the line is a JSON {type(given).__name__}")
+    if "id" not in given:
+        raise InputError(f"no id: the keys are {_short(sorted(given))}")
+    return given
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _canonical(given: dict[str, Any]) -> str:
+    try:
+        canonical = json.dumps(given, ensure_ascii=False, sort_keys=True)
+        canonical.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"a lone surrogate, U+{ord(error.object[error.start]):04X}, which no UTF-8 text can hold") from error
+    except RecursionError as error:
+        raise InputError("nested too deeply") from error
+    if _NUL.search(canonical):
+        raise InputError("a NUL character (U+0000)")
+    return canonical
+
+
+def _check_id(id: str) -> None:
+    if not id.strip():
+        raise InputError(f"the id is empty ({id!r})")
+    if len(id.encode()) > MAX_ID_BYTES:
+        raise InputError(f"the id has {len(id.encode())} bytes, at most {MAX_ID_BYTES} are allowed")
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise InputError("the text is empty")
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        raise InputError(f"the text has {len(text.encode())} bytes, at most {MAX_TEXT_BYTES} are allowed: split the document")
+
+
+def _document(read: _Document) -> Document:
+    if (read.text is None) == (read.turns is None):
+        raise InputError(f"{'both' if read.turns is not None else 'neither'} of text and turns: give one of them")
+    metadata = dict(read.model_extra or {})
+    if read.turns is None:
+        text = read.text or ""
+        return Document(read.id, text, (Turn(text),), metadata)
+    turns, start = [], 0
+    for turn in read.turns:
+        turns.append(Turn(turn.text, start, turn.speaker, turn.start_ms, turn.end_ms, dict(turn.model_extra or {})))
+        start += len(turn.text) + 1
+    return Document(read.id, "\n".join(turn.text for turn in turns), tuple(turns), metadata)
+
+
+def _short(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."

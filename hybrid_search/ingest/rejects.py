@@ -1,0 +1,33 @@
+"""The rejects file: every refused line with its number and the reason, so that nothing is lost and all can be tried again."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import IO
+
+from hybrid_search.ingest.sources import Line
+
+
+class Rejects:
+    """Writes refused lines to `path`, which is made anew when the first of a run comes. May be called from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+        self._file: IO[str] | None = None
+        self._one_at_a_time = threading.Lock()
+
+    def add(self, line: Line, reason: str) -> None:
+        raw = line.data.decode("utf-8", "surrogateescape").rstrip("\r\n")
+        entry = {"source": line.source, "line": line.number, "reason": reason, "document": raw}
+        with self._one_at_a_time:
+            self._file = self._file or self.path.open("w", encoding="utf-8")
+            self._file.write(json.dumps(entry) + "\n")
+            self._file.flush()
+            self.count += 1
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()

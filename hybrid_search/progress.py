@@ -1,0 +1,43 @@
+"""Progress on standard error: a bar on a terminal, a line every few seconds otherwise."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from hybrid_search.ingest.summary import Summary
+
+LINE_SECONDS = 5.0
+
+
+@contextmanager
+def progress(total_bytes: int | None) -> Iterator[Callable[[Summary], None]]:
+    """A function that shows a summary; `total_bytes` of the sources, or None where nobody knows."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines()
+        return
+    columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("starting", total=total_bytes)
+        yield lambda summary: bar.update(task, completed=summary.bytes, description=said(summary))
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def __call__(self, summary: Summary) -> None:
+        if time.monotonic() - self._last >= LINE_SECONDS:
+            self._last = time.monotonic()
+            print(said(summary), file=sys.stderr, flush=True)
+
+
+def said(summary: Summary) -> str:
+    rate = summary.documents / summary.seconds if summary.seconds else 0.0
+    return f"{summary.documents:,} documents ({rate:.0f}/s), {summary.passages:,} passages, {summary.skipped:,} unchanged, {summary.failed:,} refused"

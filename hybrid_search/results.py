@@ -1,0 +1,110 @@
+"""What a query gives back: a `Result` of `Hit`s, each with the `Span`s that matched and their true offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from html import escape
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Words that match: ``document.text[start:end] == text``, in code points.
+
+    `cosine` is in -1..1. `turn` counts from 0, and ``turns[turn].text[turn_start:turn_end] == text``. Times are those of the turn, in milliseconds.
+    """
+
+    start: int
+    end: int
+    text: str
+    cosine: float
+    turn: int = 0
+    turn_start: int = 0
+    turn_end: int = 0
+    speaker: str | None = None
+    start_ms: int | None = None
+    end_ms: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document, or a passage of it. `score` is fused; `bm25`, `cosine` and the ranks are those of its best passage, number `passage`.
+
+    A rank counts from 1 and is None beyond the leg's window, or where no term matches. `text` is the best passage's text, which starts at `start`.
+    """
+
+    id: str
+    passage: int
+    score: float
+    bm25: float
+    cosine: float
+    bm25_rank: int | None
+    cosine_rank: int | None
+    metadata: Mapping[str, Any]
+    spans: list[Span]
+    text: str = ""
+    start: int = 0
+    explanation: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The hit as JSON has it: without the passage's text, and with the explanation only where it was asked for."""
+        shown = asdict(self)
+        del shown["text"], shown["start"]
+        if self.explanation is None:
+            del shown["explanation"]
+        return shown
+
+    def marked(self, before: str, after: str, encode: Any = str) -> str:
+        """The passage's text with its spans between `before` and `after`; `encode` is applied to the text."""
+        shown: list[str] = []
+        at, end_of_text = 0, self.start + len(self.text)
+        inside = sorted(
+            (span.start - self.start, span.end - self.start) for span in self.spans if self.start <= span.start and span.end <= end_of_text
+        )
+        for start, end in inside:
+            shown += [encode(self.text[at:start]), before, encode(self.text[start:end]), after]
+            at = end
+        return "".join([*shown, encode(self.text[at:])])
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Hits, best first. `total` counts all documents (or passages) that were fused; `plan` says what ran and why."""
+
+    hits: list[Hit]
+    total: int
+    plan: Mapping[str, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"hits": [hit.to_dict() for hit in self.hits], "total": self.total, "plan": dict(self.plan)}
+
+    def __repr__(self) -> str:
+        lines = [f"{len(self.hits)} of {self.total} hits for {self.plan.get('phrase')!r}"]
+        for number, hit in enumerate(self.hits, 1):
+            lines.append(f"{number:>3}. {hit.score:.3f}  {hit.id}  (bm25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})")
+            lines += [f"       {_said(span)}" for span in hit.spans]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{hit.score:.3f}</td><td>{escape(hit.id)}</td><td>{hit.bm25:.2f}</td><td>{hit.cosine:.3f}</td>"
+            f"<td style='text-align:left;white-space:pre-line'>{hit.marked('<mark>', '</mark>', escape)}</td></tr>"
+            for hit in self.hits
+        )
+        head = "".join(f"<th>{name}</th>" for name in ("score", "id", "BM25", "cosine", "passage"))
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _said(span: Span) -> str:
+    speaker = f"{span.speaker}: " if span.speaker else ""
+    return f"{span.cosine:.3f}  {speaker}{' '.join(span.text.split())!r} [{span.start}:{span.end}]"
