@@ -1,0 +1,70 @@
+"""What many tests need: the shipped encoder, the bundled sample indexed once, and an empty client on every backend."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect, encoder
+from hybrid_search.client import Client
+from hybrid_search.encoder import Encoder
+from hybrid_search.ingest.sources import SAMPLE
+
+DATA = Path(__file__).parent.parent.parent / "shared" / "data"
+"""Data sets beside the checkout. Tests that need one are marked ``data`` and skipped, saying so, where it is missing."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not DATA.is_dir():
+        skip = pytest.mark.skip(reason="the data sets in ../shared/data are not beside this checkout")
+        for item in items:
+            if "data" in item.keywords:
+                item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads the user's settings, and none writes outside its own folder."""
+    for name in ("HYBRID_SEARCH_URL", "HYBRID_SEARCH_MODEL", "HYBRID_SEARCH_DEVICE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def real_encoder() -> Encoder:
+    """The shipped model, on the CPU."""
+    return encoder.load(device="cpu")
+
+
+@pytest.fixture(scope="session")
+def calls() -> list[dict[str, Any]]:
+    """The bundled sample as JSON objects."""
+    return [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="session")
+def sample_url(tmp_path_factory: pytest.TempPathFactory, calls: list[dict[str, Any]]) -> str:
+    """An embedded index ``calls`` of the bundled sample. Only to be read."""
+    folder = tmp_path_factory.mktemp("sample")
+    url = f"embedded:{folder}"
+    with connect(url) as client:
+        client.ingest(calls, rejects=folder / "rejected.jsonl")
+    return url
+
+
+@pytest.fixture
+def sample(sample_url: str) -> Iterator[Client]:
+    with connect(sample_url) as client:
+        yield client
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
+    """An empty client on each backend: one test body, every implementation."""
+    with connect("memory:" if request.param == "memory" else f"embedded:{tmp_path / 'store'}") as opened:
+        yield opened
