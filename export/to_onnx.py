@@ -71,7 +71,9 @@ def find(base: str, license_: str | None, origin: str | None) -> Source:
 def load(source: Source) -> TokenVectors:
     """The encoder in eval mode, wrapper included: a wrapper left in train mode would switch the dropout back on while exporting."""
     encoder = AutoModel.from_pretrained(source.folder, attn_implementation="eager", dtype=torch.float32)
-    return TokenVectors(encoder).eval()
+    model = TokenVectors(encoder)
+    model.eval()
+    return model
 
 
 def export_graph(model: TokenVectors, path: Path) -> None:
@@ -132,7 +134,7 @@ def build(source: Source, folder: Path, precision: str, max_length: int, context
     settings: dict[str, Any] = {
         "schema": 1,
         "name": source.name,
-        "dimension": int(model.encoder.config.hidden_size),  # type: ignore[union-attr, arg-type]
+        "dimension": int(model.encoder.config.hidden_size),
         "max_length": max_length,
         "pooling": "mean-without-special-tokens",
         "context": context,

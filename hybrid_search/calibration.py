@@ -28,9 +28,11 @@ class Calibration:
     saturation: float = 1.0
 
     def cosine(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Cosines on [0, 1]."""
         return 1.0 / (1.0 + np.exp(-self.slope * (scores - self.midpoint)))
 
     def bm25(self, scores: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
+        """BM25 scores on [0, 1), for a phrase of so many distinct terms."""
         return scores / (scores + self.saturation * max(terms, 1))
 
 
@@ -44,6 +46,7 @@ def load(folder: Path, precision: str) -> Calibration:
         return Calibration()
     try:
         held: dict[str, Any] = json.loads(path.read_text())["precisions"]
-        return Calibration(**(held.get(precision) or next(iter(held.values()))))
+        fitted = held.get(precision) or next(iter(held.values()))
+        return Calibration(**{name: float(value) for name, value in fitted.items()})
     except (ValueError, KeyError, TypeError, StopIteration, AttributeError) as error:
-        raise ModelError(f"{path} cannot be read ({error}): make it again with python -m benchmarks.quality.calibrate") from error
+        raise ModelError(f"{path} cannot be read ({error!r}): make it again with python -m benchmarks.quality.calibrate") from error

@@ -21,14 +21,18 @@ from hybrid_search.results import Result, Span
 
 
 class Client:
-    """Opened by `hybrid_search.connect`, closed by leaving its ``with`` block. The encoder is loaded when it is first needed."""
+    """Opened by `hybrid_search.connect`, closed by leaving its ``with`` block. The encoder is loaded when it is first needed.
+
+    `backend` is the store itself, for those who want to build on the seam (`hybrid_search.backends.base`).
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._backend = backends.open_backend(settings.url)
+        self.backend = backends.open_backend(settings.url)
 
     @property
     def encoder(self) -> Encoder:
+        """The encoder of this client's model folder, loaded once a process."""
         return encoder.load(self._folder, self._settings.device)
 
     @property
@@ -64,8 +68,8 @@ class Client:
         """
         phrases = (phrase,) if isinstance(phrase, str) else tuple(phrase)
         asked = search.Query(phrases, index, alpha, size, where, fusion, context, spans, min_score, offset, group_by, refine, explain)
-        spec, _ = self._backend.head(index)
-        return search.search(self._backend, self.encoder, calibration.load(self._folder, spec.precision), asked)
+        spec, _ = self.backend.head(index)
+        return search.search(self.backend, self.encoder, calibration.load(self._folder, spec.precision), asked)
 
     def best_spans(self, phrase_: str, text: str, *, k: int = 1, context: str | None = None) -> list[Span]:
         """The `k` best spans of `text` that do not overlap, with their cosines, best first. No index is used."""
@@ -84,7 +88,7 @@ class Client:
         policy: str = DEFAULT_POLICY,
     ) -> Summary:
         """Index `documents`, each with ``id`` and ``text`` or ``turns``, as on the command line. Refused ones go to the file `rejects`."""
-        lines = (Line("documents", number, _encoded(each)) for number, each in enumerate(documents, 1))
+        lines = (_line(number, each) for number, each in enumerate(documents, 1))
         return self.ingest_lines(lines, index=index, rejects=rejects, policy=policy)
 
     def ingest_lines(
@@ -97,28 +101,29 @@ class Client:
         report: Report = unreported,
     ) -> Summary:
         """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far."""
-        return ingest(lines, self._backend, self.encoder, index, Path(rejects or f"{index}.rejected.jsonl"), policy, report)
+        return ingest(lines, self.backend, self.encoder, index, Path(rejects or f"{index}.rejected.jsonl"), policy, report)
 
     def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:
         """Remove documents from `index`; how many there were."""
-        spec, _ = self._backend.head(index)
-        with self._backend.writer(index, spec) as writer:
+        spec, _ = self.backend.head(index)
+        with self.backend.writer(index, spec) as writer:
             return writer.delete(list(ids))
 
     def describe(self, index: str = DEFAULT_INDEX) -> IndexInfo:
         """What `index` was made for, and how many documents, passages and spans it holds."""
-        return self._backend.describe(index)
+        return self.backend.describe(index)
 
     def indexes(self) -> list[str]:
         """The names of all indexes."""
-        return self._backend.indexes()
+        return self.backend.indexes()
 
     def drop(self, index: str) -> None:
         """Remove `index` and all in it."""
-        self._backend.drop(index)
+        self.backend.drop(index)
 
     def close(self) -> None:
-        self._backend.close()
+        """Close what is open; the next call opens it again."""
+        self.backend.close()
 
     def __enter__(self) -> Self:
         return self
@@ -130,5 +135,8 @@ class Client:
         return f"Client({self._settings.url!r})"
 
 
-def _encoded(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document).encode()
+def _line(number: int, document: Mapping[str, Any]) -> Line:
+    try:
+        return Line("documents", number, json.dumps(document).encode())
+    except (TypeError, ValueError) as error:
+        return Line("documents", number, repr(document).encode("utf-8", "backslashreplace"), f"not JSON: {error}")

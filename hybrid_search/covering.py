@@ -15,7 +15,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.tokens import vectors
 from hybrid_search.types import Bytes, Floats, Ints, TokenCodes
 
-DEFAULT_POLICY = "6+12/2"
+DEFAULT_POLICY = "6/1"
 
 
 def parse(policy: str) -> tuple[tuple[int, ...], int]:

@@ -6,6 +6,8 @@ metadata matches if one of its elements does. ``id`` is the document's id.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +17,8 @@ from hybrid_search.errors import InputError, UsageError
 Scalar = str | int | float | bool
 RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 ID = "id"
+INTEGERS = 2**63
+"""Integers of 64 bits are below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +56,20 @@ def _typed(name: str, value: Any, kind: str) -> Scalar:
     if kind == "boolean" and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
     if kind == "number" and not isinstance(value, bool):
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            pass
+        for read in (_integer, float):
+            try:
+                return read(value)
+            except (TypeError, ValueError, OverflowError):
+                continue
     raise UsageError(f"cannot filter {name!r} by {value!r}: the field is a {kind}, and that is none")
+
+
+def _integer(value: Any) -> int:
+    """`value` if it is an integer that a store may hold: a float would lose the last digits of a large one."""
+    number = int(value) if isinstance(value, str) else operator.index(value)
+    if not -INTEGERS <= number < INTEGERS:
+        raise OverflowError
+    return number
 
 
 def leaves(metadata: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str, Scalar | None]]:
@@ -77,8 +90,10 @@ def leaves(metadata: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str,
 def _kind(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+    if isinstance(value, int) and not -INTEGERS <= value < INTEGERS:
         raise InputError(f"metadata field {name!r} is {value}: integers have 64 bits. Give it as a string")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"metadata field {name!r} is {value}: no JSON can say that. Give a finite number")
     if isinstance(value, (int, float)):
         return "number"
     if isinstance(value, str):

@@ -22,18 +22,25 @@ def vector(encoder: Encoder, phrase: str, context: str | None = None) -> Floats:
     With `context`, a text in which the phrase occurs (the first time, in any case), its tokens are taken from there. Raises UsageError for a
     phrase without a token, or one that the context does not hold.
     """
-    text, start = phrase, 0
-    if context is not None:
-        text, start = context, context.casefold().find(phrase.casefold()) if len(context.casefold()) == len(context) else context.find(phrase)
-        if start < 0:
-            raise UsageError(f"the context {context[:60]!r} does not contain the phrase {phrase[:60]!r}: give a text in which it occurs")
+    text = phrase if context is None else context
+    start, end = (0, len(phrase)) if context is None else _place(phrase, context)
     encoding = encoder.encode([text])[0]
-    inside = (encoding.offsets[:, 1] > start) & (encoding.offsets[:, 0] < start + len(phrase))
+    inside = (encoding.offsets[:, 1] > start) & (encoding.offsets[:, 0] < end)
     found: Floats = encoding.vectors[inside].sum(axis=0)
     length = float(np.linalg.norm(found))
     if not length:
         raise UsageError(f"the phrase {phrase[:60]!r} has no word: give at least one")
     return found / np.float32(length)
+
+
+def _place(phrase: str, context: str) -> tuple[int, int]:
+    """Start and end of the first occurrence of `phrase` in `context`, in any case. Folding makes some letters two: "ß" is "ss"."""
+    wanted = phrase.casefold()
+    found = context.casefold().find(wanted)
+    if found < 0:
+        raise UsageError(f"the context {context[:60]!r} does not contain the phrase {phrase[:60]!r}: give a text in which it occurs")
+    places = [place for place, letter in enumerate(context) for _ in letter.casefold()]
+    return (places[found], places[found + len(wanted) - 1] + 1) if wanted else (0, 0)
 
 
 def encode(encoder: Encoder, document: Document, cut: Sequence[Passage]) -> list[TokenCodes]:

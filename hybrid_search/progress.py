@@ -39,5 +39,6 @@ class _Lines:
 
 
 def said(summary: Summary) -> str:
+    """A summary as one line for people."""
     rate = summary.documents / summary.seconds if summary.seconds else 0.0
     return f"{summary.documents:,} documents ({rate:.0f}/s), {summary.passages:,} passages, {summary.skipped:,} unchanged, {summary.failed:,} refused"

@@ -27,6 +27,7 @@ class Span:
     end_ms: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """The span as JSON has it."""
         return asdict(self)
 
 
@@ -86,6 +87,7 @@ class Result:
         return len(self.hits)
 
     def to_dict(self) -> dict[str, Any]:
+        """The result as JSON has it."""
         return {"hits": [hit.to_dict() for hit in self.hits], "total": self.total, "plan": dict(self.plan)}
 
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ class Query:
 
     @property
     def window(self) -> int:
+        """Passages asked of each leg."""
         return max(WINDOW, self.offset + self.size)
 
 
@@ -97,43 +99,38 @@ def search(backend: Backend, encoder: Encoder, calibration: Calibration, query: 
     for text in query.phrases:
         vector = phrase.vector(encoder, text, query.context)
         request = Request(text, vector, query.window, conditions, lexical=query.alpha < 1, semantic=query.alpha > 0)
-        scored, method = _passages(backend, request, query, calibration)
-        for each in scored:
+        scored, method = retrieve(backend, query.index, request)
+        for each in fuse(scored, request, query.fusion, query.alpha, calibration):
             held = best.get(each.stored.key)
             best[each.stored.key] = each if held is None or each.order < held.order else held
-    groups = _grouped(sorted(best.values(), key=lambda each: each.order), query)
+    ordered = sorted(best.values(), key=lambda each: each.order)
+    groups = _grouped([each for each in ordered if query.min_score is None or each.score >= query.min_score], query)
     hits = [_hit(group, query, encoder) for group in groups[query.offset : query.offset + query.size]]
     return Result(hits, len(groups), _plan(query, spec, method, len(best), began))
 
 
-def _passages(backend: Backend, request: Request, query: Query, calibration: Calibration) -> tuple[list[Scored], str]:
-    """Candidates of both legs, every score of each completed, fused."""
-    found = backend.candidates(query.index, request)
-    union = list(dict.fromkeys([*found.lexical, *found.semantic]))
-    stored = backend.complete(query.index, request, union)
-    scored = [_exact(request.vector, each) for each in stored]
-    return _fuse(scored, request, query, calibration), found.method
+def retrieve(backend: Backend, index: str, request: Request) -> tuple[list[Scored], str]:
+    """Candidates of both legs with both scores of each completed, not yet fused; and how the span leg was run."""
+    found = backend.candidates(index, request)
+    stored = backend.complete(index, request, list(dict.fromkeys([*found.lexical, *found.semantic])))
+    cosines = tokens.cosines_of_each(request.vector, [each.tokens for each in stored])
+    best = [float(each.max()) if len(each) else 0.0 for each in cosines]
+    return [Scored(*each) for each in zip(stored, repeat(request.vector), cosines, best, strict=False)], found.method
 
 
-def _exact(vector: Floats, stored: Stored) -> Scored:
-    cosines = tokens.cosines(vector, stored.tokens)
-    return Scored(stored, vector, cosines, float(cosines.max()) if len(cosines) else 0.0)
-
-
-def _fuse(scored: Sequence[Scored], request: Request, query: Query, calibration: Calibration) -> list[Scored]:
+def fuse(scored: Sequence[Scored], request: Request, name: str, alpha: float, calibration: Calibration) -> list[Scored]:
+    """`scored` with the fused score, its two parts and both ranks."""
     bm25 = np.array([each.stored.bm25 for each in scored])
     cosine = np.array([each.cosine for each in scored])
     ids = [(each.stored.document_id, each.stored.ordinal) for each in scored]
     ranks = [ranked(scores, ids, request.window) for scores in (bm25, cosine)]
     ranks[0][bm25 <= 0] = 0
     legs = Legs(bm25, cosine, ranks[0], ranks[1], len(query_terms(request.phrase)), calibration)
-    fuse = fusion.fusion(query.fusion)
-    values = zip(scored, *(fuse(legs, alpha) for alpha in (query.alpha, 0.0, 1.0)), *ranks, strict=True)
-    fused = [
+    values = zip(scored, *(fusion.fusion(name)(legs, weight) for weight in (alpha, 0.0, 1.0)), *ranks, strict=True)
+    return [
         replace(each, score=float(score), parts=(float(lexical), float(semantic)), bm25_rank=int(first), cosine_rank=int(second))
         for each, score, lexical, semantic, first, second in values
     ]
-    return [each for each in fused if query.min_score is None or each.score >= query.min_score]
 
 
 def ranked(scores: Scores, ids: Sequence[tuple[str, int]], window: int) -> Ranks:

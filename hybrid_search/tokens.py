@@ -18,6 +18,10 @@ from hybrid_search.types import Bytes, Codes, Encoding, Floats, Ints, Passage, T
 
 _HEADER = struct.Struct("<4sHHIII")
 _MAGIC = b"HST1"
+_WIDTHS = {"<i4": 4, "u1": 1, "i1": 1, "<f4": 4, "<f2": 2}
+
+JOINED = 128
+"""Passages scored in one product: 15 MB of float32 at 384 dimensions."""
 
 
 def gather(passage: Passage, encodings: Sequence[Encoding], dimension: int) -> tuple[Floats, Ints, Bytes]:
@@ -63,6 +67,25 @@ def cosines(query: Floats, tokens: TokenCodes) -> Floats:
     return spans.cosines(products, tokens.words[:, 2:], tokens.counts, tokens.inverse_norms)
 
 
+def cosines_of_each(query: Floats, many: Sequence[TokenCodes]) -> list[Floats]:
+    """`cosines` of several passages, `JOINED` at a time: one product instead of many small ones."""
+    found: list[Floats] = []
+    for start in range(0, len(many), JOINED):
+        some = many[start : start + JOINED]
+        ends = np.cumsum([len(each.inverse_norms) for each in some])
+        found += np.split(cosines(query, _join(some)), ends[:-1])
+    return found
+
+
+def _join(some: Sequence[TokenCodes]) -> TokenCodes:
+    """Passages as if they were one: its words name tokens of the joined codes. Its character offsets mean nothing."""
+    before = np.cumsum([0, *(len(each.codes) for each in some[:-1])])
+    words = np.concatenate([each.words + np.int32(shift) for each, shift in zip(some, before, strict=True)])
+    columns = zip(*((each.counts, each.codes, each.scales, each.inverse_norms) for each in some), strict=True)
+    counts, codes, scales, inverse = (np.concatenate(column) for column in columns)
+    return TokenCodes(words, counts, codes, scales, inverse)
+
+
 def to_bytes(tokens: TokenCodes) -> bytes:
     """One binary field: a header of five counts, then the arrays of `TokenCodes` in their order, little-endian."""
     sizes = (tokens.codes.shape[1], len(tokens.words), len(tokens.codes), len(tokens.inverse_norms))
@@ -76,13 +99,13 @@ def from_bytes(data: bytes) -> TokenCodes:
         magic, version, dimension, words, tokens, inverse = _HEADER.unpack_from(data)
     except struct.error as error:
         raise IndexStoreError(f"stored token codes are damaged: {len(data)} bytes where a header takes {_HEADER.size}. Ingest again.") from error
-    shapes = (((words, 4), "<i4"), ((words,), "u1"), ((tokens, dimension), "i1"), ((tokens,), "<f4"), ((inverse,), "<f2"))
-    expected = _HEADER.size + sum(int(np.prod(shape)) * np.dtype(kind).itemsize for shape, kind in shapes)
+    sizes = (16 * words, words, tokens * dimension, 4 * tokens, 2 * inverse)
+    expected = _HEADER.size + sum(sizes)
     if (magic, version) != (_MAGIC, 1) or len(data) != expected:
         raise IndexStoreError(f"stored token codes are damaged: {len(data)} bytes, {expected} by their header. Ingest the document again.")
-    arrays, at = [], _HEADER.size
-    for shape, kind in shapes:
-        array = np.frombuffer(data, dtype=kind, count=int(np.prod(shape)), offset=at).reshape(shape)
-        arrays.append(array)
-        at += array.nbytes
-    return TokenCodes(*arrays)
+    at = _HEADER.size
+    arrays = []
+    for size, kind in zip(sizes, ("<i4", "u1", "i1", "<f4", "<f2"), strict=True):
+        arrays.append(np.frombuffer(data, kind, size // _WIDTHS[kind], at))
+        at += size
+    return TokenCodes(arrays[0].reshape(words, 4), arrays[1], arrays[2].reshape(tokens, dimension), arrays[3], arrays[4])

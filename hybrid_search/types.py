@@ -37,6 +37,7 @@ class Turn:
 
     @property
     def end(self) -> int:
+        """Where the turn ends in the document's text."""
         return self.start + len(self.text)
 
 
@@ -77,6 +78,7 @@ class Passage:
 
     @property
     def words(self) -> int:
+        """How many words its parts have together."""
         return sum(len(part.words) for part in self.parts)
 
 
@@ -118,8 +120,10 @@ class Entry:
 
     @property
     def last(self) -> bool:
+        """Whether this is the document's last passage."""
         return self.passage.ordinal == self.passages - 1
 
     @property
     def text(self) -> str:
+        """The passage's text."""
         return self.document.text[self.passage.start : self.passage.end]

@@ -33,6 +33,7 @@ class IndexSpec:
 
     @classmethod
     def of(cls, info: EncoderInfo, policy: str) -> IndexSpec:
+        """The spec of an index that a model of this `info` writes under `policy`."""
         return cls(info.name, info.fingerprint, info.dimension, info.precision, info.context, policy)
 
 
@@ -156,4 +157,6 @@ class Backend(Protocol):
         """Remove `index` and all in it. Raises IndexMissingError."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close what is open; the next call may open it again."""
+        ...

@@ -19,6 +19,7 @@ from hybrid_search import tokens
 from hybrid_search.backends import names
 from hybrid_search.backends.base import Candidates, IndexInfo, IndexSpec, Refusal, Request, Stored, check_spec
 from hybrid_search.backends.embedded.rows import layout
+from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.errors import IndexMissingError, InputError
 from hybrid_search.filters import ID, Condition, leaves
 from hybrid_search.types import Entry
@@ -35,8 +36,7 @@ class Stemmer:
     def __init__(self) -> None:
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._connection.executescript(
-            "CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = 'porter unicode61 remove_diacritics 2');"
-            "CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);"
+            f'CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = "{TOKENIZER}");CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);'
         )
 
     def terms(self, text: str) -> Counter[str]:
@@ -76,10 +76,12 @@ class MemoryWriter:
         self._held: list[_Passage] | None = None
 
     def known(self, ids: Sequence[str]) -> dict[str, str]:
+        """The source hash of each of `ids` that is wholly indexed."""
         there = self._index.documents
         return {each: there[each][0].entry.source_hash for each in ids if each in there}
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
+        """Take in passages, unless their document does not fit the index's fields."""
         return [refusal for entry in entries if (refusal := self._put(entry))]
 
     def _put(self, entry: Entry) -> Refusal | None:
@@ -105,6 +107,7 @@ class MemoryWriter:
         self._index.fields = learned
 
     def delete(self, ids: Sequence[str]) -> int:
+        """Remove documents; how many there were."""
         return sum(self._index.documents.pop(each, None) is not None for each in ids)
 
     def __enter__(self) -> Self:
@@ -122,24 +125,29 @@ class MemoryBackend:
         self._stemmer = Stemmer()
 
     def writer(self, index: str, spec: IndexSpec) -> MemoryWriter:
+        """Open `index` for writing, and make it if it is not there. Raises ModelError."""
         held = self._indexes.setdefault(names.checked(index), _Index(spec))
         check_spec(index, held.spec, spec)
         return MemoryWriter(held, self._stemmer)
 
     def head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
+        """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
         held = self._get(index)
         return held.spec, dict(sorted(held.fields.items()))
 
     def describe(self, index: str) -> IndexInfo:
+        """What `index` holds, counted. Raises IndexMissingError."""
         held = self._get(index)
         passages = held.passages().values()
         spans = sum(each.entry.spans for each in passages)
         return IndexInfo(held.spec, dict(sorted(held.fields.items())), len(held.documents), len(passages), spans)
 
     def indexes(self) -> list[str]:
+        """The names of all indexes, sorted."""
         return sorted(self._indexes)
 
     def candidates(self, index: str, request: Request) -> Candidates:
+        """Both legs, by scoring everything."""
         held = self._get(index)
         lexical = self._bm25(held, request) if request.lexical else {}
         semantic = {key: _best(request, each) for key, each in held.passages(request.conditions).items()} if request.semantic else {}
@@ -162,16 +170,18 @@ class MemoryBackend:
         return {key: score for key, score in scores.items() if key in allowed}
 
     def complete(self, index: str, request: Request, keys: Sequence[Hashable]) -> list[Stored]:
+        """The passages of `keys` with BM25 and codes, in order; vanished ones left out."""
         held = self._get(index)
         everything, scores = held.passages(), self._bm25(held, request)
         return [_stored(key, everything[key].entry, scores.get(key, 0.0)) for key in keys if key in everything]
 
     def drop(self, index: str) -> None:
+        """Remove `index`. Raises IndexMissingError."""
         self._get(index)
         del self._indexes[index]
 
     def close(self) -> None:
-        return None
+        """Nothing to close: what was ingested stays."""
 
     def _get(self, index: str) -> _Index:
         if names.checked(index) not in self._indexes:

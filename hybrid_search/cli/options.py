@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
 from hybrid_search.errors import HybridSearchError, UsageError
 
@@ -30,12 +32,24 @@ def told() -> Iterator[None]:
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
     try:
         yield
+        sys.stdout.flush()
     except HybridSearchError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(FAILED) from error
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; the interpreter would complain of it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # our reader has gone; the interpreter would complain at its end
         raise typer.Exit(0) from None
+
+
+class Output(Console):
+    """Standard output, for people."""
+
+    def __init__(self) -> None:
+        super().__init__(highlight=False)
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to `told`: rich would end the program with status 1, which says that documents were refused."""
+        raise BrokenPipeError
 
 
 def conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
@@ -50,4 +64,5 @@ def conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
 
 
 def print_json(value: Any) -> None:
+    """One line of JSON on standard output."""
     print(json.dumps(value, ensure_ascii=False))

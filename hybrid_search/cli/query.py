@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from hybrid_search.cli import options
@@ -93,7 +92,7 @@ def best_spans(
 def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
     if not file.is_file():
         raise UsageError(f"file {file} does not exist")
-    with file.open(encoding="utf-8") as lines:
+    with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 given = json.loads(line)
@@ -108,14 +107,14 @@ def _show_spans(spans: list[Span], text: str, as_json: bool) -> None:
     if as_json:
         options.print_json({"spans": [span.to_dict() for span in spans]})
         return
-    console = Console(highlight=False)
+    console = options.Output()
     for span in spans:
         before, after = escape(text[: span.start]), escape(text[span.end :])
         console.print(f"{span.cosine:.3f} [{span.start}:{span.end}] {before}{MARK[0]}{escape(span.text)}{MARK[1]}{after}".replace("[:", r"\[:"))
 
 
 def _show(result: Result) -> None:
-    console = Console(highlight=False)
+    console = options.Output()
     console.print(f"{len(result)} of {result.total} hits")
     for number, hit in enumerate(result, 1):
         console.print(f"\n[bold]{number}. {escape(hit.id)}[/]  score {hit.score:.3f}  (BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})")

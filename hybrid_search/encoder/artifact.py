@@ -38,6 +38,7 @@ class Artifact(BaseModel):
 
     @property
     def info(self) -> EncoderInfo:
+        """What an index must know of it."""
         return EncoderInfo(self.name, self.fingerprint, self.dimension, self.precision, self.context)
 
 

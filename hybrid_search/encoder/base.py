@@ -24,7 +24,9 @@ class Encoder(Protocol):
     """Anything that gives every token of a text a vector such that a span's vector is the mean of its tokens'."""
 
     @property
-    def info(self) -> EncoderInfo: ...
+    def info(self) -> EncoderInfo:
+        """What an index must know of it."""
+        ...
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens, 2]`` of each text, in order."""

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from hybrid_search.encoder import artifact, devices
 from hybrid_search.encoder.base import EncoderInfo
-from hybrid_search.errors import MissingExtraError, ModelError
+from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.types import Encoding, Floats, Ints
 
 BATCH_TOKENS = 2048
@@ -59,6 +59,7 @@ class OnnxEncoder:
 
     @property
     def info(self) -> EncoderInfo:
+        """What an index must know of it."""
         return self.artifact.info
 
     @property
@@ -68,7 +69,7 @@ class OnnxEncoder:
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens, 2]`` of each text, in order."""
-        tokenized = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        tokenized = self._tokenize(texts)
         vectors = [np.empty((len(each), self.artifact.dimension), dtype=np.float32) for each in tokenized]
         windows = [window for text, each in enumerate(tokenized) for window in _windows(text, len(each), self._limit)]
         for batch in _batches(windows, len(self._before) + len(self._after)):
@@ -77,6 +78,15 @@ class OnnxEncoder:
                 kept = row[len(self._before) :][window.keep - window.start : window.keep_end - window.start]
                 vectors[window.text][window.keep : window.keep_end] = kept
         return [Encoding(found, _offsets(each.offsets)) for found, each in zip(vectors, tokenized, strict=True)]
+
+    def _tokenize(self, texts: Sequence[str]) -> list[Any]:
+        try:
+            return list(self._tokenizer.encode_batch(list(texts), add_special_tokens=False))
+        except TypeError as error:
+            lone = next((letter for text in texts for letter in str(text) if "\ud800" <= letter <= "\udfff"), None)
+            if lone is None:
+                raise
+            raise UsageError(f"a lone surrogate, U+{ord(lone):04X}, which no UTF-8 text can hold: take it out") from error
 
     def _run(self, rows: Sequence[Sequence[int]]) -> Floats:
         """One padded batch through the graph: float32 ``[rows, tokens, dimension]``, special tokens included."""
@@ -139,6 +149,9 @@ def _session(path: Path, device: str, threads: int | None) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(path), options, providers=[provider])
+    try:
+        session = onnxruntime.InferenceSession(str(path), options, providers=[provider])
+    except Exception as error:  # the library's own have no common root
+        raise ModelError(f"{path} cannot be run by ONNX Runtime {onnxruntime.__version__}: {error}. Export the model again.") from error
     devices.confirm(provider, session.get_providers())
     return session

@@ -10,4 +10,5 @@ from hybrid_search.fusion.base import Legs, Scores, weigh
 
 
 def calibrated(legs: Legs, alpha: float) -> Scores:
+    """Both legs by the maps of the model, weighed by alpha."""
     return weigh(alpha, legs.calibration.bm25(legs.bm25, legs.terms), legs.calibration.cosine(legs.cosine))

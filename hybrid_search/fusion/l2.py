@@ -8,6 +8,7 @@ from hybrid_search.fusion.base import Legs, Scores, weigh
 
 
 def l2(legs: Legs, alpha: float) -> Scores:
+    """Both legs by the lengths of their lists, weighed by alpha."""
     return weigh(alpha, _scaled(legs.bm25), _scaled(legs.cosine))
 
 

@@ -11,6 +11,7 @@ from hybrid_search.fusion.base import Legs, Scores, weigh
 
 
 def min_max(legs: Legs, alpha: float) -> Scores:
+    """Both legs by the extremes of their lists, weighed by alpha."""
     return weigh(alpha, _scaled(legs.bm25), _scaled(legs.cosine))
 
 

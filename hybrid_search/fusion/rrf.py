@@ -14,6 +14,7 @@ RANK_CONSTANT = 60
 
 
 def rrf(legs: Legs, alpha: float) -> Scores:
+    """Both legs by their ranks alone, weighed by alpha."""
     return weigh(alpha, _reciprocal(legs.bm25_rank), _reciprocal(legs.cosine_rank))
 
 

@@ -11,9 +11,10 @@ from hybrid_search.fusion.base import Legs, Scores, weigh
 
 
 def z_score(legs: Legs, alpha: float) -> Scores:
+    """Both legs by mean and deviation of their lists, weighed by alpha."""
     return weigh(alpha, _scaled(legs.bm25), _scaled(legs.cosine))
 
 
 def _scaled(scores: Scores) -> Scores:
-    deviation = float(scores.std(ddof=1)) if len(scores) > 1 else 0.0
+    deviation = float(scores.std(ddof=1)) if len(scores) > 1 and np.ptp(scores) else 0.0  # equal scores may deviate from their rounded mean
     return (scores - scores.mean()) / deviation if deviation else np.zeros_like(scores)

@@ -19,6 +19,10 @@ MAX_TEXT_BYTES = 10 * 1024 * 1024
 MAX_ID_BYTES = 500
 """A server's ``_id`` has at most 512 bytes, and a passage's is the document's with ``#`` and a number behind it."""
 
+MAX_DEPTH = 20
+"""Objects and lists inside one another. Servers take as many (``index.mapping.depth.limit``)."""
+TOO_DEEP = f"nested too deeply: at most {MAX_DEPTH} objects and lists inside one another are allowed"
+
 _NUL = regex.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
@@ -69,13 +73,25 @@ def _object(data: bytes) -> dict[str, Any]:
         raise InputError(f"not UTF-8: byte 0x{data[error.start]:02x} at {error.start}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg} at character {error.pos}") from error
-    except (RecursionError, ValueError) as error:
+    except RecursionError as error:
+        raise InputError(TOO_DEEP) from error
+    except ValueError as error:
         raise InputError(f"not JSON that can be read: {error}") from error
     if not isinstance(given, dict):
         raise InputError(f"not an object: the line is a JSON {type(given).__name__}")
     if "id" not in given:
         raise InputError(f"no id: the keys are {_short(sorted(given))}")
+    _check_depth(given)
     return given
+
+
+def _check_depth(given: dict[str, Any]) -> None:
+    level: list[Any] = [given]
+    for _ in range(MAX_DEPTH):
+        inside = [each for held in level for each in (held.values() if isinstance(held, dict) else held)]
+        level = [each for each in inside if isinstance(each, (dict, list))]
+    if level:
+        raise InputError(TOO_DEEP)
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -88,8 +104,6 @@ def _canonical(given: dict[str, Any]) -> str:
         canonical.encode()
     except UnicodeEncodeError as error:
         raise InputError(f"a lone surrogate, U+{ord(error.object[error.start]):04X}, which no UTF-8 text can hold") from error
-    except RecursionError as error:
-        raise InputError("nested too deeply") from error
     if _NUL.search(canonical):
         raise InputError("a NUL character (U+0000)")
     return canonical

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import IO
 
+from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources import Line
 
 
@@ -20,14 +21,22 @@ class Rejects:
         self._one_at_a_time = threading.Lock()
 
     def add(self, line: Line, reason: str) -> None:
+        """Write `line` and the reason. Bytes that are not UTF-8 become lone surrogates, as by ``surrogateescape``, which also gives them back."""
         raw = line.data.decode("utf-8", "surrogateescape").rstrip("\r\n")
         entry = {"source": line.source, "line": line.number, "reason": reason, "document": raw}
         with self._one_at_a_time:
-            self._file = self._file or self.path.open("w", encoding="utf-8")
+            self._file = self._file or self._open()
             self._file.write(json.dumps(entry) + "\n")
             self._file.flush()
             self.count += 1
 
+    def _open(self) -> IO[str]:
+        try:
+            return self.path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"refused documents cannot be written to {self.path} ({error.strerror}): name another file for them") from error
+
     def close(self) -> None:
+        """Close the file, if there was anything to write."""
         if self._file:
             self._file.close()

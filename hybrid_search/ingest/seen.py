@@ -19,4 +19,5 @@ class Seen:
         return str(before[0]) if before else None
 
     def close(self) -> None:
+        """Forget everything."""
         self._connection.close()

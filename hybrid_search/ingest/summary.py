@@ -33,6 +33,7 @@ class Summary:
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
+        """Add the time that the block takes to that of `stage`."""
         began = time.perf_counter()
         try:
             yield
@@ -40,6 +41,7 @@ class Summary:
             self.stages[stage] += time.perf_counter() - began
 
     def to_dict(self) -> dict[str, Any]:
+        """The summary as the command line prints it."""
         names = ("read", "documents", "passages", "spans", "failed", "skipped", "duplicates", "tokens", "rejected")
         stages = {name: round(value, 3) for name, value in self.stages.items()}
         return {**{name: getattr(self, name) for name in names}, "seconds": round(self.seconds, 3), "stages": stages}

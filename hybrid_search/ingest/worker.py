@@ -18,7 +18,7 @@ from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen import Seen
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.types import Encoding, Entry, TokenCodes
+from hybrid_search.types import Document, Encoding, Entry, TokenCodes
 
 BLOCK_PASSAGES = 64
 """About 6,000 words: enough for the encoder to sort by length, 13 MB of token vectors."""
@@ -47,14 +47,16 @@ def ingest(
 
     Raises IndexStoreError when the store cannot go on (what was committed stays), IndexBusyError, ModelError.
     """
+    covering.parse(policy)  # before an index is made for a policy that is none
     summary, refused, seen = Summary(), Rejects(rejects), Seen()
+    dropped: list[Document] = []
     spec, began = IndexSpec.of(encoder.info, policy), time.perf_counter()
     try:
         with backend.writer(index, spec) as writer:
             blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary).blocks(lines, BLOCK_PASSAGES), AHEAD)
             for block, encodings in prefetch(_encoded(blocks, encoder, summary), AHEAD):
                 entries = _shaped(block, encodings, spec, summary)
-                _write(writer, block, entries, refused, summary)
+                _write(writer, block, entries, refused, dropped, summary)
                 summary.seconds = time.perf_counter() - began
                 report(summary)
     finally:
@@ -84,13 +86,15 @@ def _entry(prepared: Prepared, tokens: TokenCodes, policy: str) -> Entry:
     return Entry(parsed.document, parsed.source_hash, prepared.passages, prepared.passage, tokens, spans)
 
 
-def _write(writer: Writer, block: Block, entries: Sequence[Entry], rejects: Rejects, summary: Summary) -> None:
+def _write(writer: Writer, block: Block, entries: Sequence[Entry], rejects: Rejects, dropped: list[Document], summary: Summary) -> None:
+    """`dropped` holds the documents last refused: the next block may begin with more passages of one."""
     with summary.timed("write"):
         refusals = writer.write(entries)
     lines = {id(each.parsed.document): each.parsed.line for each in block}
     for refusal in refusals:
         rejects.add(lines[id(refusal.document)], refusal.reason)
-    refused = {id(refusal.document) for refusal in refusals}
+    dropped[:] = [*dropped[-1:], *(refusal.document for refusal in refusals)]
+    refused = {id(document) for document in dropped}
     taken = [entry for entry in entries if id(entry.document) not in refused]
     summary.documents += sum(entry.last for entry in taken)
     summary.passages += len(taken)

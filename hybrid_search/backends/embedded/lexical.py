@@ -35,15 +35,12 @@ class Matches:
 def search(connection: sqlite3.Connection, phrase: str, within: str = "", values: tuple[object, ...] = ()) -> Matches:
     """BM25 of every passage that holds a word of `phrase` and fulfils the condition `within`, an SQL expression on ``rowid``."""
     total = int(connection.execute("SELECT count(*) FROM texts_docsize").fetchone()[0])
-    weights = _weights(connection, phrase, total)
-    if not weights:
-        return Matches(np.zeros(0, np.int64), np.zeros(0))
-    one = f"SELECT rowid AS passage, -bm25(texts) * ? AS score FROM texts WHERE texts MATCH ?{within}"
-    query = f"SELECT passage, sum(score) FROM ({' UNION ALL '.join([one] * len(weights))}) GROUP BY passage"
-    bound = [value for term, weight in weights.items() for value in (weight, term, *values)]
-    rows = connection.execute(query, bound).fetchall()
-    passages = np.array([row[0] for row in rows], dtype=np.int64)
-    scores = np.array([row[1] for row in rows], dtype=np.float64)
+    one = f"SELECT rowid, -bm25(texts) * ? FROM texts WHERE texts MATCH ?{within}"
+    weights = _weights(connection, phrase, total).items()
+    rows = [row for term, weight in weights for row in connection.execute(one, (weight, term, *values))]
+    passages, places = np.unique(np.array([row[0] for row in rows], dtype=np.int64), return_inverse=True)
+    scores = np.zeros(len(passages))
+    np.add.at(scores, places, [row[1] for row in rows])
     order = np.lexsort((passages, -scores))
     return Matches(passages[order], scores[order])
 
@@ -66,8 +63,10 @@ def _frequency(connection: sqlite3.Connection, term: str) -> int:
 
 
 def fts5_idf(total: int, count: int) -> float:
+    """The weight of a term in `count` of `total` passages, as FTS5 has it."""
     return max(1e-6, math.log((total - count + 0.5) / (count + 0.5)))
 
 
 def lucene_idf(total: int, count: int) -> float:
+    """The weight of a term in `count` of `total` passages, as Lucene has it."""
     return math.log(1 + (total - count + 0.5) / (count + 0.5))

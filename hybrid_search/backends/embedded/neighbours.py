@@ -18,7 +18,7 @@ from hybrid_search.types import Codes, Floats
 
 _log = logging.getLogger(__name__)
 
-SPANS_A_PASSAGE = 4
+SPANS_A_PASSAGE = 2
 """Spans asked for to find one passage: several of its windows are alike. Asked again, for more, if that was too few."""
 
 
@@ -34,12 +34,14 @@ class Exact:
         return sum(map(len, self._keys))
 
     def extend(self, found: Iterable[tuple[Keys, Codes]]) -> None:
+        """Take in the keys and codes of some more passages."""
         for keys, codes in found:
             self._keys.append(keys)
             self._codes.append(codes)
         self._keys, self._codes = [np.concatenate(self._keys)], [np.concatenate(self._codes)]
 
     def search(self, query: Codes, count: int) -> tuple[Keys, Floats]:
+        """Keys and distances of the `count` nearest spans, nearest first."""
         if not len(self):
             return self._keys[0], np.zeros(0, np.float32)
         found = search(self._codes[0], query, min(count, len(self)), "cos", exact=True)
@@ -55,6 +57,7 @@ class Neighbours:
         self._tail = Exact(dimension)
 
     def refresh(self, connection: sqlite3.Connection) -> None:
+        """Open segments that are new, let go of those that are gone, and take in the tail."""
         listed = segments.listed(connection)
         self._graphs = {segment: self._graphs.get(segment) or self._open(connection, segment) for segment in listed}
         sealed = max((segment.last for segment in listed), default=0)
@@ -98,6 +101,7 @@ class Neighbours:
 
     @property
     def method(self) -> str:
+        """How passages are found, for the plan of a result."""
         graphs = sum(isinstance(graph, Index) for graph in self._graphs.values())
         return "exact" if not graphs else f"HNSW in {graphs} segments"
 

@@ -18,20 +18,24 @@ MANY = 500
 
 
 def read_spec(connection: sqlite3.Connection) -> IndexSpec | None:
+    """What the index was made for, or None where nothing was written yet."""
     row = connection.execute("SELECT value FROM settings WHERE name = 'spec'").fetchone()
     return IndexSpec(**json.loads(row[0])) if row else None
 
 
 def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
+    """Record what the index is made for."""
     value = json.dumps({name: getattr(spec, name) for name in IndexSpec.__slots__})
     connection.execute("INSERT INTO settings VALUES ('spec', ?)", (value,))
 
 
 def fields(connection: sqlite3.Connection) -> dict[str, str]:
+    """The metadata fields: dotted name -> type."""
     return dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
 
 
 def describe(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo:
+    """What the index holds, counted."""
     documents = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
     passages, spans = connection.execute("SELECT count(*), coalesce(sum(spans), 0) FROM passages").fetchone()
     return IndexInfo(spec, fields(connection), documents, passages, spans)
@@ -147,6 +151,7 @@ def _in(connection: sqlite3.Connection, query: str, values: Sequence[object]) ->
 
 
 def stored(passage: int, row: tuple[Any, ...], bm25: float) -> Stored:
+    """A row of `read` as the passage that it is, with its BM25 score."""
     document, ordinal, start, text, data, layout_, metadata = row
     return Stored(passage, document, ordinal, start, text, bm25, tokens.from_bytes(data), layout_, metadata)
 

@@ -13,7 +13,10 @@ from pathlib import Path
 
 from hybrid_search.errors import IndexBusyError, IndexStoreError
 
-TABLES = """
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Mn Mc Co' separators '\ufe0e\ufe0f'"
+"""Marks belong to words: without them, FTS5 cuts Hindi at each vowel sign. Variation selectors follow an emoji and belong to none."""
+
+TABLES = f"""
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fields (name TEXT PRIMARY KEY, type TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
@@ -29,7 +32,7 @@ CREATE TABLE IF NOT EXISTS tokens (passage INTEGER PRIMARY KEY, data BLOB NOT NU
 CREATE TABLE IF NOT EXISTS segments (
     segment INTEGER PRIMARY KEY AUTOINCREMENT, first INTEGER NOT NULL, last INTEGER NOT NULL, vectors INTEGER NOT NULL,
     size INTEGER NOT NULL, modified INTEGER NOT NULL, sha256 TEXT NOT NULL);
-CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = 'porter unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = "{TOKENIZER}");
 """
 # Passage numbers are never used again (AUTOINCREMENT): a vector of a passage that was replaced can then not be taken for another's.
 
@@ -46,7 +49,7 @@ def connect(path: Path | str) -> sqlite3.Connection:
 
 @contextmanager
 def translated(path: Path | str) -> Iterator[None]:
-    """SQLite's errors as ours, saying which file and what to do."""
+    """Errors of SQLite and of the file system as ours, saying which file and what to do."""
     try:
         yield
     except sqlite3.OperationalError as error:
@@ -57,6 +60,8 @@ def translated(path: Path | str) -> Iterator[None]:
         raise IndexStoreError(f"{path}: {error}") from error
     except sqlite3.DatabaseError as error:
         raise IndexStoreError(f"{path} is damaged ({error}): restore it from a backup, or delete it and ingest again") from error
+    except OSError as error:
+        raise IndexStoreError(f"{error.filename or path}: {error.strerror}: use another folder, or let this user write there") from error
 
 
 @contextmanager
@@ -84,4 +89,5 @@ class WriterLock:
             raise IndexBusyError(f"index {index!r} is being written by another process: wait for it to end, or use another index name") from error
 
     def release(self) -> None:
+        """Let the next writer in."""
         self._connection.close()

@@ -44,6 +44,7 @@ class Segment:
     sha256: str
 
     def path(self, folder: Path) -> Path:
+        """Where its file is."""
         return folder / f"{self.number:06d}.usearch"
 
     def fault(self, folder: Path) -> str | None:
@@ -72,6 +73,7 @@ def keyed(passage: int, tokens: TokenCodes, policy: str) -> tuple[Keys, Codes]:
 
 
 def passages_of(keys: Keys) -> NDArray[np.int64]:
+    """The passage of each key, int64 ``[keys]``."""
     return (keys >> np.uint64(SPAN_BITS)).astype(np.int64)
 
 
@@ -107,6 +109,7 @@ def seal(connection: sqlite3.Connection, folder: Path, graph: Index, first: int,
 
 
 def digest(path: Path) -> str:
+    """The SHA-256 of a file, read piece by piece."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

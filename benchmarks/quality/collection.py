@@ -1,0 +1,82 @@
+"""An ingested task: its index, which turns each passage holds, and the candidates of its queries with both raw scores."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import results
+from benchmarks.quality.tasks import Query, Task
+from hybrid_search import connect, encoder, phrase, tokens
+from hybrid_search.backends.base import Request
+from hybrid_search.backends.embedded import schema
+from hybrid_search.client import Client
+from hybrid_search.filters import ID, Condition
+from hybrid_search.ingest import documents, sources
+from hybrid_search.passages import split
+from hybrid_search.search import WINDOW, Scored, retrieve
+from hybrid_search.types import Floats
+
+Place = tuple[str, tuple[int, ...]]
+"""A passage by the turns in it, so that the pieces of one long turn are one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collection:
+    """A task's index, and the place of each passage, by document id and ordinal."""
+
+    task: Task
+    client: Client
+    places: dict[str, list[Place]]
+
+    def right(self, query: Query) -> set[Hashable]:
+        """The places that hold a labelled turn."""
+        return {place for id_, turns in query.right.items() for place in self.places.get(id_, ()) if turns & set(place[1])}
+
+    def candidates(self, query: Query) -> tuple[Request, list[Scored]]:
+        """What the product's two legs give, fused by nobody yet."""
+        vector = phrase.vector(encoder.load(), query.text)
+        request = Request(query.text, vector, WINDOW, self.conditions(query))
+        return request, retrieve(self.client.backend, self.task.name, request)[0]
+
+    def conditions(self, query: Query) -> tuple[Condition, ...]:
+        return (Condition(ID, (query.within,)),) if query.within else ()
+
+    def place(self, scored: Scored) -> Place:
+        return self.places[scored.stored.document_id][scored.stored.ordinal]
+
+    def means(self) -> tuple[list[tuple[str, Place]], Floats]:
+        """The baseline's vectors: one a passage, the mean of all its tokens, float32 ``[passages, dimension]``; with document and place."""
+        connection = schema.connect(results.STORE / f"{self.task.name}.sqlite")
+        found: list[tuple[str, Place]] = []
+        vectors = []
+        query = "SELECT id, ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) ORDER BY passage"
+        for id_, ordinal, data in connection.execute(query):
+            summed = tokens.vectors(tokens.from_bytes(data)).sum(axis=0)
+            found.append((id_, self.places[id_][ordinal]))
+            vectors.append(summed / max(float(np.linalg.norm(summed)), 1e-12))
+        connection.close()
+        return found, np.array(vectors, dtype=np.float32)
+
+
+def ingested(task: Task, data: Path) -> Collection:
+    """Ingest what is not yet in the benchmark store, by the product's own command path."""
+    source = str(data / task.documents)
+    client = connect(f"embedded:{results.STORE}")
+    client.ingest_lines(sources.read([source]), index=task.name, rejects=results.STORE / f"{task.name}.rejected.jsonl")
+    return Collection(task, client, dict(_places(source)))
+
+
+def _places(source: str) -> Iterator[tuple[str, list[Place]]]:
+    for line in sources.read([source]):
+        document, _ = documents.parse(line.data)
+        yield document.id, [(document.id, tuple(part.turn for part in passage.parts)) for passage in split(document)]
+
+
+def sampled(queries: Sequence[Query], most: int) -> list[Query]:
+    """At most `most` queries, evenly spread."""
+    step = max(1, -(-len(queries) // most))
+    return list(queries[::step])

@@ -1,0 +1,62 @@
+"""The span leg's index against an exhaustive search of every span of every passage: recall@10, and whether the best passage is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import results
+from benchmarks.quality.collection import Collection
+from hybrid_search import encoder, phrase, spans
+from hybrid_search.backends.base import Request
+from hybrid_search.backends.embedded import schema
+from hybrid_search.search import WINDOW
+from hybrid_search.tokens import from_bytes
+from hybrid_search.types import Floats, TokenCodes
+
+DEPTH = 10
+
+
+def measure(collection: Collection, phrases: Sequence[str]) -> dict[str, Any]:
+    """Over `phrases`, without a filter."""
+    vectors = np.array([phrase.vector(encoder.load(), each) for each in phrases])
+    numbers, best = exhaustive(collection.task.name, vectors)
+    recall, same, methods = [], [], set()
+    for column, (text, vector) in enumerate(zip(phrases, vectors, strict=True)):
+        found = collection.client.backend.candidates(collection.task.name, Request(text, vector, WINDOW, lexical=False))
+        exact = numbers[np.argsort(-best[:, column], kind="stable")[:DEPTH]].tolist()
+        recall.append(len(set(found.semantic[:DEPTH]) & set(exact)) / DEPTH)
+        same.append(found.semantic[0] == exact[0])
+        methods.add(found.method)
+    return {
+        "phrases": len(phrases),
+        "passages": len(numbers),
+        "recall@10": round(float(np.mean(recall)), 4),
+        "same best passage": round(float(np.mean(same)), 4),
+        "method": sorted(methods),
+    }
+
+
+def exhaustive(index: str, vectors: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Passage numbers, and the best cosine of any of their spans with each phrase: float32 ``[passages, phrases]``."""
+    connection = schema.connect(results.STORE / f"{index}.sqlite")
+    numbers, best = [], []
+    for number, data in connection.execute("SELECT passage, data FROM tokens ORDER BY passage"):
+        numbers.append(number)
+        best.append(_best(from_bytes(data), vectors))
+    connection.close()
+    return np.array(numbers), np.array(best, dtype=np.float32)
+
+
+def _best(coded: TokenCodes, vectors: Floats) -> Floats:
+    products = (coded.codes.astype(np.float32) @ vectors.T) * coded.scales[:, None]
+    sums = spans.running_sums(products)
+    first, last = spans.bounds(coded.counts)
+    if not len(first):
+        return np.full(len(vectors), -1.0, dtype=np.float32)
+    cosines = (sums[coded.words[last, 3]] - sums[coded.words[first, 2]]) * coded.inverse_norms[:, None].astype(np.float32)
+    found: Floats = cosines.max(axis=0)
+    return found

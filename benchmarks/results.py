@@ -1,0 +1,57 @@
+"""Where results go, and how the newest are found."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parent
+RESULTS = ROOT / "results"
+STORE = ROOT.parent / ".benchmarks"
+"""Indexes made for measuring; kept between runs, ignored by git."""
+
+DATA = ROOT.parent.parent / "shared" / "data"
+
+
+def write(name: str, payload: dict[str, Any]) -> Path:
+    """Save `payload` as ``results/NAME-COMMIT.json`` with the commit, the command and the machine; older results of that name are replaced."""
+    commit = _git("rev-parse", "--short=10", "HEAD")
+    changed = bool(_git("status", "--porcelain", "--untracked-files=no", "--", "hybrid_search"))
+    made = {
+        "commit": commit + ("+changes" if changed else ""),
+        "command": " ".join(
+            [
+                "python -m",
+                (sys.modules["__main__"].__spec__.name.removesuffix(".__main__") if sys.modules["__main__"].__spec__ else "?"),
+                *sys.argv[1:],
+            ]
+        ),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+    }
+    for old in RESULTS.glob(f"{name}-*.json"):
+        old.unlink()
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}-{commit}.json"
+    path.write_text(json.dumps({"made": made, **payload}, indent=1) + "\n")
+    print(f"wrote {path.relative_to(ROOT.parent)}", file=sys.stderr)
+    return path
+
+
+def newest(name: str) -> dict[str, Any]:
+    """The result of that name. Raises FileNotFoundError saying which command makes it."""
+    found = sorted(RESULTS.glob(f"{name}-*.json"))
+    if not found:
+        raise FileNotFoundError(f"no result {name!r} in {RESULTS}: run python -m benchmarks.quality or python -m benchmarks.speed")
+    read: dict[str, Any] = json.loads(found[-1].read_text())
+    return read
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S607

