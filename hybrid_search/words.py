@@ -10,7 +10,7 @@ import regex
 
 from hybrid_search.types import Ints
 
-_SEGMENT = regex.compile(r"(?:\A[\p{Cf}\p{M}]++|\b)['’]*+\K.+?\b", flags=regex.WORD | regex.DOTALL | regex.V1)
+_SEGMENT = regex.compile(r"['’]++|(?:\A[\p{Cf}\p{M}]++|\b|(?<=['’]))\K.+?\b", flags=regex.WORD | regex.DOTALL | regex.V1)
 """The module finds no boundary behind marks that a text begins with, such as a BOM, nor between an opening apostrophe and a vowel: we do."""
 _SPOKEN = regex.compile(r"[[\p{L}\p{N}\p{Extended_Pictographic}]--\p{P}]|\p{Regional_Indicator}{2}", flags=regex.V1)
 """The double exclamation mark and some more are pictographs to Unicode, and punctuation to everybody."""

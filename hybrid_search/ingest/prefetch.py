@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ class _End:
     error: BaseException | None
 
 
-def prefetch(source: Iterator[T], ahead: int) -> Iterator[T]:
+def prefetch(source: Iterator[T], ahead: int) -> Generator[T, None, None]:
     """The items of `source`, made in another thread. Its error is raised here; closing this iterator stops the thread."""
     items: queue.Queue[T | _End] = queue.Queue(ahead)
     stopped = threading.Event()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from hybrid_search import covering, phrase
@@ -54,11 +55,12 @@ def ingest(
     try:
         with backend.writer(index, spec) as writer:
             blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary).blocks(lines, BLOCK_PASSAGES), AHEAD)
-            for block, encodings in prefetch(_encoded(blocks, encoder, summary), AHEAD):
-                entries = _shaped(block, encodings, spec, summary)
-                _write(writer, block, entries, refused, dropped, summary)
-                summary.seconds = time.perf_counter() - began
-                report(summary)
+            with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as encoded:
+                for block, encodings in encoded:
+                    entries = _shaped(block, encodings, spec, summary)
+                    _write(writer, block, entries, refused, dropped, summary)
+                    summary.seconds = time.perf_counter() - began
+                    report(summary)
     finally:
         refused.close()
         seen.close()

@@ -29,6 +29,9 @@ CANDIDATES = 1000
 """Passages that the covering spans propose and whose every span is then scored. More of them buy the same recall as more covering spans
 (`covering`), at a fraction of the space and of the time to build."""
 
+FILTERED = 3
+"""Windows of passages that are scored exactly, at least, where a filter holds."""
+
 
 @dataclass(slots=True, eq=False)
 class _Reader:
@@ -104,7 +107,7 @@ class EmbeddedBackend:
         if allowed is not None and len(allowed) <= EXACT_PASSAGES:
             return _best(reader.connection, request, allowed), "exact, on what the filter leaves"
         reader.neighbours.refresh(reader.connection)
-        found, wanted = np.zeros(0, np.int64), max(CANDIDATES, request.window)
+        found, wanted = np.zeros(0, np.int64), _wanted(reader.connection, request, allowed)
         for found in reader.neighbours.passages(request.vector, wanted):
             found = found[np.isin(found, _alive(reader.connection, found) if allowed is None else allowed)]
             if len(found) >= wanted:
@@ -195,6 +198,14 @@ def _allowed(connection: sqlite3.Connection, conditions: Sequence[Condition]) ->
     clause, values = rows.where(conditions)
     found = connection.execute(f"SELECT passage FROM passages WHERE {clause}", values).fetchall()
     return np.array([row[0] for row in found], dtype=np.int64)
+
+
+def _wanted(connection: sqlite3.Connection, request: Request, allowed: NDArray[np.int64] | None) -> int:
+    """How many passages to score exactly: under a filter, the share of `CANDIDATES` that it leaves, and some more."""
+    if allowed is None:
+        return max(CANDIDATES, request.window)
+    everything = connection.execute("SELECT count(*) FROM tokens").fetchone()[0]
+    return max(CANDIDATES * len(allowed) // max(everything, 1), FILTERED * request.window)
 
 
 def _alive(connection: sqlite3.Connection, passages: NDArray[np.int64]) -> NDArray[np.int64]:
