@@ -51,7 +51,7 @@ def _condition(name: str, wanted: Any, fields: Mapping[str, str]) -> Condition:
 
 def _typed(name: str, value: Any, kind: str) -> Scalar:
     """`value` as the field's type; words from a command line are read as the number or boolean that they say."""
-    if kind == "string" and isinstance(value, str):
+    if kind == "string" and isinstance(value, str) and not any("\ud800" <= each <= "\udfff" for each in value):
         return value
     if kind == "boolean" and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"

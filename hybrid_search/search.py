@@ -113,7 +113,7 @@ def retrieve(backend: Backend, index: str, request: Request) -> tuple[list[Score
     """Candidates of both legs with both scores of each completed, not yet fused; and how the span leg was run."""
     found = backend.candidates(index, request)
     stored = backend.complete(index, request, list(dict.fromkeys([*found.lexical, *found.semantic])))
-    cosines = tokens.cosines_of_each(request.vector, [each.tokens for each in stored])
+    cosines = list(tokens.cosines_of_each(request.vector, [each.tokens for each in stored]))
     best = [float(each.max()) if len(each) else 0.0 for each in cosines]
     return [Scored(*each) for each in zip(stored, repeat(request.vector), cosines, best, strict=False)], found.method
 

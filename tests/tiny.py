@@ -67,9 +67,7 @@ def entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> list[E
     cut = list(split(read))
     coded = encode(TinyEncoder(), read, cut)
     digest = source_hash(canonical, spec(policy))
-    return [
-        Entry(read, digest, len(cut), passage, tokens, len(bounds(tokens.counts, policy))) for passage, tokens in zip(cut, coded, strict=True)
-    ]
+    return [Entry(read, digest, len(cut), passage, tokens, len(bounds(tokens.counts, policy))) for passage, tokens in zip(cut, coded, strict=True)]
 
 
 def spec(policy: str = DEFAULT_POLICY) -> IndexSpec:

@@ -37,9 +37,10 @@ def ingest(
         if not sources:
             typer.echo("no source given: ingesting the bundled sample of 88 calls", err=True)
         chosen = sources or [str(reading.SAMPLE)]
-        reading.check(chosen)
+        refused = rejects or Path(f"{index}.rejected.jsonl")
+        reading.check(chosen, refused)
         with connect(url, model=model, device=device) as client, progress(reading.size(chosen)) as report:
-            summary = client.ingest_lines(reading.read(chosen), index=index, rejects=rejects, policy=policy, report=report)
+            summary = client.ingest_lines(reading.read(chosen), index=index, rejects=refused, policy=policy, report=report)
         typer.echo(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", err=True)
         if summary.rejected:
             typer.echo(f"refused documents, with reasons: {summary.rejected}", err=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from hybrid_search.cli import options
 from hybrid_search.client import Client
@@ -17,7 +17,9 @@ from hybrid_search.errors import UsageError
 from hybrid_search.fusion import DEFAULT
 from hybrid_search.results import Result, Span
 
-MARK = "[bold black on yellow]", "[/]"
+MARK = "bold black on yellow"
+CONTROLS = dict.fromkeys([*range(9), *range(11, 32), 127], " ")
+"""Characters that a terminal obeys; rich leaves some out, which would move what is marked behind them."""
 
 
 def query(
@@ -97,6 +99,8 @@ def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
             try:
                 given = json.loads(line)
                 phrase, text = given["phrase"], given["text"]
+                if not isinstance(phrase, str) or not isinstance(text, str):
+                    raise TypeError("both are strings")
                 spans = client.best_spans(phrase, text, k=k)
             except (ValueError, KeyError, TypeError) as error:
                 raise UsageError(f'{file}:{number} is not {{"phrase", "text"}}: {error}') from error
@@ -109,13 +113,22 @@ def _show_spans(spans: list[Span], text: str, as_json: bool) -> None:
         return
     console = options.Output()
     for span in spans:
-        before, after = escape(text[: span.start]), escape(text[span.end :])
-        console.print(f"{span.cosine:.3f} [{span.start}:{span.end}] {before}{MARK[0]}{escape(span.text)}{MARK[1]}{after}".replace("[:", r"\[:"))
+        console.print(Text.assemble(f"{span.cosine:.3f} [{span.start}:{span.end}] ", _marked(text, 0, [span])))
 
 
 def _show(result: Result) -> None:
     console = options.Output()
     console.print(f"{len(result)} of {result.total} hits")
     for number, hit in enumerate(result, 1):
-        console.print(f"\n[bold]{number}. {escape(hit.id)}[/]  score {hit.score:.3f}  (BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})")
-        console.print(hit.marked(*MARK, escape))
+        scores = f"  score {hit.score:.3f}  (BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})"
+        console.print(Text.assemble((f"\n{number}. {hit.id}", "bold"), scores))
+        console.print(_marked(hit.text, hit.start, hit.spans))
+
+
+def _marked(text: str, start: int, spans: Sequence[Span]) -> Text:
+    """A text that begins at `start` of its document, with those of `spans` marked that are in it. No markup: texts may look like it."""
+    shown = Text(text.translate(CONTROLS))
+    for span in spans:
+        if start <= span.start and span.end <= start + len(text):
+            shown.stylize(MARK, span.start - start, span.end - start)
+    return shown

@@ -29,12 +29,14 @@ class Line:
     fault: str | None = None
 
 
-def check(sources: Sequence[str]) -> None:
-    """Raise UsageError for a source that is not there, before anything is begun."""
+def check(sources: Sequence[str], rejects: Path) -> None:
+    """Raise UsageError for a source that is not there, or that `rejects` would overwrite, before anything is begun."""
     for source in sources:
         if source != STDIN and not Path(source).is_file():
             kind = "is a folder: name its files" if Path(source).is_dir() else "does not exist"
             raise UsageError(f"source {source} {kind}")
+        if source != STDIN and rejects.exists() and rejects.samefile(source):
+            raise UsageError(f"source {source} is the file that refused documents are written to: rename it, or name another with --rejects")
 
 
 def read(sources: Sequence[str]) -> Iterator[Line]:

@@ -20,7 +20,7 @@ from hybrid_search.backends.embedded.neighbours import Neighbours
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.filters import Condition
-from hybrid_search.tokens import cosines_of_each, from_bytes
+from hybrid_search.tokens import best_of_each, from_bytes
 
 EXACT_PASSAGES = 2000
 """A filter that leaves so few passages is answered by scoring all their spans: about 0.1 s, and nothing can be missed."""
@@ -107,12 +107,13 @@ class EmbeddedBackend:
         if allowed is not None and len(allowed) <= EXACT_PASSAGES:
             return _best(reader.connection, request, allowed), "exact, on what the filter leaves"
         reader.neighbours.refresh(reader.connection)
-        found, wanted = np.zeros(0, np.int64), _wanted(reader.connection, request, allowed)
+        usable, wanted = np.zeros(0, np.int64), _wanted(reader.connection, request, allowed)
         for found in reader.neighbours.passages(request.vector, wanted):
-            found = found[np.isin(found, _alive(reader.connection, found) if allowed is None else allowed)]
-            if len(found) >= wanted:
-                break
-        return _best(reader.connection, request, found[:wanted]), reader.neighbours.method
+            usable = found if allowed is None else found[np.isin(found, allowed)]
+            best = _best(reader.connection, request, usable[:wanted]) if len(usable) >= wanted else usable[:0]
+            if len(best) >= request.window:  # fewer, where many of the passages that were found are gone
+                return best, reader.neighbours.method
+        return _best(reader.connection, request, usable), reader.neighbours.method
 
     def complete(self, index: str, request: Request, keys: Sequence[Hashable]) -> list[Stored]:
         """The passages of `keys` with BM25 and codes, in order; those deleted in between left out."""
@@ -164,7 +165,7 @@ class EmbeddedBackend:
 
     def _open(self, index: str) -> _Reader:
         path = self._path(index)
-        file, connection = _identity(path), schema.connect(path)
+        file, connection = _identity(path), schema.connect(path, mapped=True)
         spec = rows.read_spec(connection)
         if spec is None:
             connection.close()
@@ -204,17 +205,13 @@ def _wanted(connection: sqlite3.Connection, request: Request, allowed: NDArray[n
     """How many passages to score exactly: under a filter, the share of `CANDIDATES` that it leaves, and some more."""
     if allowed is None:
         return max(CANDIDATES, request.window)
-    everything = connection.execute("SELECT count(*) FROM tokens").fetchone()[0]
+    everything = int(connection.execute("SELECT count(*) FROM tokens").fetchone()[0])
     return max(CANDIDATES * len(allowed) // max(everything, 1), FILTERED * request.window)
 
 
-def _alive(connection: sqlite3.Connection, passages: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.array(rows.alive(connection, passages.tolist()), dtype=np.int64)
-
-
 def _best(connection: sqlite3.Connection, request: Request, passages: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The window of `passages` by their best span, all spans scored."""
+    """The window of those of `passages` that are there, by their best span, all spans scored."""
     held = [(number, from_bytes(data)) for number, data in rows.codes(connection, passages.tolist())]
     numbers = np.array([number for number, _ in held], dtype=np.int64)
-    best = np.array([each.max(initial=-1.0) for each in cosines_of_each(request.vector, [coded for _, coded in held])])
-    return numbers[np.lexsort((numbers, -best))][: request.window]
+    scores = best_of_each(request.vector, [coded for _, coded in held])
+    return numbers[np.lexsort((numbers, -scores))][: request.window]

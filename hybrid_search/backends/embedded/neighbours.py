@@ -18,6 +18,9 @@ from hybrid_search.types import Codes, Floats
 
 _log = logging.getLogger(__name__)
 
+OVERSAMPLE = 2
+"""How much more than its share of the spans each segment is asked for, because what is alike may have come in together."""
+
 SPANS_A_PASSAGE = 2
 """Spans asked for to find one passage: several of its windows are alike. Asked again, for more, if that was too few."""
 
@@ -90,7 +93,10 @@ class Neighbours:
         yield self._search(query, max(total, 1))
 
     def _search(self, query: Codes, count: int) -> NDArray[np.int64]:
-        found = [self._tail.search(query, count), *(_search(graph, query, count) for graph in self._graphs.values())]
+        if not len(self):
+            return np.zeros(0, np.int64)
+        graphs = [self._tail, *self._graphs.values()]
+        found = [_search(graph, query, min(count, OVERSAMPLE * count * len(graph) // len(self) + OVERSAMPLE)) for graph in graphs if len(graph)]
         keys, distances = (np.concatenate(column) for column in zip(*found, strict=True))
         passages = segments.passages_of(keys[np.argsort(distances, kind="stable")])
         first = np.unique(passages, return_index=True)[1]

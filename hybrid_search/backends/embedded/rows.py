@@ -19,6 +19,8 @@ MANY = 500
 
 def read_spec(connection: sqlite3.Connection) -> IndexSpec | None:
     """What the index was made for, or None where nothing was written yet."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
+        return None  # its writer was killed before there was a table
     row = connection.execute("SELECT value FROM settings WHERE name = 'spec'").fetchone()
     return IndexSpec(**json.loads(row[0])) if row else None
 
@@ -137,11 +139,6 @@ def read(connection: sqlite3.Connection, passages: Sequence[int]) -> dict[int, t
 def codes(connection: sqlite3.Connection, passages: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """The token codes of each of `passages` that is there."""
     return _in(connection, "SELECT passage, data FROM tokens WHERE passage IN", passages)
-
-
-def alive(connection: sqlite3.Connection, passages: Sequence[int]) -> list[int]:
-    """Those of `passages` that are still there."""
-    return [row[0] for row in _in(connection, "SELECT passage FROM passages WHERE passage IN", passages)]
 
 
 def _in(connection: sqlite3.Connection, query: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:

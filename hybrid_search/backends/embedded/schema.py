@@ -37,13 +37,20 @@ CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = "{TOKENIZE
 # Passage numbers are never used again (AUTOINCREMENT): a vector of a passage that was replaced can then not be taken for another's.
 
 BUSY_SECONDS = 30.0
+MAPPED_BYTES = 2**31 - 65536
+"""The most that SQLite maps unless it was built otherwise; what lies behind is read as usual."""
 
 
-def connect(path: Path | str) -> sqlite3.Connection:
-    """A connection in autocommit mode; transactions are begun by name. May be handed between threads, never used by two at once."""
+def connect(path: Path | str, *, mapped: bool = False) -> sqlite3.Connection:
+    """A connection in autocommit mode; transactions are begun by name. May be handed between threads, never used by two at once.
+
+    `mapped` reads the file through the address space: codes are then not copied page by page, and the system alone caches them.
+    """
     connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
+    if mapped:
+        connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
     return connection
 
 

@@ -20,6 +20,7 @@ from usearch.index import Index
 
 from hybrid_search.backends.embedded.schema import transaction
 from hybrid_search.covering import cover
+from hybrid_search.errors import IndexStoreError
 from hybrid_search.tokens import from_bytes, quantize
 from hybrid_search.types import Codes, TokenCodes
 
@@ -94,7 +95,10 @@ def seal(connection: sqlite3.Connection, folder: Path, graph: Index, first: int,
     """Write `graph` to a new file, then record it: whoever is killed in between leaves a file that nobody names."""
     folder.mkdir(exist_ok=True)
     unfinished = folder / "unfinished.tmp"
-    graph.save(str(unfinished))
+    try:
+        graph.save(str(unfinished))
+    except RuntimeError as error:  # all that the library says of a file that it cannot write
+        raise IndexStoreError(f"{unfinished}: {error}. What was committed is safe: free space and run the same command again.") from error
     with unfinished.open("rb+") as file:
         os.fsync(file.fileno())
     with transaction(connection):

@@ -1,0 +1,417 @@
+"""What every backend does, in one body; and that they agree, on the bundled sample, to the fourth place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.backends.base import Backend, Stored
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.client import Client
+from hybrid_search.errors import IndexMissingError, ModelError, UsageError
+from hybrid_search.filters import Condition
+from hybrid_search.ingest.sources import SAMPLE
+from tests.tiny import bm25, entries, fill, request, spec
+
+LONG = {"id": "x", "turns": [{"text": f"turn{number} " + "blah " * 60} for number in range(4)]}
+SHORT = {"id": "x", "text": "just this"}
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    """An empty backend of each kind, without an encoder."""
+    opened: Backend = MemoryBackend() if request.param == "memory" else EmbeddedBackend(tmp_path / "store")
+    yield opened
+    opened.close()
+
+
+def stored(store: Backend, index: str = "calls") -> list[Stored]:
+    """All passages of a small index."""
+    asked = request("anything", window=10_000, lexical=False)
+    found = store.complete(index, asked, store.candidates(index, asked).semantic)
+    return sorted(found, key=lambda each: (each.document_id, each.ordinal))
+
+
+def put(store: Backend, *documents: Mapping[str, Any]) -> list[str]:
+    """Write documents; the reasons of those refused."""
+    with store.writer("calls", spec()) as writer:
+        return [refusal.reason for document in documents for refusal in writer.write(entries(document))]
+
+
+def test_a_shorter_version_leaves_no_passage_of_the_longer_one(store: Backend) -> None:
+    put(store, LONG, {"id": "other", "text": "it stays"})
+    assert store.describe("calls").passages == 5
+    put(store, SHORT)
+    assert [(each.document_id, each.ordinal, each.text) for each in stored(store)] == [("other", 0, "it stays"), ("x", 0, "just this")]
+    assert bm25(store, "turn0 turn3 blah") == {}
+
+
+def test_a_longer_version_replaces_a_shorter_one(store: Backend) -> None:
+    put(store, SHORT)
+    put(store, LONG)
+    assert [each.ordinal for each in stored(store)] == [0, 1, 2, 3]
+    assert bm25(store, "just") == {}
+
+
+def test_the_last_version_in_one_run_wins(store: Backend) -> None:
+    put(store, LONG, SHORT, {**SHORT, "text": "the last word"})
+    assert [each.text for each in stored(store)] == ["the last word"]
+
+
+def test_deleted_documents_are_gone_from_both_legs_and_from_the_counts(store: Backend) -> None:
+    put(store, LONG, {"id": "y", "text": "gone soon"}, {"id": "z", "text": "gone never"})
+    with store.writer("calls", spec()) as writer:
+        assert writer.delete(["x", "y", "nobody"]) == 2
+        assert writer.delete(["x", "y"]) == 0
+    assert [each.document_id for each in stored(store)] == ["z"]
+    assert set(bm25(store, "gone blah")) == {"z"}
+    held = store.describe("calls")
+    assert (held.documents, held.passages) == (1, 1)
+
+
+def test_an_index_whose_last_document_was_deleted_is_empty_and_can_be_filled(store: Backend) -> None:
+    put(store, LONG)
+    with store.writer("calls", spec()) as writer:
+        writer.delete(["x"])
+    assert stored(store) == []
+    put(store, SHORT)
+    assert [each.text for each in stored(store)] == ["just this"]
+
+
+def test_a_deleted_passage_is_left_out_of_what_is_completed(store: Backend) -> None:
+    put(store, {"id": "x", "text": "first"}, {"id": "y", "text": "second"})
+    asked = request("first second")
+    found = store.candidates("calls", asked)
+    with store.writer("calls", spec()) as writer:
+        writer.delete(["x"])
+    assert [each.document_id for each in store.complete("calls", asked, found.lexical)] == ["y"]
+
+
+def test_documents_passages_and_spans_are_counted(store: Backend) -> None:
+    put(store, LONG, SHORT | {"id": "y"})
+    held = store.describe("calls")
+    assert (held.documents, held.passages) == (2, 5)
+    assert held.spans == sum(each.spans for each in [*entries(LONG), *entries(SHORT)])
+    assert held.spec == spec()
+
+
+def test_what_is_known_is_the_hash_of_what_was_wholly_written(store: Backend) -> None:
+    with store.writer("calls", spec()) as writer:
+        assert writer.known(["x", "y"]) == {}
+        writer.write(entries(SHORT))
+        writer.write(entries({**LONG, "id": "y"})[:-1])
+        assert writer.known(["x", "y"]) == {"x": entries(SHORT)[0].source_hash}
+    assert store.describe("calls").documents == 1
+
+
+def test_a_document_that_was_not_written_to_its_end_leaves_the_old_version(store: Backend) -> None:
+    put(store, SHORT)
+    with pytest.raises(KeyboardInterrupt), store.writer("calls", spec()) as writer:
+        writer.write(entries(LONG)[:-1])
+        raise KeyboardInterrupt
+    assert [each.text for each in stored(store)] == ["just this"]
+    put(store, LONG)
+    assert len(stored(store)) == 4
+
+
+def test_a_document_is_not_seen_before_its_last_passage(store: Backend) -> None:
+    put(store, SHORT)
+    with store.writer("calls", spec()) as writer:
+        for entry in entries(LONG):
+            assert [each.text for each in stored(store)] == ["just this"]
+            writer.write([entry])
+        assert len(stored(store)) == 4
+
+
+def test_a_refused_document_leaves_the_old_version_and_its_neighbours(store: Backend) -> None:
+    put(store, {**SHORT, "minutes": 3})
+    reasons = put(store, {"id": "a", "text": "before"}, {**LONG, "minutes": "three"}, {"id": "b", "text": "after", "minutes": 4.5})
+    assert reasons == ["metadata field 'minutes' is a string here and a number in the index: give it one type, or another name"]
+    assert [(each.document_id, each.text) for each in stored(store)] == [("a", "before"), ("b", "after"), ("x", "just this")]
+
+
+def test_a_refused_document_teaches_no_field(store: Backend) -> None:
+    put(store, {**SHORT, "minutes": 3})
+    put(store, {"id": "y", "text": "t", "brand": "new", "minutes": "three"})
+    assert store.head("calls")[1] == {"minutes": "number"}
+
+
+def test_two_types_within_one_document_are_refused(store: Backend) -> None:
+    (reason,) = put(store, {"id": "y", "text": "t", "tags": ["a", 1]})
+    assert "'tags' is a number here and a string" in reason
+
+
+METADATA: dict[str, Any] = {
+    "sector": "bank",
+    "minutes": 3.5,
+    "number": 2**53 + 1,
+    "solved": False,
+    "nothing": None,
+    "tags": ["a", "b"],
+    "empty": [],
+    "customer": {"tier": "gold", "orders": [{"n": 1}, {"n": 2}], "none": {}},
+    "ключ.dotted": "Käse 🧀",
+}
+
+
+def test_metadata_comes_back_unchanged(store: Backend) -> None:
+    put(store, {**SHORT, **METADATA})
+    (found,) = stored(store)
+    assert json.loads(found.metadata) == METADATA
+    assert type(json.loads(found.metadata)["minutes"]) is float
+
+
+def test_the_fields_of_an_index_are_those_of_its_metadata(store: Backend) -> None:
+    put(store, {**SHORT, **METADATA})
+    assert store.head("calls")[1] == {
+        "customer": "object",
+        "customer.none": "object",
+        "customer.orders": "object",
+        "customer.orders.n": "number",
+        "customer.tier": "string",
+        "minutes": "number",
+        "number": "number",
+        "sector": "string",
+        "solved": "boolean",
+        "tags": "string",
+        "ключ.dotted": "string",
+    }
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (Condition("id", ("a", "c", "nobody")), "ac"),
+        (Condition("id", ranges=(("gte", "b"),)), "bc"),
+        (Condition("tags", ("y",)), "ab"),
+        (Condition("tags", ("x", "z")), "ac"),
+        (Condition("tags", ()), ""),
+        (Condition("minutes", (3,)), "ab"),
+        (Condition("minutes", ranges=(("gt", 3), ("lte", 9.5))), "c"),
+        (Condition("solved", (True,)), "a"),
+        (Condition("customer.orders.n", (2,)), "b"),
+        (Condition("number", (2**53 + 1,)), "a"),
+        (Condition("date", ranges=(("gte", "2026-01"), ("lt", "2026-03"))), "ab"),
+    ],
+)
+def test_conditions_hold_in_both_legs(store: Backend, condition: Condition, expected: str) -> None:
+    put(
+        store,
+        {"id": "a", "text": "word", "tags": ["x", "y"], "minutes": 3, "solved": True, "number": 2**53 + 1, "date": "2026-01-15"},
+        {"id": "b", "text": "word", "tags": "y", "minutes": 3.0, "solved": False, "date": "2026-02", "customer": {"orders": [{"n": 1}, {"n": 2}]}},
+        {"id": "c", "text": "word", "tags": ["z"], "minutes": 9.5, "number": 2**53, "date": "2026-03"},
+    )
+    asked = request("word", conditions=(condition,))
+    found = store.candidates("calls", asked)
+    for leg in (found.lexical, found.semantic):
+        assert sorted(each.document_id for each in store.complete("calls", asked, leg)) == list(expected)
+
+
+def test_all_conditions_must_hold(store: Backend) -> None:
+    put(store, {"id": "a", "text": "word", "p": 1, "q": 1}, {"id": "b", "text": "word", "p": 1, "q": 2}, {"id": "c", "text": "word", "q": 2})
+    asked = request("word", conditions=(Condition("p", (1,)), Condition("q", (2,))))
+    assert [each.document_id for each in store.complete("calls", asked, store.candidates("calls", asked).semantic)] == ["b"]
+
+
+def test_a_list_matches_a_range_only_if_one_element_lies_in_all_of_it(store: Backend) -> None:
+    put(store, {"id": "around", "text": "word", "n": [1, 9]}, {"id": "within", "text": "word", "n": [1, 5]})
+    asked = request("word", conditions=(Condition("n", ranges=(("gt", 3), ("lt", 7))),))
+    assert [each.document_id for each in store.complete("calls", asked, store.candidates("calls", asked).lexical)] == ["within"]
+
+
+def test_the_layout_keeps_speakers_times_and_the_keys_we_do_not_know(store: Backend) -> None:
+    turns = [{"speaker": "agent", "text": "Hello.", "start_ms": 0, "end_ms": 900, "mood": {"calm": [1]}}, {"text": "Hi.", "channel": 2}]
+    put(store, {"id": "x", "turns": turns})
+    (found,) = stored(store)
+    assert found.text == "Hello.\nHi."
+    assert json.loads(found.layout) == [
+        {"turn": 0, "start": 0, "end": 6, "speaker": "agent", "start_ms": 0, "end_ms": 900, "extra": {"mood": {"calm": [1]}}},
+        {"turn": 1, "start": 7, "end": 10, "extra": {"channel": 2}},
+    ]
+
+
+def test_speakers_and_times_come_back_on_the_spans(client: Client) -> None:
+    turns = [{"speaker": "agent", "text": "How can I help?", "start_ms": 0, "end_ms": 900}, {"speaker": "customer", "text": "Give me my money back."}]
+    client.ingest([{"id": "x", "turns": turns}])
+    (hit,) = client.query("How can I help", spans=20)
+    spans = {span.turn: span for span in hit.spans}
+    assert (spans[0].speaker, spans[0].start_ms, spans[0].end_ms) == ("agent", 0, 900)
+    assert (spans[1].speaker, spans[1].start_ms, spans[1].end_ms) == ("customer", None, None)
+
+
+def test_a_leg_that_was_not_asked_for_is_empty(store: Backend) -> None:
+    put(store, SHORT)
+    assert list(store.candidates("calls", request("just", semantic=False)).semantic) == []
+    assert list(store.candidates("calls", request("just", lexical=False)).lexical) == []
+
+
+def test_each_leg_gives_at_most_its_window(store: Backend) -> None:
+    put(store, *[{"id": str(number), "text": f"word {number}"} for number in range(20)])
+    found = store.candidates("calls", request("word", window=7))
+    assert (len(found.lexical), len(found.semantic)) == (7, 7)
+
+
+def test_passages_are_completed_in_the_order_asked_for_with_bm25_0_where_nothing_matches(store: Backend) -> None:
+    put(store, {"id": "x", "text": "apple"}, {"id": "y", "text": "pear"})
+    asked = request("pear")
+    keys = list(store.candidates("calls", asked).semantic)
+    for order in (keys, keys[::-1]):
+        found = store.complete("calls", asked, order)
+        assert [each.key for each in found] == order
+    assert {each.document_id: each.bm25 > 0 for each in found} == {"x": False, "y": True}
+
+
+def test_another_model_is_refused_with_both_fingerprints(store: Backend) -> None:
+    put(store, SHORT)
+    with pytest.raises(ModelError, match=r"'calls' was written with fingerprint 'tiny-fingerprint' .*this is fingerprint 'another'"):
+        store.writer("calls", replace(spec(), fingerprint="another"))
+
+
+@pytest.mark.parametrize(("name", "value"), [("schema", 99), ("dimension", 3), ("context", "sentence"), ("policy", "5/1")])
+def test_other_settings_are_refused_with_both_values(store: Backend, name: str, value: Any) -> None:
+    put(store, SHORT)
+    with pytest.raises(ModelError, match=f"{name} {getattr(spec(), name)!r} .* {name} {value!r}"):
+        store.writer("calls", replace(spec(), **{name: value}))
+
+
+def test_another_precision_may_write(store: Backend) -> None:
+    put(store, SHORT)
+    with store.writer("calls", replace(spec(), precision="int8")) as writer:
+        assert writer.known(["x"])
+    assert store.head("calls")[0].precision == "float32"
+
+
+def test_a_query_by_another_model_is_refused_with_both_fingerprints(tmp_path: Path) -> None:
+    with connect(f"embedded:{tmp_path}") as client:
+        fill(EmbeddedBackend(tmp_path), [SHORT])
+        with pytest.raises(ModelError, match="'tiny-fingerprint'") as refused:
+            client.query("refund")
+        assert client.encoder.info.fingerprint in str(refused.value)
+        with pytest.raises(ModelError, match="'tiny-fingerprint'"):
+            client.ingest([SHORT])
+
+
+def test_a_refused_model_leaves_the_index_to_its_own(store: Backend) -> None:
+    put(store, SHORT)
+    with pytest.raises(ModelError):
+        store.writer("calls", replace(spec(), dimension=3))
+    put(store, LONG)
+    assert len(stored(store)) == 4
+
+
+def test_a_dropped_index_is_gone_and_its_name_free(store: Backend) -> None:
+    fill(store, [SHORT], index="other")
+    put(store, LONG)
+    assert store.indexes() == ["calls", "other"]
+    store.drop("calls")
+    assert store.indexes() == ["other"]
+    with pytest.raises(IndexMissingError, match="'calls'"):
+        store.head("calls")
+    with store.writer("calls", replace(spec(), fingerprint="another")):
+        pass
+    assert store.describe("calls").documents == 0
+    assert store.describe("other").documents == 1
+
+
+def test_a_dropped_index_leaves_no_file(tmp_path: Path) -> None:
+    store = EmbeddedBackend(tmp_path)
+    put(store, LONG)
+    stored(store)
+    store.drop("calls")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_index_made_anew_by_another_process_is_read_anew(tmp_path: Path) -> None:
+    reader, other = EmbeddedBackend(tmp_path), EmbeddedBackend(tmp_path)
+    put(other, LONG)
+    assert len(stored(reader)) == 4
+    other.drop("calls")
+    with pytest.raises(IndexMissingError):
+        reader.head("calls")
+    put(other, SHORT)
+    assert [each.text for each in stored(reader)] == ["just this"]
+    reader.close()
+    other.close()
+
+
+def test_what_another_process_wrote_is_seen_at_once(tmp_path: Path) -> None:
+    reader, other = EmbeddedBackend(tmp_path), EmbeddedBackend(tmp_path)
+    put(other, SHORT)
+    assert len(stored(reader)) == 1
+    put(other, {"id": "y", "text": "just more"})
+    assert set(bm25(reader, "just")) == {"x", "y"}
+    assert len(stored(reader)) == 2
+    reader.close()
+    other.close()
+
+
+def test_a_missing_index_is_named_with_those_there_are(store: Backend) -> None:
+    fill(store, [SHORT], index="tickets")
+    for ask in (store.head, store.describe, store.drop, stored_of(store)):
+        with pytest.raises(IndexMissingError, match=r"no index 'calls' .*\(indexes there: tickets\).*ingest"):
+            ask("calls")
+
+
+def stored_of(store: Backend) -> Any:
+    return lambda index: stored(store, index)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "-calls", "_calls", "+calls", ".calls", "Calls", "a b", "a/b", "a\\b", "../up", "a*", "a#b"])
+def test_a_name_that_no_server_takes_is_refused(store: Backend, name: str) -> None:
+    with pytest.raises(UsageError, match="index name"):
+        store.writer(name, spec())
+    with pytest.raises(UsageError, match="index name"):
+        store.head(name)
+    assert store.indexes() == []
+
+
+@pytest.mark.parametrize("name", ["a?", "a,b", "a:b", 'a"b', "a<b", "a>b", "a|b", "a\nb", "a\0b", "É", "é" * 101])
+def test_more_names_that_no_server_takes(store: Backend, name: str) -> None:
+    with pytest.raises(UsageError, match="index name"):
+        store.writer(name, spec())
+
+
+@pytest.mark.parametrize("name", ["calls", "calls-2026.03", "7", "anrufe_köln", "通話", "é" * 100])
+def test_a_name_that_servers_take_is_taken(store: Backend, name: str) -> None:
+    fill(store, [SHORT], index=name)
+    assert store.indexes() == [name]
+    assert store.describe(name).documents == 1
+
+
+def test_a_writer_that_wrote_nothing_leaves_an_empty_index(store: Backend) -> None:
+    put(store)
+    assert stored(store) == []
+    assert bm25(store, "anything") == {}
+    assert store.describe("calls").documents == 0
+
+
+TOPICS = [json.loads(line)["phrase"] for line in (SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def reference(calls: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """The bundled sample in memory, where everything is exact."""
+    with connect("memory:") as client:
+        client.ingest(calls, rejects=tmp_path_factory.mktemp("reference") / "rejected.jsonl")
+        yield client
+
+
+@pytest.mark.parametrize(("alpha", "group_by"), [(0.0, "passage"), (0.5, "document"), (1.0, "passage")])
+def test_the_backends_agree_on_the_sample(sample: Client, reference: Client, alpha: float, group_by: str) -> None:
+    """By passage at the ends of alpha: a document shows spans of all its passages within the window, and of equal scores any may be its last."""
+    assert len(TOPICS) == 46
+    for phrase in TOPICS:
+        expected, found = (client.query(phrase, alpha=alpha, group_by=group_by).hits for client in (reference, sample))
+        assert [(hit.id, hit.passage) for hit in found] == [(hit.id, hit.passage) for hit in expected], phrase
+        for ours, theirs in zip(found, expected, strict=True):
+            numbers = [(hit.score, hit.bm25, hit.cosine, *(span.cosine for span in hit.spans)) for hit in (ours, theirs)]
+            assert numbers[0] == pytest.approx(numbers[1], abs=1e-4), phrase
+            assert [replace(span, cosine=0) for span in ours.spans] == [replace(span, cosine=0) for span in theirs.spans], phrase
+            assert (ours.metadata, ours.text, ours.start) == (theirs.metadata, theirs.text, theirs.start), phrase

@@ -1,0 +1,238 @@
+"""A phrase's vector, with and without a context, and the best spans of one text."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybrid_search import best_spans as public_best_spans
+from hybrid_search import passages, phrase, phrase_similarity
+from hybrid_search.encoder import Encoder
+from hybrid_search.errors import UsageError
+from hybrid_search.phrase import best_spans, similarity, vector
+from hybrid_search.results import Span
+from hybrid_search.types import Document, Floats, Turn
+from hybrid_search.words import words
+
+TEXT = "Hello, thank you for calling. I'd like my money back for the blue jacket: it never arrived! Can you tell me the opening hours, too?"
+RIVER = "We sat on the bank of the river and watched the water."
+MONEY = "I went to the bank to deposit money into my account."
+GERMAN = "Die Bank in der Hauptstraße hat heute geschlossen."
+
+
+def cosine(one: Floats, other: Floats) -> float:
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+def assert_true_offsets(found: list[Span], text: str) -> None:
+    starts, ends = words(text).T.tolist()
+    for span in found:
+        assert text[span.start : span.end] == span.text
+        assert span.start in starts and span.end in ends
+        assert (span.turn, span.turn_start, span.turn_end) == (0, span.start, span.end)
+
+
+def test_a_phrase_has_a_unit_vector(real_encoder: Encoder) -> None:
+    found = vector(real_encoder, "refund request")
+    assert found.shape == (real_encoder.info.dimension,)
+    assert np.linalg.norm(found) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_phrase_in_a_context_is_its_tokens_there(real_encoder: Encoder) -> None:
+    encoding = real_encoder.encode([RIVER])[0]
+    (place,) = np.flatnonzero(encoding.offsets[:, 0] == RIVER.index("bank"))
+    assert cosine(vector(real_encoder, "bank", RIVER), encoding.vectors[place]) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("written", ["bank", "Bank", "BANK"])
+def test_a_phrase_is_found_in_its_context_in_any_case(real_encoder: Encoder, written: str) -> None:
+    assert np.array_equal(vector(real_encoder, written, RIVER), vector(real_encoder, "bank", RIVER))
+    assert np.array_equal(vector(real_encoder, "bank", RIVER.upper()), vector(real_encoder, "BANK", RIVER.upper()))
+
+
+def test_of_several_occurrences_the_first_counts(real_encoder: Encoder) -> None:
+    text = "The bank by the river is steep. The bank lent us money."
+    encoding = real_encoder.encode([text])[0]
+    first = encoding.vectors[np.flatnonzero(encoding.offsets[:, 0] == 4)[0]]
+    assert cosine(vector(real_encoder, "bank", text), first) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "context", "found"),
+    [
+        ("bank", GERMAN, "Bank"),  # "ß" further on is two letters when it is folded, and every place behind it moves by one
+        ("heute", GERMAN, "heute"),
+        ("GESCHLOSSEN", GERMAN, "geschlossen"),
+        ("hauptstrasse", GERMAN, "Hauptstraße"),
+        ("Hauptstraße", "Die Hauptstrasse ist heute gesperrt.", "Hauptstrasse"),
+        ("İSTANBUL", "Uçak İstanbul'a indi.", "İstanbul"),  # "İ" is "i" and a dot above
+        ("indi", "Uçak İİİİ İstanbul'a indi.", "indi"),
+        ("office", "Our oﬃce is closed.", "oﬃce"),  # a ligature is three letters
+    ],
+)
+def test_letters_that_grow_when_folded_move_no_place(real_encoder: Encoder, asked: str, context: str, found: str) -> None:
+    start = context.index(found)
+    encoding = real_encoder.encode([context])[0]
+    inside = (encoding.offsets[:, 1] > start) & (encoding.offsets[:, 0] < start + len(found))
+    assert inside.any()
+    assert cosine(vector(real_encoder, asked, context), encoding.vectors[inside].sum(axis=0)) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_context_without_the_phrase_is_refused_with_both(real_encoder: Encoder) -> None:
+    with pytest.raises(UsageError, match=r"'We sat on the bank .*' does not contain the phrase 'refund'"):
+        vector(real_encoder, "refund", RIVER)
+
+
+@pytest.mark.parametrize("context", [None, "", "   ", RIVER])
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u200b"])
+def test_a_blank_phrase_is_refused(real_encoder: Encoder, blank: str, context: str | None) -> None:
+    with pytest.raises(UsageError, match=r"has no word|does not contain the phrase"):
+        vector(real_encoder, blank, context)
+
+
+def test_a_lone_surrogate_is_refused_by_name(real_encoder: Encoder) -> None:
+    with pytest.raises(UsageError, match=r"U\+D83D"):
+        vector(real_encoder, "half an emoji \ud83d")
+    with pytest.raises(UsageError, match=r"U\+DE00"):
+        best_spans(real_encoder, "refund", "half an emoji \ude00")
+
+
+def test_a_phrase_is_like_itself(real_encoder: Encoder) -> None:
+    assert similarity(real_encoder, "refund request", "refund request") == pytest.approx(1.0, abs=1e-5)
+    assert similarity(real_encoder, "bank", "bank", RIVER, RIVER) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_similarity_is_symmetric(real_encoder: Encoder) -> None:
+    one = similarity(real_encoder, "a refund", "money back", None, "I want my money back.")
+    other = similarity(real_encoder, "money back", "a refund", "I want my money back.")
+    assert one == pytest.approx(other, abs=1e-6)
+
+
+def test_like_phrases_are_more_similar_than_others(real_encoder: Encoder) -> None:
+    # .54 against .1 or so; the noise of int8 is .05 at most
+    assert similarity(real_encoder, "a refund", "money back") > similarity(real_encoder, "a refund", "opening hours") + 0.2
+
+
+def test_a_word_takes_the_sense_of_its_context(real_encoder: Encoder) -> None:
+    def alike(other: str, context: str) -> float:
+        return similarity(real_encoder, "bank", other, context)
+
+    assert similarity(real_encoder, "bank", "bank", RIVER, MONEY) < 0.9
+    assert alike("river shore", RIVER) > alike("river shore", MONEY)
+    assert alike("financial institution", MONEY) > alike("financial institution", RIVER)
+
+
+def test_the_public_similarity_takes_a_context_for_each_phrase(real_encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_DEVICE", "cpu")
+    found = phrase_similarity("bank", "bank", context1=RIVER, context2=MONEY)
+    assert found == pytest.approx(similarity(real_encoder, "bank", "bank", RIVER, MONEY), abs=1e-6)
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("refund request", "money back"), ("business hours", "hours"), ("a coat", "jacket")])
+def test_the_best_span_says_what_was_asked_in_other_words(real_encoder: Encoder, asked: str, expected: str) -> None:
+    (best,) = best_spans(real_encoder, asked, TEXT)
+    assert set(words_of(best.text)) & set(expected.split())
+
+
+def words_of(text: str) -> list[str]:
+    return [text[start:end] for start, end in words(text)]
+
+
+def test_a_context_chooses_the_sense_that_is_found(real_encoder: Encoder) -> None:
+    text = "They walked along the muddy bank. Later they paid the cheque in at the bank."
+    assert best_spans(real_encoder, "bank", text, context=RIVER)[0].start == text.index("bank")
+    assert best_spans(real_encoder, "bank", text, context=MONEY)[0].start == text.rindex("bank")
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 1000])
+def test_best_spans_do_not_overlap_and_the_best_is_first(real_encoder: Encoder, k: int) -> None:
+    found = best_spans(real_encoder, "refund request", TEXT, k)
+    assert 1 <= len(found) <= k
+    assert_true_offsets(found, TEXT)
+    assert all(one.cosine >= following.cosine for one, following in pairwise(found))
+    assert all(one.end <= other.start or other.end <= one.start for one, other in combinations(found, 2))
+
+
+def test_fewer_best_spans_are_the_first_of_more(real_encoder: Encoder) -> None:
+    assert best_spans(real_encoder, "refund request", TEXT, 2) == best_spans(real_encoder, "refund request", TEXT, 5)[:2]
+
+
+def test_more_spans_than_words_give_every_word_once(real_encoder: Encoder) -> None:
+    found = best_spans(real_encoder, "refund request", TEXT, 1000)
+    covered = [word for span in sorted(found, key=lambda each: each.start) for word in words_of(span.text)]
+    assert covered == words_of(TEXT)
+
+
+def test_one_word_is_its_own_best_span(real_encoder: Encoder) -> None:
+    (found,) = best_spans(real_encoder, "refund", "(Refund!)", 3)
+    assert (found.start, found.end, found.text) == (1, 7, "Refund")
+
+
+@pytest.mark.parametrize("text", ["", "   \n", "?! ...", "\u200b"])
+def test_a_text_without_words_has_no_spans(real_encoder: Encoder, text: str) -> None:
+    assert best_spans(real_encoder, "refund", text, 3) == []
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_no_spans_cannot_be_asked_for(real_encoder: Encoder, k: int) -> None:
+    with pytest.raises(UsageError, match=f"k is {k}"):
+        best_spans(real_encoder, "refund", TEXT, k)
+
+
+def long_text(calls: list[dict[str, Any]]) -> str:
+    """400 words of the sample in one turn: more than a window, so that it is cut."""
+    text = " ".join(turn["text"] for call in calls[:20] for turn in call["turns"])
+    return text[: int(words(text)[399, 1])]
+
+
+def brute_force(encoder: Encoder, query: Floats, text: str) -> dict[tuple[int, int], float]:
+    """The cosine of every span of every piece, its mean vector built."""
+    document = Document("", text, (Turn(text),))
+    pieces = [part for passage in passages.split(document) for part in passage.parts]
+    assert len(pieces) == 4  # 400 words in pieces of up to 131
+    scores = {}
+    for part, encoding in zip(pieces, encoder.encode([text[part.window_start : part.end] for part in pieces]), strict=True):
+        offsets = encoding.offsets + part.window_start
+        for first in range(part.core):
+            for start, end in ((part.words[first, 0], last) for last in part.words[first : first + 20, 1]):
+                inside = (offsets[:, 1] > start) & (offsets[:, 0] < end)
+                scores[int(start), int(end)] = cosine(encoding.vectors[inside].mean(axis=0), query)
+    return scores
+
+
+@pytest.mark.parametrize("asked", ["refund request", "speak to a manager", "opening hours"])
+def test_the_best_span_of_a_long_turn_is_that_of_brute_force_over_its_pieces(real_encoder: Encoder, calls: list[dict[str, Any]], asked: str) -> None:
+    text = long_text(calls)
+    (best,) = best_spans(real_encoder, asked, text)
+    scores = brute_force(real_encoder, vector(real_encoder, asked), text)
+    assert len(scores) == 400 * 20 - 190  # the last 19 words start 19, 18, ... 1 spans: 19 * 20 - 190
+    assert_true_offsets([best], text)
+    assert best.cosine == pytest.approx(scores[best.start, best.end], abs=0.0025)  # the codes' rounding: see test_tokens
+    assert scores[best.start, best.end] > max(scores.values()) - 0.0025
+
+
+def test_the_best_spans_of_a_long_turn_have_true_offsets(real_encoder: Encoder, calls: list[dict[str, Any]]) -> None:
+    text = long_text(calls)
+    found = best_spans(real_encoder, "thank you", text, 10)
+    assert len(found) == 10
+    assert_true_offsets(found, text)
+    assert all(one.end <= other.start or other.end <= one.start for one, other in combinations(found, 2))
+
+
+def test_the_public_best_spans_need_no_index() -> None:
+    (found,) = public_best_spans("a coat", TEXT, k=1)
+    assert TEXT[found.start : found.end] == found.text
+
+
+def test_spans_kept_apart_are_the_best_of_those_that_overlap() -> None:
+    one, two, three = Span(0, 5, "aaaaa", 0.5), Span(3, 8, "aabbb", 0.9), Span(8, 9, "c", 0.1)
+    assert phrase.apart([one, two, three], 3) == [two, three]
+    assert phrase.apart([one, two, three], 1) == [two]
+
+
+def test_of_equal_spans_the_first_and_then_the_shortest_is_kept() -> None:
+    later, longer, first = Span(4, 6, "cd", 0.5), Span(0, 3, "abc", 0.5), Span(0, 2, "ab", 0.5)
+    assert phrase.apart([later, longer, first], 3) == [first, later]

@@ -1,0 +1,87 @@
+"""What a user gets: the wheel, installed with ``[cpu]`` and nothing else, holds all that is needed and nothing of the workshop."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.wheel
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A wheel, and the environment that it alone is installed in."""
+
+    wheel: Path
+    folder: Path
+
+    def run(self, *arguments: str) -> str:
+        """``python arguments`` as a user of this environment, in a folder of his own; its standard output."""
+        home = self.folder.parent / "home"
+        home.mkdir(exist_ok=True)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HYBRID_SEARCH", "PYTHON"))}
+        env = {**kept, "HOME": str(home), "XDG_DATA_HOME": str(home)}
+        command = [str(self.folder / "bin" / "python"), *arguments]
+        return subprocess.run(command, cwd=home, env=env, capture_output=True, text=True, check=True, timeout=600).stdout
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(build, capture_output=True, check=True, timeout=600)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=600)
+    pip = [str(folder / "venv" / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, f"{wheel}[cpu]"], check=True, timeout=600)
+    return Installed(wheel, folder / "venv")
+
+
+def test_the_wheel_holds_the_product_its_model_and_its_sample_and_nothing_else(installed: Installed) -> None:
+    names = zipfile.ZipFile(installed.wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"hybrid_search"}  # the package, and hybrid_search-VERSION.dist-info
+    wanted = {"py.typed", "sample/calls.jsonl", "sample/topics.jsonl"} | {
+        f"models/all-MiniLM-L6-v2/{file}" for file in ("model.onnx", "tokenizer.json", "encoder.json")
+    }
+    assert {f"hybrid_search/{name}" for name in wanted} <= set(names)
+
+
+def test_every_file_of_the_package_that_git_knows_is_in_the_wheel(installed: Installed) -> None:
+    known = subprocess.run(["git", "ls-files", "hybrid_search"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
+    if not known:
+        pytest.skip("this is no git checkout")
+    present = {name for name in known if (ROOT / name).is_file()}
+    assert present <= set(zipfile.ZipFile(installed.wheel).namelist())
+
+
+@pytest.mark.parametrize("name", ["torch", "transformers", "optimum", "onnx", "export", "benchmarks", "tests", "rank_bm25", "pytest"])
+def test_nothing_of_the_workshop_can_be_imported(installed: Installed, name: str) -> None:
+    assert installed.run("-c", f"import importlib.util; print(importlib.util.find_spec({name!r}))").strip() == "None"
+
+
+def test_ingest_and_query_work_in_two_processes_as_written(installed: Installed) -> None:
+    summary = json.loads(installed.run("-m", "hybrid_search.ingest", "--index", "calls").splitlines()[-1])
+    assert (summary["documents"], summary["failed"]) == (88, 0)
+    program = 'import hybrid_search; r = hybrid_search.query("refund request", alpha=0.5); print(len(r), r.hits[0].spans[0].text)'
+    count, _, text = installed.run("-c", program).strip().partition(" ")
+    assert count == "10"
+    assert "refund" in text
+
+
+def test_the_console_script_is_installed(installed: Installed) -> None:
+    assert (installed.folder / "bin" / "hybrid-search").is_file()
+    assert "best-spans" in installed.run("-m", "hybrid_search", "--help")
+
+
+def test_the_version_is_that_of_the_package(installed: Installed) -> None:
+    program = "import hybrid_search, importlib.metadata as m; print(m.version('hybrid-search') == hybrid_search.__version__)"
+    assert installed.run("-c", program).strip() == "True"

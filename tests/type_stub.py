@@ -1,0 +1,58 @@
+"""Read by mypy alone: the public calls take what they should, and give what they say. Nothing here is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, assert_type
+
+import hybrid_search
+from hybrid_search import Hit, Result, Span
+from hybrid_search.client import Client
+from hybrid_search.ingest.summary import Summary
+
+
+def functions() -> None:
+    assert_type(hybrid_search.query("refund request", alpha=0.5), Result)
+    assert_type(hybrid_search.query(["refund", "money back"], where={"sector": "bank", "date": {"gte": "2026-01-01"}}, url="memory:"), Result)
+    assert_type(hybrid_search.best_spans("refund", "I want my money back", k=2, context="a refund"), list[Span])
+    assert_type(hybrid_search.phrase_similarity("refund", "money back", context1=None, context2="my money back"), float)
+    assert_type(hybrid_search.connect(), Client)
+    assert_type(hybrid_search.connect("embedded:/srv/search", model=Path("model"), device="cpu"), Client)
+    assert_type(hybrid_search.__version__, str)
+
+
+def results(result: Result) -> None:
+    assert_type(result.hits, list[Hit])
+    assert_type(len(result), int)
+    assert_type(result.total, int)
+    assert_type(result.to_dict(), dict[str, Any])
+    for hit in result:
+        assert_type(hit, Hit)
+        assert_type((hit.id, hit.passage, hit.score, hit.bm25, hit.cosine), tuple[str, int, float, float, float])
+        assert_type((hit.bm25_rank, hit.cosine_rank), tuple[int | None, int | None])
+        assert_type(hit.metadata, Mapping[str, Any])
+        for span in hit.spans:
+            assert_type((span.start, span.end, span.text, span.cosine, span.turn), tuple[int, int, str, float, int])
+            assert_type((span.speaker, span.start_ms), tuple[str | None, int | None])
+
+
+def clients(documents: list[dict[str, str]]) -> None:
+    with hybrid_search.connect() as client:
+        assert_type(client, Client)
+        assert_type(client.ingest(documents, index="calls", rejects="rejected.jsonl"), Summary)
+        assert_type(client.query("refund", index="calls", size=3, group_by="passage", refine="isolate", explain=True), Result)
+        assert_type(client.best_spans("refund", "my money back"), list[Span])
+        assert_type(client.phrase_similarity("refund", "money back"), float)
+        assert_type(client.delete(["a", "b"]), int)
+        assert_type(client.indexes(), list[str])
+        assert_type(client.describe("calls").fields, Mapping[str, str])
+
+
+def refused() -> None:
+    """What must not type-check: an ignore that is not needed is an error to mypy."""
+    hybrid_search.query("refund", 0.5)  # type: ignore[call-arg, arg-type]
+    hybrid_search.query("refund", alpha="half")  # type: ignore[arg-type]
+    hybrid_search.query(5)  # type: ignore[arg-type]
+    hybrid_search.best_spans("refund")  # type: ignore[call-arg]
+    hybrid_search.connect(5)  # type: ignore[arg-type]
