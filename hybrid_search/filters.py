@@ -32,6 +32,8 @@ class Condition:
 
 def compile_where(where: Mapping[str, Any] | None, fields: Mapping[str, str]) -> tuple[Condition, ...]:
     """Conditions for `where`, given the index's `fields` (name -> string, number, boolean or object). Raises UsageError."""
+    if where is not None and not isinstance(where, Mapping):
+        raise UsageError(f"where is {where!r}: give a mapping of fields to values, as in {{'sector': 'bank'}}")
     return tuple(_condition(name, wanted, {**fields, ID: "string"}) for name, wanted in sorted((where or {}).items()))
 
 

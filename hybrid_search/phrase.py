@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+import regex
 
 from hybrid_search import passages, spans, tokens
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.results import Span
-from hybrid_search.types import Document, Encoding, Floats, Passage, TokenCodes, Turn
+from hybrid_search.types import Document, Encoding, Floats, Ints, Passage, TokenCodes, Turn
 
 ENCODE_PASSAGES = 64
 """Passages that go through the encoder together: enough to sort by length, and bounded memory for a text of any size."""
@@ -34,13 +37,14 @@ def vector(encoder: Encoder, phrase: str, context: str | None = None) -> Floats:
 
 
 def _place(phrase: str, context: str) -> tuple[int, int]:
-    """Start and end of the first occurrence of `phrase` in `context`, in any case. Folding makes some letters two: "ß" is "ss"."""
-    wanted = phrase.casefold()
-    found = context.casefold().find(wanted)
-    if found < 0:
+    """Start and end of `phrase` in `context`, in any case: where it first stands as words, else where it first stands at all."""
+    folded = "".join(letter.casefold() for letter in context)
+    places = [place for place, letter in enumerate(context) for _ in letter.casefold()]  # folding makes some letters two: "ß" is "ss"
+    wanted = regex.escape(phrase.casefold())
+    found = regex.search(rf"(?<!\w){wanted}(?!\w)", folded) or regex.search(wanted, folded)
+    if not found:
         raise UsageError(f"the context {context[:60]!r} does not contain the phrase {phrase[:60]!r}: give a text in which it occurs")
-    places = [place for place, letter in enumerate(context) for _ in letter.casefold()]
-    return (places[found], places[found + len(wanted) - 1] + 1) if wanted else (0, 0)
+    return (places[found.start()], places[found.end() - 1] + 1) if phrase else (0, 0)
 
 
 def encode(encoder: Encoder, document: Document, cut: Sequence[Passage]) -> list[TokenCodes]:
@@ -65,31 +69,37 @@ def best_spans(encoder: Encoder, phrase: str, text: str, k: int = 1, context: st
         raise UsageError(f"k is {k}: ask for at least one span")
     query = vector(encoder, phrase, context)
     document = Document("", text, (Turn(text),))
-    cut, found = list(passages.split(document)), []
+    cut, pieces = list(passages.split(document)), []
     for start in range(0, len(cut), ENCODE_PASSAGES):
         some = cut[start : start + ENCODE_PASSAGES]
-        for passage, coded in zip(some, encode(encoder, document, some), strict=True):
-            found += best_in(tokens.cosines(query, coded), coded, text[passage.start : passage.end], passage.start, k)
-    return apart(found, k)
+        coded = encode(encoder, document, some)
+        scored = zip(some, coded, tokens.cosines_of_each(query, coded), strict=True)
+        pieces += [Piece.at(passage.start, codes, cosines) for passage, codes, cosines in scored]
+    return [Span(start, end, text[start:end], cosine, 0, start, end) for _, start, end, cosine in best_places(pieces, k)]
 
 
-def best_in(scores: Floats, coded: TokenCodes, text: str, start: int, k: int) -> list[Span]:
-    """The `k` best spans of one passage that do not overlap, given the `scores` of all. The passage is `text` and begins at `start`."""
-    first, last = spans.bounds(coded.counts)
-    found = []
-    for number in spans.best(scores, coded.counts, k):
-        begin, end = int(coded.words[first[number], 0]), int(coded.words[last[number], 1])
-        found.append(Span(start + begin, start + end, text[begin:end], float(scores[number]), 0, start + begin, start + end))
-    return found
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """All spans of one passage: `cosines` float32, `starts` and `ends` int32 in code points of the document, each ``[spans]``."""
+
+    cosines: Floats
+    starts: Ints
+    ends: Ints
+
+    @classmethod
+    def at(cls, start: int, coded: TokenCodes, cosines: Floats) -> Self:
+        """Of a passage that begins at `start`."""
+        first, last = spans.bounds(coded.counts)
+        return cls(cosines, coded.words[first, 0] + np.int32(start), coded.words[last, 1] + np.int32(start))
 
 
-def apart(found: Sequence[Span], k: int) -> list[Span]:
-    """The `k` best of `found`, best first, none overlapping another."""
-    kept: list[Span] = []
-    for span in sorted(found, key=lambda span: (-span.cosine, span.start, span.end)):
-        if len(kept) < k and all(span.end <= other.start or span.start >= other.end for other in kept):
-            kept.append(span)
-    return kept
+def best_places(pieces: Sequence[Piece], k: int) -> list[tuple[int, int, int, float]]:
+    """Number of the piece, start, end and cosine of the `k` best spans of a document that do not overlap, best first."""
+    if not pieces:
+        return []
+    cosines, starts, ends = (np.concatenate([getattr(piece, name) for piece in pieces]) for name in ("cosines", "starts", "ends"))
+    owners = np.repeat(np.arange(len(pieces)), [len(piece.cosines) for piece in pieces])
+    return [(int(owners[i]), int(starts[i]), int(ends[i]), float(cosines[i])) for i in spans.best(cosines, starts, ends, k)]
 
 
 def similarity(encoder: Encoder, a: str, b: str, context1: str | None = None, context2: str | None = None) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hybrid_search import phrase
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.results import Span
 from hybrid_search.types import Floats
@@ -22,4 +21,5 @@ def isolate(encoder: Encoder, query: Floats, found: Sequence[Span]) -> list[Span
     """`found` with the cosine of each span encoded by itself, best first. `query` is the phrase's unit vector."""
     vectors = [encoding.vectors.sum(axis=0) for encoding in encoder.encode([span.text for span in found])]
     alone = [float(each @ query / max(float((each @ each) ** 0.5), 1e-12)) for each in vectors]
-    return phrase.apart([replace(span, cosine=cosine) for span, cosine in zip(found, alone, strict=True)], len(found))
+    again = [replace(span, cosine=cosine) for span, cosine in zip(found, alone, strict=True)]
+    return sorted(again, key=lambda span: (-span.cosine, span.start))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -55,6 +56,8 @@ class Query:
             raise UsageError(f"the phrase is blank ({list(self.phrases)!r}): say what to look for")
         if not 0.0 <= self.alpha <= 1.0:
             raise UsageError(f"alpha is {self.alpha}: it is the weight of the span cosine, from 0 (BM25 only) to 1 (spans only)")
+        if self.min_score is not None and not math.isfinite(self.min_score):
+            raise UsageError(f"min_score is {self.min_score}: give a number")
         if not 1 <= self.size <= MAX_SIZE or self.offset < 0 or self.offset + self.size > MAX_SIZE:
             raise UsageError(
                 f"size is {self.size} and offset {self.offset}: size is at least 1, offset at least 0, and both together at most {MAX_SIZE}"
@@ -125,6 +128,8 @@ def fuse(scored: Sequence[Scored], request: Request, name: str, alpha: float, ca
     ids = [(each.stored.document_id, each.stored.ordinal) for each in scored]
     ranks = [ranked(scores, ids, request.window) for scores in (bm25, cosine)]
     ranks[0][bm25 <= 0] = 0
+    for leg, asked in zip(ranks, (request.lexical, request.semantic), strict=True):
+        leg *= asked  # what a leg was not asked for has no rank in it
     legs = Legs(bm25, cosine, ranks[0], ranks[1], len(query_terms(request.phrase)), calibration)
     values = zip(scored, *(fusion.fusion(name)(legs, weight) for weight in (alpha, 0.0, 1.0)), *ranks, strict=True)
     return [
@@ -169,25 +174,27 @@ def _hit(group: Sequence[Scored], query: Query, encoder: Encoder) -> Hit:
 
 
 def _shown(group: Sequence[Scored], query: Query, encoder: Encoder) -> list[Span]:
+    """The best spans of a hit's passages, with what is known of their turns."""
+    pieces = [phrase.Piece.at(each.stored.start, each.stored.tokens, each.cosines) for each in group]
     k = max(query.spans, refine.SPANS) if query.refine else query.spans
-    found = phrase.apart([span for each in group for span in _spans(each, k)], k)
+    chosen = phrase.best_places(pieces, k)
+    turns = {number: json.loads(group[number].stored.layout) for number, *_ in chosen}
+    found = [_span(group[number].stored, start, end, cosine, turns[number]) for number, start, end, cosine in chosen]
     if query.refine == "isolate" and found:
         found = refine.isolate(encoder, group[0].vector, found)
     return found[: query.spans]
 
 
-def _spans(scored: Scored, k: int) -> list[Span]:
-    stored, turns = scored.stored, json.loads(scored.stored.layout)
-    return [_in_turn(span, turns) for span in phrase.best_in(scored.cosines, stored.tokens, stored.text, stored.start, k)]
-
-
-def _in_turn(span: Span, turns: Sequence[Mapping[str, Any]]) -> Span:
-    turn = next(each for each in turns if each["start"] <= span.start and span.end <= each["end"])
-    return replace(
-        span,
+def _span(stored: Stored, start: int, end: int, cosine: float, turns: Sequence[Mapping[str, Any]]) -> Span:
+    turn = next(each for each in turns if each["start"] <= start and end <= each["end"])
+    return Span(
+        start=start,
+        end=end,
+        text=stored.text[start - stored.start : end - stored.start],
+        cosine=cosine,
         turn=turn["turn"],
-        turn_start=span.start - turn["start"],
-        turn_end=span.end - turn["start"],
+        turn_start=start - turn["start"],
+        turn_end=end - turn["start"],
         speaker=turn.get("speaker"),
         start_ms=turn.get("start_ms"),
         end_ms=turn.get("end_ms"),

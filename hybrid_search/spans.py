@@ -84,13 +84,15 @@ def inverse(lengths: Floats) -> Floats:
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
-def best(scores: Floats, counts: Bytes, k: int) -> list[int]:
-    """The numbers of the `k` best spans that do not overlap, best first; of equal ones the first, then the shortest."""
-    first, last = bounds(counts)
+def best(scores: Floats, starts: NDArray[np.integer], ends: NDArray[np.integer], k: int) -> list[int]:
+    """The numbers of the `k` best spans that do not overlap, best first; of equal ones the first, then the shortest.
+
+    Span i reaches from ``starts[i]`` up to, not including, ``ends[i]``: words, or characters.
+    """
     chosen: list[int] = []
     free = np.ones(len(scores), dtype=bool)
     while len(chosen) < k and free.any():
         number = int(np.argmax(np.where(free, scores, -np.inf)))
         chosen.append(number)
-        free &= (last < first[number]) | (first > last[number])
+        free &= (ends <= starts[number]) | (starts >= ends[number])
     return chosen

@@ -99,6 +99,8 @@ def _join(some: Sequence[TokenCodes]) -> TokenCodes:
     words = np.concatenate([each.words + np.int32(shift) for each, shift in zip(some, before, strict=True)])
     columns = zip(*((each.counts, each.codes, each.scales, each.inverse_norms) for each in some), strict=True)
     counts, codes, scales, inverse = (np.concatenate(column) for column in columns)
+    if counts.sum(dtype=np.int64) != len(inverse) or words[:, 2:].min(initial=0) < 0 or words[:, 3].max(initial=0) > len(codes):
+        raise IndexStoreError("stored token codes are damaged: their words name tokens or spans that are not there. Ingest the documents again.")
     return TokenCodes(words, counts, codes, scales, inverse)
 
 

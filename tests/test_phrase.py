@@ -227,12 +227,22 @@ def test_the_public_best_spans_need_no_index() -> None:
     assert TEXT[found.start : found.end] == found.text
 
 
-def test_spans_kept_apart_are_the_best_of_those_that_overlap() -> None:
-    one, two, three = Span(0, 5, "aaaaa", 0.5), Span(3, 8, "aabbb", 0.9), Span(8, 9, "c", 0.1)
-    assert phrase.apart([one, two, three], 3) == [two, three]
-    assert phrase.apart([one, two, three], 1) == [two]
+def piece(*places: tuple[int, int, float]) -> phrase.Piece:
+    starts, ends, cosines = zip(*places, strict=True)
+    return phrase.Piece(np.array(cosines, np.float32), np.array(starts, np.int32), np.array(ends, np.int32))
 
 
-def test_of_equal_spans_the_first_and_then_the_shortest_is_kept() -> None:
-    later, longer, first = Span(4, 6, "cd", 0.5), Span(0, 3, "abc", 0.5), Span(0, 2, "ab", 0.5)
-    assert phrase.apart([later, longer, first], 3) == [first, later]
+def test_the_best_places_are_chosen_over_all_pieces_and_do_not_overlap() -> None:
+    one, two = piece((0, 5, 0.5), (0, 3, 0.4)), piece((3, 8, 0.9), (8, 9, 0.1))
+    # .9 takes 3..8 away from the first piece's .5, whose .4 then has room
+    assert [(number, start, end) for number, start, end, _ in phrase.best_places([one, two], 3)] == [(1, 3, 8), (0, 0, 3), (1, 8, 9)]
+    assert [(start, end) for _, start, end, _ in phrase.best_places([one, two], 1)] == [(3, 8)]
+    assert phrase.best_places([], 1) == []
+
+
+def test_a_context_gives_the_phrase_where_it_stands_as_a_word(real_encoder: Encoder) -> None:
+    context = "Let us start the art class."
+    found = vector(real_encoder, "art", context)
+    encoding = real_encoder.encode([context])[0]
+    (token,) = encoding.vectors[encoding.offsets[:, 0] == context.index("art class")]  # not the one inside "start"
+    assert found @ token / np.linalg.norm(token) == pytest.approx(1.0, abs=1e-5)

@@ -17,6 +17,12 @@ quick = settings(deadline=None, max_examples=60)
 seeds = st.integers(0, 2**32 - 1)
 
 
+def best(scores: Floats, counts: Bytes, k: int) -> list[int]:
+    """`spans.best` over words."""
+    first, last = spans.bounds(counts)
+    return spans.best(scores, first, last + 1, k)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Parts (words, core), the token range of every word, and the tokens' vectors."""
@@ -139,7 +145,7 @@ def test_no_words_are_no_spans() -> None:
     norms = spans.norms(sums, tokens, counts)
     assert [len(each) for each in (counts, *spans.bounds(counts), norms)] == [0, 0, 0, 0]
     assert len(spans.cosines(np.zeros(0, np.float32), tokens, counts, spans.inverse(norms))) == 0
-    assert spans.best(np.zeros(0, np.float32), counts, 3) == []
+    assert best(np.zeros(0, np.float32), counts, 3) == []
 
 
 def test_a_span_without_tokens_has_cosine_0() -> None:
@@ -190,17 +196,17 @@ def test_words_that_share_a_token_both_have_it() -> None:
 def test_the_best_spans_do_not_overlap() -> None:
     # Spans of three words: 0, 0-1, 0-2, 1, 1-2, 2. The best is 0-1, which leaves only word 2, the worst of all.
     scores = np.array([0.5, 0.9, 0.8, 0.7, 0.6, 0.1], np.float32)
-    assert spans.best(scores, spans.counts(3, 3), 5) == [1, 5]
+    assert best(scores, spans.counts(3, 3), 5) == [1, 5]
 
 
 def test_of_equal_spans_the_first_and_then_the_shortest_is_best() -> None:
-    assert spans.best(np.full(6, 0.5, np.float32), spans.counts(3, 3), 2) == [0, 3]  # word 0, then word 1
+    assert best(np.full(6, 0.5, np.float32), spans.counts(3, 3), 2) == [0, 3]  # word 0, then word 1
 
 
 @pytest.mark.parametrize("k", [0, 1, 2, 100])
 def test_there_are_at_most_k_best_spans(k: int) -> None:
     scores = np.array([0.9, 0.1, 0.8], np.float32)  # words 0, 0-1, 1
-    assert spans.best(scores, spans.counts(2, 2), k) == [0, 2][:k]
+    assert best(scores, spans.counts(2, 2), k) == [0, 2][:k]
 
 
 @quick
@@ -213,5 +219,5 @@ def test_the_best_spans_are_those_of_a_greedy_choice(seed: int) -> None:
     for number in sorted(range(len(every)), key=lambda each: (-scores[each], each)):
         if all(every[number][1] < first or every[number][0] > last for first, last in taken):
             taken.append(every[number])
-    assert [every[number] for number in spans.best(scores, layout.counts, len(every))] == taken
-    assert [every[number] for number in spans.best(scores, layout.counts, 3)] == taken[:3]
+    assert [every[number] for number in best(scores, layout.counts, len(every))] == taken
+    assert [every[number] for number in best(scores, layout.counts, 3)] == taken[:3]

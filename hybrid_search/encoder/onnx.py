@@ -50,7 +50,7 @@ class OnnxEncoder:
 
     def __init__(self, folder: Path, device: str = "auto", threads: int | None = None) -> None:
         self.artifact = artifact.read(folder)
-        self._session = _session(folder / "model.onnx", device, threads)
+        self._session = _session(folder / "model.onnx", self.artifact.dimension, device, threads)
         self._tokenizer = _tokenizer(folder / "tokenizer.json")
         edges = self._tokenizer.encode("", add_special_tokens=True).ids
         self._before, self._after = edges[: len(edges) // 2], edges[len(edges) // 2 :]
@@ -138,7 +138,7 @@ def _tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
-def _session(path: Path, device: str, threads: int | None) -> Any:
+def _session(path: Path, dimension: int, device: str, threads: int | None) -> Any:
     try:
         import onnxruntime
     except ImportError as error:
@@ -154,4 +154,10 @@ def _session(path: Path, device: str, threads: int | None) -> Any:
     except Exception as error:  # the library's own have no common root
         raise ModelError(f"{path} cannot be run by ONNX Runtime {onnxruntime.__version__}: {error}. Export the model again.") from error
     devices.confirm(provider, session.get_providers())
+    _check_dimension(path, session.get_outputs()[0].shape[-1], dimension)
     return session
+
+
+def _check_dimension(path: Path, found: object, dimension: int) -> None:
+    if isinstance(found, int) and found != dimension:  # a graph may leave it open
+        raise ModelError(f"{path} gives vectors of {found} numbers, and encoder.json says {dimension}: export the model again")

@@ -62,6 +62,8 @@ class Neighbours:
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Open segments that are new, let go of those that are gone, and take in the tail."""
         listed = segments.listed(connection)
+        if any(segment not in self._graphs and not segment.path(self._folder).is_file() for segment in listed):
+            listed = segments.listed(connection)  # swept up by the writer between our reading of its name and of the file
         self._graphs = {segment: self._graphs.get(segment) or self._open(connection, segment) for segment in listed}
         sealed = max((segment.last for segment in listed), default=0)
         if self._tail.last < sealed:

@@ -93,6 +93,8 @@ class WriterLock:
             self._connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             self._connection.close()
+            if "locked" not in str(error):
+                raise
             raise IndexBusyError(f"index {index!r} is being written by another process: wait for it to end, or use another index name") from error
 
     def release(self) -> None:
