@@ -50,7 +50,6 @@ PLACES = {
         "backends.memory",
         "ingest.seen",
     },
-    "regex": {"words", "ingest.documents"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
     "typer": {"cli.app", "cli.ingest", "cli.options", "cli.query", "ingest.__main__"},

@@ -15,7 +15,8 @@ def checked(index: str) -> str:
     if not index or index in (".", "..") or index[0] in "-_+.":
         raise UsageError(f"index name {index!r} must begin with a lower-case letter or a digit")
     if wrong or index != index.lower() or not index.isprintable():
-        raise UsageError(f"index name {index!r} must be in lower case, without {''.join(wrong) or 'capitals'!r}")
+        unwanted = f"without {''.join(wrong)!r}" if wrong else "without capitals and control characters"
+        raise UsageError(f"index name {index!r} must be in lower case, {unwanted}")
     if len(index.encode()) > MAX_BYTES:
         raise UsageError(f"index name {index[:20]!r}... has {len(index.encode())} bytes, {MAX_BYTES} are allowed")
     return index

@@ -96,6 +96,8 @@ def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
         raise UsageError(f"file {file} does not exist")
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
             try:
                 given = json.loads(line)
                 phrase, text = given["phrase"], given["text"]

@@ -7,7 +7,7 @@ import json
 from typing import Any, NoReturn
 
 import regex
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, field_validator
 
 from hybrid_search import passages, spans
 from hybrid_search.backends.base import IndexSpec
@@ -33,6 +33,13 @@ class _Turn(BaseModel):
     speaker: StrictStr | None = None
     start_ms: int | None = Field(default=None, ge=0, lt=2**53)
     end_ms: int | None = Field(default=None, ge=0, lt=2**53)
+
+    @field_validator("start_ms", "end_ms", mode="before")
+    @classmethod
+    def _number(cls, value: object) -> object:
+        if isinstance(value, (bool, str)):
+            raise ValueError("a number of milliseconds is wanted")
+        return value
 
 
 class _Document(BaseModel):

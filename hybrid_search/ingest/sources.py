@@ -32,7 +32,7 @@ class Line:
 def check(sources: Sequence[str], rejects: Path) -> None:
     """Raise UsageError for a source that is not there, or that `rejects` would overwrite, before anything is begun."""
     for source in sources:
-        if source != STDIN and not Path(source).is_file():
+        if source != STDIN and (Path(source).is_dir() or not Path(source).exists()):
             kind = "is a folder: name its files" if Path(source).is_dir() else "does not exist"
             raise UsageError(f"source {source} {kind}")
         if source != STDIN and rejects.exists() and rejects.samefile(source):

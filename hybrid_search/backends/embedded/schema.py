@@ -64,7 +64,7 @@ def translated(path: Path | str) -> Iterator[None]:
             raise IndexStoreError(f"the disk is full at {path}: what was committed is safe. Free space and run the same command again.") from error
         if "locked" in str(error):
             raise IndexBusyError(f"{path} is locked by another process for over {BUSY_SECONDS:.0f} s: wait for it to end, then try again") from error
-        raise IndexStoreError(f"{path}: {error}") from error
+        raise IndexStoreError(f"{path}: {error}. What was committed is safe: see to the disk and run the same command again.") from error
     except sqlite3.DatabaseError as error:
         raise IndexStoreError(f"{path} is damaged ({error}): restore it from a backup, or delete it and ingest again") from error
     except OSError as error:
