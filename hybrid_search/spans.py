@@ -47,7 +47,8 @@ def token_bounds(offsets: Ints, words: Ints) -> Ints:
 def running_sums(vectors: Floats) -> Floats:
     """S: row i is the sum of the first i token vectors. float32 ``[tokens + 1, dimension]`` of float32 ``[tokens, dimension]``."""
     sums = np.zeros((len(vectors) + 1, vectors.shape[1]), dtype=np.float32)
-    np.cumsum(vectors, axis=0, out=sums[1:])
+    for row, vector in enumerate(vectors):  # np.cumsum goes down the columns, which takes more than twice as long
+        np.add(sums[row], vector, out=sums[row + 1])
     return sums
 
 

@@ -17,7 +17,7 @@ HOUSE = Path(hybrid_search.__file__).parent
 
 LAYERS = (
     {"types", "errors", "config", "results"},
-    {"words", "spans", "filters", "calibration"},
+    {"words", "spans", "filters", "calibration", "mappings"},
     {"tokens", "passages"},
     {"covering"},
     {"fusion", "encoder", "backends"},
@@ -32,8 +32,8 @@ LAYERS = (
 """A unit (a module, or a package with all in it; "" is ``hybrid_search`` itself) may import from the layers above it in this list. Units of one
 layer do not know each other."""
 
-SEAMS = {("backends", "encoder.base")}
-"""The one exception: an index says by which model it was written."""
+SEAMS = {("backends", "encoder.base"), ("mappings", "backends.base")}
+"""The two exceptions: an index says by which model it was written, and its mapping repeats that. Both meet a frozen type and nothing else."""
 
 PLACES = {
     "onnxruntime": {"encoder.onnx"},

@@ -63,6 +63,19 @@ def test_every_file_of_the_package_that_git_knows_is_in_the_wheel(installed: Ins
     assert present <= set(zipfile.ZipFile(installed.wheel).namelist())
 
 
+def test_the_mappings_are_in_the_wheel_and_are_found_there(installed: Installed) -> None:
+    packed = {name for name in zipfile.ZipFile(installed.wheel).namelist() if name.startswith("hybrid_search/_mappings/")}
+    written = {path.relative_to(ROOT / "mappings").as_posix() for path in (ROOT / "mappings").rglob("*") if path.is_file()}
+    assert packed == {f"hybrid_search/_mappings/{name}" for name in written}
+    program = """
+from hybrid_search.backends.base import IndexSpec
+from hybrid_search.mappings import FOLDER, body
+made = body("opensearch", IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1"))
+print(FOLDER.name, made["mappings"]["properties"]["spans"]["properties"]["vector"]["dimension"])
+"""
+    assert installed.run("-c", program).split() == ["_mappings", "384"]
+
+
 @pytest.mark.parametrize("name", ["torch", "transformers", "optimum", "onnx", "export", "benchmarks", "tests", "rank_bm25", "pytest"])
 def test_nothing_of_the_workshop_can_be_imported(installed: Installed, name: str) -> None:
     assert installed.run("-c", f"import importlib.util; print(importlib.util.find_spec({name!r}))").strip() == "None"

@@ -46,12 +46,13 @@ def exhaustive(index: str, vectors: Floats) -> tuple[NDArray[np.int64], Floats]:
     numbers, best = [], []
     for number, data in connection.execute("SELECT passage, data FROM tokens ORDER BY passage"):
         numbers.append(number)
-        best.append(_best(from_bytes(data), vectors))
+        best.append(best_of(from_bytes(data), vectors))
     connection.close()
     return np.array(numbers), np.array(best, dtype=np.float32)
 
 
-def _best(coded: TokenCodes, vectors: Floats) -> Floats:
+def best_of(coded: TokenCodes, vectors: Floats) -> Floats:
+    """The best cosine of any span of a passage with each of `vectors`, float32 ``[phrases]``."""
     products = (coded.codes.astype(np.float32) @ vectors.T) * coded.scales[:, None]
     sums = spans.running_sums(products)
     first, last = spans.bounds(coded.counts)
