@@ -26,7 +26,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 
 demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search.ingest --index calls
-	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "the customer was charged twice" --index calls --size 3
+	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not export"

@@ -94,7 +94,7 @@ class Result:
         lines = [f"{len(self.hits)} of {self.total} hits for {self.plan.get('phrase')!r}"]
         for number, hit in enumerate(self.hits, 1):
             lines.append(f"{number:>3}. {hit.score:.3f}  {hit.id}  (bm25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})")
-            lines += [f"       {_said(span)}" for span in hit.spans]
+            lines += [f"       {said(span)}" for span in hit.spans]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -107,6 +107,7 @@ class Result:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
-def _said(span: Span) -> str:
+def said(span: Span) -> str:
+    """A span in one line: cosine, speaker, words, offsets."""
     speaker = f"{span.speaker}: " if span.speaker else ""
     return f"{span.cosine:.3f}  {speaker}{' '.join(span.text.split())!r} [{span.start}:{span.end}]"

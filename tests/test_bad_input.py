@@ -178,7 +178,7 @@ def test_a_full_disk_is_one_error_and_the_same_command_finishes_once_there_is_ro
 
 def test_a_write_that_fails_is_one_error_and_the_same_command_finishes_once_it_may(many: list[str]) -> None:
     limited = shell('ulimit -f 2000 && exec "$0" "$@"', many)  # blocks of 512 or of 1024 bytes: no file over 1 or 2 MB
-    assert limited.error == "store/calls.sqlite: disk I/O error"
+    assert limited.error == "store/calls.sqlite: disk I/O error. What was committed is safe: see to the disk and run the same command again."
     again = shell('exec "$0" "$@"', many)
     assert (again.status, again.json["documents"] + again.json["skipped"]) == (0, 20)
     assert sorted(indexed()) == sorted(str(number) for number in range(20))

@@ -75,7 +75,7 @@ def recall(sample: Client, by_id: dict[str, dict[str, Any]], alpha: float) -> fl
 
 def test_ten_hits_hold_four_in_ten_of_the_labelled_calls(sample: Client, by_id: dict[str, dict[str, Any]]) -> None:
     found = recall(sample, by_id, 0.5)
-    assert found >= 0.38  # 0.410 was measured
+    assert found >= 0.40  # 0.419 was measured
     assert found >= 1.5 * recall(sample, by_id, 0.0)  # 0.195: what BM25 finds by itself
 
 

@@ -15,7 +15,7 @@ from hybrid_search.client import Client
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError
 from hybrid_search.fusion import DEFAULT
-from hybrid_search.results import Result, Span
+from hybrid_search.results import Result, Span, said
 
 MARK = "bold black on yellow"
 CONTROLS = dict.fromkeys([*range(9), *range(11, 32), 127], " ")
@@ -124,6 +124,8 @@ def _show(result: Result) -> None:
     for number, hit in enumerate(result, 1):
         scores = f"  score {hit.score:.3f}  (BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})"
         console.print(Text.assemble((f"\n{number}. {hit.id}", "bold"), scores))
+        for span in hit.spans:
+            console.print(Text(f"   {said(span)}".translate(CONTROLS)))
         console.print(_marked(hit.text, hit.start, hit.spans))
 
 
