@@ -60,7 +60,7 @@ def latency() -> str:
 def size() -> str:
     """Bytes on disk."""
     held = {name: results.newest(f"size-{name}") for name in ("calls_sgd", "calls_qmsum")}
-    names = ["words", "bytes per 1,000 words", "all spans as float32, times as large"]
+    names = ["words", "covering spans a word", "bytes per 1,000 words", "all spans as float32, times as large"]
     lines = [_row("on disk", *held), _row("---", *["---:"] * len(held))]
     return "\n".join([*lines, *[_row(name, *[f"{each[name]:,}" for each in held.values()]) for name in names]])
 

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.speed [--data DIR] [--calls N]``: ingest, latency and size on real calls, to results/*.json."""
+"""``python -m benchmarks.speed [--data DIR] [--calls N] [--only WHAT]``: ingest, latency and size on real calls, to results/*.json."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=results.DATA)
     parser.add_argument("--calls", type=int, default=1_000_000, help="only the first so many of calls_sgd")
+    parser.add_argument("--only", choices=("ingest", "latency", "size"), help="only this measurement")
     options = parser.parse_args()
-    results.write("ingest-calls_sgd", ingest.measure(options.data / TASKS["calls_sgd"].documents, options.calls))
-    asked = phrases(options.data)
+    wanted = {options.only} if options.only else {"ingest", "latency", "size"}
+    if "ingest" in wanted:
+        results.write("ingest-calls_sgd", ingest.measure(options.data / TASKS["calls_sgd"].documents, options.calls))
     for name in ("calls_sgd", "calls_qmsum"):
-        collection = ingested(TASKS[name], options.data)
-        results.write(f"latency-{name}", {"phrases": len(asked), "milliseconds": latency.measure(collection.client, name, asked)})
-        collection.client.close()
-        results.write(f"size-{name}", size.measure(results.STORE, name))
+        client = ingested(TASKS[name], options.data).client
+        if "latency" in wanted:
+            asked = phrases(options.data)
+            results.write(f"latency-{name}", {"phrases": len(asked), "milliseconds": latency.measure(client, name, asked)})
+        client.close()
+        if "size" in wanted:
+            results.write(f"size-{name}", size.measure(results.STORE, name))
 
 
 if __name__ == "__main__":

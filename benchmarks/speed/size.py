@@ -18,6 +18,7 @@ def measure(folder: Path, index: str) -> dict[str, Any]:
         words += int((coded.counts > 0).sum())
         spans += len(coded.inverse_norms)
         dimension = coded.codes.shape[1]
+    covering = connection.execute("SELECT sum(spans) FROM passages").fetchone()[0]
     codes = connection.execute("SELECT sum(length(data)) FROM tokens").fetchone()[0]
     connection.close()
     graphs = sum(path.stat().st_size for path in (folder / f"{index}.spans").glob("*"))
@@ -25,6 +26,8 @@ def measure(folder: Path, index: str) -> dict[str, Any]:
     return {
         "words": words,
         "spans of 1..20 words": spans,
+        "covering spans": covering,
+        "covering spans a word": round(covering / words, 3),
         "bytes": total,
         "of these token codes": codes,
         "of these graphs": graphs,
