@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 import typer
 
+from benchmarks import tables
 from hybrid_search import config
 from hybrid_search.cli.app import app
 from hybrid_search.ingest import documents
@@ -148,3 +149,9 @@ def test_every_environment_variable_is_in_the_readme_and_no_other() -> None:
 def test_every_make_target_explains_itself_or_is_a_helper() -> None:
     shown = subprocess.run(["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert set(re.findall(r"^make ([a-z-]+)", shown, flags=re.MULTILINE)) == TARGETS - {"help", "format", "clean"}
+
+
+def test_the_tables_are_those_that_the_results_give() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "| ---" in text.split("<!-- table:")[1]
+    assert tables.filled(text) == text
