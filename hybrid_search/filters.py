@@ -74,6 +74,19 @@ def _integer(value: Any) -> int:
     return number
 
 
+def new_fields(held: Mapping[str, str], metadata: Mapping[str, Any]) -> dict[str, str]:
+    """Names and types of the fields of `metadata` that an index with the fields `held` does not have yet.
+
+    Raises InputError where one has another type there, or two types here: servers refuse that too.
+    """
+    new: dict[str, str] = {}
+    for name, kind, _ in leaves(metadata):
+        there = held.get(name) or new.setdefault(name, kind)
+        if there != kind:
+            raise InputError(f"metadata field {name!r} is a {kind} here and a {there} in the index: give it one type, or another name")
+    return new
+
+
 def leaves(metadata: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str, Scalar | None]]:
     """Dotted name, type and value of everything in `metadata`. Lists give each element; objects give themselves, then their leaves.
 

@@ -21,7 +21,7 @@ from hybrid_search.backends.base import Candidates, IndexInfo, IndexSpec, Refusa
 from hybrid_search.backends.embedded.rows import layout
 from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.errors import IndexMissingError, InputError
-from hybrid_search.filters import ID, Condition, leaves
+from hybrid_search.filters import ID, Condition, leaves, new_fields
 from hybrid_search.types import Entry
 from hybrid_search.words import query_terms
 
@@ -87,7 +87,7 @@ class MemoryWriter:
     def _put(self, entry: Entry) -> Refusal | None:
         if entry.passage.ordinal == 0:
             try:
-                self._learn_fields(entry)
+                self._index.fields |= new_fields(self._index.fields, entry.document.metadata)
             except InputError as error:
                 self._held = None
                 return Refusal(entry.document, str(error))
@@ -97,14 +97,6 @@ class MemoryWriter:
             if entry.last:
                 self._index.documents[entry.document.id] = self._held
         return None
-
-    def _learn_fields(self, entry: Entry) -> None:
-        learned = dict(self._index.fields)
-        for name, kind, _ in leaves(entry.document.metadata):
-            there = learned.setdefault(name, kind)
-            if there != kind:
-                raise InputError(f"metadata field {name!r} is a {kind} here and a {there} in the index: give it one type, or another name")
-        self._index.fields = learned
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents; how many there were."""

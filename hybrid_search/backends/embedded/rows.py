@@ -9,8 +9,7 @@ from typing import Any
 
 from hybrid_search import tokens
 from hybrid_search.backends.base import IndexInfo, IndexSpec, Stored
-from hybrid_search.errors import InputError
-from hybrid_search.filters import ID, RANGES, Condition, leaves
+from hybrid_search.filters import ID, RANGES, Condition, leaves, new_fields
 from hybrid_search.types import Document, Entry
 
 MANY = 500
@@ -50,12 +49,7 @@ def known(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, str]:
 
 def learn_fields(connection: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
     """Record the types of the metadata's fields. Raises InputError where one has another type in the index; nothing is then recorded."""
-    held = fields(connection)
-    new: dict[str, str] = {}
-    for name, kind, _ in leaves(metadata):
-        there = held.get(name) or new.setdefault(name, kind)
-        if there != kind:
-            raise InputError(f"metadata field {name!r} is a {kind} here and a {there} in the index: give it one type, or another name")
+    new = new_fields(fields(connection), metadata)
     connection.executemany("INSERT INTO fields VALUES (?, ?)", new.items())
 
 
