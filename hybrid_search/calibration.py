@@ -33,7 +33,8 @@ class Calibration:
 
     def bm25(self, scores: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
         """BM25 scores on [0, 1), for a phrase of so many distinct terms."""
-        return scores / (scores + self.saturation * max(terms, 1))
+        half = self.saturation * max(terms, 1)
+        return 1.0 - half / (scores + half)  # s / (s + half), in a form that rounding cannot turn round: each step keeps the order
 
 
 def load(folder: Path, precision: str) -> Calibration:
