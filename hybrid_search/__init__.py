@@ -7,6 +7,7 @@ python -m hybrid_search.ingest --index calls
 
 from hybrid_search.api import best_spans, connect, phrase_similarity, query
 from hybrid_search.errors import (
+    AccessError,
     DeviceError,
     HybridSearchError,
     IndexBusyError,
@@ -15,6 +16,7 @@ from hybrid_search.errors import (
     InputError,
     MissingExtraError,
     ModelError,
+    ServerError,
     UsageError,
 )
 from hybrid_search.results import Hit, Result, Span
@@ -22,6 +24,7 @@ from hybrid_search.results import Hit, Result, Span
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccessError",
     "DeviceError",
     "Hit",
     "HybridSearchError",
@@ -32,6 +35,7 @@ __all__ = [
     "MissingExtraError",
     "ModelError",
     "Result",
+    "ServerError",
     "Span",
     "UsageError",
     "__version__",

@@ -40,6 +40,11 @@ def query(
     group_by: str = "document",
     refine: str | None = None,
     explain: bool = False,
+    compat: str | None = None,
+    highlight: bool = False,
+    sort: str | None = None,
+    facets: Sequence[str] = (),
+    facets_over: str = "window",
     url: str | None = None,
 ) -> Result:
     """Find `phrase` in `index`: documents, fused scores, and the character offsets of the words that matched. See `Client.query`."""
@@ -57,6 +62,11 @@ def query(
         group_by=group_by,
         refine=refine,
         explain=explain,
+        compat=compat,
+        highlight=highlight,
+        sort=sort,
+        facets=facets,
+        facets_over=facets_over,
     )
 
 

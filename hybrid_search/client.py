@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,7 +29,7 @@ class Client:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self.backend = backends.open_backend(settings.url)
+        self.backend = backends.open_backend(settings.url, settings.access)
 
     @property
     def encoder(self) -> Encoder:
@@ -55,6 +56,11 @@ class Client:
         group_by: str = "document",
         refine: str | None = None,
         explain: bool = False,
+        compat: str | None = None,
+        highlight: bool = False,
+        sort: str | None = None,
+        facets: Sequence[str] = (),
+        facets_over: str = "window",
     ) -> Result:
         """Find `phrase`, or the best of several phrases, in `index`.
 
@@ -62,14 +68,35 @@ class Client:
         `fusion` is one of calibrated, min_max, l2, z_score, rrf; `context` is a text that holds the phrase, to say in which sense it is
         meant. Hits from `offset` on, `size` of them, each a document (or, by `group_by`, a passage) with its `spans` best spans; those
         under `min_score` are left out. ``refine="isolate"`` ranks the shown spans again, each encoded by
-        itself. `explain` adds what the score is made of.
+        itself. `explain` adds what the score is made of. ``compat="opensearch"`` ranks as the server's own hybrid query does.
+
+        `highlight` adds the places of the words that BM25 matched. `sort` puts the fused documents (the window: at most ``max(100, offset + size)``
+        passages of each leg) in the order of a metadata field, ``-field`` the largest first. `facets` counts the documents with each value of these
+        fields, over the window, or with ``facets_over="matches"`` over all documents in which a term of the phrase occurs.
 
         Raises UsageError, IndexMissingError, and ModelError where the index is of another model.
         """
-        phrases = (phrase,) if isinstance(phrase, str) else tuple(phrase)
-        asked = search.Query(phrases, index, alpha, size, where, fusion, context, spans, min_score, offset, group_by, refine, explain)
-        spec, _ = self.backend.head(index)
-        return search.search(self.backend, self.encoder, calibration.load(self._folder, spec.precision), asked)
+        asked = search.Query(
+            phrases=(phrase,) if isinstance(phrase, str) else tuple(phrase),
+            index=index,
+            alpha=alpha,
+            size=size,
+            where=where,
+            fusion=fusion,
+            context=context,
+            spans=spans,
+            min_score=min_score,
+            offset=offset,
+            group_by=group_by,
+            refine=refine,
+            explain=explain,
+            compat=compat,
+            highlight=highlight,
+            sort=sort,
+            facets=(facets,) if isinstance(facets, str) else tuple(facets),
+            facets_over=facets_over,
+        )
+        return search.search(self.backend, self.encoder, partial(calibration.load, self._folder), asked)
 
     def best_spans(self, phrase_: str, text: str, *, k: int = 1, context: str | None = None) -> list[Span]:
         """The `k` best spans of `text` that do not overlap, with their cosines, best first. No index is used."""

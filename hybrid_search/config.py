@@ -1,19 +1,39 @@
 """Settings from the environment: the only place that reads it.
 
-``HYBRID_SEARCH_URL``     where indexes live: ``embedded:PATH`` or ``memory:`` (default: ``embedded:`` in the user's data folder)
+``HYBRID_SEARCH_URL``     where indexes live: ``embedded:PATH``, ``memory:``, or a server (default: ``embedded:`` in the user's data folder)
 ``HYBRID_SEARCH_MODEL``   a model folder (default: the shipped one)
 ``HYBRID_SEARCH_DEVICE``  auto, cpu, cuda or tensorrt (default: auto)
+
+To reach a server, one login at most; of a secret either the value or a file that holds it:
+
+``HYBRID_SEARCH_USERNAME``, ``HYBRID_SEARCH_PASSWORD`` or ``HYBRID_SEARCH_PASSWORD_FILE``
+``HYBRID_SEARCH_API_KEY`` or ``HYBRID_SEARCH_API_KEY_FILE``
+``HYBRID_SEARCH_TOKEN`` or ``HYBRID_SEARCH_TOKEN_FILE``  a bearer token
+``HYBRID_SEARCH_AWS_REGION``   sign requests for this region, by the credentials that AWS tools would use
+``HYBRID_SEARCH_AWS_SERVICE``  es (the default)
+``HYBRID_SEARCH_CA``           certificates to trust, a PEM file (default: those of the system)
+``HYBRID_SEARCH_VERIFY``       false: take any certificate
+``HYBRID_SEARCH_TIMEOUT``      seconds to wait for one answer (default: 60)
 """
 
 from __future__ import annotations
 
+import logging
+import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import platformdirs
 
+from hybrid_search.access import TIMEOUT, Access, Secret, refuse_secrets
+from hybrid_search.errors import UsageError
+
 DEFAULT_INDEX = "calls"
+WORDS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +43,92 @@ class Settings:
     url: str
     model: Path | None
     device: str
+    access: Access = field(default_factory=Access)
 
 
 def settings(url: str | None = None, model: str | Path | None = None, device: str | None = None) -> Settings:
-    """Fill in what was not given."""
-    folder = model or os.environ.get("HYBRID_SEARCH_MODEL")
-    return Settings(
-        url=url or os.environ.get("HYBRID_SEARCH_URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}",
-        model=Path(folder) if folder else None,
-        device=device or os.environ.get("HYBRID_SEARCH_DEVICE") or "auto",
+    """Fill in what was not given. Raises UsageError for a URL with a secret in it, and for an access that is not clear."""
+    where = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
+    refuse_secrets(where)
+    folder = model or _read("MODEL")
+    return Settings(where, Path(folder) if folder else None, device or _read("DEVICE") or "auto", _access())
+
+
+def _access() -> Access:
+    """How the environment says that a server is reached. The URL may still name the user of a password."""
+    region, service, ca = _read("AWS_REGION"), _read("AWS_SERVICE"), _read("CA")
+    if service and not region:
+        raise UsageError(f"HYBRID_SEARCH_AWS_SERVICE is {service!r} and HYBRID_SEARCH_AWS_REGION is not set: requests are signed for a region")
+    if ca and not Path(ca).is_file():
+        raise UsageError(f"HYBRID_SEARCH_CA names {ca!r}, and that is no file: it is to be a PEM file of certificates")
+    access = Access(
+        username=_read("USERNAME"),
+        password=_secret("PASSWORD"),
+        api_key=_header("API_KEY"),
+        token=_header("TOKEN"),
+        aws_region=region,
+        aws_service=service or "es",
+        ca=Path(ca) if ca else None,
+        verify=_switch("VERIFY"),
+        timeout=_seconds("TIMEOUT"),
     )
+    access.check()
+    return access
+
+
+def _read(name: str) -> str | None:
+    """A variable of ours; one that is empty is not set."""
+    return os.environ.get(f"HYBRID_SEARCH_{name}") or None
+
+
+def _secret(name: str) -> Secret | None:
+    """A secret variable, or what is in the file that its ``_FILE`` names."""
+    value, file = _read(name), _read(f"{name}_FILE")
+    if value and file:
+        raise UsageError(f"HYBRID_SEARCH_{name} and HYBRID_SEARCH_{name}_FILE are both set: leave one out")
+    return Secret(value) if value else _held(name, Path(file)) if file else None
+
+
+def _held(name: str, file: Path) -> Secret:
+    try:
+        value = file.read_text(encoding="utf-8").rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(f"HYBRID_SEARCH_{name}_FILE names {str(file)!r}, which cannot be read: {reason}") from None  # the cause may hold the secret
+    if not value:
+        raise UsageError(f"HYBRID_SEARCH_{name}_FILE names {str(file)!r}, which is empty")
+    if os.name == "posix" and file.stat().st_mode & 0o077:
+        _readable(str(file), f"{file.stat().st_mode & 0o777:o}")
+    return Secret(value)
+
+
+@cache
+def _readable(file: str, mode: str) -> None:
+    """Say it once, though settings are read for each query."""
+    _log.warning("the secret in %s can be read by others (mode %s): chmod 600 %s", file, mode, file)
+
+
+def _header(name: str) -> Secret | None:
+    """A secret that becomes a header as it is."""
+    secret = _secret(name)
+    if secret is not None and not (secret.reveal().isascii() and secret.reveal().isprintable() and " " not in secret.reveal()):
+        raise UsageError(f"HYBRID_SEARCH_{name} or the file it is in holds more than one word of plain ASCII: no header can carry it")
+    return secret
+
+
+def _switch(name: str) -> bool:
+    said = (_read(name) or "true").lower()
+    if said not in WORDS:
+        raise UsageError(f"HYBRID_SEARCH_{name} is {said!r}: it is to be true or false")
+    return WORDS[said]
+
+
+def _seconds(name: str) -> float:
+    said = _read(name)
+    try:
+        seconds = float(said or TIMEOUT)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"HYBRID_SEARCH_{name} is {said!r}: it is to be a number of seconds over 0")
+    return seconds

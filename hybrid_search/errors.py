@@ -8,7 +8,9 @@
     ├── MissingExtraError     an optional dependency is not installed; names the extra
     └── IndexStoreError       the index cannot be read or written
         ├── IndexMissingError     there is no index of that name
-        └── IndexBusyError        another process is writing it
+        ├── IndexBusyError        another process is writing it
+        └── ServerError           a server refused a request, or could not be reached; carries the HTTP status
+            └── AccessError       it refused the login, or its certificate is not trusted
 
 A message carries the two values that disagree, and the remedy.
 """
@@ -50,3 +52,19 @@ class IndexMissingError(IndexStoreError):
 
 class IndexBusyError(IndexStoreError):
     """Another process is writing the index."""
+
+
+class ServerError(IndexStoreError):
+    """A server refused a request, or could not be reached. `status` is its HTTP status, 0 where there was no answer.
+
+    `retry_after` is how many seconds the server asked to be left alone for, None where it did not.
+    """
+
+    def __init__(self, message: str, status: int = 0, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+
+
+class AccessError(ServerError):
+    """The server refused the login or what it may do (401, 403), or its certificate is not trusted (0)."""

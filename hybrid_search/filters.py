@@ -90,16 +90,25 @@ def new_fields(held: Mapping[str, str], metadata: Mapping[str, Any]) -> dict[str
 def leaves(metadata: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str, Scalar | None]]:
     """Dotted name, type and value of everything in `metadata`. Lists give each element; objects give themselves, then their leaves.
 
-    Raises InputError for a value that no backend can hold.
+    A key with a dot in it is the path to a value inside objects, as servers read it. Raises InputError for what no backend can hold.
     """
     for key, value in metadata.items():
         name = f"{prefix}{key}"
+        yield from ((f"{prefix}{parent}", "object", None) for parent in _parents(name, key))
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, dict):
                 yield name, "object", None
                 yield from leaves(each, f"{name}.")
             elif each is not None:
                 yield name, _kind(name, each), each
+
+
+def _parents(name: str, key: str) -> Iterator[str]:
+    """The objects that a dotted key leads through."""
+    steps = key.split(".")
+    if not all(step.strip() for step in steps):
+        raise InputError(f"metadata field {name!r} has an empty name or an empty step between dots: servers cannot hold it. Give it another name")
+    return (".".join(steps[:number]) for number in range(1, len(steps)))
 
 
 def _kind(name: str, value: Any) -> str:

@@ -36,6 +36,7 @@ class Hit:
     """A document, or a passage of it. `score` is fused; `bm25`, `cosine` and the ranks are those of its best passage, number `passage`.
 
     A rank counts from 1 and is None beyond the leg's window, or where no term matches. `text` is the best passage's text, which starts at `start`.
+    `highlights` are start and end, in the document, of the passage's words that made its BM25 score.
     """
 
     id: str
@@ -50,14 +51,12 @@ class Hit:
     text: str = ""
     start: int = 0
     explanation: Mapping[str, Any] | None = None
+    highlights: list[tuple[int, int]] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON has it: without the passage's text, and with the explanation only where it was asked for."""
-        shown = asdict(self)
-        del shown["text"], shown["start"]
-        if self.explanation is None:
-            del shown["explanation"]
-        return shown
+        """The hit as JSON has it: without the passage's text; explanation and highlights only where they were asked for."""
+        unasked = {name for name in ("explanation", "highlights") if getattr(self, name) is None}
+        return {name: value for name, value in asdict(self).items() if name not in {"text", "start", *unasked}}
 
     def marked(self, before: str, after: str, encode: Any = str) -> str:
         """The passage's text with its spans between `before` and `after`; `encode` is applied to the text."""
@@ -74,11 +73,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Hits, best first. `total` counts all documents (or passages) that were fused; `plan` says what ran and why."""
+    """Hits, best first. `total` counts all documents (or passages) that were fused; `plan` says what ran and why.
+
+    `facets`, where they were asked for, are each field's values and how many documents have them.
+    """
 
     hits: list[Hit]
     total: int
     plan: Mapping[str, Any] = field(default_factory=dict)
+    facets: Mapping[str, Mapping[str | int | float | bool, int]] | None = None
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -88,7 +91,8 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as JSON has it."""
-        return {"hits": [hit.to_dict() for hit in self.hits], "total": self.total, "plan": dict(self.plan)}
+        counted = {} if self.facets is None else {"facets": {name: [[*each] for each in held.items()] for name, held in self.facets.items()}}
+        return {"hits": [hit.to_dict() for hit in self.hits], "total": self.total, "plan": dict(self.plan), **counted}
 
     def __repr__(self) -> str:
         lines = [f"{len(self.hits)} of {self.total} hits for {self.plan.get('phrase')!r}"]

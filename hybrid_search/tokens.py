@@ -8,7 +8,8 @@ be derived again, bit for bit, when an index file is lost.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -91,6 +92,12 @@ def cosines_of_each(query: Floats, many: Sequence[TokenCodes]) -> Iterator[Float
 def best_of_each(query: Floats, many: Sequence[TokenCodes]) -> Floats:
     """The best cosine of any span of each passage, float32 ``[passages]``; -1 for a passage without a span."""
     return np.array([each.max(initial=-1.0) for each in cosines_of_each(query, many)], dtype=np.float32)
+
+
+def best_passages(query: Floats, many: Mapping[Any, TokenCodes], most: int) -> dict[Any, TokenCodes]:
+    """The `most` passages of `many` whose best span is nearest to `query`, best first; of equal ones those that stand first in `many`."""
+    keys, best = list(many), best_of_each(query, list(many.values()))
+    return {keys[number]: many[keys[number]] for number in np.argsort(-best, kind="stable")[:most].tolist()}
 
 
 def _join(some: Sequence[TokenCodes]) -> TokenCodes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads the user's settings, and none writes outside its own folder."""
-    for name in ("HYBRID_SEARCH_URL", "HYBRID_SEARCH_MODEL", "HYBRID_SEARCH_DEVICE"):
-        monkeypatch.delenv(name, raising=False)
+    for name in [each for each in os.environ if each.startswith("HYBRID_SEARCH_") and each != "HYBRID_SEARCH_TEST_URLS"]:
+        monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
 

@@ -16,7 +16,7 @@ from hybrid_search.calibration import Calibration
 from hybrid_search.errors import UsageError
 from hybrid_search.fusion import DEFAULT, FUSIONS, fusion
 from hybrid_search.fusion.base import Legs
-from hybrid_search.search import ranked
+from hybrid_search.scoring import ranked
 
 PLAIN = Calibration(midpoint=0.5, slope=10.0, saturation=1.0)
 

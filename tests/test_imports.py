@@ -16,13 +16,16 @@ import hybrid_search
 HOUSE = Path(hybrid_search.__file__).parent
 
 LAYERS = (
-    {"types", "errors", "config", "results"},
-    {"words", "spans", "filters", "calibration", "mappings"},
+    {"types", "errors", "results"},
+    {"access"},
+    {"config", "words", "spans", "filters", "calibration", "mappings"},
     {"tokens", "passages"},
     {"covering"},
-    {"fusion", "encoder", "backends"},
+    {"fusion", "compat", "encoder", "backends"},
     {"phrase"},
-    {"refine"},
+    {"refine", "scoring"},
+    {"hits", "compatible"},
+    {"facets"},
     {"search", "ingest"},
     {"client", "progress"},
     {"api"},
@@ -32,8 +35,8 @@ LAYERS = (
 """A unit (a module, or a package with all in it; "" is ``hybrid_search`` itself) may import from the layers above it in this list. Units of one
 layer do not know each other."""
 
-SEAMS = {("backends", "encoder.base"), ("mappings", "backends.base")}
-"""The two exceptions: an index says by which model it was written, and its mapping repeats that. Both meet a frozen type and nothing else."""
+SEAMS = {("backends", "encoder.base"), ("mappings", "backends.base"), ("mappings", "backends.options")}
+"""The exceptions: an index says by which model it was written, its mapping repeats that and the options. They meet frozen types alone."""
 
 PLACES = {
     "onnxruntime": {"encoder.onnx"},
@@ -50,6 +53,11 @@ PLACES = {
         "backends.memory",
         "ingest.seen",
     },
+    "opensearchpy": {"backends.server.opensearch"},
+    "urllib3": {"backends.server.elasticsearch", "backends.server.opensearch"},
+    "elasticsearch": {"backends.server.elasticsearch"},
+    "elastic_transport": {"backends.server.elasticsearch"},
+    "botocore": {"backends.server.sigv4"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
     "typer": {"cli.app", "cli.ingest", "cli.options", "cli.query", "ingest.__main__"},
@@ -58,7 +66,7 @@ PLACES = {
 """Libraries and the only modules that may import them."""
 
 NEVER = {"torch", "transformers", "optimum", "onnx", "export", "benchmarks", "tests", "rank_bm25"}
-HEAVY = ("onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "tokenizers", "numpy", "regex")
+HEAVY = ("onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "elasticsearch", "botocore", "tokenizers", "numpy", "regex")
 
 
 @cache

@@ -86,7 +86,7 @@ def answers(folder: Path, method: str | None = None) -> list[list[str]]:
         for phrase in ("word7 word14 word21", "word350", "word699 word697"):
             asked = request(phrase, 50, lexical=False)
             candidates = store.candidates("calls", asked)
-            found.append([each.document_id for each in store.complete("calls", asked, candidates.semantic)])
+            found.append([each.document_id for each in store.complete("calls", asked, list(candidates.semantic))])
             assert method is None or candidates.method == method
     return found
 

@@ -69,8 +69,9 @@ def test_the_mappings_are_in_the_wheel_and_are_found_there(installed: Installed)
     assert packed == {f"hybrid_search/_mappings/{name}" for name in written}
     program = """
 from hybrid_search.backends.base import IndexSpec
+from hybrid_search.backends.options import IndexOptions
 from hybrid_search.mappings import FOLDER, body
-made = body("opensearch", IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1"))
+made = body("opensearch", IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1"), IndexOptions(), (2, 12, 0))
 print(FOLDER.name, made["mappings"]["properties"]["spans"]["properties"]["vector"]["dimension"])
 """
     assert installed.run("-c", program).split() == ["_mappings", "384"]

@@ -58,7 +58,7 @@ def request(phrase: str, window: int = 100, conditions: tuple[Condition, ...] = 
 def bm25(backend: Backend, phrase: str, window: int = 10_000) -> dict[str, float]:
     """BM25 of the documents that `phrase` matches, best first; each document is one passage."""
     asked = Request(phrase, np.zeros(DIMENSION, np.float32), window, semantic=False)
-    return {each.document_id: each.bm25 for each in backend.complete("calls", asked, backend.candidates("calls", asked).lexical)}
+    return {each.document_id: each.bm25 for each in backend.complete("calls", asked, list(backend.candidates("calls", asked).lexical))}
 
 
 def entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> list[Entry]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from hybrid_search.access import Access
 from hybrid_search.backends.base import Backend
+from hybrid_search.backends.options import IndexOptions
 from hybrid_search.errors import UsageError
 
 __all__ = ["BACKENDS", "Backend", "open_backend"]
 
+ANYBODY = Access()
+"""No login."""
 
-def _embedded(rest: str) -> Backend:
+
+def _embedded(rest: str, _: str, __: Access) -> Backend:
     from hybrid_search.backends.embedded.backend import EmbeddedBackend
 
     if not rest:
@@ -19,18 +24,31 @@ def _embedded(rest: str) -> Backend:
     return EmbeddedBackend(Path(rest).expanduser())
 
 
-def _memory(_: str) -> Backend:
+def _memory(_: str, __: str, ___: Access) -> Backend:
     from hybrid_search.backends.memory import MemoryBackend
 
     return MemoryBackend()
 
 
-BACKENDS: dict[str, Callable[[str], Backend]] = {"embedded": _embedded, "memory": _memory}
+def _server(rest: str, scheme: str, access: Access) -> Backend:
+    from hybrid_search.backends.server.address import Address
+    from hybrid_search.backends.server.backend import ServerBackend
+    from hybrid_search.backends.server.engines import connect
+
+    address = Address.parse(f"{scheme}:{rest}")
+    return ServerBackend(connect(address, access), IndexOptions.parse(address.options))
 
 
-def open_backend(url: str) -> Backend:
-    """The backend that `url` names. Raises UsageError for a scheme that there is none for."""
+BACKENDS: dict[str, Callable[[str, str, Access], Backend]] = {
+    "embedded": _embedded,
+    "memory": _memory,
+    **dict.fromkeys(("opensearch+https", "opensearch+http", "elasticsearch+https", "elasticsearch+http", "https", "http"), _server),
+}
+
+
+def open_backend(url: str, access: Access = ANYBODY) -> Backend:
+    """The backend that `url` names, reached by `access` if it is a server. Raises UsageError for a scheme that there is none for."""
     scheme, _, rest = url.partition(":")
     if scheme not in BACKENDS:
         raise UsageError(f"cannot open {scheme!r} as a place for indexes: use {', '.join(f'{name}:' for name in BACKENDS)} (as in embedded:PATH)")
-    return BACKENDS[scheme](rest)
+    return BACKENDS[scheme](rest, scheme, access)

@@ -1,22 +1,29 @@
-"""The backend seam: what a store of passages must do. Two round trips a query, whatever the store: `candidates`, then `complete`.
+"""The backend seam: what a store of passages must do. A query is three round trips, whatever the store: `candidates`, `complete`, and `contents` of
+the hits that are shown.
 
 `backends/memory.py` scores every span of every passage and is the reference that judges the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import ModelError
-from hybrid_search.filters import Condition
+from hybrid_search.filters import Condition, Scalar
 from hybrid_search.types import Document, Entry, Floats, TokenCodes
 
 SCHEMA = 1
 """Version of what an index stores. An index of another version is refused, with the remedy: ingest again."""
+
+Key = Any
+"""What names a passage in its store: hashable, and of no meaning to anybody else."""
+
+FACETS = 100
+"""Values of a field that are counted, at most: the most frequent ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,26 +81,33 @@ class Request:
     semantic: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Keys of passages, best first: the BM25 leg, the span leg (by covering spans), and how the span leg was run."""
+    """What the legs found, best first, with what they know of it already: `lexical` passages with their BM25 score, `semantic` ones with their
+    token codes. `method` says how the span leg was run."""
 
-    lexical: Sequence[Hashable]
-    semantic: Sequence[Hashable]
-    method: str
+    lexical: Mapping[Key, float] = field(default_factory=dict)
+    semantic: Mapping[Key, TokenCodes] = field(default_factory=dict)
+    method: str = "not asked"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stored:
-    """A passage as it is stored. `layout` and `metadata` are JSON, read only for the hits that are shown."""
+    """All of a passage that its score is made of."""
 
-    key: Hashable
+    key: Key
     document_id: str
     ordinal: int
-    start: int
-    text: str
     bm25: float
     tokens: TokenCodes
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is shown of a passage, which begins at `start` of its document. `layout` and `metadata` are JSON."""
+
+    start: int
+    text: str
     layout: str
     metadata: str
 
@@ -104,6 +118,16 @@ class Refusal:
 
     document: Document
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A note of a refused document: where it came from and why, not what is in it."""
+
+    source: str
+    line: int
+    reason: str
+    document_id: str | None = None
 
 
 class Writer(Protocol):
@@ -119,6 +143,10 @@ class Writer(Protocol):
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents; how many there were."""
+        ...
+
+    def note(self, refused: Sequence[Refused]) -> None:
+        """Keep notes of refused documents beside the index, for those who look there; a store without such a place does nothing."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -149,8 +177,27 @@ class Backend(Protocol):
         """Both legs in one round trip; a leg that was not asked for is empty."""
         ...
 
-    def complete(self, index: str, request: Request, keys: Sequence[Hashable]) -> list[Stored]:
-        """The passages of `keys` with their BM25 score (0 where no term matches) and token codes, in order; vanished ones left out."""
+    def complete(self, index: str, request: Request, keys: Sequence[Key], found: Candidates | None = None) -> list[Stored]:
+        """The passages of `keys` with their BM25 score (0 where no term matches) and token codes, in order; vanished ones left out.
+
+        What `found` holds of a passage is not asked for again.
+        """
+        ...
+
+    def contents(self, index: str, keys: Sequence[Key]) -> dict[Key, Content]:
+        """What is shown of each passage of `keys` that is there."""
+        ...
+
+    def highlights(self, index: str, request: Request, keys: Sequence[Key]) -> dict[Key, list[tuple[int, int]]]:
+        """Start and end, in the passage's text, of the words that made its BM25 score, for each of `keys` that has any."""
+        ...
+
+    def facets(self, index: str, request: Request, fields: Sequence[str]) -> dict[str, dict[Scalar, int]]:
+        """Of each metadata field, how many documents have each value, among those in which a term of the phrase matches and the conditions hold."""
+        ...
+
+    def hybrid(self, index: str, request: Request, alpha: float, technique: str) -> dict[Key, float] | None:
+        """Passages and scores of the store's own fusion of both legs (min_max, l2, z_score or rrf); None where it has none."""
         ...
 
     def drop(self, index: str) -> None:

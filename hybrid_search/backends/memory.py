@@ -10,19 +10,20 @@ import json
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from hybrid_search import tokens
 from hybrid_search.backends import names
-from hybrid_search.backends.base import Candidates, IndexInfo, IndexSpec, Refusal, Request, Stored, check_spec
-from hybrid_search.backends.embedded.rows import layout
+from hybrid_search.backends.base import FACETS, Candidates, Content, IndexInfo, IndexSpec, Key, Refusal, Refused, Request, Stored, check_spec
 from hybrid_search.backends.embedded.schema import TOKENIZER
+from hybrid_search.backends.layout import layout
+from hybrid_search.backends.marks import CLOSE, OPEN, places
 from hybrid_search.errors import IndexMissingError, InputError
-from hybrid_search.filters import ID, Condition, leaves, new_fields
-from hybrid_search.types import Entry
+from hybrid_search.filters import ID, Condition, Scalar, leaves, new_fields
+from hybrid_search.tokens import best_passages
+from hybrid_search.types import Entry, Metadata
 from hybrid_search.words import query_terms
 
 K1, B = 1.2, 0.75
@@ -45,6 +46,14 @@ class Stemmer:
         found = Counter(row[0] for row in self._connection.execute("SELECT term FROM terms"))
         self._connection.execute("DELETE FROM texts")
         return found
+
+    def matching(self, text: str, phrase: str) -> list[tuple[int, int]]:
+        """Start and end of the words of `text` that are a term of `phrase`."""
+        words = " OR ".join(f'"{word}"' for word in query_terms(phrase))
+        self._connection.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", (text,))
+        row = self._connection.execute("SELECT highlight(texts, 0, ?, ?) FROM texts WHERE texts MATCH ?", (OPEN, CLOSE, words or '""')).fetchone()
+        self._connection.execute("DELETE FROM texts")
+        return places(row[0]) if row else []
 
 
 @dataclass(slots=True, eq=False)
@@ -102,6 +111,9 @@ class MemoryWriter:
         """Remove documents; how many there were."""
         return sum(self._index.documents.pop(each, None) is not None for each in ids)
 
+    def note(self, refused: Sequence[Refused]) -> None:
+        """Nothing: the rejects file is all that there is."""
+
     def __enter__(self) -> Self:
         return self
 
@@ -142,8 +154,10 @@ class MemoryBackend:
         """Both legs, by scoring everything."""
         held = self._get(index)
         lexical = self._bm25(held, request) if request.lexical else {}
-        semantic = {key: _best(request, each) for key, each in held.passages(request.conditions).items()} if request.semantic else {}
-        return Candidates(_ranked(lexical, request.window), _ranked(semantic, request.window), "exact")
+        everything = held.passages(request.conditions) if request.semantic else {}
+        semantic = best_passages(request.vector, {key: everything[key].entry.tokens for key in sorted(everything)}, request.window)
+        ranked = sorted(lexical, key=lambda key: (-lexical[key], key))[: request.window]
+        return Candidates({key: lexical[key] for key in ranked}, semantic, "exact")
 
     def _bm25(self, held: _Index, request: Request) -> dict[tuple[str, int], float]:
         """Lucene's BM25 of the passages that match: sum of idf * tf / (tf + k1 * (1 - b + b * length / average))."""
@@ -161,11 +175,34 @@ class MemoryBackend:
         allowed = held.passages(request.conditions)
         return {key: score for key, score in scores.items() if key in allowed}
 
-    def complete(self, index: str, request: Request, keys: Sequence[Hashable]) -> list[Stored]:
+    def complete(self, index: str, request: Request, keys: Sequence[Key], found: Candidates | None = None) -> list[Stored]:  # noqa: ARG002 # all is at hand
         """The passages of `keys` with BM25 and codes, in order; vanished ones left out."""
+        there, scores = self._entries(index, keys), self._bm25(self._get(index), request)
+        return [Stored(key, each.document.id, each.passage.ordinal, scores.get(key, 0.0), each.tokens) for key, each in there.items()]
+
+    def contents(self, index: str, keys: Sequence[Key]) -> dict[Key, Content]:
+        """What is shown of each passage of `keys` that is there."""
+        there = self._entries(index, keys).items()
+        return {key: Content(each.passage.start, each.text, layout(each), json.dumps(each.document.metadata)) for key, each in there}
+
+    def highlights(self, index: str, request: Request, keys: Sequence[Key]) -> dict[Key, list[tuple[int, int]]]:
+        """Start and end of the matching words of each passage of `keys` that has any."""
+        marked = {key: self._stemmer.matching(each.text, request.phrase) for key, each in self._entries(index, keys).items()}
+        return {key: found for key, found in marked.items() if found}
+
+    def facets(self, index: str, request: Request, fields: Sequence[str]) -> dict[str, dict[Scalar, int]]:
+        """How many matching documents have each value of each field."""
         held = self._get(index)
-        everything, scores = held.passages(), self._bm25(held, request)
-        return [_stored(key, everything[key].entry, scores.get(key, 0.0)) for key in keys if key in everything]
+        matching = {key[0]: held.documents[key[0]][0].entry.document.metadata for key in self._bm25(held, request)}
+        return {name: _counted(name, matching.values()) for name in fields}
+
+    def _entries(self, index: str, keys: Sequence[Key]) -> dict[Key, Entry]:
+        everything: dict[Key, _Passage] = self._get(index).passages()
+        return {key: everything[key].entry for key in keys if key in everything}
+
+    def hybrid(self, index: str, request: Request, alpha: float, technique: str) -> None:  # noqa: ARG002
+        """None: there is no fusion but ours."""
+        return
 
     def drop(self, index: str) -> None:
         """Remove `index`. Raises IndexMissingError."""
@@ -183,18 +220,11 @@ class MemoryBackend:
         return self._indexes[index]
 
 
-def _best(request: Request, passage: _Passage) -> float:
-    return float(tokens.cosines(request.vector, passage.entry.tokens).max(initial=-1.0))
-
-
-def _ranked(scores: dict[tuple[str, int], float], window: int) -> list[tuple[str, int]]:
-    return sorted(scores, key=lambda key: (-scores[key], key))[:window]
-
-
-def _stored(key: tuple[str, int], entry: Entry, bm25: float) -> Stored:
-    document, passage = entry.document, entry.passage
-    metadata = json.dumps(document.metadata)
-    return Stored(key, document.id, passage.ordinal, passage.start, entry.text, bm25, entry.tokens, layout(entry), metadata)
+def _counted(name: str, many: Iterable[Metadata]) -> dict[Scalar, int]:
+    """How many of `many` have each value of the field, the most frequent first."""
+    values = ({value for path, _, value in leaves(each) if path == name and value is not None} for each in many)
+    counts = Counter(value for each in values for value in each)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:FACETS])
 
 
 def _holds(condition: Condition, id: str, metadata: Any) -> bool:

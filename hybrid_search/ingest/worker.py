@@ -59,14 +59,21 @@ def ingest(
                 for block, encodings in encoded:
                     entries = _shaped(block, encodings, spec, summary)
                     _write(writer, block, entries, refused, dropped, summary)
+                    _note(writer, refused)
                     summary.seconds = time.perf_counter() - began
                     report(summary)
+            _note(writer, refused)
     finally:
         refused.close()
         seen.close()
     summary.failed, summary.rejected = refused.count, str(rejects) if refused.count else None
     summary.seconds = time.perf_counter() - began
     return summary
+
+
+def _note(writer: Writer, rejects: Rejects) -> None:
+    if notes := rejects.notes():
+        writer.note(notes)
 
 
 def _encoded(blocks: Iterator[Block], encoder: Encoder, summary: Summary) -> Iterator[tuple[Block, list[Encoding]]]:
@@ -94,7 +101,7 @@ def _write(writer: Writer, block: Block, entries: Sequence[Entry], rejects: Reje
         refusals = writer.write(entries)
     lines = {id(each.parsed.document): each.parsed.line for each in block}
     for refusal in refusals:
-        rejects.add(lines[id(refusal.document)], refusal.reason)
+        rejects.add(lines[id(refusal.document)], refusal.reason, refusal.document.id)
     dropped[:] = [*dropped[-1:], *(refusal.document for refusal in refusals)]
     refused = {id(document) for document in dropped}
     taken = [entry for entry in entries if id(entry.document) not in refused]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends import names
-from hybrid_search.backends.base import Candidates, IndexInfo, IndexSpec, Request, Stored, check_spec
+from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpec, Key, Request, Stored, check_spec
 from hybrid_search.backends.embedded import lexical, rows, schema
 from hybrid_search.backends.embedded.neighbours import Neighbours
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.errors import IndexMissingError
-from hybrid_search.filters import Condition
-from hybrid_search.tokens import best_of_each, from_bytes
+from hybrid_search.filters import Condition, Scalar
+from hybrid_search.tokens import best_passages, from_bytes
+from hybrid_search.types import TokenCodes
 
 EXACT_PASSAGES = 2000
 """A filter that leaves so few passages is answered by scoring all their spans: about 0.1 s, and nothing can be missed."""
@@ -97,12 +98,11 @@ class EmbeddedBackend:
     def candidates(self, index: str, request: Request) -> Candidates:
         """BM25 by FTS5; spans by the graphs, or by exact scoring where a filter leaves few passages."""
         with self._reading(index) as reader:
-            none = np.zeros(0, np.int64)
-            matching = self._matches(reader, request).passages[: request.window] if request.lexical else none
-            alike, method = self._semantic(reader, request) if request.semantic else (none, "not asked")
-            return Candidates(matching.tolist(), alike.tolist(), method)
+            matching = self._scores(reader, request, request.window) if request.lexical else {}
+            alike, method = self._semantic(reader, request) if request.semantic else ({}, "not asked")
+            return Candidates(matching, alike, method)
 
-    def _semantic(self, reader: _Reader, request: Request) -> tuple[NDArray[np.int64], str]:
+    def _semantic(self, reader: _Reader, request: Request) -> tuple[dict[Key, TokenCodes], str]:
         allowed = _allowed(reader.connection, request.conditions) if request.conditions else None
         if allowed is not None and len(allowed) <= EXACT_PASSAGES:
             return _best(reader.connection, request, allowed), "exact, on what the filter leaves"
@@ -110,18 +110,38 @@ class EmbeddedBackend:
         usable, wanted = np.zeros(0, np.int64), _wanted(reader.connection, request, allowed)
         for found in reader.neighbours.passages(request.vector, wanted):
             usable = found if allowed is None else found[np.isin(found, allowed)]
-            best = _best(reader.connection, request, usable[:wanted]) if len(usable) >= wanted else usable[:0]
+            best = _best(reader.connection, request, usable[:wanted]) if len(usable) >= wanted else {}
             if len(best) >= request.window:  # fewer, where many of the passages that were found are gone
                 return best, reader.neighbours.method
         return _best(reader.connection, request, usable), reader.neighbours.method
 
-    def complete(self, index: str, request: Request, keys: Sequence[Hashable]) -> list[Stored]:
+    def complete(self, index: str, request: Request, keys: Sequence[Key], found: Candidates | None = None) -> list[Stored]:  # noqa: ARG002 # all is at hand
         """The passages of `keys` with BM25 and codes, in order; those deleted in between left out."""
         with self._reading(index) as reader:
-            matches = self._matches(reader, request)
-            scores = dict(zip(matches.passages.tolist(), matches.scores.tolist(), strict=True))
-            found = rows.read(reader.connection, [key for key in keys if isinstance(key, int)])
-            return [rows.stored(key, found[key], scores.get(key, 0.0)) for key in keys if isinstance(key, int) and key in found]
+            return rows.read(reader.connection, keys, self._scores(reader, request))
+
+    def contents(self, index: str, keys: Sequence[Key]) -> dict[Key, Content]:
+        """What is shown of each passage of `keys` that is there."""
+        with self._reading(index) as reader:
+            return rows.contents(reader.connection, keys)
+
+    def highlights(self, index: str, request: Request, keys: Sequence[Key]) -> dict[Key, list[tuple[int, int]]]:
+        """Start and end of the matching words of each passage of `keys` that has any."""
+        with self._reading(index) as reader:
+            return lexical.highlights(reader.connection, request.phrase, keys)
+
+    def facets(self, index: str, request: Request, fields: Sequence[str]) -> dict[str, dict[Scalar, int]]:
+        """How many matching documents have each value of each field."""
+        with self._reading(index) as reader:
+            match = lexical.expression(reader.connection, request.phrase)
+            clause, values = rows.where(request.conditions)
+            within = f" AND {clause}" if clause else ""
+            matching = f"SELECT document FROM passages WHERE passage IN (SELECT rowid FROM texts WHERE texts MATCH ?){within}"
+            return {name: rows.facet(reader.connection, name, matching, (match, *values)) if match else {} for name in fields}
+
+    def _scores(self, reader: _Reader, request: Request, most: int | None = None) -> dict[Key, float]:
+        matches = self._matches(reader, request)
+        return dict(zip(matches.passages[:most].tolist(), matches.scores[:most].tolist(), strict=True))
 
     def _matches(self, reader: _Reader, request: Request) -> lexical.Matches:
         version = reader.connection.execute("PRAGMA data_version").fetchone()[0]
@@ -131,6 +151,10 @@ class EmbeddedBackend:
             within = f" AND rowid IN (SELECT passage FROM passages WHERE {clause})" if clause else ""
             reader.matches = asked, lexical.search(reader.connection, request.phrase, within, tuple(values))
         return reader.matches[1]
+
+    def hybrid(self, index: str, request: Request, alpha: float, technique: str) -> None:  # noqa: ARG002
+        """None: there is no fusion but ours."""
+        return
 
     def drop(self, index: str) -> None:
         """Remove `index` and its files. Raises IndexMissingError, IndexBusyError."""
@@ -209,9 +233,7 @@ def _wanted(connection: sqlite3.Connection, request: Request, allowed: NDArray[n
     return max(CANDIDATES * len(allowed) // max(everything, 1), FILTERED * request.window)
 
 
-def _best(connection: sqlite3.Connection, request: Request, passages: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The window of those of `passages` that are there, by their best span, all spans scored."""
-    held = [(number, from_bytes(data)) for number, data in rows.codes(connection, passages.tolist())]
-    numbers = np.array([number for number, _ in held], dtype=np.int64)
-    scores = best_of_each(request.vector, [coded for _, coded in held])
-    return numbers[np.lexsort((numbers, -scores))][: request.window]
+def _best(connection: sqlite3.Connection, request: Request, passages: NDArray[np.int64]) -> dict[Key, TokenCodes]:
+    """The window of those of `passages` that are there, with their codes, by their best span, all spans scored."""
+    held = {number: from_bytes(data) for number, data in sorted(rows.codes(connection, passages.tolist()))}
+    return best_passages(request.vector, held, request.window)

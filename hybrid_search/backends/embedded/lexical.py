@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_search.backends.base import Key
+from hybrid_search.backends.marks import CLOSE, OPEN, places
 from hybrid_search.words import query_terms
 
 K1 = 1.2
@@ -43,6 +46,20 @@ def search(connection: sqlite3.Connection, phrase: str, within: str = "", values
     np.add.at(scores, places, [row[1] for row in rows])
     order = np.lexsort((passages, -scores))
     return Matches(passages[order], scores[order])
+
+
+def expression(connection: sqlite3.Connection, phrase: str) -> str:
+    """FTS5's expression for the passages that hold a word of `phrase` that counts; empty if none can."""
+    total = int(connection.execute("SELECT count(*) FROM texts_docsize").fetchone()[0])
+    return " OR ".join(_weights(connection, phrase, total))
+
+
+def highlights(connection: sqlite3.Connection, phrase: str, passages: Sequence[Key]) -> dict[Key, list[tuple[int, int]]]:
+    """Start and end of the words of each of `passages` that made its BM25 score."""
+    match = expression(connection, phrase)
+    marked = "SELECT highlight(texts, 0, ?, ?) FROM texts WHERE texts MATCH ? AND rowid = ?"
+    rows = ((each, connection.execute(marked, (OPEN, CLOSE, match, each)).fetchone()) for each in passages if match)
+    return {each: places(row[0]) for each, row in rows if row}
 
 
 def _weights(connection: sqlite3.Connection, phrase: str, total: int) -> dict[str, float]:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hybrid_search import tokens
-from hybrid_search.backends.base import IndexInfo, IndexSpec, Stored
-from hybrid_search.filters import ID, RANGES, Condition, leaves, new_fields
-from hybrid_search.types import Document, Entry
+from hybrid_search.backends.base import FACETS, Content, IndexInfo, IndexSpec, Key, Stored
+from hybrid_search.backends.layout import layout
+from hybrid_search.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
+from hybrid_search.types import Entry
 
 MANY = 500
 """Values in one SQL statement; SQLite's own limit is higher on every supported version."""
@@ -93,17 +94,6 @@ def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) 
     return number
 
 
-def layout(entry: Entry) -> str:
-    """JSON of the passage's turns: number, start and end in the document, speaker, times, and the keys we do not know."""
-    return json.dumps([_turn(entry.document, part.turn) for part in entry.passage.parts], ensure_ascii=False)
-
-
-def _turn(document: Document, number: int) -> dict[str, Any]:
-    turn = document.turns[number]
-    said = {"turn": number, "start": turn.start, "end": turn.end, "speaker": turn.speaker, "start_ms": turn.start_ms, "end_ms": turn.end_ms}
-    return {**{name: value for name, value in said.items() if value is not None}, **({"extra": dict(turn.extra)} if turn.extra else {})}
-
-
 def where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
     """SQL on ``documents.document`` that holds where all `conditions` do, and its values; empty for no condition."""
     clauses: list[str] = []
@@ -121,13 +111,29 @@ def where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
     return " AND ".join(clauses), values
 
 
-def read(connection: sqlite3.Connection, passages: Sequence[int]) -> dict[int, tuple[Any, ...]]:
-    """Everything of each of `passages` that is there: document id, ordinal, start, text, codes, layout, metadata."""
+def read(connection: sqlite3.Connection, passages: Sequence[Key], scores: Mapping[Key, float]) -> list[Stored]:
+    """All that the score of each of `passages` is made of, in order, with its BM25 score of `scores`; those that are gone left out."""
+    query = "SELECT passage, id, ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) WHERE passage IN"
+    found = {row[0]: row for row in _in(connection, query, passages)}
+    there = (found[passage] for passage in passages if passage in found)
+    return [Stored(passage, name, ordinal, scores.get(passage, 0.0), tokens.from_bytes(data)) for passage, name, ordinal, data in there]
+
+
+def contents(connection: sqlite3.Connection, passages: Sequence[Key]) -> dict[Key, Content]:
+    """What is shown of each of `passages` that is there."""
     query = (
-        "SELECT passage, id, ordinal, start, text, data, layout, documents.metadata FROM passages "
-        "JOIN documents USING (document) JOIN tokens USING (passage) JOIN texts ON texts.rowid = passage WHERE passage IN"
+        "SELECT passage, start, text, layout, documents.metadata FROM passages "
+        "JOIN documents USING (document) JOIN texts ON texts.rowid = passage WHERE passage IN"
     )
-    return {row[0]: row[1:] for row in _in(connection, query, passages)}
+    return {row[0]: Content(*row[1:]) for row in _in(connection, query, passages)}
+
+
+def facet(connection: sqlite3.Connection, name: str, matching: str, values: Sequence[object]) -> dict[Scalar, int]:
+    """How many documents have each value of a field, the most frequent first, of those whose number the SQL `matching` selects."""
+    query = f"SELECT value, count(DISTINCT document) AS held FROM metadata WHERE name = ? AND document IN ({matching}) GROUP BY value"
+    found = connection.execute(f"{query} ORDER BY held DESC, value LIMIT ?", (name, *values, FACETS)).fetchall()
+    boolean = fields(connection).get(name) == "boolean"  # which SQLite holds as a number
+    return {bool(value) if boolean else value: held for value, held in found}
 
 
 def codes(connection: sqlite3.Connection, passages: Sequence[int]) -> Iterator[tuple[int, bytes]]:
@@ -139,12 +145,6 @@ def _in(connection: sqlite3.Connection, query: str, values: Sequence[object]) ->
     for start in range(0, len(values), MANY):
         some = values[start : start + MANY]
         yield from connection.execute(f"{query} ({_marks(some)})", some)
-
-
-def stored(passage: int, row: tuple[Any, ...], bm25: float) -> Stored:
-    """A row of `read` as the passage that it is, with its BM25 score."""
-    document, ordinal, start, text, data, layout_, metadata = row
-    return Stored(passage, document, ordinal, start, text, bm25, tokens.from_bytes(data), layout_, metadata)
 
 
 def _marks(values: Sequence[object]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hybrid_search.backends.base import IndexSpec, Refusal
+from hybrid_search.backends.base import IndexSpec, Refusal, Refused
 from hybrid_search.backends.embedded import rows, schema
 from hybrid_search.backends.embedded.grower import Grower
 from hybrid_search.errors import InputError
@@ -60,6 +60,9 @@ class EmbeddedWriter:
         """Remove documents; how many there were."""
         with schema.translated(self._path), schema.transaction(self._connection):
             return sum(rows.delete(self._connection, each) for each in ids)
+
+    def note(self, refused: Sequence[Refused]) -> None:
+        """Nothing: the rejects file is all that there is."""
 
     def __enter__(self) -> Self:
         return self

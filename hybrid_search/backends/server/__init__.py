@@ -1,0 +1,1 @@
+"""OpenSearch and Elasticsearch: one backend over two client libraries."""

@@ -1,0 +1,156 @@
+"""OpenSearch and Elasticsearch as a backend. Candidates come from the server's BM25 and kNN; cosines are computed from the codes that it stores."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpec, Key, Request, Stored
+from hybrid_search.backends.marks import places
+from hybrid_search.backends.names import checked
+from hybrid_search.backends.options import IndexOptions
+from hybrid_search.backends.server import bodies, documents, indexes
+from hybrid_search.backends.server.base import Server
+from hybrid_search.backends.server.failures import reason
+from hybrid_search.backends.server.writer import ServerWriter
+from hybrid_search.errors import IndexMissingError, ServerError
+from hybrid_search.filters import Scalar
+from hybrid_search.tokens import best_passages
+from hybrid_search.types import TokenCodes
+
+CANDIDATES = 500
+"""Passages that the covering spans propose and whose every span is then scored. 500 times 33 KB of codes come in about 60 ms as CBOR."""
+
+MANY = 500
+"""Passages of one further request: their codes are 16 MB."""
+
+
+class ServerBackend:
+    """Indexes on one cluster. `options` are for those that are made here. Safe to use from several threads."""
+
+    def __init__(self, server: Server, options: IndexOptions) -> None:
+        self.server, self.options = server, options
+        self._preference = secrets.token_hex(8)
+        """Sends all requests of this object to the same copies of the shards: replicas that differ in deleted passages differ in scores."""
+
+    def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
+        """Open `index` for writing, and make it if it is not there. Raises ModelError if it is of another model or policy."""
+        return ServerWriter(self.server, indexes.opened(self.server, index, spec, self.options), self.options)
+
+    def head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]]:
+        """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
+        made = indexes.find(self.server, index)
+        return made.spec, made.fields
+
+    def describe(self, index: str) -> IndexInfo:
+        """What `index` holds, counted. Raises IndexMissingError."""
+        made = indexes.find(self.server, index)
+        counts = {"documents": {"filter": {"term": {"ordinal": 0}}}, "spans": {"sum": {"field": "span_count"}}}
+        found = self._search(index, {"size": 0, "track_total_hits": True, "aggs": counts})
+        counted = found["aggregations"]
+        return IndexInfo(made.spec, made.fields, counted["documents"]["doc_count"], found["hits"]["total"]["value"], int(counted["spans"]["value"]))
+
+    def indexes(self) -> list[str]:
+        """The names of all indexes, sorted."""
+        return indexes.names(self.server)
+
+    def candidates(self, index: str, request: Request) -> Candidates:
+        """Both legs in one ``_msearch``; the span leg's passages come with their codes and are put in the order of their best span, all scored."""
+        wanted = max(CANDIDATES, request.window)
+        legs = [bodies.match(request, request.window)] if request.lexical else []
+        legs += [bodies.nearest(self.server.engine, request, wanted)] if request.semantic else []
+        found = self._msearch(index, legs)
+        lexical = {hit["_id"]: hit["_score"] for hit in found.pop(0)} if request.lexical else {}
+        if not request.semantic:
+            return Candidates(lexical)
+        held = {hit["_id"]: documents.codes(hit) for hit in found[0]}
+        return Candidates(lexical, best_passages(request.vector, held, request.window), f"HNSW, {len(held)} passages scored exactly")
+
+    def complete(self, index: str, request: Request, keys: Sequence[Key], found: Candidates | None = None) -> list[Stored]:
+        """The passages of `keys` with BM25 and codes, in order: what `found` does not have, in one ``_msearch``; vanished ones left out."""
+        found = found or Candidates()
+        scores: dict[str, float] = dict(found.lexical)
+        codes: dict[str, TokenCodes] = dict(found.semantic)
+        for some in _batches([key for key in keys if key not in scores or key not in codes]):
+            unscored, uncoded = [key for key in some if key not in scores], [key for key in some if key not in codes]
+            asked = [bodies.match(request, len(unscored), within=unscored)] if unscored else []
+            asked += [bodies.codes(uncoded)] if uncoded else []
+            answers = self._msearch(index, asked)
+            scores |= {hit["_id"]: hit["_score"] for hit in (answers.pop(0) if unscored else [])}
+            codes |= {hit["_id"]: documents.codes(hit) for each in answers for hit in each}
+        return [documents.stored(key, scores.get(key, 0.0), codes[key]) for key in keys if key in codes]
+
+    def contents(self, index: str, keys: Sequence[Key]) -> dict[Key, Content]:
+        """What is shown of each passage of `keys` that is there."""
+        found = (self._search(index, bodies.contents(some))["hits"]["hits"] for some in _batches(keys))
+        return {hit["_id"]: documents.content(hit) for hits in found for hit in hits}
+
+    def highlights(self, index: str, request: Request, keys: Sequence[Key]) -> dict[Key, list[tuple[int, int]]]:
+        """Start and end of the matching words of each passage of `keys` that has any."""
+        found = (self._search(index, bodies.highlights(request, some))["hits"]["hits"] for some in _batches(keys))
+        return {hit["_id"]: places(hit["highlight"]["text"][0]) for hits in found for hit in hits if "highlight" in hit}
+
+    def facets(self, index: str, request: Request, fields: Sequence[str]) -> dict[str, dict[Scalar, int]]:
+        """How many matching documents have each value of each field."""
+        counted = self._search(index, bodies.facets(request, fields))["aggregations"]
+        return {name: {_value(each): each["documents"]["value"] for each in counted[str(number)]["buckets"]} for number, name in enumerate(fields)}
+
+    def hybrid(self, index: str, request: Request, alpha: float, technique: str) -> dict[Key, float] | None:
+        """The scores of the server's own ``hybrid`` query; None where it has none."""
+        return None
+
+    def drop(self, index: str) -> None:
+        """Remove `index` and all in it, and its notes on refused documents. Raises IndexMissingError."""
+        made = indexes.find(self.server, index)
+        indexes.delete(self.server, made.name)
+        try:
+            indexes.delete(self.server, f"{index}{indexes.REJECTED}")
+        except ServerError as error:
+            if error.status != 404:
+                raise
+
+    def close(self) -> None:
+        """Close the connections; the next call opens them again."""
+        self.server.close()
+
+    def _search(self, index: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = self.server.request(
+                "POST", f"/{quote(checked(index))}/_search", params={"preference": self._preference}, body=body, binary=True
+            )
+        except ServerError as error:
+            raise self._missing(index, error) from error
+        return found
+
+    def _msearch(self, index: str, searches: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
+        """The hits of several searches of `index`, in one round trip."""
+        if not searches:
+            return []
+        head = {"index": checked(index), "preference": self._preference}
+        lines = [line for body in searches for line in (head, body)]
+        answers = self.server.request("POST", "/_msearch", lines=lines, binary=True)["responses"]
+        failed = next((answer for answer in answers if "error" in answer), None)
+        if failed:
+            raise self._missing(index, ServerError(f"{self.server} could not search {index!r}: {reason(failed)}", int(failed.get("status", 0))))
+        return [answer["hits"]["hits"] for answer in answers]
+
+    def _missing(self, index: str, error: ServerError) -> ServerError | IndexMissingError:
+        """`error`, or that there is no such index, if that is what it says."""
+        if error.status != 404:
+            return error
+        return IndexMissingError(f"there is no index {index!r} on {self.server}. Make it: python -m hybrid_search.ingest --index {index}")
+
+
+def _batches(keys: Sequence[Key]) -> Iterator[list[Key]]:
+    for start in range(0, len(keys), MANY):
+        yield list(keys[start : start + MANY])
+
+
+def _value(bucket: Mapping[str, Any]) -> Scalar:
+    """The value that a bucket counts: booleans are numbers to a server, and say so in words beside them."""
+    if bucket.get("key_as_string") in ("true", "false"):
+        return bool(bucket["key"])
+    key: Scalar = bucket["key"]
+    return int(key) if isinstance(key, float) and key.is_integer() else key

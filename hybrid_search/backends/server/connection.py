@@ -1,0 +1,244 @@
+"""A connection to one cluster over either client library: tries again what passes, translates errors, and reads the version once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import logging
+import re
+import ssl
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+from urllib.parse import quote, urlencode
+
+import certifi
+
+from hybrid_search.access import Access
+from hybrid_search.backends.server import retry
+from hybrid_search.backends.server.address import Address
+from hybrid_search.backends.server.base import PASSING, Body, Engine, Outcome
+from hybrid_search.backends.server.cbor import CBOR
+from hybrid_search.backends.server.failures import LibraryError, explained, reason
+from hybrid_search.errors import AccessError, ServerError, UsageError
+
+MINIMUM: dict[Engine, tuple[int, int, int]] = {"opensearch": (2, 12, 0), "elasticsearch": (8, 13, 0)}
+"""The oldest servers that have what an index of ours needs."""
+
+POOL = 32
+"""Sockets that one connection keeps. More threads than that wait, or open one for a moment."""
+CHUNK_ACTIONS = 500
+CHUNK_BYTES = 8 * 1024 * 1024
+"""Of one bulk request. Small instances of managed services take 10 MB and no more."""
+
+JSON, LINES = "application/json", "application/x-ndjson"
+
+_log = logging.getLogger(__name__)
+
+
+class Library(Protocol):
+    """What is asked of a client library: single requests and its bulk helper, each sent once."""
+
+    engine: Engine
+
+    def send(self, method: str, target: str, body: bytes | None, kind: str, accept: str) -> Any:
+        """The decoded answer; True or False for HEAD. `kind` is the content type of `body`, `accept` that of the answer. Raises LibraryError."""
+        ...
+
+    def stream(self, actions: Iterator[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
+        """Of each action, in order, the server's item (or the failure of the whole request). Raises LibraryError where a request had no answer."""
+        ...
+
+    def close(self) -> None:
+        """Close the sockets."""
+        ...
+
+
+class Connection:
+    """A `Server` over one client library. Nothing is sent before something is asked of it."""
+
+    def __init__(self, library: Library, address: Address, access: Access) -> None:
+        self._library = library
+        self._address = address
+        self._access = access
+        self._lock = threading.Lock()
+        self._version: tuple[int, int, int] | None = None
+        self.engine: Engine = library.engine
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Of the server, asked once. Raises ServerError where it is too old, or another engine than the URL says."""
+        with self._lock:
+            if self._version is None:
+                self._version = self._supported(*told(self._hello(), self._address))
+            return self._version
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Body | None = None,
+        body: Any = None,
+        lines: Iterable[Body] | None = None,
+        binary: bool = False,
+    ) -> Any:
+        """See `Server.request`."""
+        content = encoded(body) if lines is None else b"".join(encoded(line) + b"\n" for line in lines)
+        target = path + queried(params or {})
+        begun = time.monotonic()
+        waits = retry.pauses(retry.TRIES, retry.FIRST, retry.MOST)
+        for tries in itertools.count(1):
+            try:
+                return self._library.send(method, target, content or None, JSON if lines is None else LINES, CBOR if binary else JSON)
+            except LibraryError as failure:
+                error = explained(failure, self._address, self._access, f"{method} {path}")
+                wait = _wait(error, next(waits, None), time.monotonic() - begun)
+                if wait is None:
+                    raise _given_up(error, tries, time.monotonic() - begun) from failure.__cause__
+            _log.log(logging.WARNING if tries == 1 else logging.INFO, "%s; trying again", error)
+            time.sleep(wait)
+        raise AssertionError("counting has no end")
+
+    def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
+        """See `Server.bulk`. Raises AccessError where the login is refused, for then nothing that follows would be taken either."""
+        left = iter(actions)
+        for first in left:  # the helper cannot go on after a lost connection: it is begun again with what was not sent
+            yield from self._streamed(itertools.chain([first], left))
+
+    def close(self) -> None:
+        """See `Server.close`."""
+        self._library.close()
+
+    def __str__(self) -> str:
+        return str(self._address)
+
+    def __repr__(self) -> str:
+        return f"Connection({str(self._address)!r}, {self._access.who})"
+
+    def _hello(self) -> Any:
+        try:
+            return self.request("GET", "/")
+        except ServerError as error:
+            if error.status != 405:
+                raise
+            nodes = self.request("GET", "/_nodes/_local")["nodes"]  # a distribution for tests has no handler of "/"
+            return {"version": {"number": next(iter(nodes.values()))["version"]}}
+
+    def _streamed(self, actions: Iterator[Body]) -> Iterator[Outcome]:
+        """What becomes of `actions` until all are sent or the connection is lost; what was under way then has status 0."""
+        sent: deque[dict[str, Any]] = deque()
+
+        def fed() -> Iterator[dict[str, Any]]:
+            for action in actions:
+                sent.append(dict(action))
+                yield sent[-1]
+
+        why = "the server did not answer for it"
+        try:
+            for item, failure in self._library.stream(fed()):
+                yield from _unanswered(sent, item, why)
+                yield self._outcome(sent.popleft(), item, failure)
+        except LibraryError as failure:
+            error = explained(failure, self._address, self._access, "POST /_bulk")
+            if isinstance(error, AccessError):
+                raise error from failure.__cause__
+            why = str(error)
+        yield from (Outcome(action, 0, why) for action in sent)
+
+    def _outcome(self, action: Body, item: Mapping[str, Any], failure: LibraryError | None) -> Outcome:
+        if failure is None:
+            status = int(item.get("status", 500))
+            return Outcome(action, status, reason(item) if "error" in item else "")
+        error = explained(failure, self._address, self._access, "POST /_bulk")
+        if isinstance(error, AccessError):
+            raise error from failure.__cause__
+        return Outcome(action, error.status, str(error))
+
+    def _supported(self, engine: Engine, version: tuple[int, int, int]) -> tuple[int, int, int]:
+        if engine != self.engine:
+            raise ServerError(f"{self._address} is {engine} {dotted(version)}, and the URL says {self.engine}: begin it with {engine}+")
+        if version < MINIMUM[engine]:
+            raise ServerError(f"{self._address} is {engine} {dotted(version)}: {dotted(MINIMUM[engine])} is the oldest that this works with")
+        if engine == "opensearch" and version == (7, 10, 2):
+            raise ServerError(f"{self._address} says it is 7.10.2: set compatibility.override_main_response_version to false")
+        return version
+
+
+def told(hello: Any, address: Address) -> tuple[Engine, tuple[int, int, int]]:
+    """Engine and version by what the server at `address` says of itself at ``GET /``."""
+    version = hello.get("version") if isinstance(hello, Mapping) else None
+    number = re.match(r"(\d+)\.(\d+)\.(\d+)", str(version.get("number"))) if isinstance(version, Mapping) else None
+    if not isinstance(version, Mapping) or number is None:
+        raise ServerError(f"{address} is neither OpenSearch nor Elasticsearch: GET / answered {reason(hello)}")
+    engine: Engine = "opensearch" if version.get("distribution") == "opensearch" else "elasticsearch"
+    return engine, (int(number[1]), int(number[2]), int(number[3]))
+
+
+def dotted(version: tuple[int, ...]) -> str:
+    """As in ``3.5.0``."""
+    return ".".join(map(str, version))
+
+
+def encoded(body: Any) -> bytes:
+    """JSON without blanks and without NaN, which no server takes; nothing for None."""
+    return b"" if body is None else json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def queried(params: Body) -> str:
+    """The query part of a request, with its question mark: true and false as servers write them, lists with commas, None left out."""
+    given = {name: _plain(value) for name, value in params.items() if value is not None}
+    return f"?{urlencode(given, quote_via=quote)}" if given else ""
+
+
+def trust(access: Access) -> ssl.SSLContext:
+    """The certificates of the CA bundle and no others; without one those of the system and of certifi. Raises UsageError for what is no bundle."""
+    try:
+        context = ssl.create_default_context(cafile=access.ca)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"HYBRID_SEARCH_CA names {str(access.ca)!r}, which is no PEM file of certificates: {error}") from error
+    if access.ca is None:
+        context.load_verify_locations(certifi.where())  # some machines have no others
+    if not access.verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def warn(address: Address, access: Access) -> None:
+    """Say, once a connection, what others on the network could do."""
+    if not address.secure and not address.loopback:
+        _log.warning("%s is not encrypted: texts, vectors and the login can be read on the way; use https", address)
+    if address.secure and not access.verify:
+        _log.warning("HYBRID_SEARCH_VERIFY is false: whoever answers as %s is believed, and can read all that is sent", address)
+
+
+def _wait(error: ServerError, wait: float | None, spent: float) -> float | None:
+    """Seconds until the next try, at least what the server asked for; None if there is to be none."""
+    if wait is None or isinstance(error, AccessError) or error.status not in PASSING:
+        return None
+    wait = max(wait, error.retry_after or 0.0)
+    return wait if spent + wait <= retry.TOTAL else None
+
+
+def _given_up(error: ServerError, tries: int, spent: float) -> ServerError:
+    return error if tries == 1 else type(error)(f"{error} (after {tries} tries in {spent:.0f} s)", error.status, error.retry_after)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _unanswered(sent: deque[dict[str, Any]], item: Mapping[str, Any], why: str) -> Iterator[Outcome]:
+    """Those at the head of `sent` that an answer which is too short passed over: `item` is about a later one."""
+    if any(_about(action, item) for action in sent):
+        while not _about(sent[0], item):
+            yield Outcome(sent.popleft(), 0, why)
+
+
+def _about(action: Mapping[str, Any], item: Mapping[str, Any]) -> bool:
+    return action.get("_id") is None or str(action["_id"]) == item.get("_id")

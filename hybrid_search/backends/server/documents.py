@@ -1,0 +1,87 @@
+"""A passage as a server stores it, and back."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hybrid_search import covering, tokens
+from hybrid_search.backends.base import Content, IndexSpec, Stored
+from hybrid_search.backends.layout import layout
+from hybrid_search.errors import IndexStoreError
+from hybrid_search.types import Entry, Floats, TokenCodes
+
+DECIMALS = 5
+"""Of a vector's numbers: they are written as text, and only have to find passages, whose scores are computed from the token codes."""
+
+
+def passage_id(document_id: str, ordinal: int) -> str:
+    """The ``_id`` of a passage: deterministic, so that whatever is sent twice is there once."""
+    return f"{document_id}#{ordinal}"
+
+
+def place(id_: str) -> tuple[str, int]:
+    """Document id and ordinal of a passage's ``_id``."""
+    document_id, _, ordinal = id_.rpartition("#")
+    return document_id, int(ordinal)
+
+
+def source(entry: Entry, spec: IndexSpec, written: str) -> dict[str, Any]:
+    """The server document of a passage; `written` is the time of writing, in ISO 8601."""
+    passage = entry.passage
+    return {
+        "document_id": entry.document.id,
+        "ordinal": passage.ordinal,
+        "passages": entry.passages,
+        "source_hash": entry.source_hash,
+        "indexed_at": written,
+        "start": passage.start,
+        "end": passage.end,
+        "text": entry.text,
+        "metadata": entry.document.metadata,
+        "layout": layout(entry),
+        **derived(entry.tokens, passage.start, spec.policy),
+    }
+
+
+def derived(coded: TokenCodes, start: int, policy: str) -> dict[str, Any]:
+    """The fields that follow from a passage's token codes: the codes themselves, and the covering spans of `policy` with their vectors."""
+    spans = nested(coded, start, policy)
+    return {"tokens": base64.b64encode(tokens.to_bytes(coded)).decode("ascii"), "span_count": len(spans), "spans": spans}
+
+
+def nested(coded: TokenCodes, start: int, policy: str) -> list[dict[str, Any]]:
+    """The covering spans: start and end in the document, and the unit vector. One without tokens has none, which no server takes: left out."""
+    chosen, vectors = covering.bounds(coded.counts, policy), covering.cover(coded, policy)
+    starts, ends = coded.words[chosen[:, 0], 0] + start, coded.words[chosen[:, 1], 1] + start
+    rows = zip(starts.tolist(), ends.tolist(), np.any(vectors, axis=1).tolist(), rounded(vectors), strict=True)
+    return [{"start": first, "end": last, "vector": vector} for first, last, some, vector in rows if some]
+
+
+def rounded(vectors: Floats) -> list[list[float]]:
+    """Vectors as JSON has them, to `DECIMALS` places: a third of the bytes of a float's whole expansion."""
+    found: list[list[float]] = np.round(vectors.astype(np.float64), DECIMALS).tolist()
+    return found
+
+
+def codes(hit: Mapping[str, Any]) -> TokenCodes:
+    """The token codes of a hit, asked for by ``stored_fields``: bytes in CBOR, base64 in JSON. Raises IndexStoreError."""
+    held = hit.get("fields", {}).get("tokens")
+    if not held:
+        raise IndexStoreError(f"passage {hit['_id']!r} has lost its token codes (was the index copied without them?): ingest its document again")
+    return tokens.from_bytes(held[0] if isinstance(held[0], bytes) else base64.b64decode(held[0]))
+
+
+def stored(id_: str, bm25: float, coded: TokenCodes) -> Stored:
+    """What a score is made of."""
+    return Stored(id_, *place(id_), bm25, coded)
+
+
+def content(hit: Mapping[str, Any]) -> Content:
+    """What is shown of a hit."""
+    held = hit["_source"]
+    return Content(held["start"], held["text"], held["layout"], json.dumps(held.get("metadata", {}), ensure_ascii=False))

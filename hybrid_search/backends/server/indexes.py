@@ -1,0 +1,138 @@
+"""Versioned indexes behind an alias: ``calls`` is an alias, ``calls-000001`` the index that it stands for now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from hybrid_search import mappings
+from hybrid_search.backends.base import IndexSpec, check_spec
+from hybrid_search.backends.names import checked
+from hybrid_search.backends.options import IndexOptions
+from hybrid_search.backends.server.base import Server
+from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
+
+_VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
+REJECTED = "-rejected"
+"""What the name of an index's notes on refused documents ends in."""
+
+TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "boolean"}
+"""What a server calls a type, and what we do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An index as it is on the server: its own `name`, the `alias` that it stands behind, what it was made for, its metadata fields."""
+
+    name: str
+    alias: str
+    spec: IndexSpec
+    fields: Mapping[str, str]
+
+
+def find(server: Server, alias: str) -> Made:
+    """The index behind `alias`. Raises IndexMissingError, and IndexStoreError for one that is not ours or of another schema."""
+    found = _mapping(server, checked(alias))
+    if found is None:
+        there = ", ".join(names(server)) or "none"
+        raise IndexMissingError(
+            f"there is no index {alias!r} on {server} (indexes there: {there}). Make it: python -m hybrid_search.ingest --index {alias}"
+        )
+    if len(found) > 1:
+        raise IndexStoreError(
+            f"{alias!r} stands for {len(found)} indexes, {', '.join(sorted(found))}, and must stand for one: remove it from the others"
+        )
+    ((name, mapping),) = found.items()
+    return read(server, name, alias, mapping["mappings"])
+
+
+def read(server: Server, name: str, alias: str, mapping: Mapping[str, Any]) -> Made:
+    """An index by its mapping. Raises IndexStoreError for one that is not ours."""
+    held = mapping.get("_meta", {}).get("hybrid_search")
+    if held is None:
+        raise IndexStoreError(f"index {name!r} on {server} was not made by hybrid_search: use another name, or delete it")
+    metadata = mapping["properties"]["metadata"].get("properties", {})
+    return Made(name, alias, IndexSpec(**held), dict(sorted(_fields(metadata, ""))))
+
+
+def _mapping(server: Server, alias: str) -> dict[str, Any] | None:
+    try:
+        found: dict[str, Any] = server.request("GET", f"/{quote(alias)}/_mapping")
+    except ServerError as error:
+        if error.status == 404:
+            return None
+        raise
+    return found
+
+
+def _fields(properties: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
+    found = []
+    for name, told in properties.items():
+        path = f"{prefix}{name}"
+        found.append((path, TYPES.get(told.get("type", "object"), "object")))
+        found += _fields(told.get("properties", {}), f"{path}.")
+    return found
+
+
+def names(server: Server) -> list[str]:
+    """The names of all indexes that are ours, sorted: their aliases."""
+    found = server.request("GET", "/_all/_mapping", params={"filter_path": "*.mappings._meta.hybrid_search.schema"})
+    ours = [f"/{quote(name)}" for name in found]
+    aliases = server.request("GET", "/_alias") if ours else {}
+    return sorted({alias for name in found for alias in aliases.get(name, {}).get("aliases", {})})
+
+
+def create(server: Server, alias: str, spec: IndexSpec, options: IndexOptions, *, behind: bool = True) -> Made:
+    """Make the next version of `alias` (``-000001`` is the first), and put it behind the alias. Raises UsageError for what the server cannot."""
+    body = mappings.body(server.engine, spec, options, server.version)
+    name = f"{checked(alias)}-{_last(server, alias) + 1:06d}"
+    if behind:
+        body["aliases"] = {alias: {"is_write_index": True}}
+    server.request("PUT", f"/{quote(name)}", body=body, params={"wait_for_active_shards": 1})
+    return Made(name, alias, spec, {})
+
+
+def _last(server: Server, alias: str) -> int:
+    """The highest number that an index of `alias` has, 0 for none."""
+    found = server.request("GET", f"/{quote(alias)}-*/_settings/index.uuid", params={"expand_wildcards": "all"})
+    versions = (_VERSIONED.match(name) for name in found)
+    return max((int(match["number"]) for match in versions if match and match["alias"] == alias), default=0)
+
+
+def opened(server: Server, alias: str, spec: IndexSpec, options: IndexOptions) -> Made:
+    """The index behind `alias`, made if there is none. Raises ModelError where it was made for another spec."""
+    try:
+        made = find(server, alias)
+    except IndexMissingError:
+        try:
+            return create(server, alias, spec, options)
+        except ServerError as error:
+            if error.status != 400:  # another process may have made it in the meantime
+                raise
+            try:
+                made = find(server, alias)
+            except IndexMissingError:
+                raise error from None
+    check_spec(alias, made.spec, spec)
+    return made
+
+
+def swap(server: Server, new: Made, old: Made | None) -> None:
+    """Let the alias stand for `new` instead of `old`, at once."""
+    actions: list[dict[str, Any]] = [{"add": {"index": new.name, "alias": new.alias, "is_write_index": True}}]
+    if old is not None:
+        actions.insert(0, {"remove": {"index": old.name, "alias": new.alias}})
+    server.request("POST", "/_aliases", body={"actions": actions})
+
+
+def delete(server: Server, name: str) -> None:
+    """Remove an index by its own name."""
+    server.request("DELETE", f"/{quote(name)}")
+
+
+def refresh(server: Server, name: str) -> None:
+    """Let searches see all that was written."""
+    server.request("POST", f"/{quote(name)}/_refresh")

@@ -1,0 +1,25 @@
+"""Which plugins a cluster has. The server's own hybrid query is one's: neural-search."""
+
+from __future__ import annotations
+
+from hybrid_search.backends.server.base import Server
+
+NEURAL_SEARCH = "opensearch-neural-search"
+
+UNKNOWN = ("unknown query [hybrid]", "Invalid processor type normalization-processor", "Invalid processor type score-ranker-processor")
+"""What an OpenSearch without it answers to a hybrid query, with status 400."""
+
+
+def has_neural_search(server: Server) -> bool:
+    """Whether `server` has the hybrid query. Raises AccessError where the user may not list plugins (cluster:monitor/nodes/info)."""
+    if server.engine != "opensearch":
+        return False
+    listed = server.request("GET", "/_cat/plugins", params={"format": "json", "h": "component"})
+    return any(each["component"] == NEURAL_SEARCH for each in listed)
+
+
+def missing_plugin(reason: str) -> str | None:
+    """What to tell the user where `reason`, a server's refusal, comes from the missing plugin; None where it does not."""
+    if not any(each in reason for each in UNKNOWN):
+        return None
+    return f"this OpenSearch has no plugin {NEURAL_SEARCH}, and so no hybrid query ({reason}): install it, or leave compat out"

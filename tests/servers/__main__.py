@@ -1,0 +1,112 @@
+"""``python -m tests.servers [--servers default|all|NAME,...] [-- COMMAND...]``: run COMMAND beside real servers.
+
+Their URLs are in HYBRID_SEARCH_TEST_URLS, with spaces between them, and the exit status is COMMAND's. Without a COMMAND the URLs are printed and the
+servers run until Ctrl-C. Where HYBRID_SEARCH_TEST_URLS is already set, nothing is started and COMMAND runs against those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from types import FrameType
+
+from tests.servers.catalog import RELEASES, SETS, Release, StartError, chosen
+from tests.servers.install import complete, installed
+from tests.servers.jdk import find
+from tests.servers.running import LIFE, Running, start
+
+VARIABLE = "HYBRID_SEARCH_TEST_URLS"
+
+
+def main() -> int:
+    """What the module says. Returns the exit status."""
+    asked = _arguments()
+    if os.environ.get(VARIABLE, "").strip():
+        tell(f"{VARIABLE} is set, no server is started: {os.environ[VARIABLE]}")
+        return _run(asked.command, os.environ[VARIABLE]) if asked.command else 0
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        with ExitStack() as stack:
+            servers = _started(chosen(asked.servers), asked.minutes, stack)
+            status = _run(asked.command, " ".join(each.test_url for each in servers)) if asked.command else _idle(servers)
+            return max(status, _survived(servers))
+    except StartError as error:
+        tell(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def tell(line: str) -> None:
+    """One line of progress."""
+    sys.stderr.write(f"{line}\n")  # at once, as two threads may tell something
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.servers", description="Run COMMAND beside real servers.")
+    parser.add_argument(
+        "--servers", default="default", help=f"{', '.join(SETS)}, or of {', '.join(RELEASES)}, with commas between them (default: default)"
+    )
+    parser.add_argument("--minutes", type=float, default=LIFE, help="the servers are killed after so long in any case (default: %(default)s)")
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help="after a --; without one the servers run until Ctrl-C")
+    return parser.parse_args()
+
+
+def _started(releases: tuple[Release, ...], minutes: float, stack: ExitStack) -> list[Running]:
+    """All `releases`, fetched one after the other and started at once. Those that did start are stopped by `stack`, also when another failed."""
+    for release in releases:
+        jdk = find(release)
+        if not complete(release):
+            tell(f"{release.name}: fetching")
+            installed(release, jdk)
+    with ThreadPoolExecutor(len(releases)) as pool:
+        coming = [pool.submit(_begin, release, minutes, stack) for release in releases]
+    return [each.result() for each in coming]
+
+
+def _begin(release: Release, minutes: float, stack: ExitStack) -> Running:
+    began = time.monotonic()
+    tell(f"{release.name}: starting")
+    running = stack.enter_context(start(release.name, minutes=minutes))
+    tell(f"{release.name}: answers at {running.url} after {time.monotonic() - began:.0f} s")
+    return running
+
+
+def _run(command: list[str], urls: str) -> int:
+    """COMMAND with `urls` in its environment; when we are interrupted, so is it, and it is waited for."""
+    with subprocess.Popen(command, env={**os.environ, VARIABLE: urls}) as process:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            raise
+
+
+def _idle(servers: list[Running]) -> int:
+    tell("until Ctrl-C:")
+    print(" ".join(each.test_url for each in servers), flush=True)
+    while all(each.alive() for each in servers):
+        time.sleep(1)
+    return 0
+
+
+def _survived(servers: list[Running]) -> int:
+    """1 where a server ended before it was to: what was tested on it was not."""
+    dead = [each for each in servers if not each.alive()]
+    for each in dead:
+        tell(f"error: {each.release.name} ended by itself. {each.told()}")
+    return int(bool(dead))
+
+
+def _interrupted(_: int, __: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""From Maven Central to a folder, by the machine's own Maven: its settings, mirrors and proxies hold."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+from tests.servers.catalog import StartError
+
+PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:2.8"
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tests</groupId> <artifactId>servers</artifactId> <version>1</version>
+  <dependencies>
+    <dependency> <groupId>{}</groupId> <artifactId>{}</artifactId> <version>{}</version> </dependency>
+  </dependencies>
+</project>
+"""
+
+
+def unpacked(artifact: str, folder: Path) -> None:
+    """The content of the zip `artifact` (``group:name:version:zip``) in `folder`, without the one folder that all of it may lie in."""
+    beside = folder.with_name(folder.name + ".fetched")
+    shutil.rmtree(beside, ignore_errors=True)
+    _maven("copy", f"-Dartifact={artifact}", f"-DoutputDirectory={beside}")
+    (packed,) = beside.glob("*.zip")
+    zipfile.ZipFile(packed).extractall(beside / "content")
+    inside = list((beside / "content").iterdir())
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    (inside[0] if len(inside) == 1 else beside / "content").rename(folder)
+    shutil.rmtree(beside)
+
+
+def with_dependencies(artifact: str, folder: Path) -> None:
+    """The jar `artifact` (``group:name:version``) and all that it needs to run, in `folder`."""
+    folder.mkdir(parents=True)
+    pom = folder / "pom.xml"
+    pom.write_text(POM.format(*artifact.split(":")), encoding="utf-8")
+    _maven("copy-dependencies", f"--file={pom}", "-DincludeScope=runtime", f"-DoutputDirectory={folder}")
+
+
+def _maven(goal: str, *arguments: str) -> None:
+    if not shutil.which("mvn"):
+        raise StartError(
+            "the servers are fetched by Maven, and there is no mvn on the PATH: install Maven, or name running servers in HYBRID_SEARCH_TEST_URLS"
+        )
+    command = ["mvn", "--batch-mode", "--quiet", "--strict-checksums", f"{PLUGIN}:{goal}", *arguments]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", stdin=subprocess.DEVNULL, check=False)
+    if done.returncode:
+        raise StartError(f"{' '.join(command)} failed:\n{(done.stdout + done.stderr).strip()[-2000:]}")
