@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := .demo
 
-.PHONY: help demo test check test-export format bench clean
+.PHONY: help demo test test-servers check test-export format bench clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
 	@echo "make test         every test that needs no server and no torch"
+	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
 	@echo "make check        ruff, mypy, import direction"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
@@ -29,7 +30,11 @@ demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not export"
+	$(BIN)/python -m pytest -m "not export and not server"
+
+# pytest fails where no test was selected, and without servers there is none to select.
+test-servers: $(VENV)/.dev
+	$(BIN)/python -m tests.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest -m server
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -55,4 +60,4 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tables
 
 clean:
-	rm -rf $(VENV) .venv-export $(DEMO) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-export $(DEMO) .servers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

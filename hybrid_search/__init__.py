@@ -5,6 +5,8 @@ python -m hybrid_search.ingest --index calls
 >>> hybrid_search.query("refund request", alpha=0.5)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from hybrid_search.api import best_spans, connect, phrase_similarity, query
 from hybrid_search.errors import (
     AccessError,
@@ -21,10 +23,14 @@ from hybrid_search.errors import (
 )
 from hybrid_search.results import Hit, Result, Span
 
+if TYPE_CHECKING:
+    from hybrid_search.aio import AsyncClient
+
 __version__ = "0.1.0"
 
 __all__ = [
     "AccessError",
+    "AsyncClient",
     "DeviceError",
     "Hit",
     "HybridSearchError",
@@ -44,3 +50,12 @@ __all__ = [
     "phrase_similarity",
     "query",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`AsyncClient` when it is asked for: it needs all that a client needs, and importing the package is to stay light."""
+    if name == "AsyncClient":
+        from hybrid_search.aio import AsyncClient
+
+        return AsyncClient
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,11 +9,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hybrid_search import backends, calibration, encoder, phrase, search
-from hybrid_search.backends.base import IndexInfo
+from hybrid_search import backends, calibration, covering, encoder, phrase, reindex, search
+from hybrid_search.backends.base import IndexInfo, IndexSpec
 from hybrid_search.config import DEFAULT_INDEX, Settings
 from hybrid_search.covering import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder
+from hybrid_search.errors import IndexMissingError
 from hybrid_search.fusion import DEFAULT
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
@@ -77,7 +78,7 @@ class Client:
         Raises UsageError, IndexMissingError, and ModelError where the index is of another model.
         """
         asked = search.Query(
-            phrases=(phrase,) if isinstance(phrase, str) else tuple(phrase),
+            phrases=_several(phrase),
             index=index,
             alpha=alpha,
             size=size,
@@ -93,10 +94,27 @@ class Client:
             compat=compat,
             highlight=highlight,
             sort=sort,
-            facets=(facets,) if isinstance(facets, str) else tuple(facets),
+            facets=_several(facets),
             facets_over=facets_over,
         )
         return search.search(self.backend, self.encoder, partial(calibration.load, self._folder), asked)
+
+    def requests(
+        self,
+        phrase: str,
+        *,
+        index: str = DEFAULT_INDEX,
+        alpha: float = 0.5,
+        size: int = 10,
+        where: Mapping[str, Any] | None = None,
+        fusion: str = DEFAULT,
+        context: str | None = None,
+        offset: int = 0,
+        compat: str | None = None,
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """Path and body of what `query` sends to a server for its legs, or with ``compat="opensearch"`` of the server's own hybrid query."""
+        asked = search.Query((phrase,), index, alpha, size, where, fusion, context, offset=offset, compat=compat)
+        return search.requests(self.backend, self.encoder, asked)
 
     def best_spans(self, phrase_: str, text: str, *, k: int = 1, context: str | None = None) -> list[Span]:
         """The `k` best spans of `text` that do not overlap, with their cosines, best first. No index is used."""
@@ -112,9 +130,12 @@ class Client:
         *,
         index: str = DEFAULT_INDEX,
         rejects: str | Path | None = None,
-        policy: str = DEFAULT_POLICY,
+        policy: str | None = None,
     ) -> Summary:
-        """Index `documents`, each with ``id`` and ``text`` or ``turns``, as on the command line. Refused ones go to the file `rejects`."""
+        """Index `documents`, each with ``id`` and ``text`` or ``turns``, as on the command line. Refused ones go to the file `rejects`.
+
+        `policy` says which spans find passages: that of the index unless it is given, or the default for a new one.
+        """
         lines = (_line(number, each) for number, each in enumerate(documents, 1))
         return self.ingest_lines(lines, index=index, rejects=rejects, policy=policy)
 
@@ -124,11 +145,46 @@ class Client:
         *,
         index: str = DEFAULT_INDEX,
         rejects: str | Path | None = None,
-        policy: str = DEFAULT_POLICY,
+        policy: str | None = None,
         report: Report = unreported,
     ) -> Summary:
         """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far."""
-        return ingest(lines, self.backend, self.encoder, index, Path(rejects or f"{index}.rejected.jsonl"), policy, report)
+        file = Path(rejects or f"{index}.rejected.jsonl")
+        return ingest(lines, self.backend, self.encoder, index, file, policy or self._policy(index), report)
+
+    def _policy(self, index: str) -> str:
+        """The policy of an index, or the default where there is none yet."""
+        try:
+            return self.backend.head(index)[0].policy
+        except IndexMissingError:
+            return DEFAULT_POLICY
+
+    def setup(self, index: str = DEFAULT_INDEX, *, policy: str = DEFAULT_POLICY, options: Mapping[str, str] | None = None) -> None:
+        """Make an empty `index` for this model, if there is none. On a server `options` are those of `hybrid_search.backends.options`."""
+        covering.parse(policy)
+        self.backend.create(index, IndexSpec.of(self.encoder.info, policy), options or {})
+
+    def reindex(
+        self,
+        index: str = DEFAULT_INDEX,
+        lines: Iterable[Line] | None = None,
+        *,
+        rejects: str | Path | None = None,
+        policy: str | None = None,
+        options: Mapping[str, str] | None = None,
+        keep: bool = False,
+        report: Report = unreported,
+    ) -> Summary:
+        """Put a new version of `index` in the place of the old one, at once (on a server only).
+
+        Without `lines` every passage is copied with its token codes, so that `policy` and `options` can change and nothing is encoded again.
+        With `lines`, JSON lines of all documents, they are ingested by this client's model. The old version is removed unless it is to be kept.
+        Raises IndexStoreError, and leaves the index as it was, where a document was refused or counts differ.
+        """
+        if lines is None:
+            return reindex.copied(self.backend, index, policy, options or {}, report, keep=keep)
+        file, by = Path(rejects or f"{index}.rejected.jsonl"), policy or DEFAULT_POLICY
+        return reindex.ingested(self.backend, self.encoder, index, lines, file, by, options or {}, report, keep=keep)
 
     def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:
         """Remove documents from `index`; how many there were."""
@@ -160,6 +216,10 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._settings.url!r})"
+
+
+def _several(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _line(number: int, document: Mapping[str, Any]) -> Line:

@@ -104,6 +104,14 @@ def search(backend: Backend, encoder: Encoder, calibrated: Callable[[str], Calib
     return Result(shown, len(groups), {**_plan(query, spec), **plan, "milliseconds": round((time.perf_counter() - began) * 1000, 1)}, counted)
 
 
+def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
+    """Path and body of what a server is asked for `query`. Raises UsageError where there is no server."""
+    spec, fields = backend.head(query.index)
+    check_spec(query.index, spec, IndexSpec.of(encoder.info, spec.policy))
+    request = query.request(query.phrases[0], encoder, fields)
+    return backend.bodies(query.index, request, query.alpha, compatible.technique(query.compat, query.fusion), query.size, query.offset)
+
+
 def _scored(backend: Backend, requests: Sequence[Request], calibration: Calibration, query: Query) -> tuple[list[Scored], dict[str, Any]]:
     """The passages of all phrases, each by the phrase that it fits best, best first; and what was done for them."""
     best: dict[Key, Scored] = {}

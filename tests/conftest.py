@@ -14,6 +14,7 @@ from hybrid_search import connect, encoder
 from hybrid_search.client import Client
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest.sources import SAMPLE
+from tests import live
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 """Data sets beside the checkout. Tests that need one are marked ``data`` and skipped, saying so, where it is missing."""
@@ -64,8 +65,19 @@ def sample(sample_url: str) -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def client(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
-    """An empty client on each backend: one test body, every implementation."""
-    with connect("memory:" if request.param == "memory" else f"embedded:{tmp_path / 'store'}") as opened:
+@pytest.fixture(params=["memory", "embedded", *live.SERVERS])
+def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of each backend, on which there is nothing yet: one test body, every implementation."""
+    local = {"memory": "memory:", "embedded": f"embedded:{tmp_path / 'store'}"}
+    if request.param in local:
+        yield local[request.param]
+    else:
+        with live.emptied(request.param):
+            yield request.param
+
+
+@pytest.fixture
+def client(empty_url: str) -> Iterator[Client]:
+    """An empty client on each backend."""
+    with connect(empty_url) as opened:
         yield opened

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
+from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
-from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, ModelError, UsageError
 from hybrid_search.filters import Condition
@@ -24,10 +24,18 @@ LONG = {"id": "x", "turns": [{"text": f"turn{number} " + "blah " * 60} for numbe
 SHORT = {"id": "x", "text": "just this"}
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+@pytest.fixture
+def store(empty_url: str) -> Iterator[Backend]:
     """An empty backend of each kind, without an encoder."""
-    opened: Backend = MemoryBackend() if request.param == "memory" else EmbeddedBackend(tmp_path / "store")
+    opened = open_backend(empty_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    """An empty backend of each kind whose writer's doings are seen at once."""
+    opened = open_backend("memory:" if request.param == "memory" else f"embedded:{tmp_path / 'store'}")
     yield opened
     opened.close()
 
@@ -125,8 +133,32 @@ def test_what_is_known_is_the_hash_of_what_was_wholly_written(store: Backend) ->
         assert writer.known(["x", "y"]) == {}
         writer.write(entries(SHORT))
         writer.write(entries({**LONG, "id": "y"})[:-1])
+        assert set(writer.known(["x", "y"])) <= {"x"}
+    with store.writer("calls", spec()) as writer:
         assert writer.known(["x", "y"]) == {"x": entries(SHORT)[0].source_hash}
     assert store.describe("calls").documents == 1
+
+
+def test_known_are_the_documents_that_were_asked_for(store: Backend) -> None:
+    put(store, SHORT, {**LONG, "id": "y"})
+    with store.writer("calls", spec()) as writer:
+        assert writer.known([]) == {}
+        assert set(writer.known(["y", "nobody"])) == {"y"}
+        assert set(writer.known([*map(str, range(2500)), "x", "y"])) == {"x", "y"}
+
+
+def test_what_is_known_of_a_new_version_is_its_hash(store: Backend) -> None:
+    for document in (LONG, SHORT):
+        put(store, document)
+        with store.writer("calls", spec()) as writer:
+            assert writer.known(["x"]) == {"x": entries(document)[0].source_hash}
+
+
+def test_a_store_with_transactions_knows_at_once_what_it_took(local_store: Backend) -> None:
+    with local_store.writer("calls", spec()) as writer:
+        writer.write(entries(SHORT))
+        writer.write(entries({**LONG, "id": "y"})[:-1])
+        assert writer.known(["x", "y"]) == {"x": entries(SHORT)[0].source_hash}
 
 
 def test_a_document_that_was_not_written_to_its_end_leaves_the_old_version(store: Backend) -> None:
@@ -145,7 +177,14 @@ def test_a_document_is_not_seen_before_its_last_passage(store: Backend) -> None:
         for entry in entries(LONG):
             assert [each.text for each in stored(store)] == ["just this"]
             writer.write([entry])
-        assert len(stored(store)) == 4
+    assert len(stored(store)) == 4
+
+
+def test_a_store_with_transactions_shows_a_document_with_its_last_passage(local_store: Backend) -> None:
+    put(local_store, SHORT)
+    with local_store.writer("calls", spec()) as writer:
+        writer.write(entries(LONG))
+        assert len(stored(local_store)) == 4
 
 
 def test_a_refused_document_leaves_the_old_version_and_its_neighbours(store: Backend) -> None:

@@ -21,14 +21,17 @@ LAYERS = (
     {"config", "words", "spans", "filters", "calibration", "mappings"},
     {"tokens", "passages"},
     {"covering"},
-    {"fusion", "compat", "encoder", "backends"},
+    {"compat"},
+    {"fusion", "encoder", "backends"},
     {"phrase"},
     {"refine", "scoring"},
     {"hits", "compatible"},
     {"facets"},
     {"search", "ingest"},
-    {"client", "progress"},
+    {"reindex", "progress"},
+    {"client"},
     {"api"},
+    {"aio"},
     {"cli", ""},
     {"__main__", "ingest.__main__"},
 )
@@ -60,13 +63,13 @@ PLACES = {
     "botocore": {"backends.server.sigv4"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
-    "typer": {"cli.app", "cli.ingest", "cli.options", "cli.query", "ingest.__main__"},
+    "typer": {"cli.app", "cli.ingest", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
     "rich": {"cli.options", "progress", "cli.query"},
 }
 """Libraries and the only modules that may import them."""
 
 NEVER = {"torch", "transformers", "optimum", "onnx", "export", "benchmarks", "tests", "rank_bm25"}
-HEAVY = ("onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "elasticsearch", "botocore", "tokenizers", "numpy", "regex")
+HEAVY = ("onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "elasticsearch", "botocore", "tokenizers", "numpy")
 
 
 @cache

@@ -6,7 +6,7 @@ the hits that are shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -131,10 +131,14 @@ class Refused:
 
 
 class Writer(Protocol):
-    """Writes one index, alone. Leaving the ``with`` block makes what was written durable and closes the writer."""
+    """Writes one index, alone. Leaving the ``with`` block makes what was written durable and closes the writer.
+
+    Queries see what was written when the writer is closed, or earlier. A store without transactions may for a moment show a document that is
+    being replaced with passages of both versions, and what it shows after an exception may be some seconds old.
+    """
 
     def known(self, ids: Sequence[str]) -> dict[str, str]:
-        """The source hash of each of `ids` that is wholly indexed."""
+        """The source hash of each of `ids` that was wholly indexed when the writer was opened, or has been since; never of half a document."""
         ...
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
@@ -154,11 +158,43 @@ class Writer(Protocol):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
-class Backend(Protocol):
-    """A place where indexes live."""
+class Writable(Protocol):
+    """Where an index can be written."""
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Open `index` for writing, and make it if it is not there. Raises ModelError if it is of another model or policy."""
+        ...
+
+
+class Version(Writable, Protocol):
+    """The next version of an index (blue-green): nobody sees it before it is published."""
+
+    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
+        """Copy every passage with its token codes; `rehash` gives a source hash for the new spec, `report` is told how many there are so far."""
+        ...
+
+    def check(self, documents_: int) -> None:
+        """Raise IndexStoreError unless so many documents are there, each whole."""
+        ...
+
+    def publish(self, *, keep: bool) -> None:
+        """Put it in the place of the old one, which is removed unless it is to be kept."""
+        ...
+
+    def discard(self) -> None:
+        """Remove it."""
+        ...
+
+
+class Backend(Writable, Protocol):
+    """A place where indexes live."""
+
+    def create(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
+        """Make an empty `index`, if there is none. Raises UsageError for options that this store does not have, ModelError."""
+        ...
+
+    def next_version(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> Version:
+        """A new index for `index`, to be filled and put in its place. Raises IndexMissingError, and UsageError where there are no versions."""
         ...
 
     def head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]]:
@@ -198,6 +234,10 @@ class Backend(Protocol):
 
     def hybrid(self, index: str, request: Request, alpha: float, technique: str) -> dict[Key, float] | None:
         """Passages and scores of the store's own fusion of both legs (min_max, l2, z_score or rrf); None where it has none."""
+        ...
+
+    def bodies(self, index: str, request: Request, alpha: float, technique: str | None, size: int, offset: int) -> list[tuple[str, dict[str, Any]]]:
+        """Path and body of what is sent for a query: both legs, or by `technique` the store's own fusion. Raises UsageError where nothing is sent."""
         ...
 
     def drop(self, index: str) -> None:

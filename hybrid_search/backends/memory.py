@@ -10,17 +10,17 @@ import json
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from hybrid_search.backends import names
 from hybrid_search.backends.base import FACETS, Candidates, Content, IndexInfo, IndexSpec, Key, Refusal, Refused, Request, Stored, check_spec
 from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.backends.layout import layout
 from hybrid_search.backends.marks import CLOSE, OPEN, places
-from hybrid_search.errors import IndexMissingError, InputError
+from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.filters import ID, Condition, Scalar, leaves, new_fields
 from hybrid_search.tokens import best_passages
 from hybrid_search.types import Entry, Metadata
@@ -134,6 +134,13 @@ class MemoryBackend:
         check_spec(index, held.spec, spec)
         return MemoryWriter(held, self._stemmer)
 
+    def create(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
+        """Make an empty `index`, if there is none. Raises UsageError for any options: those are for servers."""
+        if options:
+            raise UsageError(f"an index in memory has no {', '.join(options)}: that is for one on a server (--url opensearch+https://... )")
+        with self.writer(index, spec):
+            pass
+
     def head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
         """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
         held = self._get(index)
@@ -203,6 +210,14 @@ class MemoryBackend:
     def hybrid(self, index: str, request: Request, alpha: float, technique: str) -> None:  # noqa: ARG002
         """None: there is no fusion but ours."""
         return
+
+    def next_version(self, *_: object) -> NoReturn:
+        """There are none. Raises UsageError."""
+        raise UsageError("only an index on a server has versions: ingest into one of another name, and drop this one")
+
+    def bodies(self, *_: object) -> NoReturn:
+        """There are none. Raises UsageError."""
+        raise UsageError("an index in memory is asked without requests: there is nothing to print. Use --url opensearch+https://...")
 
     def drop(self, index: str) -> None:
         """Remove `index`. Raises IndexMissingError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from hybrid_search.errors import UsageError
@@ -49,6 +49,10 @@ class IndexOptions:
         if unknown:
             raise UsageError(f"unknown in the URL: {', '.join(map(repr, unknown))}. An index can be given {', '.join(known)}")
         return cls(**{name: _integer(name, value) if name in BOUNDS else value for name, value in given.items()})  # type: ignore[arg-type]
+
+    def with_(self, given: Mapping[str, str]) -> IndexOptions:
+        """These options, but for those `given`. Raises UsageError."""
+        return replace(self, **{name: getattr(self.parse(given), name) for name in given})
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import typer
 
 from hybrid_search.cli.ingest import ingest
+from hybrid_search.cli.manage import delete, reindex, setup
 from hybrid_search.cli.query import best_spans, query
 
 app = typer.Typer(help="Span-level hybrid search.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command()(ingest)
 app.command()(query)
 app.command("best-spans")(best_spans)
+app.command()(setup)
+app.command()(reindex)
+app.command()(delete)

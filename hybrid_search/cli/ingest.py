@@ -10,7 +10,6 @@ import typer
 
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
-from hybrid_search.covering import DEFAULT_POLICY
 
 SOME_REFUSED = 1
 
@@ -22,7 +21,7 @@ def ingest(
     model: options.Model = None,
     device: options.Device = None,
     rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
-    policy: Annotated[str, typer.Option(help="Windows whose vectors find passages: words / strides a window.")] = DEFAULT_POLICY,
+    policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's.")] = None,
 ) -> None:
     """Index documents, one JSON object a line: {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}.
 

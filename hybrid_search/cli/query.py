@@ -35,7 +35,13 @@ def query(
     min_score: Annotated[float | None, typer.Option(help="Leave out hits with a lower fused score.")] = None,
     group_by: Annotated[str, typer.Option(help="document or passage.")] = "document",
     refine: Annotated[str | None, typer.Option(help="isolate: rank the shown spans again, each encoded by itself.")] = None,
-    explain: Annotated[bool, typer.Option(help="Add what each score is made of.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Add what each score is made of.")] = False,
+    highlight: Annotated[bool, typer.Option("--highlight", help="Add the places of the words that BM25 matched.")] = False,
+    sort: Annotated[str | None, typer.Option(help="A metadata field to order the fused documents by; -FIELD: the largest first.")] = None,
+    facet: Annotated[list[str] | None, typer.Option(help="A metadata field whose values are counted; may be repeated.")] = None,
+    facets_over: Annotated[str, typer.Option(help="window (the fused documents) or matches (all in which a term occurs).")] = "window",
+    compat: Annotated[str | None, typer.Option(help="opensearch: rank as that server's own hybrid query does.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the requests as the server's Dev Tools take them; search nothing.")] = False,
     url: options.Url = None,
     model: options.Model = None,
     device: options.Device = None,
@@ -46,6 +52,17 @@ def query(
         from hybrid_search.api import connect
 
         with connect(url, model=model, device=device) as client:
+            if dry_run:
+                asked: dict[str, Any] = {
+                    "index": index,
+                    "alpha": alpha,
+                    "size": size,
+                    "where": options.conditions(where),
+                    "fusion": fusion,
+                    "context": context,
+                }
+                _show_requests(client.requests(phrase, **asked, offset=offset, compat=compat), as_json)
+                return
             result = client.query(
                 phrase,
                 index=index,
@@ -60,6 +77,11 @@ def query(
                 group_by=group_by,
                 refine=refine,
                 explain=explain,
+                compat=compat,
+                highlight=highlight,
+                sort=sort,
+                facets=facet or (),
+                facets_over=facets_over,
             )
         if as_json:
             options.print_json(result.to_dict())
@@ -118,6 +140,14 @@ def _show_spans(spans: list[Span], text: str, as_json: bool) -> None:
         console.print(Text.assemble(f"{span.cosine:.3f} [{span.start}:{span.end}] ", _marked(text, 0, [span])))
 
 
+def _show_requests(requests: Sequence[tuple[str, dict[str, Any]]], as_json: bool) -> None:
+    if as_json:
+        options.print_json([{"path": path, "body": body} for path, body in requests])
+        return
+    for path, body in requests:
+        print(f"POST {path}\n{json.dumps(body, ensure_ascii=False, indent=2)}\n")
+
+
 def _show(result: Result) -> None:
     console = options.Output()
     console.print(f"{len(result)} of {result.total} hits")
@@ -126,12 +156,17 @@ def _show(result: Result) -> None:
         console.print(Text.assemble((f"\n{number}. {hit.id}", "bold"), scores))
         for span in hit.spans:
             console.print(Text(f"   {said(span)}".translate(CONTROLS)))
-        console.print(_marked(hit.text, hit.start, hit.spans))
+        console.print(_marked(hit.text, hit.start, hit.spans, hit.highlights or ()))
+    for name, counts in (result.facets or {}).items():
+        console.print(Text(f"\n{name}: " + ", ".join(f"{value} ({count})" for value, count in counts.items())))
 
 
-def _marked(text: str, start: int, spans: Sequence[Span]) -> Text:
-    """A text that begins at `start` of its document, with those of `spans` marked that are in it. No markup: texts may look like it."""
+def _marked(text: str, start: int, spans: Sequence[Span], words: Sequence[tuple[int, int]] = ()) -> Text:
+    """A text that begins at `start` of its document, with those of `spans` marked that are in it, `words` underlined. No markup: texts may look like
+    it."""
     shown = Text(text.translate(CONTROLS))
+    for first, last in words:
+        shown.stylize("underline", first - start, last - start)
     for span in spans:
         if start <= span.start and span.end <= start + len(text):
             shown.stylize(MARK, span.start - start, span.end - start)

@@ -68,9 +68,22 @@ def parse(data: bytes) -> tuple[Document, str]:
 
 
 def source_hash(canonical: str, spec: IndexSpec) -> str:
-    """Equal where neither the document nor anything that its index entry is made by has changed."""
+    """Equal where neither the document nor anything that its index entry is made by has changed: a digest of each, with a dot between them."""
+    return f"{_digest(canonical)[:40]}.{_made_by(spec)}"
+
+
+def rehashed(held: str, spec: IndexSpec) -> str:
+    """The source hash that the same document has in an index of `spec`."""
+    return f"{held.partition('.')[0]}.{_made_by(spec)}"
+
+
+def _made_by(spec: IndexSpec) -> str:
     made_by = (spec.fingerprint, spec.policy, spec.schema, passages.PASSAGE_WORDS, passages.WINDOW_WORDS, spans.MAX_WORDS)
-    return hashlib.sha256(f"{made_by}\n{canonical}".encode()).hexdigest()
+    return _digest(str(made_by))[:16]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _object(data: bytes) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from hybrid_search import covering, phrase
-from hybrid_search.backends.base import Backend, IndexSpec, Writer
+from hybrid_search.backends.base import IndexSpec, Writable, Writer
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.ingest.prefetch import prefetch
 from hybrid_search.ingest.prepare import Preparation, Prepared
@@ -37,7 +37,7 @@ def unreported(_: Summary) -> None:
 
 def ingest(
     lines: Iterable[Line],
-    backend: Backend,
+    backend: Writable,
     encoder: Encoder,
     index: str,
     rejects: Path,

@@ -9,12 +9,14 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from types import FrameType
+from urllib.parse import urlsplit
 
 from tests.servers.catalog import RELEASES, SETS, Release, StartError, chosen
 from tests.servers.install import complete, installed
@@ -27,14 +29,13 @@ VARIABLE = "HYBRID_SEARCH_TEST_URLS"
 def main() -> int:
     """What the module says. Returns the exit status."""
     asked = _arguments()
-    if os.environ.get(VARIABLE, "").strip():
-        tell(f"{VARIABLE} is set, no server is started: {os.environ[VARIABLE]}")
-        return _run(asked.command, os.environ[VARIABLE]) if asked.command else 0
     signal.signal(signal.SIGTERM, _interrupted)
     try:
+        if there := os.environ.get(VARIABLE, "").split():
+            return _beside(there, asked.command)
         with ExitStack() as stack:
             servers = _started(chosen(asked.servers), asked.minutes, stack)
-            status = _run(asked.command, " ".join(each.test_url for each in servers)) if asked.command else _idle(servers)
+            status = _run(asked.command, [each.test_url for each in servers]) if asked.command else _idle(servers)
             return max(status, _survived(servers))
     except StartError as error:
         tell(f"error: {error}")
@@ -58,6 +59,18 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _beside(urls: list[str], command: list[str]) -> int:
+    """COMMAND beside servers that are there already. Raises StartError where one does not answer."""
+    for url in urls:
+        parts = urlsplit(url)
+        try:
+            socket.create_connection((parts.hostname or "", parts.port or 9200), timeout=10).close()
+        except OSError as error:
+            raise StartError(f"{VARIABLE} is set, and nobody answers at {url}: {error}") from error
+    tell(f"{VARIABLE} is set, so no server is started")
+    return _run(command, urls) if command else 0
+
+
 def _started(releases: tuple[Release, ...], minutes: float, stack: ExitStack) -> list[Running]:
     """All `releases`, fetched one after the other and started at once. Those that did start are stopped by `stack`, also when another failed."""
     for release in releases:
@@ -78,9 +91,9 @@ def _begin(release: Release, minutes: float, stack: ExitStack) -> Running:
     return running
 
 
-def _run(command: list[str], urls: str) -> int:
+def _run(command: list[str], urls: list[str]) -> int:
     """COMMAND with `urls` in its environment; when we are interrupted, so is it, and it is waited for."""
-    with subprocess.Popen(command, env={**os.environ, VARIABLE: urls}) as process:
+    with subprocess.Popen(command, env={**os.environ, VARIABLE: " ".join(urls)}) as process:
         try:
             return process.wait()
         except KeyboardInterrupt:

@@ -74,6 +74,16 @@ RELEASES = {each.name: each for each in (OPENSEARCH_3, ELASTICSEARCH_9, OPENSEAR
 SETS = {"default": (OPENSEARCH_3, ELASTICSEARCH_9), "all": tuple(RELEASES.values())}
 
 
+DIGESTS = {
+    "org.opensearch.distribution.integ-test-zip:opensearch:3.5.0:zip": "b676ad392c95a94d8d2bd8785b8b922c7811536daf6a9ec0c7277a34bd8a17a9",
+    "org.opensearch.plugin:opensearch-knn:3.5.0.0:zip": "99fdf3ac9ef95974e276298b83a58532bf21ba13bd5fd96a4b59465b7e613309",
+    "org.opensearch.plugin:opensearch-knn:2.19.1.0:zip": "eab8c9818865bc035212eab5068cdacae164baa09d4c152f49b736d6f6b0e85c",
+    "org.elasticsearch.distribution.integ-test-zip:elasticsearch:9.5.3:zip": "bec49f3b8d00e75c8d1cec85c35298635ec9fbd3ae80ef5aeb6bc05abdb3db2d",
+    "org.elasticsearch.distribution.integ-test-zip:elasticsearch:8.19.0:zip": "14833b2d86c30656901f92049f81fb5777a8e4545413c8656cd1a21b55173033",
+}
+"""SHA-256 of each zip."""
+
+
 def chosen(names: str) -> tuple[Release, ...]:
     """The releases that `names` asks for: ``default``, ``all``, or names separated by commas. Raises StartError for one that there is none of."""
     if names in SETS:

@@ -8,6 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, Self
@@ -32,6 +33,7 @@ class Running:
     place: layout.Place
     process: subprocess.Popen[bytes]
     tls: bool
+    login: str = ""
 
     @property
     def url(self) -> str:
@@ -66,7 +68,7 @@ class Running:
         self.wait()
 
     def wait(self) -> None:
-        """Until the server answers and its indexes can be searched. Raises StartError, with the end of its log, when it ended or answers too late."""
+        """Until the server `answers`. Raises StartError, with the end of its log, when it ended or answers too late."""
         late = time.monotonic() + PATIENCE
         while not self.answers():
             if not self.alive():
@@ -76,11 +78,12 @@ class Running:
             time.sleep(0.3)
 
     def answers(self) -> bool:
-        """Whether a request is answered; where security is on, by a refusal."""
+        """Whether the server answers and its indexes can be searched; where security is on and we have no login, whether it refuses to say so."""
         connection = self._connection()
+        headers = {"Authorization": f"Basic {b64encode(self.login.encode()).decode()}"} if self.login else {}
         try:
-            connection.request("GET", "/_cluster/health?wait_for_status=yellow&timeout=1s")
-            return connection.getresponse().status in (200, 401)
+            connection.request("GET", "/_cluster/health?wait_for_status=yellow&timeout=1s", headers=headers)
+            return connection.getresponse().status == 200 if self.login else connection.getresponse().status in (200, 401)
         except (OSError, http.client.HTTPException):
             return False
         finally:
@@ -119,11 +122,19 @@ class Running:
         return self.process.stdout.readline().decode().strip() or "ended"
 
 
-def start(server: str, settings: Mapping[str, str] | None = None, files: Mapping[str, bytes] | None = None, *, minutes: float = LIFE) -> Running:
+def start(
+    server: str,
+    settings: Mapping[str, str] | None = None,
+    files: Mapping[str, bytes] | None = None,
+    *,
+    login: str = "",
+    minutes: float = LIFE,
+) -> Running:
     """Start the release called `server`, as in ``opensearch-3.5.0``, and wait until it answers.
 
-    `settings` are added to its own in opensearch.yml or elasticsearch.yml, `files` are put into its config folder by their names. It is killed after
-    `minutes` in any case. Raises StartError, with the last lines of the server's log where there is one.
+    `settings` are added to its own in opensearch.yml or elasticsearch.yml, `files` are put into its config folder by their names. Where security is
+    on, `login` (``name:password``) is of a user who may ask how the cluster is. The server is killed after `minutes` in any case. Raises StartError,
+    with the last lines of the server's log where there is one.
     """
     release, settings = RELEASES[server], settings or {}
     jdk = find(release)
@@ -135,7 +146,7 @@ def start(server: str, settings: Mapping[str, str] | None = None, files: Mapping
     except BaseException:
         shutil.rmtree(place.folder)
         raise
-    running = Running(release, place, process, settings.get("xpack.security.http.ssl.enabled") == "true")
+    running = Running(release, place, process, settings.get("xpack.security.http.ssl.enabled") == "true", login)
     try:
         running.wait()
     except BaseException:

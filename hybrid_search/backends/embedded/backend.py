@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpe
 from hybrid_search.backends.embedded import lexical, rows, schema
 from hybrid_search.backends.embedded.neighbours import Neighbours
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
-from hybrid_search.errors import IndexMissingError
+from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.filters import Condition, Scalar
 from hybrid_search.tokens import best_passages, from_bytes
 from hybrid_search.types import TokenCodes
@@ -80,6 +81,13 @@ class EmbeddedBackend:
                 rows.write_spec(connection, spec)
         finally:
             connection.close()
+
+    def create(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
+        """Make an empty `index`, if there is none. Raises UsageError for any options: those are for servers."""
+        if options:
+            raise UsageError(f"an embedded index has no {', '.join(options)}: that is for one on a server (--url opensearch+https://... )")
+        with self.writer(index, spec):
+            pass
 
     def head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
         """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
@@ -155,6 +163,14 @@ class EmbeddedBackend:
     def hybrid(self, index: str, request: Request, alpha: float, technique: str) -> None:  # noqa: ARG002
         """None: there is no fusion but ours."""
         return
+
+    def next_version(self, *_: object) -> NoReturn:
+        """There are none. Raises UsageError."""
+        raise UsageError("only an index on a server has versions: ingest into one of another name, and drop this one")
+
+    def bodies(self, *_: object) -> NoReturn:
+        """There are none. Raises UsageError."""
+        raise UsageError("an embedded index is asked without requests: there is nothing to print. Use --url opensearch+https://...")
 
     def drop(self, index: str) -> None:
         """Remove `index` and its files. Raises IndexMissingError, IndexBusyError."""

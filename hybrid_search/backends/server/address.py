@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
-from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
 
 from hybrid_search.access import refuse_secrets
 from hybrid_search.backends.server.base import Engine
@@ -23,7 +23,7 @@ _HOST = re.compile(r"[A-Za-z0-9._:-]+")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is. `options` are those for the indexes that are made through this URL. Its ``str`` is safe to show."""
+    """Where a server is. `options` are those for the indexes that are made through this URL. Its ``str``, which leaves them out, is safe to show."""
 
     engine: Engine | None
     scheme: str
@@ -65,8 +65,7 @@ class Address:
         kind = f"{self.engine}+{self.scheme}" if self.engine else self.scheme
         user = f"{quote(self.username)}@" if self.username else ""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        options = f"?{urlencode(self.options)}" if self.options else ""
-        return f"{kind}://{user}{host}:{self.port}{self.prefix}{options}"
+        return f"{kind}://{user}{host}:{self.port}{self.prefix}"
 
 
 def _host(parts: SplitResult) -> str:

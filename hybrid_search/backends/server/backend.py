@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,14 +15,19 @@ from hybrid_search.backends.options import IndexOptions
 from hybrid_search.backends.server import bodies, documents, indexes
 from hybrid_search.backends.server.base import Server
 from hybrid_search.backends.server.failures import reason
+from hybrid_search.backends.server.plugins import has_neural_search
+from hybrid_search.backends.server.versions import COUNTS, NextVersion, described
 from hybrid_search.backends.server.writer import ServerWriter
-from hybrid_search.errors import IndexMissingError, ServerError
+from hybrid_search.compat import hybrid_body
+from hybrid_search.errors import AccessError, IndexMissingError, ServerError, UsageError
 from hybrid_search.filters import Scalar
 from hybrid_search.tokens import best_passages
 from hybrid_search.types import TokenCodes
 
 CANDIDATES = 500
 """Passages that the covering spans propose and whose every span is then scored. 500 times 33 KB of codes come in about 60 ms as CBOR."""
+
+_log = logging.getLogger(__name__)
 
 MANY = 500
 """Passages of one further request: their codes are 16 MB."""
@@ -32,12 +38,21 @@ class ServerBackend:
 
     def __init__(self, server: Server, options: IndexOptions) -> None:
         self.server, self.options = server, options
+        self._hybrid: bool | None = None
         self._preference = secrets.token_hex(8)
         """Sends all requests of this object to the same copies of the shards: replicas that differ in deleted passages differ in scores."""
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
         """Open `index` for writing, and make it if it is not there. Raises ModelError if it is of another model or policy."""
         return ServerWriter(self.server, indexes.opened(self.server, index, spec, self.options), self.options)
+
+    def create(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
+        """Make an empty `index`, if there is none, by this object's options and those given here. Raises UsageError, ModelError."""
+        indexes.opened(self.server, index, spec, self.options.with_(options))
+
+    def next_version(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> NextVersion:
+        """A new index for `index`, to be filled and published. Raises IndexMissingError, UsageError."""
+        return NextVersion(self.server, index, spec, self.options.with_(options))
 
     def head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]]:
         """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
@@ -47,10 +62,7 @@ class ServerBackend:
     def describe(self, index: str) -> IndexInfo:
         """What `index` holds, counted. Raises IndexMissingError."""
         made = indexes.find(self.server, index)
-        counts = {"documents": {"filter": {"term": {"ordinal": 0}}}, "spans": {"sum": {"field": "span_count"}}}
-        found = self._search(index, {"size": 0, "track_total_hits": True, "aggs": counts})
-        counted = found["aggregations"]
-        return IndexInfo(made.spec, made.fields, counted["documents"]["doc_count"], found["hits"]["total"]["value"], int(counted["spans"]["value"]))
+        return described(made, self._search(index, COUNTS))
 
     def indexes(self) -> list[str]:
         """The names of all indexes, sorted."""
@@ -99,7 +111,44 @@ class ServerBackend:
 
     def hybrid(self, index: str, request: Request, alpha: float, technique: str) -> dict[Key, float] | None:
         """The scores of the server's own ``hybrid`` query; None where it has none."""
-        return None
+        if not self._has_hybrid():
+            return None
+        body = self._hybrid_body(request, alpha, technique, request.window, 0) | {"_source": False}
+        return {hit["_id"]: hit["_score"] for hit in self._search(index, body)["hits"]["hits"]}
+
+    def bodies(self, index: str, request: Request, alpha: float, technique: str | None, size: int, offset: int) -> list[tuple[str, dict[str, Any]]]:
+        """Path and body of both legs, or by `technique` of the server's own ``hybrid`` query, as its Dev Tools take them."""
+        path = f"/{quote(checked(index))}/_search"
+        if technique is not None:
+            return [(path, self._hybrid_body(request, alpha, technique, size, offset))]
+        wanted = max(CANDIDATES, request.window)
+        legs = [bodies.match(request, request.window)] if request.lexical else []
+        return [(path, body) for body in legs + ([bodies.nearest(self.server.engine, request, wanted)] if request.semantic else [])]
+
+    def _hybrid_body(self, request: Request, alpha: float, technique: str, size: int, offset: int) -> dict[str, Any]:
+        if self.server.engine != "opensearch":
+            raise UsageError(f"{self.server} is {self.server.engine}, whose own fusion this is not: leave compat out")
+        (vector,) = documents.rounded(request.vector[None, :])
+        return hybrid_body(
+            request.phrase,
+            vector,
+            version=self.server.version,
+            alpha=alpha,
+            technique=technique,
+            size=size,
+            offset=offset,
+            window=request.window,
+            filter=bodies.conditions(request.conditions),
+        )
+
+    def _has_hybrid(self) -> bool:
+        if self._hybrid is None:
+            try:
+                self._hybrid = has_neural_search(self.server)
+            except AccessError as error:  # listing plugins is a privilege that searching does not need
+                _log.info("whether %s has its own hybrid query cannot be seen: %s", self.server, error)
+                self._hybrid = False
+        return self._hybrid
 
     def drop(self, index: str) -> None:
         """Remove `index` and all in it, and its notes on refused documents. Raises IndexMissingError."""
@@ -138,9 +187,7 @@ class ServerBackend:
 
     def _missing(self, index: str, error: ServerError) -> ServerError | IndexMissingError:
         """`error`, or that there is no such index, if that is what it says."""
-        if error.status != 404:
-            return error
-        return IndexMissingError(f"there is no index {index!r} on {self.server}. Make it: python -m hybrid_search.ingest --index {index}")
+        return indexes.missing(self.server, index) if error.status == 404 else error
 
 
 def _batches(keys: Sequence[Key]) -> Iterator[list[Key]]:

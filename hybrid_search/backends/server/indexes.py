@@ -37,16 +37,21 @@ def find(server: Server, alias: str) -> Made:
     """The index behind `alias`. Raises IndexMissingError, and IndexStoreError for one that is not ours or of another schema."""
     found = _mapping(server, checked(alias))
     if found is None:
-        there = ", ".join(names(server)) or "none"
-        raise IndexMissingError(
-            f"there is no index {alias!r} on {server} (indexes there: {there}). Make it: python -m hybrid_search.ingest --index {alias}"
-        )
+        raise missing(server, alias)
     if len(found) > 1:
         raise IndexStoreError(
             f"{alias!r} stands for {len(found)} indexes, {', '.join(sorted(found))}, and must stand for one: remove it from the others"
         )
     ((name, mapping),) = found.items()
     return read(server, name, alias, mapping["mappings"])
+
+
+def missing(server: Server, alias: str) -> IndexMissingError:
+    """That there is no index `alias`, but which there are."""
+    there = ", ".join(names(server)) or "none"
+    return IndexMissingError(
+        f"there is no index {alias!r} on {server} (indexes there: {there}). Make it: python -m hybrid_search.ingest --index {alias}"
+    )
 
 
 def read(server: Server, name: str, alias: str, mapping: Mapping[str, Any]) -> Made:

@@ -166,6 +166,7 @@ class ServerWriter:
                 {"index": self._made.alias, "at": now, **{key: value for key, value in asdict(each).items() if value is not None}} for each in refused
             ]
             _all_taken(sent(self._server, [{"_op_type": "index", "_index": name, "_id": secrets.token_hex(10), "_source": each} for each in notes]))
+            indexes.refresh(self._server, name)
         except ServerError as error:
             _log.warning("refused documents were not noted in %r (they are in the rejects file): %s", name, error)
 

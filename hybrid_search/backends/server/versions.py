@@ -1,0 +1,126 @@
+"""The next version of an index (blue-green): written beside the old one, compared with it, and put in its place at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from hybrid_search import covering
+from hybrid_search.backends.base import IndexInfo, IndexSpec, check_spec
+from hybrid_search.backends.options import IndexOptions
+from hybrid_search.backends.server import documents, indexes
+from hybrid_search.backends.server.base import Server
+from hybrid_search.backends.server.sending import sent
+from hybrid_search.backends.server.writer import ServerWriter
+from hybrid_search.errors import IndexStoreError
+
+PAGE = 200
+"""Passages read at once: 7 MB of codes."""
+
+Rehash = Callable[[str, IndexSpec], str]
+
+
+class NextVersion:
+    """A new index for `alias`, which nobody sees before it is published. As a place to write it stands for the index itself."""
+
+    def __init__(self, server: Server, alias: str, spec: IndexSpec, options: IndexOptions) -> None:
+        covering.parse(spec.policy)
+        self._server, self._options = server, options
+        self.old = indexes.find(server, alias)
+        self.new = indexes.create(server, alias, spec, options, behind=False)
+
+    def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
+        """Open the new index for writing. Raises ModelError for another spec than it was made for."""
+        check_spec(index, self.new.spec, spec)
+        return ServerWriter(self._server, self.new, self._options)
+
+    def copy(self, rehash: Rehash, report: Callable[[int], None]) -> None:
+        """Copy every passage, its codes as they are, its vectors made from them anew; `report` is told how many there are so far.
+
+        Raises ModelError where the new index is for another model, IndexStoreError where the old one changed meanwhile or a passage was refused.
+        """
+        check_spec(self.old.alias, replace(self.old.spec, policy=self.new.spec.policy), self.new.spec)
+        before = self._described(self.old)
+        for done, outcome in enumerate(sent(self._server, self._copies(rehash)), 1):
+            if not outcome.taken:
+                raise IndexStoreError(f"passage {outcome.action['_id']!r} was refused by the new index: {outcome.reason}. Nothing was changed")
+            if done % PAGE == 0:
+                report(done)
+        after, there = self._described(self.old), self._described(self.new)
+        if _size(before) != _size(after) or _size(there) != _size(after):
+            raise IndexStoreError(
+                f"{self.old.name} had {_size(before)} documents and passages before and {_size(after)} after the copy, "
+                f"the new index has {_size(there)}: somebody wrote meanwhile. Nothing was changed; stop the writers and run the same command again"
+            )
+
+    def check(self, documents_: int) -> None:
+        """Raise IndexStoreError unless the new index has so many documents, each with all its passages."""
+        there = self._described(self.new)
+        promised = int(self._counted(self.new, {"promised": {"filter": {"term": {"ordinal": 0}}, "aggs": {"sum": {"sum": {"field": "passages"}}}}}))
+        if (there.documents, there.passages) != (documents_, promised):
+            raise IndexStoreError(
+                f"the new index has {there.documents} documents of {documents_} and {there.passages} passages of {promised}. "
+                "Nothing was changed; run the same command again"
+            )
+
+    def publish(self, *, keep: bool) -> None:
+        """Let the alias stand for the new index, and remove the old one unless it is to be kept."""
+        indexes.swap(self._server, self.new, self.old)
+        if not keep:
+            indexes.delete(self._server, self.old.name)
+
+    def discard(self) -> None:
+        """Remove the new index."""
+        indexes.delete(self._server, self.new.name)
+
+    def _copies(self, rehash: Rehash) -> Iterator[dict[str, Any]]:
+        for hit in self._passages():
+            source = hit["_source"]
+            coded = documents.codes(hit)
+            source |= {"source_hash": rehash(source["source_hash"], self.new.spec), **documents.derived(coded, source["start"], self.new.spec.policy)}
+            yield {"_op_type": "index", "_index": self.new.name, "_id": hit["_id"], "_source": source}
+
+    def _passages(self) -> Iterator[dict[str, Any]]:
+        indexes.refresh(self._server, self.old.name)
+        body: dict[str, Any] = {
+            "size": PAGE,
+            "sort": ["document_id", "ordinal"],
+            "_source": {"excludes": ["spans", "tokens"]},
+            "stored_fields": ["tokens"],
+        }
+        while hits := self._searched(self.old, body)["hits"]["hits"]:
+            yield from hits
+            body["search_after"] = hits[-1]["sort"]
+
+    def _described(self, made: indexes.Made) -> IndexInfo:
+        indexes.refresh(self._server, made.name)
+        found = self._searched(made, COUNTS)
+        return described(made, found)
+
+    def _counted(self, made: indexes.Made, aggregation: Mapping[str, Any]) -> float:
+        ((_, held),) = self._searched(made, {"size": 0, "aggs": aggregation})["aggregations"].items()
+        return float(held["sum"]["value"])
+
+    def _searched(self, made: indexes.Made, body: Mapping[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = self._server.request("POST", f"/{quote(made.name)}/_search", body=body, binary=True)
+        return found
+
+
+COUNTS = {
+    "size": 0,
+    "track_total_hits": True,
+    "aggs": {"documents": {"filter": {"term": {"ordinal": 0}}}, "spans": {"sum": {"field": "span_count"}}},
+}
+"""Counts documents, passages and covering spans."""
+
+
+def described(made: indexes.Made, found: Mapping[str, Any]) -> IndexInfo:
+    """What an index holds, by the answer to `COUNTS`."""
+    counted = found["aggregations"]
+    return IndexInfo(made.spec, made.fields, counted["documents"]["doc_count"], found["hits"]["total"]["value"], int(counted["spans"]["value"]))
+
+
+def _size(info: IndexInfo) -> tuple[int, int]:
+    return info.documents, info.passages

@@ -1,0 +1,307 @@
+"""A real Elasticsearch with its security on: https, users with least privileges, keys, and no secret anywhere that it could be read."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hybrid_search
+from hybrid_search.access import Access, Secret
+from hybrid_search.backends.server.address import Address
+from hybrid_search.backends.server.base import Server
+from hybrid_search.backends.server.engines import connect
+from hybrid_search.client import Client
+from hybrid_search.config import Settings
+from hybrid_search.errors import AccessError, HybridSearchError
+from tests.servers import start
+from tests.servers.security import security
+
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.skipif(not os.environ.get("HYBRID_SEARCH_TEST_URLS"), reason="HYBRID_SEARCH_TEST_URLS names no server: make test-servers"),
+]
+
+SERVER = "elasticsearch-9.5.3"
+PAGE = Path(__file__).parent.parent / "docs" / "servers.md"
+HUSH = "s3cret-of-ours-ü"
+CALLS: list[dict[str, Any]] = [
+    {"id": "a", "turns": [{"speaker": "customer", "text": "I would like what I paid back on my card."}], "sector": "shop"},
+    {"id": "b", "text": "The kettle leaks, and nobody picks up the phone.", "sector": "home"},
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """The server's URL, the certificate of its authority, and a connection that may do anything."""
+
+    url: str
+    ca: Path
+    admin: Server
+
+    def role(self, name: str, role: dict[str, Any]) -> None:
+        """Make or change a role, and a user of the same name who has it and the password that all have."""
+        self.admin.request("PUT", f"/_security/role/{name}", body=role)
+        self.admin.request("PUT", f"/_security/user/{name}", body={"password": HUSH, "roles": [name]})
+
+    def access(self, name: str) -> Access:
+        return Access(name, Secret(HUSH), ca=self.ca)
+
+    def client(self, access: Access | str) -> Client:
+        return Client(Settings(self.url, None, "cpu", self.access(access) if isinstance(access, str) else access))
+
+    def key(self, **body: Any) -> str:
+        """A new API key, encoded."""
+        return str(self.admin.request("POST", "/_security/api_key", body={"name": "ours", **body})["encoded"])
+
+    def clear(self) -> None:
+        """Remove all indexes of ours."""
+        found = self.admin.request("GET", "/_all/_settings/index.uuid", params={"expand_wildcards": "all"})
+        for name in [each for each in found if each.startswith("calls")]:
+            self.admin.request("DELETE", f"/{name}")
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    made = security(SERVER, {"admin": ("admin-of-ours", "superuser")})
+    ca = tmp_path_factory.mktemp("ca") / "ca.pem"
+    ca.write_bytes(made.ca)
+    with start(SERVER, made.settings, made.files) as server:
+        admin = connect(Address.parse(server.url), Access("admin", Secret("admin-of-ours"), ca=ca))
+        there = Secured(server.test_url, ca, admin)
+        for name, role in roles().items():
+            there.role(name, role)
+        yield there
+
+
+@pytest.fixture
+def empty(secured: Secured) -> Iterator[Secured]:
+    yield secured
+    secured.clear()
+
+
+@pytest.fixture(scope="module")
+def filled(secured: Secured) -> Iterator[Secured]:
+    """With an index ``calls`` that the user of the page has made."""
+    secured.clear()
+    ingest(secured, "calls-ingest")
+    yield secured
+    secured.clear()
+
+
+def roles() -> dict[str, dict[str, Any]]:
+    """The roles for Elasticsearch as docs/servers.md shows them."""
+    shown = r"`PUT /_security/role/([a-z-]+)` and `PUT /_security/role/([a-z-]+)`:\n\n```json\n(.*)\n(.*)\n```"
+    found = re.search(shown, PAGE.read_text(encoding="utf-8"))
+    assert found
+    return {found[1]: json.loads(found[3]), found[2]: json.loads(found[4])}
+
+
+def ingest(server: Secured, user: str) -> None:
+    """All that writing does: new documents, a refused one with its note, a new version, a deletion."""
+    with server.client(user) as client:
+        assert client.ingest([*CALLS, {"id": ""}]).failed == 1
+        assert client.ingest([{**CALLS[0], "turns": [{"speaker": "agent", "text": "It is on its way back."}], "urgent": True}]).documents == 1
+        assert client.ingest(CALLS).documents == 1
+        assert client.ingest([{"id": "c", "text": "Wrong number."}]).documents == 1
+        assert client.delete(["c"]) == 1
+
+
+def query(server: Secured, user: str) -> None:
+    """All that a query does."""
+    with server.client(user) as client:
+        found = client.query("refund", where={"sector": "shop"}, highlight=True, facets=["sector"], facets_over="matches", explain=True)
+        assert [hit.id for hit in found] == ["a"]
+        assert client.describe().documents == 2
+        assert client.indexes() == ["calls"]
+
+
+def without(role: dict[str, Any], privilege: str) -> dict[str, Any]:
+    """`role`, but for one privilege."""
+    less: dict[str, Any] = json.loads(json.dumps(role))
+    less["cluster"] = [each for each in role.get("cluster", []) if each != privilege]
+    less["indices"][0]["privileges"] = [each for each in role["indices"][0]["privileges"] if each != privilege]
+    assert less != role
+    return less
+
+
+INGEST, QUERY = roles()["calls-ingest"], roles()["calls-query"]
+LATER = {"create_index", "indices:admin/aliases", "cluster:monitor/main"}
+"""Needed to make an index, and not afterwards."""
+
+
+def test_with_the_privileges_of_the_page_an_index_is_made_filled_and_queried(empty: Secured) -> None:
+    ingest(empty, "calls-ingest")
+    query(empty, "calls-query")
+
+
+@pytest.mark.parametrize("privilege", [*INGEST["cluster"], *INGEST["indices"][0]["privileges"]])
+def test_without_any_one_of_them_a_new_index_is_not_filled(empty: Secured, privilege: str) -> None:
+    empty.role("less", without(INGEST, privilege))
+    with pytest.raises(AccessError, match=r"does not let user 'less' do .* \(403\): security_exception: action \[.*docs/servers.md lists"):
+        ingest(empty, "less")
+
+
+def test_an_index_that_is_there_is_filled_with_less(filled: Secured) -> None:
+    role = INGEST
+    for privilege in LATER:
+        role = without(role, privilege)
+    filled.role("updater", role)
+    with filled.client("updater") as client:
+        assert client.ingest([{**CALLS[1], "sector": "garden"}]).documents == 1
+        assert client.ingest([CALLS[1]]).documents == 1
+
+
+@pytest.mark.parametrize("privilege", QUERY["indices"][0]["privileges"])
+def test_without_any_one_of_them_nothing_is_found(filled: Secured, privilege: str) -> None:
+    filled.role("less", without(QUERY, privilege))
+    with pytest.raises(AccessError, match="does not let user 'less' do"):
+        query(filled, "less")
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        lambda client: client.ingest([{"id": "d", "text": "x"}]),
+        lambda client: client.ingest([{"id": "d", "text": "x"}], index="others"),
+        lambda client: client.delete(["a"]),
+        lambda client: client.drop("calls"),
+        lambda client: client.query("x", index="others"),
+    ],
+)
+def test_who_may_query_may_do_no_more(filled: Secured, attempt: Any) -> None:
+    with filled.client("calls-query") as client, pytest.raises(AccessError, match=r"user 'calls-query' do .* \(403\)"):
+        attempt(client)
+    query(filled, "calls-query")
+
+
+def test_a_url_without_an_engine_needs_to_ask(filled: Secured) -> None:
+    plain = Secured(filled.url.removeprefix("elasticsearch+"), filled.ca, filled.admin)
+    with pytest.raises(AccessError, match=r"do GET / \(403\): .*cluster:monitor/main"):
+        query(plain, "calls-query")
+    filled.role("asking", {**QUERY, "cluster": ["cluster:monitor/main"]})
+    query(plain, "asking")
+
+
+REFUSED = {
+    "wrong password": (Access("calls-query", Secret("wr0ng")), "refused user 'calls-query' (401): security_exception: unable to authenticate user"),
+    "unknown user": (Access("nobody", Secret(HUSH)), "refused user 'nobody' (401)"),
+    "wrong key": (Access(api_key=Secret("aWQ6a2V5")), "refused the API key (401)"),
+    "no key": (Access(api_key=Secret("n0nsense")), "refused the API key (401)"),
+    "wrong token": (Access(token=Secret("AAEAn0nsense")), "refused the token (401)"),
+    "no login": (Access(), "refused a request without login (401): security_exception: missing authentication credentials"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_login_that_is_none_is_refused_in_words(filled: Secured, case: str) -> None:
+    access, message = REFUSED[case]
+    trusted = Access(access.username, access.password, access.api_key, access.token, ca=filled.ca)
+    with filled.client(trusted) as client, pytest.raises(AccessError) as caught:
+        client.query("refund")
+    assert message in str(caught.value)
+    assert "Look at HYBRID_SEARCH_" in str(caught.value)
+    assert not any(secret in str(caught.value) for secret in (HUSH, "wr0ng", "n0nsense", "aWQ6a2V5"))
+
+
+def test_a_key_opens_until_it_expires_or_is_taken_back(filled: Secured) -> None:
+    good = filled.key(role_descriptors={"query": QUERY})
+    access = Access(api_key=Secret(good), ca=filled.ca)
+    with filled.client(access) as client:
+        assert client.query("refund").total == 2
+        filled.admin.request("DELETE", "/_security/api_key", body={"name": "ours"})
+        with pytest.raises(AccessError, match=r"refused the API key \(401\): security_exception: "):
+            client.query("refund")
+    late = filled.key(expiration="1ms")
+    with (
+        filled.client(Access(api_key=Secret(late), ca=filled.ca)) as client,
+        pytest.raises(AccessError, match="whether the key has expired") as caught,
+    ):
+        client.query("refund")
+    assert "api key is expired" in str(caught.value)
+    assert late not in str(caught.value)
+
+
+def test_a_bearer_token_is_one_of_a_service_account(filled: Secured) -> None:
+    made = filled.admin.request("POST", "/_security/service/elastic/fleet-server/credential/token/ours")
+    server = connect(Address.parse(filled.url), Access(token=Secret(made["token"]["value"]), ca=filled.ca))
+    assert server.request("GET", "/_security/_authenticate")["username"] == "elastic/fleet-server"
+
+
+def test_its_certificate_is_checked(filled: Secured) -> None:
+    with filled.client(Access("calls-query", Secret(HUSH))) as client, pytest.raises(AccessError, match=r"is not trusted: .* HYBRID_SEARCH_CA"):
+        client.query("refund")
+    with filled.client(Access("calls-query", Secret(HUSH), verify=False)) as client:
+        assert client.query("refund").total == 2
+
+
+def environment(server: Secured, user: str, password: str = HUSH) -> dict[str, str]:
+    """That of a user of the command line."""
+    ours = {"URL": server.url, "USERNAME": user, "PASSWORD": password, "CA": str(server.ca)}
+    return {**os.environ, "PYTHONIOENCODING": "utf-8", **{f"HYBRID_SEARCH_{name}": value for name, value in ours.items()}}
+
+
+def run(server: Secured, *arguments: str, user: str, password: str = HUSH) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hybrid_search", *arguments]
+    return subprocess.run(command, env=environment(server, user, password), capture_output=True, encoding="utf-8", check=False)
+
+
+def test_the_command_line_logs_in_by_the_environment_and_shows_no_secret(filled: Secured) -> None:
+    found = run(filled, "query", "refund", "--json", user="calls-query")
+    assert json.loads(found.stdout)["total"] == 2
+    wrong = run(filled, "query", "refund", user="calls-query", password="wr0ng-of-ours")  # noqa: S106
+    assert wrong.returncode == 2
+    assert re.fullmatch(r"error: elasticsearch\+https://\S+ refused user 'calls-query' \(401\): [^\n]+\n", wrong.stderr)
+    assert not any(secret in text for text in (found.stdout, found.stderr, wrong.stdout, wrong.stderr) for secret in (HUSH, "wr0ng-of-ours"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="there is no /proc here")
+def test_a_worker_that_runs_shows_no_secret_in_the_list_of_processes(filled: Secured) -> None:
+    command = [sys.executable, "-m", "hybrid_search.ingest", "--index", "calls", "-"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=environment(filled, "calls-ingest"), stdin=pipe, stdout=pipe, stderr=pipe) as worker:
+        assert worker.stdin
+        worker.stdin.write(json.dumps(CALLS[0]).encode() + b"\n")
+        worker.stdin.flush()
+        shown = Path(f"/proc/{worker.pid}/cmdline").read_bytes()
+        out, error = worker.communicate()
+    assert worker.returncode == 0
+    assert b"hybrid_search.ingest" in shown
+    assert not [text for text in (shown, out, error) if HUSH.encode() in text]
+
+
+def test_no_secret_is_in_a_repr_a_log_or_an_error(filled: Secured, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Every logger at DEBUG, for a client that is let in, one that is refused, and one that is not trusted."""
+    caplog.set_level(logging.DEBUG)
+    key = filled.key(role_descriptors={"query": QUERY})
+    caplog.clear()  # the answer that brought the key
+    for name, value in environment(filled, "calls-query").items():
+        monkeypatch.setenv(name, value)
+    clients = [
+        hybrid_search.connect(),
+        filled.client("calls-ingest"),
+        filled.client(Access(api_key=Secret(key), ca=filled.ca)),
+        filled.client(Access(api_key=Secret(key))),
+        filled.client(Access("nobody", Secret(HUSH), ca=filled.ca)),
+    ]
+    texts = []
+    for client in clients:
+        texts += [repr(client), str(client), repr(vars(client)), repr(client.backend), str(client._settings)]
+        try:
+            texts.append(repr(client.query("refund")))
+        except HybridSearchError as error:
+            texts += [str(error), repr(error), repr(error.__cause__), repr(vars(error))]
+        client.close()
+    texts += [caplog.text, *(str(vars(record)) for record in caplog.records)]
+    assert len(caplog.records) > len(clients)
+    basic = [(filled.access(name).authorization() or Secret("")).reveal().split()[1] for name in ("calls-query", "calls-ingest", "nobody")]
+    assert not [text for text in texts if any(secret in text for secret in (HUSH, key, *basic))]
