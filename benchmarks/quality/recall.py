@@ -28,8 +28,9 @@ def measure(collection: Collection, phrases: Sequence[str]) -> dict[str, Any]:
     for column, (text, vector) in enumerate(zip(phrases, vectors, strict=True)):
         found = collection.client.backend.candidates(collection.task.name, Request(text, vector, WINDOW, lexical=False))
         exact = numbers[np.argsort(-best[:, column], kind="stable")[:DEPTH]].tolist()
-        recall.append(len(set(found.semantic[:DEPTH]) & set(exact)) / DEPTH)
-        same.append(found.semantic[0] == exact[0])
+        first = list(found.semantic)[:DEPTH]
+        recall.append(len(set(first) & set(exact)) / DEPTH)
+        same.append(first[0] == exact[0])
         methods.add(found.method)
     return {
         "phrases": len(phrases),

@@ -13,7 +13,7 @@ from benchmarks.quality.tasks import Query
 from hybrid_search import calibration, encoder, phrase
 from hybrid_search.backends.base import Request
 from hybrid_search.fusion import DEFAULT, FUSIONS
-from hybrid_search.search import Scored, fuse
+from hybrid_search.scoring import Scored, fuse
 from hybrid_search.types import Floats
 
 ALPHAS = tuple(round(0.1 * step, 1) for step in range(11))

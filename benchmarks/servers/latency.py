@@ -1,0 +1,94 @@
+"""How long a query takes on a server, for one client and for eight at once, beside a plain ``match`` and plain kNN on the same server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from benchmarks.servers.entries import Corpus
+from benchmarks.servers.plain import Plain
+from hybrid_search import encoder, phrase, tokens
+from hybrid_search.backends.base import Backend, Request
+from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.backends.server.documents import passage_id
+from hybrid_search.calibration import load
+from hybrid_search.search import WINDOW, Query, search
+
+CLIENTS = (1, 8)
+WARM = 10
+
+
+def measure(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, Any]:
+    """Milliseconds, p50 and p95 over `phrases`, of the hybrid query and of the plain pair; recall of the span leg; what writing took."""
+    began = time.perf_counter()
+    fill(backend, corpus, index)
+    writing = time.perf_counter() - began
+    plain = Plain(backend, f"{index}-plain")
+    plain.fill(corpus)
+    ways: dict[str, Callable[[str], object]] = {
+        "plain match and plain kNN": lambda each: plain.ask(each, phrase.vector(corpus.encoder, each)),
+        "hybrid": lambda each: ask(backend, corpus, index, each),
+    }
+    found = {f"{name}, {clients} client{'s' * (clients > 1)}": timed(way, phrases, clients) for clients in CLIENTS for name, way in ways.items()}
+    spans = sum(each.spans for each in corpus.entries)
+    result = {
+        "passages": len(corpus.entries),
+        "dimension": corpus.spec.dimension,
+        "covering spans": spans,
+        "vectors written a second": round(spans / writing),
+        "milliseconds": found,
+        "hybrid less plain, p50, 1 client": round(found["hybrid, 1 client"]["p50"] - found["plain match and plain kNN, 1 client"]["p50"], 1),
+        **recall(backend, corpus, index, phrases),
+    }
+    plain.drop()
+    return result
+
+
+def fill(backend: Backend, corpus: Corpus, index: str) -> None:
+    """Write `corpus` as `index`."""
+    with backend.writer(index, corpus.spec) as writer:
+        for start in range(0, len(corpus.entries), 64):
+            assert not writer.write(corpus.entries[start : start + 64])
+
+
+def ask(backend: Backend, corpus: Corpus, index: str, text: str, size: int = 10) -> None:
+    """One query, from the phrase to the hits."""
+    search(backend, corpus.encoder, lambda precision: load(encoder.SHIPPED, precision), Query((text,), index, size=size))
+
+
+def timed(way: Callable[[str], object], phrases: Sequence[str], clients: int) -> dict[str, float]:
+    """p50 and p95 of `way` in milliseconds, by so many threads at once, after a warm-up."""
+
+    def one(each: str) -> float:
+        began = time.perf_counter()
+        way(each)
+        return (time.perf_counter() - began) * 1000
+
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(one, phrases[:WARM]))
+        taken = list(pool.map(one, phrases))
+    return {f"p{share}": round(float(np.percentile(taken, share)), 1) for share in (50, 95)}
+
+
+def recall(backend: Backend, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, float]:
+    """The span leg against the exact best ten of all passages."""
+    coded = [each.tokens for each in corpus.entries]
+    ids = [passage_id(each.document.id, each.passage.ordinal) for each in corpus.entries]
+    shares, first = [], []
+    for text in phrases:
+        vector = phrase.vector(corpus.encoder, text)
+        scores = tokens.best_of_each(vector, coded)
+        tenth = float(np.sort(scores)[-10])
+        found = list(backend.candidates(index, Request(text, vector, WINDOW, lexical=False)).semantic)[:10]
+        held = dict(zip(ids, scores.tolist(), strict=True))
+        shares.append(sum(held[each] >= tenth - TIED for each in found) / 10)
+        first.append(held[found[0]] >= float(scores.max()) - TIED)
+    return {"recall@10": round(float(np.mean(shares)), 3), "same best passage": round(float(np.mean(first)), 3)}
+
+
+TIED = 1e-6
+"""Passages repeat themselves; of those with equal scores any may be found."""

@@ -1,0 +1,31 @@
+"""What each way to keep vectors costs in bytes and in recall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.servers.entries import Corpus
+from benchmarks.servers.latency import fill, recall
+from hybrid_search.backends.options import QUANTIZATIONS
+from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.errors import UsageError
+
+
+def measure(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, Any]:
+    """Bytes per 1,000 words of an index merged to one segment, and recall of the span leg, for each quantization that the server has."""
+    rows: dict[str, Any] = {}
+    for quantization in QUANTIZATIONS:
+        made = ServerBackend(backend.server, replace(backend.options, quantization=quantization))
+        try:
+            fill(made, corpus, index)
+        except UsageError as error:
+            rows[quantization] = {"absent": str(error)}
+            continue
+        made.server.request("POST", f"/{index}/_forcemerge", params={"max_num_segments": 1})
+        stats = made.server.request("GET", f"/{index}/_stats/store")
+        held = int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
+        rows[quantization] = {"bytes per 1,000 words": round(1000 * held / corpus.words), **recall(made, corpus, index, phrases)}
+        made.drop(index)
+    return {"passages": len(corpus.entries), "words": corpus.words, "quantizations": rows}
