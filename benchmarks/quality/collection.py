@@ -17,7 +17,8 @@ from hybrid_search.client import Client
 from hybrid_search.filters import ID, Condition
 from hybrid_search.ingest import documents, sources
 from hybrid_search.passages import split
-from hybrid_search.scoring import WINDOW, Scored, retrieve
+from hybrid_search.scoring import Scored, retrieve
+from hybrid_search.search import WINDOW
 from hybrid_search.types import Floats
 
 Place = tuple[str, tuple[int, ...]]
