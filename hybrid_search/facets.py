@@ -19,11 +19,12 @@ from hybrid_search.hits import Group
 
 def check(sort: str | None, facets: Sequence[str], fields: Mapping[str, str]) -> None:
     """Raise UsageError for a field that the index does not have, or whose values cannot be put in order or counted."""
-    usable = {name for name, kind in fields.items() if kind != "object"}
-    asked = ([sort.removeprefix("-")] if sort else []) + list(facets)
-    unknown = [name for name in asked if name not in usable and not (name == ID and sort and name == sort.removeprefix("-"))]
-    if unknown:
-        raise UsageError(f"cannot sort or count by {unknown[0]!r}: the index has no such field. Its fields: {', '.join(sorted(usable)) or 'none'}")
+    usable = sorted(name for name, kind in fields.items() if kind != "object")
+    asked = ([(sort.removeprefix("-"), sorted([ID, *usable]))] if sort else []) + [(name, usable) for name in facets]  # ids are all different
+    for name, allowed in asked:
+        if name not in allowed:
+            there = ", ".join(allowed) or "none"
+            raise UsageError(f"cannot sort or count by {name!r}: the index has no such field. Its fields: {there}")
 
 
 def ordered(backend: Backend, index: str, groups: Sequence[Group], sort: str) -> list[Group]:

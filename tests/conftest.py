@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +66,31 @@ def sample(sample_url: str) -> Iterator[Client]:
         yield client
 
 
-@pytest.fixture(params=["memory", "embedded", *live.SERVERS])
+BACKENDS = ["memory", "embedded", *live.SERVERS]
+
+
+@contextmanager
+def _emptied(place: str, folder: Path) -> Iterator[str]:
+    local = {"memory": "memory:", "embedded": f"embedded:{folder / 'store'}"}
+    if place in local:
+        yield local[place]
+    else:
+        with live.emptied(place):
+            yield place
+
+
+@pytest.fixture(params=BACKENDS)
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of each backend, on which there is nothing yet: one test body, every implementation."""
-    local = {"memory": "memory:", "embedded": f"embedded:{tmp_path / 'store'}"}
-    if request.param in local:
-        yield local[request.param]
-    else:
-        with live.emptied(request.param):
-            yield request.param
+    with _emptied(request.param, tmp_path) as url:
+        yield url
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def module_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """As `empty_url`, for what a whole module only reads; such a module has no use for `empty_url` beside it."""
+    with _emptied(request.param, tmp_path_factory.mktemp("module")) as url:
+        yield url
 
 
 @pytest.fixture

@@ -63,6 +63,19 @@ def scratch(server: Server, body: Mapping[str, Any]) -> Iterator[str]:
 
 
 @contextmanager
+def own_name(url: str) -> Iterator[str]:
+    """A name for an index on the server at `url` that nobody else uses; in the end, all whose names begin with it are removed."""
+    name = f"own-{secrets.token_hex(4)}"
+    try:
+        yield name
+    finally:
+        with opened(url) as server:
+            for each in _indexes(server):
+                if each.startswith(name):
+                    server.request("DELETE", f"/{quote(each)}")
+
+
+@contextmanager
 def emptied(url: str) -> Iterator[None]:
     """Around a test that makes indexes of any name on the server at `url`: those that it made are removed, by their names, and no others."""
     with opened(url) as server:

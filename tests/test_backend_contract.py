@@ -17,6 +17,7 @@ from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, ModelError, UsageError
 from hybrid_search.filters import Condition
+from hybrid_search.fusion import FUSIONS
 from hybrid_search.ingest.sources import SAMPLE
 from tests.tiny import bm25, entries, fill, request, spec
 
@@ -448,6 +449,28 @@ def test_a_writer_that_wrote_nothing_leaves_an_empty_index(store: Backend) -> No
     assert stored(store) == []
     assert bm25(store, "anything") == {}
     assert store.describe("calls").documents == 0
+
+
+def test_an_empty_index_gives_an_empty_result(client: Client) -> None:
+    client.ingest([])
+    for alpha in (0.0, 0.5, 1.0):
+        for fusion in FUSIONS:
+            result = client.query("refund", alpha=alpha, fusion=fusion)
+            assert (result.hits, result.total) == ([], 0)
+
+
+def test_a_text_without_a_word_hurts_nobody(client: Client) -> None:
+    client.ingest([{"id": "dots", "text": "... ?!", "kind": "empty"}, {"id": "refund", "text": "refund please"}])
+    assert client.query("refund").hits[0].id == "refund"
+    assert all(hit.spans == [] for hit in client.query("refund", where={"kind": "empty"}, explain=True))
+
+
+def test_a_missing_index_is_named_with_the_remedy(client: Client) -> None:
+    with pytest.raises(IndexMissingError, match=r"no index 'calls' .*\(indexes there: none\)"):
+        client.query("refund")
+    client.ingest([SHORT], index="tickets")
+    with pytest.raises(IndexMissingError, match=r"\(indexes there: tickets\).*[Ii]ngest"):
+        client.query("refund")
 
 
 TOPICS = [json.loads(line)["phrase"] for line in (SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -73,12 +73,11 @@ CALLS: list[dict[str, Any]] = [
 TEXTS = {call["id"]: call.get("text") or "\n".join(turn["text"] for turn in call["turns"]) for call in CALLS}
 
 
-@pytest.fixture(scope="module", params=["memory", "embedded"])
-def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+@pytest.fixture(scope="module")
+def filled(module_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """`CALLS` on each backend. Only to be read."""
-    folder = tmp_path_factory.mktemp("filled")
-    with connect("memory:" if request.param == "memory" else f"embedded:{folder / 'store'}") as client:
-        summary = client.ingest(CALLS, rejects=folder / "rejected.jsonl")
+    with connect(module_url) as client:
+        summary = client.ingest(CALLS, rejects=tmp_path_factory.mktemp("filled") / "rejected.jsonl")
         assert (summary.documents, summary.failed) == (len(CALLS), 0)
         yield client
 
@@ -501,28 +500,6 @@ def test_what_cannot_be_asked_is_refused_in_one_line(filled: Client, asked: dict
 def test_a_usage_error_is_a_value_error(filled: Client) -> None:
     with pytest.raises(ValueError, match="alpha"):
         filled.query("refund", alpha=2)
-
-
-def test_an_empty_index_gives_an_empty_result(client: Client) -> None:
-    client.ingest([])
-    for alpha in (0.0, 0.5, 1.0):
-        for fusion in FUSIONS:
-            result = client.query("refund", alpha=alpha, fusion=fusion)
-            assert (result.hits, result.total) == ([], 0)
-
-
-def test_a_text_without_a_word_hurts_nobody(client: Client) -> None:
-    client.ingest([{"id": "dots", "text": "... ?!", "kind": "empty"}, {"id": "refund", "text": "refund please"}])
-    assert client.query("refund").hits[0].id == "refund"
-    assert all(hit.spans == [] for hit in client.query("refund", where={"kind": "empty"}, explain=True))
-
-
-def test_a_missing_index_is_named_with_the_remedy(client: Client, tmp_path: Path) -> None:
-    with pytest.raises(IndexMissingError, match=r"no index 'calls' .*\(indexes there: none\)"):
-        client.query("refund")
-    client.ingest(CALLS[-1:], index="tickets")
-    with pytest.raises(IndexMissingError, match=r"\(indexes there: tickets\).*[Ii]ngest"):
-        client.query("refund")
 
 
 def test_the_embedded_remedy_is_the_command(tmp_path: Path) -> None:

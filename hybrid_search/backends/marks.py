@@ -17,3 +17,8 @@ def places(marked: str) -> list[tuple[int, int]]:
             found.append((at, at + len(word)))
         at += len(word) + len(behind)
     return found
+
+
+def unmarked(marked: str) -> str:
+    """The text without its marks."""
+    return marked.replace(OPEN, "").replace(CLOSE, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import tempfile
 import zipfile
@@ -39,7 +40,7 @@ def security(server: str, users: Mapping[str, tuple[str, str]]) -> Security:
         folder = Path(temporary)
         (folder / "users").touch()
         (folder / "users_roles").touch()
-        environment = {"PATH": "/usr/bin:/bin", "ES_JAVA_HOME": str(jdk.home), "ES_PATH_CONF": temporary}
+        environment = {"PATH": os.environ["PATH"], "ES_JAVA_HOME": str(jdk.home), "ES_PATH_CONF": temporary}
         for name, (password, role) in users.items():
             _run(environment, tools / "elasticsearch-users", "useradd", name, "-p", password, "-r", role)
         _certify(environment, tools / "elasticsearch-certutil", folder)

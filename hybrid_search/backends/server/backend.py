@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import logging
 import secrets
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpec, Key, Request, Stored
-from hybrid_search.backends.marks import places
 from hybrid_search.backends.names import checked
 from hybrid_search.backends.options import IndexOptions
-from hybrid_search.backends.server import bodies, documents, indexes
-from hybrid_search.backends.server.base import Server
+from hybrid_search.backends.server import bodies, documents, indexes, retry
+from hybrid_search.backends.server.base import PASSING, Server
 from hybrid_search.backends.server.failures import reason
 from hybrid_search.backends.server.plugins import has_neural_search
 from hybrid_search.backends.server.versions import COUNTS, NextVersion, described
@@ -70,14 +70,12 @@ class ServerBackend:
 
     def candidates(self, index: str, request: Request) -> Candidates:
         """Both legs in one ``_msearch``; the span leg's passages come with their codes and are put in the order of their best span, all scored."""
-        wanted = max(CANDIDATES, request.window)
-        legs = [bodies.match(request, request.window)] if request.lexical else []
-        legs += [bodies.nearest(self.server.engine, request, wanted)] if request.semantic else []
-        found = self._msearch(index, legs)
+        found = self._msearch(index, self._legs(request))
         lexical = {hit["_id"]: hit["_score"] for hit in found.pop(0)} if request.lexical else {}
         if not request.semantic:
             return Candidates(lexical)
-        held = {hit["_id"]: documents.codes(hit) for hit in found[0]}
+        held = {hit["_id"]: documents.codes(hit) for hit in found[0] if "fields" in hit}
+        held |= self._codes(index, [hit["_id"] for hit in found[0] if "fields" not in hit])
         return Candidates(lexical, best_passages(request.vector, held, request.window), f"HNSW, {len(held)} passages scored exactly")
 
     def complete(self, index: str, request: Request, keys: Sequence[Key], found: Candidates | None = None) -> list[Stored]:
@@ -88,11 +86,21 @@ class ServerBackend:
         for some in _batches([key for key in keys if key not in scores or key not in codes]):
             unscored, uncoded = [key for key in some if key not in scores], [key for key in some if key not in codes]
             asked = [bodies.match(request, len(unscored), within=unscored)] if unscored else []
-            asked += [bodies.codes(uncoded)] if uncoded else []
-            answers = self._msearch(index, asked)
+            answers = self._msearch(index, asked + ([bodies.codes(uncoded)] if uncoded else []))
             scores |= {hit["_id"]: hit["_score"] for hit in (answers.pop(0) if unscored else [])}
             codes |= {hit["_id"]: documents.codes(hit) for each in answers for hit in each}
         return [documents.stored(key, scores.get(key, 0.0), codes[key]) for key in keys if key in codes]
+
+    def _codes(self, index: str, keys: Sequence[str]) -> dict[str, TokenCodes]:
+        """The codes of many passages, some at a time."""
+        found = (self._search(index, bodies.codes(some))["hits"]["hits"] for some in _batches(keys))
+        return {hit["_id"]: documents.codes(hit) for hits in found for hit in hits}
+
+    def _legs(self, request: Request) -> list[dict[str, Any]]:
+        """The searches for the candidates; a window so wide that all codes would not do in one answer is asked without them."""
+        wanted = max(CANDIDATES, request.window)
+        legs = [bodies.match(request, request.window)] if request.lexical else []
+        return legs + ([bodies.nearest(self.server.engine, request, wanted, coded=wanted <= MANY)] if request.semantic else [])
 
     def contents(self, index: str, keys: Sequence[Key]) -> dict[Key, Content]:
         """What is shown of each passage of `keys` that is there."""
@@ -102,7 +110,7 @@ class ServerBackend:
     def highlights(self, index: str, request: Request, keys: Sequence[Key]) -> dict[Key, list[tuple[int, int]]]:
         """Start and end of the matching words of each passage of `keys` that has any."""
         found = (self._search(index, bodies.highlights(request, some))["hits"]["hits"] for some in _batches(keys))
-        return {hit["_id"]: places(hit["highlight"]["text"][0]) for hits in found for hit in hits if "highlight" in hit}
+        return {hit["_id"]: documents.highlighted(hit) for hits in found for hit in hits if "highlight" in hit}
 
     def facets(self, index: str, request: Request, fields: Sequence[str]) -> dict[str, dict[Scalar, int]]:
         """How many matching documents have each value of each field."""
@@ -121,9 +129,7 @@ class ServerBackend:
         path = f"/{quote(checked(index))}/_search"
         if technique is not None:
             return [(path, self._hybrid_body(request, alpha, technique, size, offset))]
-        wanted = max(CANDIDATES, request.window)
-        legs = [bodies.match(request, request.window)] if request.lexical else []
-        return [(path, body) for body in legs + ([bodies.nearest(self.server.engine, request, wanted)] if request.semantic else [])]
+        return [(path, body) for body in self._legs(request)]
 
     def _hybrid_body(self, request: Request, alpha: float, technique: str, size: int, offset: int) -> dict[str, Any]:
         if self.server.engine != "opensearch":
@@ -154,11 +160,7 @@ class ServerBackend:
         """Remove `index` and all in it, and its notes on refused documents. Raises IndexMissingError."""
         made = indexes.find(self.server, index)
         indexes.delete(self.server, made.name)
-        try:
-            indexes.delete(self.server, f"{index}{indexes.REJECTED}")
-        except ServerError as error:
-            if error.status != 404:
-                raise
+        indexes.delete(self.server, f"{index}{indexes.REJECTED}")
 
     def close(self) -> None:
         """Close the connections; the next call opens them again."""
@@ -174,16 +176,21 @@ class ServerBackend:
         return found
 
     def _msearch(self, index: str, searches: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
-        """The hits of several searches of `index`, in one round trip."""
+        """The hits of several searches of `index`, in one round trip; tried again where the server was too busy for one of them."""
         if not searches:
             return []
         head = {"index": checked(index), "preference": self._preference}
         lines = [line for body in searches for line in (head, body)]
-        answers = self.server.request("POST", "/_msearch", lines=lines, binary=True)["responses"]
-        failed = next((answer for answer in answers if "error" in answer), None)
-        if failed:
-            raise self._missing(index, ServerError(f"{self.server} could not search {index!r}: {reason(failed)}", int(failed.get("status", 0))))
-        return [answer["hits"]["hits"] for answer in answers]
+        for pause in (*retry.pauses(retry.TRIES, retry.FIRST, retry.MOST), None):
+            answers = self.server.request("POST", "/_msearch", lines=lines, binary=True)["responses"]
+            failed = next((answer for answer in answers if "error" in answer), None)
+            if failed is None:
+                return [answer["hits"]["hits"] for answer in answers]
+            status = int(failed.get("status", 500))
+            if pause is None or status not in PASSING:
+                raise self._missing(index, ServerError(f"{self.server} could not search {index!r}: {reason(failed)}", status))
+            time.sleep(pause)
+        raise AssertionError("the last pause is none")
 
     def _missing(self, index: str, error: ServerError) -> ServerError | IndexMissingError:
         """`error`, or that there is no such index, if that is what it says."""

@@ -30,16 +30,17 @@ def match(request: Request, size: int, *, within: Sequence[str] | None = None, *
     return {"size": size, "_source": False, "query": {"bool": {"must": [{"match": {"text": {"query": request.phrase}}}], "filter": filters}}, **more}
 
 
-def nearest(engine: Engine, request: Request, candidates: int) -> dict[str, Any]:
+def nearest(engine: Engine, request: Request, candidates: int, *, coded: bool = True) -> dict[str, Any]:
     """The passages whose covering spans are nearest to the vector, with their codes. The conditions hold during the search, not after it."""
+    shown = CODES if coded else {"_source": False}
     (vector,) = rounded(request.vector[None, :])
     filters = conditions(request.conditions)
     searched = max(SEARCHED, candidates)
     if engine == "elasticsearch":
         asked: dict[str, Any] = {"field": "spans.vector", "query_vector": vector, "k": candidates, "num_candidates": searched}
-        return {"size": candidates, "knn": {**asked, **({"filter": filters} if filters else {})}, **CODES}
+        return {"size": candidates, "knn": {**asked, **({"filter": filters} if filters else {})}, **shown}
     asked = {"vector": vector, "k": searched, **({"filter": {"bool": {"filter": filters}}} if filters else {})}
-    return {"size": candidates, "query": {"nested": {"path": "spans", "score_mode": "max", "query": {"knn": {"spans.vector": asked}}}}, **CODES}
+    return {"size": candidates, "query": {"nested": {"path": "spans", "score_mode": "max", "query": {"knn": {"spans.vector": asked}}}}, **shown}
 
 
 def codes(keys: Sequence[str]) -> dict[str, Any]:
@@ -53,13 +54,14 @@ def contents(keys: Sequence[str]) -> dict[str, Any]:
 
 
 def highlights(request: Request, keys: Sequence[str]) -> dict[str, Any]:
-    """The passages' texts with the matching words marked."""
+    """The passages' texts, and the same with the matching words marked."""
     marked = {"fields": {"text": {"number_of_fragments": 0, "pre_tags": [OPEN], "post_tags": [CLOSE]}}}
-    return match(request, len(keys), within=keys, highlight=marked)
+    return {**match(request, len(keys), within=keys, highlight=marked), "_source": ["text"]}
 
 
 def facets(request: Request, fields: Sequence[str]) -> dict[str, Any]:
-    """Documents by value of each field. Exact up to some thousand documents a value, then within a few percent (a server's ``cardinality``)."""
+    """Documents by value of each field. Exact up to some thousand documents a value, then within a few percent (a server's ``cardinality``);
+    integers from `EXACT` on are counted as the doubles next to them."""
     documents = {"documents": {"cardinality": {"field": "document_id", "precision_threshold": 3000}}}
     terms = {"size": FACETS, "order": [{"documents": "desc"}, {"_key": "asc"}]}
     aggregations = {str(number): {"terms": {"field": f"metadata.{name}", **terms}, "aggs": documents} for number, name in enumerate(fields)}

@@ -12,4 +12,7 @@ CBOR = "application/cbor"
 
 def decoded(data: bytes) -> Any:
     """What `data` says. Raises ValueError for what is no CBOR."""
-    return cbor2.loads(data)
+    try:
+        return cbor2.loads(data)
+    except cbor2.CBORDecodeError as error:  # some of these are ValueErrors, some not
+        raise ValueError(f"no CBOR: {error}") from error

@@ -12,6 +12,7 @@ import numpy as np
 from hybrid_search import covering, tokens
 from hybrid_search.backends.base import Content, IndexSpec, Stored
 from hybrid_search.backends.layout import layout
+from hybrid_search.backends.marks import places, unmarked
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.types import Entry, Floats, TokenCodes
 
@@ -85,3 +86,10 @@ def content(hit: Mapping[str, Any]) -> Content:
     """What is shown of a hit."""
     held = hit["_source"]
     return Content(held["start"], held["text"], held["layout"], json.dumps(held.get("metadata", {}), ensure_ascii=False))
+
+
+def highlighted(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Start and end, in the passage's text, of the words that a hit of `bodies.highlights` has marked."""
+    marked = hit["highlight"]["text"][0]
+    trimmed = hit["_source"]["text"].index(unmarked(marked))  # OpenSearch cuts blanks off before a text that it has marked
+    return [(start + trimmed, end + trimmed) for start, end in places(marked)]

@@ -114,7 +114,10 @@ class _Cbor(Serializer):
 
     def loads(self, data: bytes) -> Any:
         """The decoded answer."""
-        return decoded(data)
+        try:
+            return decoded(data)
+        except ValueError as error:
+            raise SerializationError(str(error)) from error
 
 
 class _Client(Elasticsearch):

@@ -116,8 +116,9 @@ def _said(error: Mapping[str, Any]) -> str:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """`error` and what caused it, outermost first. The libraries wrap an exception as a cause, or among the arguments."""
+    """`error` and what caused it, outermost first. The libraries wrap an exception as a cause, or among the arguments. An exception that merely
+    was being handled when they were called has nothing to do with it."""
     while error is not None:
         yield error
         inner = [each for each in error.args if isinstance(each, BaseException)]
-        error = inner[0] if inner else error.__cause__ or error.__context__
+        error = inner[0] if inner else error.__cause__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -96,8 +97,19 @@ def create(server: Server, alias: str, spec: IndexSpec, options: IndexOptions, *
     name = f"{checked(alias)}-{_last(server, alias) + 1:06d}"
     if behind:
         body["aliases"] = {alias: {"is_write_index": True}}
-    server.request("PUT", f"/{quote(name)}", body=body, params={"wait_for_active_shards": 1})
+    body["mappings"]["_meta"]["making"] = making = secrets.token_hex(8)
+    try:
+        server.request("PUT", f"/{quote(name)}", body=body, params={"wait_for_active_shards": 1})
+    except ServerError as error:
+        if error.status != 400 or not _made(server, name, making):
+            raise
     return Made(name, alias, spec, {})
+
+
+def _made(server: Server, name: str, making: str) -> bool:
+    """Whether there is an index that this very `making` made: its answer was lost, and the request that was sent again found it there."""
+    mapping = (_mapping(server, name) or {}).get(name, {}).get("mappings", {})
+    return bool(mapping.get("_meta", {}).get("making") == making)
 
 
 def _last(server: Server, alias: str) -> int:
@@ -126,16 +138,36 @@ def opened(server: Server, alias: str, spec: IndexSpec, options: IndexOptions) -
 
 
 def swap(server: Server, new: Made, old: Made | None) -> None:
-    """Let the alias stand for `new` instead of `old`, at once."""
+    """Let the alias stand for `new` instead of `old`, at once. The request may find it done, when the answer to it was lost and it is sent again."""
     actions: list[dict[str, Any]] = [{"add": {"index": new.name, "alias": new.alias, "is_write_index": True}}]
     if old is not None:
         actions.insert(0, {"remove": {"index": old.name, "alias": new.alias}})
-    server.request("POST", "/_aliases", body={"actions": actions})
+    try:
+        server.request("POST", "/_aliases", body={"actions": actions})
+    except ServerError as error:
+        if error.status != 404 or set(_mapping(server, new.alias) or ()) != {new.name}:
+            raise
 
 
 def delete(server: Server, name: str) -> None:
-    """Remove an index by its own name."""
-    server.request("DELETE", f"/{quote(name)}")
+    """Remove an index by its own name, if it is there: an answer may be lost, and the request be sent again."""
+    try:
+        server.request("DELETE", f"/{quote(name)}")
+    except ServerError as error:
+        if error.status != 404:
+            raise
+
+
+def ensure(server: Server, name: str, body: Mapping[str, Any]) -> None:
+    """Make an index, unless there is one of that name: another process may have made it meanwhile, or we did and the answer was lost."""
+    path = f"/{quote(name)}"
+    if server.request("HEAD", path):
+        return
+    try:
+        server.request("PUT", path, body=body)
+    except ServerError as error:
+        if error.status != 400 or not server.request("HEAD", path):
+            raise
 
 
 def refresh(server: Server, name: str) -> None:

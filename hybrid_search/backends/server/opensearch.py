@@ -105,7 +105,10 @@ class _Cbor(Serializer):
 
     def loads(self, s: Any) -> Any:
         """The decoded answer."""
-        return decoded(s)
+        try:
+            return decoded(s)
+        except ValueError as error:
+            raise SerializationError(str(error)) from error
 
 
 class _Bytes(bytes):

@@ -1,44 +1,72 @@
-"""Bulk actions, sent until each was taken or refused for good."""
+"""Requests of a writer, sent until the server took or refused them for good: an ingest outlives a server that is killed and started again."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 from hybrid_search.backends.server import retry
-from hybrid_search.backends.server.base import Body, Outcome, Server
-from hybrid_search.errors import ServerError
+from hybrid_search.backends.server.base import PASSING, Body, Outcome, Server
+from hybrid_search.errors import AccessError, ServerError
 
-TRIES = 10
-"""Rounds of what was not taken for now. With the growing pauses between them they last two minutes on average, the time of a server's restart."""
+T = TypeVar("T")
+
+PATIENCE = 180.0
+"""Seconds for which a server may take nothing. One that is killed and started again answers after 35 s, on a busy machine after 90."""
+
+TRIES = 100
+"""Rounds at most; `PATIENCE` is over before."""
 
 _log = logging.getLogger(__name__)
 
 
-def sent(server: Server, actions: Iterable[Body]) -> Iterator[Outcome]:
+def sent(server: Server, actions: Iterable[Body], patience: float | None = None) -> Iterator[Outcome]:
     """What finally became of each action, in the order in which it was known. Only those that were not taken are sent again.
 
     Every action names its ``_id``, so one that was taken although its answer was lost does no harm by coming again. Raises ServerError when
-    some are still not taken in the last round; those are all that is missing, and the same command sends them again.
+    none was taken for `patience` seconds (default: `PATIENCE`); those left are all that is missing, and the same command sends them again.
     """
-    pauses = retry.pauses(TRIES)
+    most = PATIENCE if patience is None else patience
+    pauses = retry.pauses(TRIES, retry.FIRST, retry.MOST)
+    since = time.monotonic()
     while True:
         later: list[Outcome] = []
         for outcome in server.bulk(actions):
             if outcome.passing:
                 later.append(outcome)
             else:
+                since = time.monotonic()
                 yield outcome
         if not later:
             return
-        pause = next(pauses, None)
-        if pause is None:
-            raise ServerError(
-                f"{server} did not take {len(later)} passages in {TRIES} rounds: {later[0].reason or later[0].status}. "
-                "What it took is safe: see to the server, and run the same command again",
-                later[0].status,
-            )
-        _log.info("%d actions were not taken (%s): again in %.1f s", len(later), later[0].reason or later[0].status, pause)
+        why = later[0].reason or str(later[0].status)
+        pause = next(pauses, retry.MOST)
+        if time.monotonic() + pause > since + most:
+            raise ServerError(_missing(server, later, why, most), later[0].status)
+        _log.info("%d actions were not taken (%s): again in %.1f s", len(later), why, pause)
         time.sleep(pause)
         actions = [outcome.action for outcome in later]
+
+
+def _missing(server: Server, later: list[Outcome], why: str, most: float) -> str:
+    first = later[0].action.get("_id")
+    return (
+        f"{server} did not take {len(later)} passages within {most:.0f} s (the first is {first!r}): {why}. "
+        "What it took is safe: see to the server, and run the same command again"
+    )
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """What `ask` gives, asked for again while the server is away or busy. Raises ServerError when it is after `PATIENCE` seconds."""
+    since = time.monotonic()
+    while True:
+        try:
+            return ask()
+        except ServerError as error:
+            pause = max(1.0, error.retry_after or 0.0)
+            if isinstance(error, AccessError) or error.status not in PASSING or time.monotonic() + pause > since + PATIENCE:
+                raise
+            _log.info("%s: again in %.0f s", error, pause)
+        time.sleep(pause)

@@ -18,7 +18,7 @@ from hybrid_search.backends.options import IndexOptions
 from hybrid_search.backends.server import documents, indexes
 from hybrid_search.backends.server.base import Outcome, Server
 from hybrid_search.backends.server.draft import Draft
-from hybrid_search.backends.server.sending import sent
+from hybrid_search.backends.server.sending import patiently, sent
 from hybrid_search.errors import InputError, ServerError
 from hybrid_search.filters import new_fields
 from hybrid_search.types import Entry
@@ -29,6 +29,9 @@ RESULTS = 10_000
 """Hits of one search, as servers allow by default."""
 UNSEEN = 10_000
 """Documents written before the index is refreshed, at the latest, so that a further version of one of them finds what it replaces."""
+
+COURTESY = 10.0
+"""Seconds for which a server may not take notes on refused documents before they are given up."""
 
 _log = logging.getLogger(__name__)
 
@@ -109,8 +112,10 @@ class ServerWriter:
                 taken[document_id] += 1
             else:
                 refused.setdefault(document_id, f"the server refused it: {outcome.reason}")
-        half = [(id_, ordinal) for id_ in refused if taken[id_] for draft in drafts if draft.document.id == id_ for ordinal in range(draft.passages)]
-        self._remove([*half, *(each for each in replaced if each[0] not in refused)])
+        half = [draft for draft in drafts if draft.document.id in refused and taken[draft.document.id]]
+        untouched = set(refused) - {draft.document.id for draft in half}  # whose older version is whole
+        remains = [(draft.document.id, ordinal) for draft in half for ordinal in range(draft.passages)]
+        self._remove([*remains, *(each for each in replaced if each[0] not in untouched)])
         self._unseen |= {draft.document.id for draft in drafts}
         for draft in drafts:
             draft.close()
@@ -160,22 +165,24 @@ class ServerWriter:
         """Keep notes of refused documents in the index ``NAME-rejected``, for dashboards. It is a courtesy: where it fails, a line is logged."""
         name, now = f"{self._made.alias}{indexes.REJECTED}", datetime.now(UTC).isoformat(timespec="seconds")
         try:
-            if not self._server.request("HEAD", f"/{quote(name)}"):
-                self._server.request("PUT", f"/{quote(name)}", body=mappings.rejected(self._server.engine, self._options))
+            indexes.ensure(self._server, name, mappings.rejected(self._server.engine, self._options))
             notes = [
                 {"index": self._made.alias, "at": now, **{key: value for key, value in asdict(each).items() if value is not None}} for each in refused
             ]
-            _all_taken(sent(self._server, [{"_op_type": "index", "_index": name, "_id": secrets.token_hex(10), "_source": each} for each in notes]))
+            actions = [{"_op_type": "index", "_index": name, "_id": secrets.token_hex(10), "_source": each} for each in notes]
+            _all_taken(sent(self._server, actions, COURTESY))
             indexes.refresh(self._server, name)
         except ServerError as error:
             _log.warning("refused documents were not noted in %r (they are in the rejects file): %s", name, error)
 
     def _search(self, body: dict[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = self._server.request("POST", f"{self._path}/_search", body=body)
+        """All that fulfils it: an answer from some of the shards alone, as while a server starts, would pass for one that says less is there."""
+        path, params = f"{self._path}/_search", {"allow_partial_search_results": False}
+        found: dict[str, Any] = patiently(lambda: self._server.request("POST", path, params=params, body=body))
         return found
 
     def _refresh(self) -> None:
-        indexes.refresh(self._server, self._made.name)
+        patiently(lambda: indexes.refresh(self._server, self._made.name))
         self._unseen.clear()
 
     def __enter__(self) -> Self:
