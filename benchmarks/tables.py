@@ -1,4 +1,4 @@
-"""The README's tables, made from results/*.json: ``python -m benchmarks.tables`` writes them between their markers."""
+"""The tables of the pages, made from results/*.json: ``python -m benchmarks.tables`` writes them between their markers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.quality.tasks import TASKS
+from hybrid_search import mappings
 
-README = results.ROOT.parent / "README.md"
+PAGES = [results.ROOT.parent / "README.md", results.ROOT.parent / "docs" / "servers.md"]
 
 
 def retrieval() -> str:
@@ -65,6 +66,35 @@ def size() -> str:
     return "\n".join([*lines, *[_row(name, *[f"{each[name]:,}" for each in held.values()]) for name in names]])
 
 
+def server_latency() -> str:
+    """The hybrid query beside a plain match and plain kNN, on the same server in the same run."""
+    held = {dimension: results.newest(f"latency_opensearch_{dimension}-calls_sgd") for dimension in (384, 128)}
+    version = next(iter(held.values()))["version"]
+    lines = [
+        _row(f"OpenSearch {version}, milliseconds, p50 / p95", *[f"{dimension} dimensions" for dimension in held]),
+        _row("---", *["---:"] * len(held)),
+    ]
+    ways = next(iter(held.values()))["milliseconds"]
+    lines += [
+        _row(way, *[f"{each['milliseconds'][way]['p50']:.0f} / {each['milliseconds'][way]['p95']:.0f}" for each in held.values()]) for way in ways
+    ]
+    others = ("passages", "covering spans", "vectors written a second", "recall@10", "same best passage")
+    return "\n".join([*lines, *[_row(name, *[f"{each[name]:,}" for each in held.values()]) for name in others]])
+
+
+def quantization() -> str:
+    """Bytes and recall of each way to keep vectors."""
+    held = {name: results.newest(f"quantization_{name}-calls_sgd") for name in ("opensearch", "elasticsearch")}
+    versions = [f"{mappings.ENGINES[name]} {each['version']}" for name, each in held.items()]
+    lines = [_row("bytes per 1,000 words, recall@10, same best passage", *versions), _row("---", *["---:"] * len(held))]
+    ways = next(iter(held.values()))["quantizations"]
+    return "\n".join([*lines, *[_row(way, *[_kept(each["quantizations"][way]) for each in held.values()]) for way in ways]])
+
+
+def _kept(row: dict[str, Any]) -> str:
+    return "not there" if "absent" in row else f"{row['bytes per 1,000 words']:,}, {row['recall@10']:.3f}, {row['same best passage']:.2f}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
     "reciprocal": reciprocal,
@@ -72,6 +102,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "ingest": ingest,
     "latency": latency,
     "size": size,
+    "server_latency": server_latency,
+    "quantization": quantization,
 }
 
 
@@ -89,4 +121,5 @@ def _row(*cells: Any) -> str:
 
 
 if __name__ == "__main__":
-    README.write_text(filled(README.read_text()))
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8")), encoding="utf-8")

@@ -31,8 +31,9 @@ def scored(backend: Backend, index: str, request: Request, alpha: float, fusion:
     lexical = sorted((each for each in ranked if each.bm25_rank), key=lambda each: each.bm25_rank)
     semantic = sorted((each for each in ranked if each.cosine_rank), key=lambda each: each.cosine_rank)
     legs = [(each.stored.key, each.stored.bm25) for each in lexical], [(each.stored.key, compat.of_cosine(each.cosine)) for each in semantic]
-    scores = compat.fused(*legs, alpha, fusion)
-    return _scored(ranked, dict(scores)), {"candidates": method, "fused by": "this library, by the server's arithmetic"}
+    scores, *parts = (dict(compat.fused(*legs, weight, fusion)) for weight in (alpha, 0.0, 1.0))
+    ranked = [replace(each, parts=(parts[0][each.stored.key], parts[1][each.stored.key])) for each in ranked if each.stored.key in scores]
+    return _scored(ranked, scores), {"candidates": method, "fused by": "this library, by the server's arithmetic"}
 
 
 def _scored(found: list[Scored], scores: Mapping[Key, float]) -> list[Scored]:

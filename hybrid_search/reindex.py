@@ -65,7 +65,7 @@ def _published(new: Version, *, keep: bool) -> Iterator[None]:
     """Publish a version at the end of the block, or discard it."""
     try:
         yield
+        new.publish(keep=keep)
     except BaseException:
         new.discard()
         raise
-    new.publish(keep=keep)

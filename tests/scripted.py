@@ -59,6 +59,13 @@ def bulk(asked: Asked, status: int = 200) -> dict[str, Any]:
     return {"items": [{kind: {"_id": action["_id"], "status": status}} for each in actions for kind, action in each.items()]}
 
 
+class _Quiet(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that hangs up, or does not trust us, is what some tests are about."""
+
+
 class Scripted:
     """Listens on loopback until its ``with`` block is left. `certificate` and `key` make it speak TLS."""
 
@@ -80,8 +87,7 @@ class Scripted:
             def log_message(self, *_: Any) -> None:
                 """Tests read the client's messages, not ours."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = _Quiet(("127.0.0.1", 0), Handler)
         if certificate:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate, key)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 import pytest
@@ -266,6 +267,17 @@ def test_pages_are_disjoint_and_make_one_long_page(sample: Client, fusion: str, 
     assert {page.total for page in pages} == {whole.total}
 
 
+@pytest.mark.parametrize("group_by", ["document", "passage"])
+@pytest.mark.parametrize(
+    "asked", [{}, {"alpha": 0.0}, {"alpha": 1.0}, {"fusion": "rrf"}, {"fusion": "min_max"}, {"min_score": 0.3}, {"refine": "isolate"}]
+)
+def test_small_pages_make_one_long_page_on_every_backend(filled: Client, asked: dict[str, Any], group_by: str) -> None:
+    whole = filled.query("refund for the card", group_by=group_by, **asked)
+    pages = [filled.query("refund for the card", group_by=group_by, size=2, offset=offset, **asked) for offset in range(0, 12, 2)]
+    assert [hit for page in pages for hit in page] == whole.hits
+    assert {page.total for page in pages} == {whole.total} == {len(whole.hits)}
+
+
 def test_a_page_behind_the_last_hit_is_empty(filled: Client) -> None:
     result = filled.query("refund", offset=50)
     assert (result.hits, result.total) == ([], len(CALLS))
@@ -419,8 +431,64 @@ def test_the_explanation_of_the_default_is_each_legs_map(filled: Client) -> None
         assert hit.explanation["bm25"] == pytest.approx(hit.bm25 / (hit.bm25 + fitted.saturation * 2))
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_the_default_score_can_be_computed_from_the_explanation_alone(filled: Client, alpha: float) -> None:
+    for hit in filled.query("a refund, the router and a REFUND", alpha=alpha, explain=True, group_by="passage"):
+        said = json.loads(json.dumps(hit.explanation))
+        raw, maps = said["raw"], said["calibration"]
+        assert (raw["bm25"], raw["cosine"], raw["terms"]) == (hit.bm25, hit.cosine, 5)  # a, refund, the, router, and
+        assert said["ranks"] == {"bm25": hit.bm25_rank, "cosine": hit.cosine_rank, "window": 100}
+        bm25 = raw["bm25"] / (raw["bm25"] + maps["saturation"] * raw["terms"])
+        spans = 1 / (1 + math.exp(-maps["slope"] * (raw["cosine"] - maps["midpoint"])))
+        assert (said["bm25"], said["spans"]) == pytest.approx((bm25, spans), abs=1e-9)
+        assert said["alpha"] * spans + (1 - said["alpha"]) * bm25 == pytest.approx(hit.score, abs=1e-9)
+
+
+SCALES: dict[str, Callable[[float, list[float]], float]] = {
+    "min_max": lambda score, leg: (score - min(leg)) / (max(leg) - min(leg)),
+    "l2": lambda score, leg: score / math.sqrt(sum(each * each for each in leg)),
+    "z_score": lambda score, leg: (score - mean(leg)) / stdev(leg),
+}
+
+
+@pytest.mark.parametrize("fusion", SCALES)
+def test_a_score_scaled_by_its_list_can_be_computed_from_the_explanations_of_all(filled: Client, fusion: str) -> None:
+    hits = filled.query("refund router", fusion=fusion, alpha=0.3, explain=True, group_by="passage", size=100).hits
+    raws = [hit.explanation["raw"] for hit in hits if hit.explanation]
+    assert len(raws) == filled.describe().passages
+    bm25, cosine = ([raw[leg] for raw in raws] for leg in ("bm25", "cosine"))
+    for hit, raw in zip(hits, raws, strict=True):
+        lexical, semantic = SCALES[fusion](raw["bm25"], bm25), SCALES[fusion](raw["cosine"], cosine)
+        assert hit.score == pytest.approx(0.3 * semantic + 0.7 * lexical, abs=1e-6)
+
+
+def test_a_score_of_ranks_can_be_computed_from_the_explanation(filled: Client) -> None:
+    for hit in filled.query("refund router", fusion="rrf", alpha=0.3, explain=True):
+        assert hit.explanation is not None
+        lexical, semantic = (1 / (60 + rank) if rank else 0 for rank in (hit.explanation["ranks"]["bm25"], hit.explanation["ranks"]["cosine"]))
+        assert hit.score == pytest.approx(0.3 * semantic + 0.7 * lexical)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("fusion", FUSIONS)
+def test_the_explanation_adds_up_by_the_servers_arithmetic_too(filled: Client, fusion: str, alpha: float) -> None:
+    hits = filled.query("refund router", compat="opensearch", fusion=fusion, alpha=alpha, explain=True).hits
+    assert hits
+    for hit in hits:
+        assert hit.explanation is not None
+        said = alpha * hit.explanation["spans"] + (1 - alpha) * hit.explanation["bm25"]
+        assert said == pytest.approx(hit.score, abs=1e-6)  # a server computes in single precision
+
+
+def test_each_of_several_phrases_is_explained_by_its_own_terms(filled: Client) -> None:
+    found = {hit.id: hit.explanation for hit in filled.query(["stolen card", "where is the red light"], explain=True) if hit.explanation}
+    assert (found["card"]["raw"]["terms"], found["long"]["raw"]["terms"]) == (2, 5)
+
+
 def test_nothing_is_explained_unasked(filled: Client) -> None:
-    assert filled.query("refund").hits[0].explanation is None
+    hit = filled.query("refund").hits[0]
+    assert hit.explanation is None
+    assert "explanation" not in hit.to_dict()
 
 
 def test_the_plan_says_what_ran(filled: Client) -> None:

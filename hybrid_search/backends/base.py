@@ -182,7 +182,7 @@ class Version(Writable, Protocol):
         ...
 
     def discard(self) -> None:
-        """Remove it."""
+        """Remove it, unless it was published after all."""
         ...
 
 

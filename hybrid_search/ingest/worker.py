@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from hybrid_search import covering, phrase
@@ -50,7 +51,7 @@ def ingest(
     """
     covering.parse(policy)  # before an index is made for a policy that is none
     summary, refused, seen = Summary(), Rejects(rejects), Seen()
-    dropped: list[Document] = []
+    tally = _Tally(summary)
     spec, began = IndexSpec.of(encoder.info, policy), time.perf_counter()
     try:
         with backend.writer(index, spec) as writer:
@@ -58,7 +59,7 @@ def ingest(
             with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as encoded:
                 for block, encodings in encoded:
                     entries = _shaped(block, encodings, spec, summary)
-                    _write(writer, block, entries, refused, dropped, summary)
+                    _write(writer, block, entries, refused, tally)
                     _note(writer, refused)
                     summary.seconds = time.perf_counter() - began
                     report(summary)
@@ -95,17 +96,45 @@ def _entry(prepared: Prepared, tokens: TokenCodes, policy: str) -> Entry:
     return Entry(parsed.document, parsed.source_hash, prepared.passages, prepared.passage, tokens, spans)
 
 
-def _write(writer: Writer, block: Block, entries: Sequence[Entry], rejects: Rejects, dropped: list[Document], summary: Summary) -> None:
-    """`dropped` holds the documents last refused: the next block may begin with more passages of one."""
-    with summary.timed("write"):
+def _write(writer: Writer, block: Block, entries: Sequence[Entry], rejects: Rejects, tally: _Tally) -> None:
+    with tally.summary.timed("write"):
         refusals = writer.write(entries)
     lines = {id(each.parsed.document): each.parsed.line for each in block}
     for refusal in refusals:
         rejects.add(lines[id(refusal.document)], refusal.reason, refusal.document.id)
-    dropped[:] = [*dropped[-1:], *(refusal.document for refusal in refusals)]
-    refused = {id(document) for document in dropped}
-    taken = [entry for entry in entries if id(entry.document) not in refused]
-    summary.documents += sum(entry.last for entry in taken)
-    summary.passages += len(taken)
-    summary.spans += sum(entry.spans for entry in taken)
-    summary.failed = rejects.count
+    tally.add(entries, [refusal.document for refusal in refusals])
+    tally.summary.failed = rejects.count
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts what was taken into `summary`. A store may refuse a document when its last passage comes: then the others are taken back."""
+
+    summary: Summary
+    refused: Document | None = None
+    """A document of which more passages will come, though it was refused."""
+    passages: int = 0
+    spans: int = 0
+    """Counted of a document whose last passage has not come."""
+
+    def add(self, entries: Sequence[Entry], refused: Sequence[Document]) -> None:
+        """Count the documents that end in `entries`, but those in `refused`."""
+        out = {id(document) for document in (self.refused, *refused)}
+        for entry in entries:
+            self._count(1, entry.spans)
+            self.refused = entry.document if id(entry.document) in out else None
+            if entry.last:
+                self._end()
+
+    def _count(self, passages: int, spans: int) -> None:
+        self.passages += passages
+        self.spans += spans
+        self.summary.passages += passages
+        self.summary.spans += spans
+
+    def _end(self) -> None:
+        if self.refused:
+            self._count(-self.passages, -self.spans)
+        else:
+            self.summary.documents += 1
+        self.passages = self.spans = 0

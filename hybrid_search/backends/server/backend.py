@@ -76,7 +76,8 @@ class ServerBackend:
             return Candidates(lexical)
         held = {hit["_id"]: documents.codes(hit) for hit in found[0] if "fields" in hit}
         held |= self._codes(index, [hit["_id"] for hit in found[0] if "fields" not in hit])
-        return Candidates(lexical, best_passages(request.vector, held, request.window), f"HNSW, {len(held)} passages scored exactly")
+        ordered = {key: held[key] for key in sorted(held, key=documents.place)}  # of equal ones the first id, not the first that the graph came upon
+        return Candidates(lexical, best_passages(request.vector, ordered, request.window), f"HNSW, {len(held)} passages scored exactly")
 
     def complete(self, index: str, request: Request, keys: Sequence[Key], found: Candidates | None = None) -> list[Stored]:
         """The passages of `keys` with BM25 and codes, in order: what `found` does not have, in one ``_msearch``; vanished ones left out."""

@@ -10,11 +10,11 @@ from typing import Any
 from urllib.parse import quote
 
 from hybrid_search import mappings
-from hybrid_search.backends.base import IndexSpec, check_spec
+from hybrid_search.backends.base import SCHEMA, IndexSpec, check_spec
 from hybrid_search.backends.names import checked
 from hybrid_search.backends.options import IndexOptions
 from hybrid_search.backends.server.base import Server
-from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
+from hybrid_search.errors import AccessError, IndexMissingError, IndexStoreError, ServerError
 
 _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
@@ -49,17 +49,22 @@ def find(server: Server, alias: str) -> Made:
 
 def missing(server: Server, alias: str) -> IndexMissingError:
     """That there is no index `alias`, but which there are."""
-    there = ", ".join(names(server)) or "none"
+    there = _listed(server)
     return IndexMissingError(
         f"there is no index {alias!r} on {server} (indexes there: {there}). Make it: python -m hybrid_search.ingest --index {alias}"
     )
 
 
 def read(server: Server, name: str, alias: str, mapping: Mapping[str, Any]) -> Made:
-    """An index by its mapping. Raises IndexStoreError for one that is not ours."""
+    """An index by its mapping. Raises IndexStoreError for one that is not ours, or of another schema."""
     held = mapping.get("_meta", {}).get("hybrid_search")
     if held is None:
         raise IndexStoreError(f"index {name!r} on {server} was not made by hybrid_search: use another name, or delete it")
+    if held.get("schema") != SCHEMA:
+        raise IndexStoreError(
+            f"index {name!r} on {server} is of schema {held.get('schema')}, and this version of hybrid_search reads {SCHEMA}: "
+            "use the version that wrote it, or ingest into a new index"
+        )
     metadata = mapping["properties"]["metadata"].get("properties", {})
     return Made(name, alias, IndexSpec(**held), dict(sorted(_fields(metadata, ""))))
 
@@ -81,6 +86,14 @@ def _fields(properties: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]
         found.append((path, TYPES.get(told.get("type", "object"), "object")))
         found += _fields(told.get("properties", {}), f"{path}.")
     return found
+
+
+def _listed(server: Server) -> str:
+    """The names of all indexes, for a message; who may read one index may not be allowed to see which others there are."""
+    try:
+        return ", ".join(names(server)) or "none"
+    except AccessError:
+        return "not shown to this login"
 
 
 def names(server: Server) -> list[str]:
@@ -127,7 +140,7 @@ def opened(server: Server, alias: str, spec: IndexSpec, options: IndexOptions) -
         try:
             return create(server, alias, spec, options)
         except ServerError as error:
-            if error.status != 400:  # another process may have made it in the meantime
+            if error.status not in (400, 500):  # another process may have made it meanwhile: it is there, or the alias has its index to write to
                 raise
             try:
                 made = find(server, alias)
@@ -145,8 +158,19 @@ def swap(server: Server, new: Made, old: Made | None) -> None:
     try:
         server.request("POST", "/_aliases", body={"actions": actions})
     except ServerError as error:
-        if error.status != 404 or set(_mapping(server, new.alias) or ()) != {new.name}:
+        now = stands_for(server, new.alias)
+        if old is not None and now not in ({old.name}, {new.name}):
+            raise IndexStoreError(
+                f"{new.alias!r} stood for {old.name} before, and stands for {', '.join(sorted(now)) or 'none'} now: another reindex was faster. "
+                "Nothing was changed"
+            ) from error
+        if now != {new.name}:
             raise
+
+
+def stands_for(server: Server, alias: str) -> set[str]:
+    """The names of the indexes that `alias` stands for."""
+    return set(_mapping(server, alias) or ())
 
 
 def delete(server: Server, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,14 @@ from hybrid_search.backends.server import documents, indexes
 from hybrid_search.backends.server.base import Server
 from hybrid_search.backends.server.sending import sent
 from hybrid_search.backends.server.writer import ServerWriter
-from hybrid_search.errors import IndexStoreError
+from hybrid_search.errors import IndexStoreError, ServerError, UsageError
 
 PAGE = 200
 """Passages read at once: 7 MB of codes."""
 
 Rehash = Callable[[str, IndexSpec], str]
+
+_log = logging.getLogger(__name__)
 
 
 class NextVersion:
@@ -29,6 +32,8 @@ class NextVersion:
         covering.parse(spec.policy)
         self._server, self._options = server, options
         self.old = indexes.find(server, alias)
+        if self.old.name == alias:
+            raise UsageError(f"{alias!r} is itself a version: name the alias that stands for it")
         self.new = indexes.create(server, alias, spec, options, behind=False)
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
@@ -42,23 +47,23 @@ class NextVersion:
         Raises ModelError where the new index is for another model, IndexStoreError where the old one changed meanwhile or a passage was refused.
         """
         check_spec(self.old.alias, replace(self.old.spec, policy=self.new.spec.policy), self.new.spec)
-        before = self._described(self.old)
+        before = self._state(self.old)
         for done, outcome in enumerate(sent(self._server, self._copies(rehash)), 1):
             if not outcome.taken:
                 raise IndexStoreError(f"passage {outcome.action['_id']!r} was refused by the new index: {outcome.reason}. Nothing was changed")
             if done % PAGE == 0:
                 report(done)
-        after, there = self._described(self.old), self._described(self.new)
-        if _size(before) != _size(after) or _size(there) != _size(after):
+        after, there = self._state(self.old), self._state(self.new)
+        if before != after or there[:2] != after[:2]:
             raise IndexStoreError(
-                f"{self.old.name} had {_size(before)} documents and passages before and {_size(after)} after the copy, "
-                f"the new index has {_size(there)}: somebody wrote meanwhile. Nothing was changed; stop the writers and run the same command again"
+                f"{self.old.name} had {before[:2]} documents and passages before and {after[:2]} after the copy, "
+                f"the new index has {there[:2]}: somebody wrote meanwhile. Nothing was changed; stop the writers and run the same command again"
             )
 
     def check(self, documents_: int) -> None:
         """Raise IndexStoreError unless the new index has so many documents, each with all its passages."""
         there = self._described(self.new)
-        promised = int(self._counted(self.new, {"promised": {"filter": {"term": {"ordinal": 0}}, "aggs": {"sum": {"sum": {"field": "passages"}}}}}))
+        promised = int(self._sum(self.new, "passages", {"term": {"ordinal": 0}}))
         if (there.documents, there.passages) != (documents_, promised):
             raise IndexStoreError(
                 f"the new index has {there.documents} documents of {documents_} and {there.passages} passages of {promised}. "
@@ -72,8 +77,12 @@ class NextVersion:
             indexes.delete(self._server, self.old.name)
 
     def discard(self) -> None:
-        """Remove the new index."""
-        indexes.delete(self._server, self.new.name)
+        """Remove the new index, unless it was published after all. Where that fails a line is logged: what went wrong before is what counts."""
+        try:
+            if self.new.name not in indexes.stands_for(self._server, self.new.alias):
+                indexes.delete(self._server, self.new.name)
+        except ServerError as error:
+            _log.warning("the unfinished version %s could not be removed, delete it: %s", self.new.name, error)
 
     def _copies(self, rehash: Rehash) -> Iterator[dict[str, Any]]:
         for hit in self._passages():
@@ -96,12 +105,16 @@ class NextVersion:
 
     def _described(self, made: indexes.Made) -> IndexInfo:
         indexes.refresh(self._server, made.name)
-        found = self._searched(made, COUNTS)
-        return described(made, found)
+        return described(made, self._searched(made, COUNTS))
 
-    def _counted(self, made: indexes.Made, aggregation: Mapping[str, Any]) -> float:
-        ((_, held),) = self._searched(made, {"size": 0, "aggs": aggregation})["aggregations"].items()
-        return float(held["sum"]["value"])
+    def _state(self, made: indexes.Made) -> tuple[int, int, float]:
+        """Documents, passages, and the sum of the passages' sequence numbers, which rises when one is written anew."""
+        info = self._described(made)
+        return info.documents, info.passages, self._sum(made, "_seq_no", {"match_all": {}})
+
+    def _sum(self, made: indexes.Made, field: str, query: Mapping[str, Any]) -> float:
+        found = self._searched(made, {"size": 0, "query": query, "aggs": {"sum": {"sum": {"field": field}}}})
+        return float(found["aggregations"]["sum"]["value"])
 
     def _searched(self, made: indexes.Made, body: Mapping[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = self._server.request("POST", f"/{quote(made.name)}/_search", body=body, binary=True)
@@ -120,7 +133,3 @@ def described(made: indexes.Made, found: Mapping[str, Any]) -> IndexInfo:
     """What an index holds, by the answer to `COUNTS`."""
     counted = found["aggregations"]
     return IndexInfo(made.spec, made.fields, counted["documents"]["doc_count"], found["hits"]["total"]["value"], int(counted["spans"]["value"]))
-
-
-def _size(info: IndexInfo) -> tuple[int, int]:
-    return info.documents, info.passages

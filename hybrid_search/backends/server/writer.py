@@ -74,15 +74,19 @@ class ServerWriter:
             elif entry.last and self._draft:
                 ready.append(self._draft)
                 self._draft = None
-        for together in _distinct(ready):
-            refused += self._send(together)
+        try:
+            for together in _distinct(ready):
+                refused += self._send(together)
+        finally:
+            for draft in ready:
+                draft.close()
         return refused
 
     def _take(self, entry: Entry) -> str | None:
         """Why the document cannot be indexed, said once; None if it can, or was refused before."""
         try:
             if entry.passage.ordinal == 0:
-                self._draft = None
+                self._forget()
                 new = new_fields(self._fields, entry.document.metadata)
                 self._fields |= new
                 self._draft = Draft(entry.document, entry.passages)
@@ -90,9 +94,15 @@ class ServerWriter:
                 self._check(entry)
                 self._draft.add(documents.source(entry, self._made.spec, datetime.now(UTC).isoformat(timespec="seconds")))
         except InputError as error:
-            self._draft = None
+            self._forget()
             return str(error)
         return None
+
+    def _forget(self) -> None:
+        """Drop the document whose passages are coming in."""
+        if self._draft:
+            self._draft.close()
+        self._draft = None
 
     def _check(self, entry: Entry) -> None:
         if entry.spans > self._most_spans:
@@ -117,8 +127,6 @@ class ServerWriter:
         remains = [(draft.document.id, ordinal) for draft in half for ordinal in range(draft.passages)]
         self._remove([*remains, *(each for each in replaced if each[0] not in untouched)])
         self._unseen |= {draft.document.id for draft in drafts}
-        for draft in drafts:
-            draft.close()
         return [Refusal(draft.document, refused[draft.document.id]) for draft in drafts if draft.document.id in refused]
 
     def _actions(self, drafts: Iterable[Draft]) -> Iterator[dict[str, Any]]:
@@ -189,8 +197,7 @@ class ServerWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._draft:
-            self._draft.close()
+        self._forget()
         if kind is None:
             self._refresh()
 
