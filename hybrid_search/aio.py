@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from hybrid_search.api import connect
 from hybrid_search.client import Client
+from hybrid_search.errors import UsageError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,12 +59,16 @@ class AsyncClient:
     drop = _threaded(Client.drop)
 
     async def close(self) -> None:
-        """Wait for what runs, and close what is open."""
+        """Wait for what runs, and close what is open. Later calls raise UsageError."""
         await asyncio.to_thread(self._threads.shutdown)
         self._client.close()
 
     async def _run(self, call: Callable[[], R]) -> R:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        try:
+            waited = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        except RuntimeError as error:  # the pool takes nothing after its shutdown
+            raise UsageError(f"{self!r} is closed: open another one") from error
+        return await waited
 
     async def __aenter__(self) -> Self:
         return self

@@ -135,7 +135,7 @@ def _plan(query: Query, spec: IndexSpec) -> dict[str, Any]:
         "alpha": query.alpha,
         "fusion": query.fusion,
         **({"compat": query.compat} if query.compat else {}),
-        "legs": [name for name, asked in (("bm25", query.alpha < 1), ("spans", query.alpha > 0)) if asked],
+        "legs": [name for name, asked in (("bm25", query.alpha < 1), ("spans", query.alpha > 0)) if asked or query.compat],
         "window": query.window,
         **({"sort": query.sort} if query.sort else {}),
         "model": spec.model,

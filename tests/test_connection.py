@@ -15,6 +15,7 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
+import cbor2
 import pytest
 
 from hybrid_search.access import Access, Secret
@@ -219,6 +220,17 @@ def test_an_index_that_refuses_everybody_is_no_matter_of_access(engine: str) -> 
     blocked = {"error": {"type": "cluster_block_exception", "reason": "index [calls] blocked by: [FORBIDDEN/8/index write (api)];"}}
     error, _ = refused(engine, in_turn(Reply(403, blocked)))
     assert (type(error), error.status) == (ServerError, 403)
+
+
+@pytest.mark.parametrize("said", [cbor2.dumps(BROKEN), b"\xff no CBOR"])
+def test_an_error_comes_in_the_form_of_the_answer_that_was_asked_for_and_is_read(engine: str, said: bytes) -> None:
+    kinds = {"opensearch": "application/cbor", "elasticsearch": "application/vnd.elasticsearch+cbor;compatible-with=8"}
+    with Scripted(lambda _: Reply(400, said, {"content-type": kinds[engine]})) as server, pytest.raises(ServerError) as caught:
+        to(engine, server).request("POST", "/calls/_search", body={}, binary=True)
+    if said.startswith(b"\xff"):
+        assert "CBOR" in str(caught.value)
+    else:
+        assert str(caught.value).endswith("400: search_phase_execution_exception: all shards failed; parsing_exception: x")
 
 
 def test_a_redirection_is_not_followed_with_our_login(engine: str) -> None:

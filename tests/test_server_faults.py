@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
+import itertools
 import json
 import os
 import random
@@ -15,10 +14,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -26,27 +27,24 @@ import pytest
 from hybrid_search import reindex
 from hybrid_search.access import Access
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.base import IndexSpec
 from hybrid_search.backends.server import documents, retry, sending
-from hybrid_search.covering import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError, ServerError
 from hybrid_search.ingest import prepare, worker
-from hybrid_search.ingest.documents import parse, source_hash
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.passages import split
 from tests import faults, live
-from tests.conftest import DATA
 from tests.faults import KINDS, TIMEOUT, Plan, Proxy, Third
 from tests.program import run
 from tests.scripted import Asked, Reply
-from tests.servers import RELEASES, Running, start
+from tests.servers import RELEASES, Running, layout, start
 from tests.servers.install import complete
 from tests.servers.layout import free_port
 from tests.tiny import TinyEncoder, entries, request, spec
 
 pytestmark = pytest.mark.server
+
+skip_without_servers = pytest.mark.skipif(not os.environ.get("HYBRID_SEARCH_TEST_URLS"), reason="HYBRID_SEARCH_TEST_URLS names no server")
 
 ROOT = Path(__file__).parent.parent
 WORDS = 30
@@ -122,11 +120,12 @@ def placed(url: str) -> Iterator[Place]:
             there.asked("DELETE", f"/{name}")
 
 
-@pytest.fixture(autouse=True)
-def _many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Smaller blocks, so that a few hundred documents are many requests."""
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Smaller blocks, so that a few hundred documents are many requests, and shorter pauses between their tries."""
     monkeypatch.setattr(worker, "BLOCK_PASSAGES", 32)
     monkeypatch.setattr(prepare, "LOOKUP_DOCUMENTS", 20)
+    monkeypatch.setattr(retry, "FIRST", 0.1)
 
 
 def bare(source: Mapping[str, Any]) -> Call:
@@ -148,16 +147,17 @@ def sound(place: Place, good: Iterable[Call]) -> None:
     assert [id_ for id_ in expected if found[id_] != expected[id_]] == []
 
 
-def honest(place: Place, ids: Sequence[str]) -> set[str]:
-    """Which of the documents `ids` a new run would skip. Each of them is whole, and of one version."""
+def skipped(place: Place, documents_: Iterable[Call]) -> set[str]:
+    """Which of `documents_` a new run would skip. Whatever passes for whole is, and of one version."""
+    hashes = {each["id"]: entries(each)[0].source_hash for each in documents_}
     with closing(open_backend(place.url)) as backend, backend.writer(place.index, spec()) as writer:
-        known = writer.known(ids)
+        known = writer.known(list(hashes))
     held = list(place.held().values())
     for id_, version in known.items():
         passages = [source for source in held if source["document_id"] == id_]
         assert {source["source_hash"] for source in passages} == {version}
         assert [source["passages"] for source in passages] == [len(passages)] * len(passages)
-    return set(known)
+    return {id_ for id_ in hashes if known.get(id_) == hashes[id_]}
 
 
 # A proxy that injures a third of the requests
@@ -173,7 +173,7 @@ BAD: dict[str, Callable[[int], Call | bytes]] = {
 
 
 def mixed() -> tuple[list[Call | bytes], dict[int, str]]:
-    """200 lines: 150 calls, second versions of 30 of them, shorter or longer, some close behind the first; and the reasons of 20 bad ones by number."""
+    """200 lines: 150 calls, second versions of 30 of them, shorter or longer, some close behind the first; and why 20 are refused, by number."""
     first = calls("first", lambda number: 3 + number % 4, 150)
     second = calls("second", lambda number: 3 + (number + 2) % 4, 90)[60:]
     lines: list[Call | bytes] = []
@@ -198,11 +198,12 @@ def last(documents_: Iterable[Call]) -> list[Call]:
 
 def injured_by(proxy: Proxy) -> None:
     """Every kind of fault did happen, and to a third of the requests."""
+    print(proxy.asked, proxy.met)
     assert set(proxy.met) == {kind.__name__ for kind in KINDS}
     assert proxy.met.total() == pytest.approx(proxy.asked / 3, abs=2)
 
 
-def test_every_good_document_is_there_once_and_every_bad_one_is_told_of(place: Place) -> None:
+def test_every_good_document_is_there_once_and_every_bad_one_is_told_of(place: Place, hurried: None) -> None:
     lines, refused = mixed()
     assert (len(lines), len(refused)) == (200, 20)
     written = good(lines, refused)
@@ -219,7 +220,7 @@ def test_every_good_document_is_there_once_and_every_bad_one_is_told_of(place: P
     assert (summary.passages, summary.spans) == (len(passages), sum(entry.spans for entry in passages))
 
 
-def test_new_versions_replace_the_old_ones_and_what_is_unchanged_is_skipped(place: Place) -> None:
+def test_new_versions_replace_the_old_ones_and_what_is_unchanged_is_skipped(place: Place, hurried: None) -> None:
     first = calls("first", lambda number: 2 + number % 8, 60)
     place.ingest(first)
     then = [*calls("second", lambda number: 9 - number % 8, 40), *first[40:]]
@@ -244,10 +245,7 @@ def at_first(*kinds: faults.Fault) -> Plan:
     return plan
 
 
-def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(retry, "FIRST", 0.05)
+def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(place: Place, hurried: None, caplog: pytest.LogCaptureFixture) -> None:
     plan = at_first(faults.lost_after, faults.garbled, faults.unavailable)
     first, second = calls("first", lambda _: 8, 6), calls("second", lambda _: 3, 2)
     with Proxy(place.url, plan) as proxy, closing(open_backend(proxy.url, Access(timeout=TIMEOUT))) as backend:
@@ -276,7 +274,7 @@ def answers(place: Place, url: str) -> list[Any]:
     """All that reading gives."""
     told: list[Any] = []
     with closing(open_backend(url, Access(timeout=TIMEOUT))) as backend:
-        for number in range(12):
+        for number in range(9):
             asked = request(f"second word{number} word{7 * number}")
             found = backend.candidates(place.index, asked)
             keys = [*found.lexical, *found.semantic]
@@ -286,7 +284,7 @@ def answers(place: Place, url: str) -> list[Any]:
     return told
 
 
-def test_what_is_asked_through_the_proxy_is_answered_as_without_it(place: Place) -> None:
+def test_what_is_asked_through_the_proxy_is_answered_as_without_it(place: Place, hurried: None) -> None:
     place.ingest([*calls("first", lambda number: 2 + number % 8, 40), *calls("second", lambda _: 5, 10)])
     with Proxy(place.url, Third(seed=3)) as proxy:
         assert answers(place, proxy.url) == answers(place, place.url)
@@ -313,22 +311,19 @@ def never(taken: Callable[[bytes], bool], refusal: dict[str, Any]) -> Plan:
 def test_a_server_that_stays_busy_is_one_error_and_nothing_half_written_passes_for_whole(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "PATIENCE", 1.0)
     documents_ = [*calls("first", lambda _: 1, 20), *calls("first", lambda _: 8, 40)[20:]]
-    with Proxy(place.url, never(lambda action: ordinal(action) != 1, faults.REJECTED)) as proxy:
-        with pytest.raises(
-            ServerError, match=r"did not take \d+ passages .*'call-020#1'.*: .*the queue is full.* run the same command again"
-        ) as told:
-            place.ingest(documents_, proxy.url)
+    with (
+        Proxy(place.url, never(lambda action: ordinal(action) != 1, faults.REJECTED)) as proxy,
+        pytest.raises(ServerError, match=r"did not take \d+ passages .*'call-020#1'.*: .*the queue is full.* run the same command again") as told,
+    ):
+        place.ingest(documents_, proxy.url)
     assert told.value.status == 429
-    ids = [each["id"] for each in documents_]
-    assert honest(place, ids) == {f"call-{number:03d}" for number in range(20)}
+    assert skipped(place, documents_) == {f"call-{number:03d}" for number in range(20)}
     summary = place.ingest(documents_)
     assert (summary.skipped, summary.documents) == (20, 20)
     sound(place, documents_)
 
 
-def test_a_document_of_which_one_passage_is_refused_leaves_nothing_behind_and_the_others_go_on(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_of_which_one_passage_is_refused_leaves_nothing_behind_and_the_others_go_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "BLOCK_PASSAGES", 1)  # so that a document is refused when most of its passages were handed on long ago
     place.ingest(calls("first", lambda _: 8, 6))
     then = calls("second", lambda _: 5, 6)
@@ -342,3 +337,187 @@ def test_a_document_of_which_one_passage_is_refused_leaves_nothing_behind_and_th
     sound(place, [each for each in then if each["id"] != "call-003"])
     assert place.ingest(then).documents == 1
     sound(place, then)
+
+
+def test_a_server_that_is_down_is_one_error_after_a_bounded_wait(tmp_path: Path) -> None:
+    source = tmp_path / "calls.jsonl"
+    source.write_text(json.dumps(call(0, "first", 2)) + "\n")
+    urls = [f"{engine}+http://127.0.0.1:{free_port()}" for engine in ("opensearch", "elasticsearch")]
+    begun = time.monotonic()
+    with ThreadPoolExecutor(len(urls)) as pool:
+        told = list(pool.map(lambda url: run("--index", "calls", "--url", url, str(source), module="hybrid_search.ingest"), urls))
+    assert time.monotonic() - begun < 60
+    for url, ran in zip(urls, told, strict=True):
+        assert re.match(rf"no answer from {re.escape(url)} to GET /calls/_mapping: Connection refused .*\(after 6 tries", ran.error), ran.error
+        assert ran.out == ""
+    assert not Path("calls.rejected.jsonl").exists()
+
+
+# Workers that are killed
+
+WORKER = """
+import json, sys
+from pathlib import Path
+from hybrid_search.access import Access
+from hybrid_search.backends import open_backend
+from hybrid_search.errors import HybridSearchError
+from hybrid_search.ingest import prepare, sources, worker
+from tests.tiny import TinyEncoder
+
+def say(number):
+    print(number, file=sys.stderr, flush=True)
+
+url, index, source = sys.argv[1:]
+worker.BLOCK_PASSAGES, prepare.LOOKUP_DOCUMENTS = 16, 20
+say(0)
+try:
+    lines, backend = sources.read([source]), open_backend(url, Access())
+    summary = worker.ingest(lines, backend, TinyEncoder(), index, Path("rejected.jsonl"), report=lambda so_far: say(so_far.passages))
+except HybridSearchError as error:
+    print(f"error: {error}", file=sys.stderr)
+    sys.exit(2)
+print(json.dumps(summary.to_dict()))
+"""
+"""The command ``ingest`` with the tiny encoder. It says on standard error how many passages it has written."""
+
+
+def tiny_worker(place: Place, source: str) -> list[str]:
+    return [sys.executable, "-c", WORKER, place.url, place.index, source]
+
+
+def real_worker(place: Place, source: str) -> list[str]:
+    return [sys.executable, "-m", "hybrid_search.ingest", "--device", "cpu", "--url", place.url, "--index", place.index, source]
+
+
+@contextmanager
+def begun(command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker as a process, which is killed if it still runs at the end of the block. What it says is in the files ``out`` and ``err``."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=environment)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ended(process: subprocess.Popen[bytes], folder: Path) -> Any:
+    """The summary of a worker, waited for."""
+    assert process.wait(timeout=900) == 0, (folder / "err").read_text()[-3000:]
+    return json.loads((folder / "out").read_text().splitlines()[-1])
+
+
+def until(holds: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
+    """Wait until it `holds`; False where the worker ended before that."""
+    while not holds():
+        if process.poll() is not None:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def killed_at_times(place: Place, folder: Path, kills: int, versions: Iterable[Sequence[Call]]) -> None:
+    """Ingest one of the `versions` of some documents after the other by workers that are killed at random moments, so many in all.
+
+    Of each version one worker is left to end; afterwards all is there. Before that no document passes for whole that is not.
+    """
+    chance, source = random.Random(), folder / "calls.jsonl"  # noqa: S311
+    for documents_ in versions:
+        source.write_text("".join(json.dumps(each) + "\n" for each in documents_))
+        missing = {each["id"]: len(whole(each)) for each in documents_}
+        while kills and missing:
+            kills -= killed(place, folder, chance, chance.randrange(sum(missing.values())))
+            known = skipped(place, documents_) if place.names() else set()
+            missing = {id_: passages for id_, passages in missing.items() if id_ not in known}
+        with begun(tiny_worker(place, str(source)), folder) as process:
+            summary = ended(process, folder)
+        assert summary["read"] == summary["documents"] + summary["skipped"] == len(documents_)
+        assert summary["documents"] == len(missing)
+        sound(place, documents_)
+        if not kills:
+            return
+
+
+def killed(place: Place, folder: Path, chance: random.Random, passages: int) -> bool:
+    """Whether a worker could be killed when it had written so many passages, before it ended."""
+    with begun(tiny_worker(place, str(folder / "calls.jsonl")), folder) as process:
+        until(partial(wrote, folder, passages), process)
+        pause = chance.uniform(0, 0.2)
+        time.sleep(pause)
+        running = process.poll() is None
+    print(f"killed {pause:.3f} s after {passages} passages" if running else "ended before it could be killed")
+    return running
+
+
+def wrote(folder: Path, passages: int) -> bool:
+    """Whether the worker says that it has written so many."""
+    told = [line for line in (folder / "err").read_text().splitlines() if line.isdecimal()]
+    return bool(told) and int(told[-1]) >= passages
+
+
+def versions(documents_: int) -> Iterator[list[Call]]:
+    """Versions of the same calls, each call now shorter, now longer."""
+    for number in itertools.count():
+        yield calls(f"version{number}", partial(turns, number), documents_)
+
+
+def turns(version: int, call_: int) -> int:
+    return 2 + (call_ + 3 * version) % 7
+
+
+def test_a_worker_that_is_killed_at_any_moment_is_completed_by_the_same_command(place: Place, tmp_path: Path) -> None:
+    each = versions(50)
+    place.ingest(next(each))
+    killed_at_times(place, tmp_path, 3, each)
+
+
+@pytest.mark.long
+def test_a_worker_that_is_killed_at_twenty_moments_is_completed_by_the_same_command(place: Place, tmp_path: Path) -> None:
+    killed_at_times(place, tmp_path, 20, versions(120))
+
+
+# Servers that are killed
+
+
+@contextmanager
+def own(name: str) -> Iterator[Running]:
+    """A server that nobody else uses."""
+    if not complete(RELEASES[name]):
+        pytest.skip(f"{name} is not fetched: make test-servers does it")
+    with start(name) as server:
+        yield server
+
+
+def outlives(name: str, folder: Path, kills: int, documents_: Sequence[Call]) -> None:
+    """A worker ingests `documents_`, and its server is killed so many times meanwhile and started again on the same data."""
+    chance, source = random.Random(), folder / "calls.jsonl"  # noqa: S311
+    source.write_text("".join(json.dumps(each) + "\n" for each in documents_))
+    slice_ = sum(len(whole(each)) for each in documents_) // (kills + 1)
+    with own(name) as server:
+        place = Place(f"{server.test_url}&shards=2", "calls")
+        with begun(tiny_worker(place, str(source)), folder) as process:
+            for number in range(kills):
+                assert until(partial(wrote, folder, slice_ * number + chance.randrange(slice_)), process)
+                time.sleep(chance.uniform(0, 0.2))
+                assert process.poll() is None
+                server.kill()
+                time.sleep(chance.uniform(0, 2))
+                server.restart()
+            summary = ended(process, folder)
+        assert (summary["documents"], summary["failed"]) == (len(documents_), 0)
+        sound(place, documents_)
+        assert place.ingest(documents_).skipped == len(documents_)
+
+
+@skip_without_servers
+def test_a_worker_outlives_a_server_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "HEAP", ("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1"))  # it starts in half of the time
+    outlives("opensearch-3.5.0", tmp_path, 1, next(versions(150)))
+
+
+@pytest.mark.long
+@skip_without_servers
+@pytest.mark.parametrize("name", ["opensearch-3.5.0", "elasticsearch-9.5.3"])
+def test_a_worker_outlives_a_server_that_is_killed_five_times(name: str, tmp_path: Path) -> None:
+    outlives(name, tmp_path, 5, next(versions(500)))

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, assert_type
 
 import hybrid_search
-from hybrid_search import Hit, Result, Span
+from hybrid_search import AsyncClient, Hit, Result, Span
+from hybrid_search.backends.base import IndexInfo
 from hybrid_search.client import Client
+from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 
 
@@ -47,6 +49,31 @@ def clients(documents: list[dict[str, str]]) -> None:
         assert_type(client.delete(["a", "b"]), int)
         assert_type(client.indexes(), list[str])
         assert_type(client.describe("calls").fields, Mapping[str, str])
+        assert_type(client.query("refund", highlight=True, sort="-date", facets=["sector"], facets_over="matches", compat="opensearch"), Result)
+        assert_type(client.requests("refund", compat="opensearch"), list[tuple[str, dict[str, Any]]])
+        assert_type(client.reindex("calls", policy="4/1", options={"quantization": "int8"}, keep=True), Summary)
+        client.setup("calls", policy="6/1", options={"shards": "3"})
+        client.drop("calls")
+
+
+async def asynchronous_clients(documents: list[dict[str, str]], lines: list[Line]) -> None:
+    async with AsyncClient("embedded:/srv/search", model=Path("model"), device="cpu", threads=4) as client:
+        assert_type(client, AsyncClient)
+        assert_type(hybrid_search.AsyncClient(), AsyncClient)
+        assert_type(await client.query("refund", index="calls", size=3, where={"sector": "bank"}, explain=True), Result)
+        assert_type(await client.query(["refund", "money back"], highlight=True, facets=["sector"]), Result)
+        assert_type(await client.requests("refund", compat="opensearch"), list[tuple[str, dict[str, Any]]])
+        assert_type(await client.best_spans("refund", "my money back", k=2), list[Span])
+        assert_type(await client.phrase_similarity("refund", "money back"), float)
+        assert_type(await client.ingest(documents, index="calls", rejects="rejected.jsonl"), Summary)
+        assert_type(await client.ingest_lines(lines, policy="4/1"), Summary)
+        assert_type(await client.reindex("calls", lines, options={"quantization": "int8"}), Summary)
+        assert_type(await client.delete(["a", "b"]), int)
+        assert_type(await client.describe("calls"), IndexInfo)
+        assert_type(await client.indexes(), list[str])
+        await client.setup("calls")
+        await client.drop("calls")
+        await client.close()
 
 
 def refused() -> None:
@@ -56,3 +83,11 @@ def refused() -> None:
     hybrid_search.query(5)  # type: ignore[arg-type]
     hybrid_search.best_spans("refund")  # type: ignore[call-arg]
     hybrid_search.connect(5)  # type: ignore[arg-type]
+
+
+async def refused_when_awaited(client: AsyncClient) -> None:
+    """The same of the asynchronous client, and what is not awaited is no result."""
+    await client.query("refund", alpha="half")  # type: ignore[arg-type]
+    await client.query("refund", limit=5)  # type: ignore[call-arg]
+    await client.best_spans("refund")  # type: ignore[call-arg]
+    client.query("refund").hits  # type: ignore[attr-defined] # noqa: B018

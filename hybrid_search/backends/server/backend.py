@@ -86,7 +86,7 @@ class ServerBackend:
         codes: dict[str, TokenCodes] = dict(found.semantic)
         for some in _batches([key for key in keys if key not in scores or key not in codes]):
             unscored, uncoded = [key for key in some if key not in scores], [key for key in some if key not in codes]
-            asked = [bodies.match(request, len(unscored), within=unscored)] if unscored else []
+            asked = [bodies.match(request, len(unscored), among=unscored)] if unscored else []
             answers = self._msearch(index, asked + ([bodies.codes(uncoded)] if uncoded else []))
             scores |= {hit["_id"]: hit["_score"] for hit in (answers.pop(0) if unscored else [])}
             codes |= {hit["_id"]: documents.codes(hit) for each in answers for hit in each}
@@ -145,7 +145,7 @@ class ServerBackend:
             size=size,
             offset=offset,
             window=request.window,
-            filter=bodies.conditions(request.conditions),
+            filter=bodies.within(self.server.engine, request),
         )
 
     def _has_hybrid(self) -> bool:

@@ -20,13 +20,17 @@ SEARCHED = 4000
 too early among near duplicates: with 500 for 500 passages, .868 of the exact ten best were among them, with 4,000 .958, of .962 there were to find
 (OpenSearch 3.5.0, 72,421 spans of 2,000 calls)."""
 
+ANY = {"range": {"ordinal": {"gte": 0}}}
+"""Every passage. Before OpenSearch 3.5 a filter inside a nested kNN whose clauses are all on doc values of numbers or keywords finds nothing
+(opensearch-project/k-NN#2222); with this one among them it finds what it should (tried on 2.19.1)."""
+
 CODES: dict[str, Any] = {"_source": False, "stored_fields": ["tokens"]}
 SHOWN = ["start", "text", "layout", "metadata"]
 
 
-def match(request: Request, size: int, *, within: Sequence[str] | None = None, **more: Any) -> dict[str, Any]:
-    """BM25 of the phrase: the server's own ``match``, under the conditions; only of the passages `within`, where they are given."""
-    filters = conditions(request.conditions) + ([ids(within)] if within is not None else [])
+def match(request: Request, size: int, *, among: Sequence[str] | None = None, **more: Any) -> dict[str, Any]:
+    """BM25 of the phrase: the server's own ``match``, under the conditions; only of the passages `among`, where they are given."""
+    filters = conditions(request.conditions) + ([ids(among)] if among is not None else [])
     return {"size": size, "_source": False, "query": {"bool": {"must": [{"match": {"text": {"query": request.phrase}}}], "filter": filters}}, **more}
 
 
@@ -34,13 +38,19 @@ def nearest(engine: Engine, request: Request, candidates: int, *, coded: bool = 
     """The passages whose covering spans are nearest to the vector, with their codes. The conditions hold during the search, not after it."""
     shown = CODES if coded else {"_source": False}
     (vector,) = rounded(request.vector[None, :])
-    filters = conditions(request.conditions)
+    filters = within(engine, request)
     searched = max(SEARCHED, candidates)
     if engine == "elasticsearch":
         asked: dict[str, Any] = {"field": "spans.vector", "query_vector": vector, "k": candidates, "num_candidates": searched}
         return {"size": candidates, "knn": {**asked, **({"filter": filters} if filters else {})}, **shown}
     asked = {"vector": vector, "k": searched, **({"filter": {"bool": {"filter": filters}}} if filters else {})}
     return {"size": candidates, "query": {"nested": {"path": "spans", "score_mode": "max", "query": {"knn": {"spans.vector": asked}}}}, **shown}
+
+
+def within(engine: Engine, request: Request) -> list[dict[str, Any]]:
+    """The conditions as filters inside a kNN; none for none."""
+    filters = conditions(request.conditions)
+    return [ANY, *filters] if filters and engine == "opensearch" else filters
 
 
 def codes(keys: Sequence[str]) -> dict[str, Any]:
@@ -56,7 +66,7 @@ def contents(keys: Sequence[str]) -> dict[str, Any]:
 def highlights(request: Request, keys: Sequence[str]) -> dict[str, Any]:
     """The passages' texts, and the same with the matching words marked."""
     marked = {"fields": {"text": {"number_of_fragments": 0, "pre_tags": [OPEN], "post_tags": [CLOSE]}}}
-    return {**match(request, len(keys), within=keys, highlight=marked), "_source": ["text"]}
+    return {**match(request, len(keys), among=keys, highlight=marked), "_source": ["text"]}
 
 
 def facets(request: Request, fields: Sequence[str]) -> dict[str, Any]:

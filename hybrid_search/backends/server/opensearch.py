@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -157,7 +158,7 @@ class _Node(Urllib3HttpConnection):
         if 200 <= status < 300 or status in ignore:
             return status, answered, data
         try:
-            return self._raise_error(status, data, answered.get("content-type"))
+            return self._raise_error(status, *_legible(data, answered.get("content-type")))
         except TransportError as error:
             error.retry_after = answered.get("retry-after")  # type: ignore[attr-defined] # the library drops the headers of an error
             raise
@@ -180,6 +181,16 @@ class _Node(Urllib3HttpConnection):
     def _raise_warnings(self, warning_headers: Any) -> None:
         for each in warning_headers or ():
             _log.info("the server warns: %s", each)
+
+
+def _legible(data: Any, kind: str | None) -> tuple[Any, str | None]:
+    """The body of an error and its content type; as JSON if it is CBOR, which the library leaves as it is."""
+    if not isinstance(data, _Bytes):
+        return data, kind
+    try:
+        return json.dumps(decoded(data), default=repr), "application/json"
+    except ValueError:
+        return repr(bytes(data)), None
 
 
 def _signer(access: Access) -> sigv4.Signer | None:
