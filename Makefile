@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := .demo
 
-.PHONY: help demo test test-servers check test-export format bench clean
+.PHONY: help demo test test-servers prove check test-export format bench clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
 	@echo "make test         every test that needs no server and no torch"
 	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
+	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
 	@echo "make check        ruff, mypy, import direction"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
@@ -34,7 +35,11 @@ test: $(VENV)/.dev
 
 # pytest fails where no test was selected, and without servers there is none to select.
 test-servers: $(VENV)/.dev
-	$(BIN)/python -m tests.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest -m server
+	$(BIN)/python -m tests.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest -m "server and not long"
+
+# 2,000 calls through a proxy that fails, 20 killed workers, 5 killed servers, agreement with exhaustive search: half an hour on two cores.
+prove: $(VENV)/.dev
+	$(BIN)/python -m tests.servers --servers "$${SERVERS:-default}" --minutes 120 -- $(BIN)/python -m pytest -m "server and long"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -57,6 +62,7 @@ test-export: .venv-export/.done
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.quality
+	$(BIN)/python -m tests.servers --minutes 180 -- $(BIN)/python -m benchmarks.servers
 	$(BIN)/python -m benchmarks.tables
 
 clean:

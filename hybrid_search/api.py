@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def connect(url: str | None = None, *, model: str | Path | None = None, device: str | None = None) -> Client:
-    """A client for the indexes at `url` (``embedded:PATH``, ``memory:``; default: ``HYBRID_SEARCH_URL``, else the user's data folder).
+    """A client for the indexes at `url` (``embedded:PATH``, ``memory:``, ``opensearch+https://HOST``, ``elasticsearch+https://HOST``, or ``https://HOST``
+    of either; default: ``HYBRID_SEARCH_URL``, else the user's data folder).
 
     `model` is a model folder (default: ``HYBRID_SEARCH_MODEL``, else the shipped one), `device` one of auto, cpu, cuda, tensorrt.
     """

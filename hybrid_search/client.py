@@ -178,12 +178,13 @@ class Client:
         """Put a new version of `index` in the place of the old one, at once (on a server only).
 
         Without `lines` every passage is copied with its token codes, so that `policy` and `options` can change and nothing is encoded again.
-        With `lines`, JSON lines of all documents, they are ingested by this client's model. The old version is removed unless it is to be kept.
+        With `lines`, JSON lines of all documents, they are ingested by this client's model. What is not given stays as it is in the old version,
+        which is removed unless it is to be kept.
         Raises IndexStoreError, and leaves the index as it was, where a document was refused or counts differ.
         """
         if lines is None:
             return reindex.copied(self.backend, index, policy, options or {}, report, keep=keep)
-        file, by = Path(rejects or f"{index}.rejected.jsonl"), policy or DEFAULT_POLICY
+        file, by = Path(rejects or f"{index}.rejected.jsonl"), policy or self._policy(index)
         return reindex.ingested(self.backend, self.encoder, index, lines, file, by, options or {}, report, keep=keep)
 
     def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:

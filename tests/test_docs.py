@@ -77,6 +77,17 @@ def done(page: Path, line: int, command: str) -> None:
         assert ran.returncode == 0, f"{page}:{line}: {command}\n{ran.stderr}"
 
 
+def parsed(command: str) -> None:
+    """Raise where `command`, if it is ours, has an option that there is none of."""
+    words = [word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)]
+    ours = {("hybrid-search",): 1, ("python", "-m", "hybrid_search"): 3, ("python", "-m", "hybrid_search.ingest"): 3}
+    taken = next((count for names, count in ours.items() if tuple(words[:count]) == names), 0)
+    if not taken:
+        return
+    name, *arguments = words[taken:] if words[taken - 1] != "hybrid_search.ingest" else ["ingest", *words[taken:]]
+    COMMANDS[name].make_context(name, arguments)
+
+
 @pytest.mark.usefixtures("_user")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_code_and_the_commands_of_a_page_run_in_their_order(name: str) -> None:
@@ -87,6 +98,9 @@ def test_the_code_and_the_commands_of_a_page_run_in_their_order(name: str) -> No
         elif block.language in ("bash", "console", "sh"):
             for command in block.commands:
                 done(page, block.line, command)
+        elif block.language == "shell":  # for a server
+            for command in block.commands:
+                parsed(command)
 
 
 def test_the_readme_has_the_two_lines_that_everybody_will_try() -> None:

@@ -106,7 +106,7 @@ def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
     meta = made(engine, IndexOptions(analyzer="standard"))["mappings"]["_meta"]
     assert IndexSpec(**meta["hybrid_search"]) == SPEC
     default = {"opensearch": "none", "elasticsearch": "int8"}[engine]
-    assert meta["options"] == {"analyzer": "standard", "knn_engine": "lucene", "quantization": default}
+    assert meta["options"] == {"analyzer": "standard", "knn_engine": "lucene", "quantization": default, "m": 16, "ef_construction": 100}
 
 
 @pytest.mark.parametrize("engine", mappings.ENGINES)

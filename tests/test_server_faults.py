@@ -1,106 +1,42 @@
-"""Servers that are lost, slow, busy and half answering, workers and servers that are killed: afterwards every document is there exactly once."""
+"""Servers that are lost, slow, busy, and take half of what they are sent: afterwards every document is there exactly once, or an error says so."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 import random
 import re
-import secrets
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 
 from hybrid_search import reindex
 from hybrid_search.access import Access
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.server import documents, retry, sending
+from hybrid_search.backends.base import IndexSpec
+from hybrid_search.backends.server import retry, sending
+from hybrid_search.covering import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError, ServerError
-from hybrid_search.ingest import prepare, worker
-from hybrid_search.ingest.sources import Line
-from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest import prepare, sources, worker
 from tests import faults, live
+from tests.conftest import DATA
 from tests.faults import KINDS, TIMEOUT, Plan, Proxy, Third
+from tests.places import Call, Place, call, calls, outline, placed, skipped, sound, whole
 from tests.program import run
 from tests.scripted import Asked, Reply
-from tests.servers import RELEASES, Running, layout, start
-from tests.servers.install import complete
 from tests.servers.layout import free_port
-from tests.tiny import TinyEncoder, entries, request, spec
+from tests.tiny import entries, request, spec
 
 pytestmark = pytest.mark.server
-
-skip_without_servers = pytest.mark.skipif(not os.environ.get("HYBRID_SEARCH_TEST_URLS"), reason="HYBRID_SEARCH_TEST_URLS names no server")
-
-ROOT = Path(__file__).parent.parent
-WORDS = 30
-"""Of a turn: two or three turns make a passage."""
-
-Call = dict[str, Any]
-
-
-def call(number: int, version: str, turns: int) -> Call:
-    """A call that has the word `version` in every turn."""
-    said = (" ".join(f"word{number * turn * step % 997}" for step in range(1, WORDS + 1)) for turn in range(1, turns + 1))
-    spoken = [{"speaker": "agent" if turn % 2 else "customer", "text": f"{version} {text}"} for turn, text in enumerate(said)]
-    return {"id": f"call-{number:03d}", "turns": spoken, "sector": f"sector {number % 7}", "version": version}
-
-
-def calls(version: str, turns: Callable[[int], int], count: int) -> list[Call]:
-    return [call(number, version, turns(number)) for number in range(count)]
-
-
-# What is on a server, read without the product
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """An index and the server that it is to be on."""
-
-    url: str
-    index: str
-
-    def asked(self, method: str, target: str, body: Any = None) -> Any:
-        """What the server answers."""
-        headers = {"content-type": "application/json", "accept": "application/json"}
-        answer = faults.sent(self.url, Asked(method, target, headers, json.dumps(body).encode() if body else b""))
-        assert answer.status == 200, answer
-        return json.loads(answer.body)
-
-    def held(self, index: str | None = None) -> dict[str, Call]:
-        """Everything that is in the index, by its ``_id``."""
-        path = f"/{quote(index or self.index)}"
-        self.asked("POST", f"{path}/_refresh")
-        found = self.asked("POST", f"{path}/_search", {"size": 10_000, "track_total_hits": True, "query": {"match_all": {}}})
-        assert found["_shards"]["failed"] == 0
-        assert len({hit["_index"] for hit in found["hits"]["hits"]}) <= 1
-        held = {hit["_id"]: hit["_source"] for hit in found["hits"]["hits"]}
-        assert len(held) == found["hits"]["total"]["value"] == len(found["hits"]["hits"])
-        return held
-
-    def names(self) -> list[str]:
-        """The indexes of this name, of any version."""
-        return [each["index"] for each in self.asked("GET", f"/_cat/indices/{self.index}*?format=json&h=index")]
-
-    def ingest(self, lines: Iterable[Call | bytes], url: str | None = None, encoder: Encoder | None = None, timeout: float = TIMEOUT) -> Summary:
-        """Run the worker in this process, by way of `url`."""
-        numbered = (Line("calls", number, each if isinstance(each, bytes) else json.dumps(each).encode()) for number, each in enumerate(lines, 1))
-        with closing(open_backend(url or self.url, Access(timeout=timeout))) as backend:
-            return worker.ingest(numbered, backend, encoder or TinyEncoder(), self.index, Path("rejected.jsonl"))
 
 
 @pytest.fixture(params=live.URLS)
@@ -109,55 +45,12 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
         yield there
 
 
-@contextmanager
-def placed(url: str) -> Iterator[Place]:
-    """An index that is not there yet, and will be gone afterwards."""
-    there = Place(url, f"faults-{secrets.token_hex(4)}")
-    try:
-        yield there
-    finally:
-        for name in there.names():
-            there.asked("DELETE", f"/{name}")
-
-
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Smaller blocks, so that a few hundred documents are many requests, and shorter pauses between their tries."""
     monkeypatch.setattr(worker, "BLOCK_PASSAGES", 32)
     monkeypatch.setattr(prepare, "LOOKUP_DOCUMENTS", 20)
     monkeypatch.setattr(retry, "FIRST", 0.1)
-
-
-def bare(source: Mapping[str, Any]) -> Call:
-    """A passage without what differs from run to run, or may not be given back: the time of writing, and the vectors of its spans."""
-    kept = {name: value for name, value in source.items() if name not in ("indexed_at", "spans")}
-    return {**kept, "spans": [(span["start"], span["end"]) for span in source["spans"]]}
-
-
-def whole(document: Call) -> dict[str, Call]:
-    """All that a server is to hold of a document, by ``_id``."""
-    return {f"{document['id']}#{entry.passage.ordinal}": bare(documents.source(entry, spec(), "")) for entry in entries(document)}
-
-
-def sound(place: Place, good: Iterable[Call]) -> None:
-    """The index holds the documents `good`, every one once and whole, with the text that it should have, and nothing else."""
-    expected = {id_: source for document in good for id_, source in whole(document).items()}
-    found = {id_: bare(source) for id_, source in place.held().items()}
-    assert sorted(found) == sorted(expected)
-    assert [id_ for id_ in expected if found[id_] != expected[id_]] == []
-
-
-def skipped(place: Place, documents_: Iterable[Call]) -> set[str]:
-    """Which of `documents_` a new run would skip. Whatever passes for whole is, and of one version."""
-    hashes = {each["id"]: entries(each)[0].source_hash for each in documents_}
-    with closing(open_backend(place.url)) as backend, backend.writer(place.index, spec()) as writer:
-        known = writer.known(list(hashes))
-    held = list(place.held().values())
-    for id_, version in known.items():
-        passages = [source for source in held if source["document_id"] == id_]
-        assert {source["source_hash"] for source in passages} == {version}
-        assert [source["passages"] for source in passages] == [len(passages)] * len(passages)
-    return {id_ for id_ in hashes if known.get(id_) == hashes[id_]}
 
 
 # A proxy that injures a third of the requests
@@ -179,11 +72,11 @@ def mixed() -> tuple[list[Call | bytes], dict[int, str]]:
     lines: list[Call | bytes] = []
     refused: dict[int, str] = {}
     for number, good in enumerate([*first[:75], *reversed(second[:15]), *first[75:], *second[15:]]):
-        if number % 9 == 4:
-            reason, bad = list(BAD.items())[number % len(BAD)]
-            lines.append(bad(900 + number))
-            refused[len(lines)] = reason
         lines.append(good)
+        for kind, (reason, bad) in enumerate(BAD.items()):
+            if number % 45 == 20:
+                lines.append(bad(900 + number + kind))
+                refused[len(lines)] = reason
     return lines, refused
 
 
@@ -198,7 +91,7 @@ def last(documents_: Iterable[Call]) -> list[Call]:
 
 def injured_by(proxy: Proxy) -> None:
     """Every kind of fault did happen, and to a third of the requests."""
-    print(proxy.asked, proxy.met)
+    print(f"{proxy.asked} requests, and {proxy.met}")
     assert set(proxy.met) == {kind.__name__ for kind in KINDS}
     assert proxy.met.total() == pytest.approx(proxy.asked / 3, abs=2)
 
@@ -214,10 +107,24 @@ def test_every_good_document_is_there_once_and_every_bad_one_is_told_of(place: P
     told = {each["line"]: each["reason"] for each in map(json.loads, Path("rejected.jsonl").read_text().splitlines())}
     assert sorted(told) == sorted(refused)
     assert all(re.match(refused[line], told[line]) for line in refused), told
-    assert sorted(note["line"] for note in place.held(f"{place.index}-rejected").values()) == sorted(refused)
+    assert sorted(note["line"] for note in place.held(f"{place.index}-rejected", sort=("line",)).values()) == sorted(refused)
     assert (summary.read, summary.documents, summary.duplicates, summary.failed, summary.skipped) == (200, 180, 30, 20, 0)
     passages = [entry for document in written for entry in entries(document)]
     assert (summary.passages, summary.spans) == (len(passages), sum(entry.spans for entry in passages))
+
+
+@pytest.mark.long
+@pytest.mark.data
+def test_two_thousand_calls_are_there_once(place: Place, real_encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users run it: the shipped model, blocks and pauses as they are. A bulk request may take a busy server seconds, so clients wait longer."""
+    monkeypatch.setattr(faults, "LATE", 15.5)
+    documents_ = [json.loads(line.data) for line in islice(sources.read([str(DATA / "calls_sgd" / "calls.jsonl.gz")]), 2000)]
+    with Proxy(place.url, Third(seed=4)) as proxy:
+        summary = place.ingest(documents_, proxy.url, real_encoder, timeout=15)
+    injured_by(proxy)
+    assert (summary.read, summary.documents, summary.failed) == (2000, 2000, 0)
+    sound(place, documents_, partial(outline, made_for=IndexSpec.of(real_encoder.info, DEFAULT_POLICY)))
+    assert place.ingest(documents_, "", real_encoder, timeout=15).skipped == 2000
 
 
 def test_new_versions_replace_the_old_ones_and_what_is_unchanged_is_skipped(place: Place, hurried: None) -> None:
@@ -245,7 +152,10 @@ def at_first(*kinds: faults.Fault) -> Plan:
     return plan
 
 
-def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(place: Place, hurried: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(retry, "FIRST", 0.02)
     plan = at_first(faults.lost_after, faults.garbled, faults.unavailable)
     first, second = calls("first", lambda _: 8, 6), calls("second", lambda _: 3, 2)
     with Proxy(place.url, plan) as proxy, closing(open_backend(proxy.url, Access(timeout=TIMEOUT))) as backend:
@@ -253,7 +163,7 @@ def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(place: Place,
         assert (summary.documents, summary.duplicates, summary.failed) == (8, 2, 1)
         sound(place, [*second, *first[2:]])
         assert backend.describe(place.index).documents == 6
-        assert len(place.held(f"{place.index}-rejected")) == 1
+        assert len(place.held(f"{place.index}-rejected", sort=("line",))) == 1
         asked = request("second word7")
         found = backend.candidates(place.index, asked)
         assert len(backend.complete(place.index, asked, list(found.semantic), found)) == len(place.held())
@@ -261,7 +171,7 @@ def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(place: Place,
             assert writer.delete(["call-000", "call-005"]) == 2
         sound(place, [second[1], *first[2:5]])
         assert reindex.copied(backend, place.index, None, {"m": "8"}, lambda _: None).documents == 4
-        assert sorted(place.names()) == [f"{place.index}-000002", f"{place.index}-rejected"]
+        assert place.names() == [f"{place.index}-000002", f"{place.index}-rejected"]
         backend.drop(place.index)
         assert place.names() == []
         with pytest.raises(IndexMissingError):
@@ -351,173 +261,3 @@ def test_a_server_that_is_down_is_one_error_after_a_bounded_wait(tmp_path: Path)
         assert re.match(rf"no answer from {re.escape(url)} to GET /calls/_mapping: Connection refused .*\(after 6 tries", ran.error), ran.error
         assert ran.out == ""
     assert not Path("calls.rejected.jsonl").exists()
-
-
-# Workers that are killed
-
-WORKER = """
-import json, sys
-from pathlib import Path
-from hybrid_search.access import Access
-from hybrid_search.backends import open_backend
-from hybrid_search.errors import HybridSearchError
-from hybrid_search.ingest import prepare, sources, worker
-from tests.tiny import TinyEncoder
-
-def say(number):
-    print(number, file=sys.stderr, flush=True)
-
-url, index, source = sys.argv[1:]
-worker.BLOCK_PASSAGES, prepare.LOOKUP_DOCUMENTS = 16, 20
-say(0)
-try:
-    lines, backend = sources.read([source]), open_backend(url, Access())
-    summary = worker.ingest(lines, backend, TinyEncoder(), index, Path("rejected.jsonl"), report=lambda so_far: say(so_far.passages))
-except HybridSearchError as error:
-    print(f"error: {error}", file=sys.stderr)
-    sys.exit(2)
-print(json.dumps(summary.to_dict()))
-"""
-"""The command ``ingest`` with the tiny encoder. It says on standard error how many passages it has written."""
-
-
-def tiny_worker(place: Place, source: str) -> list[str]:
-    return [sys.executable, "-c", WORKER, place.url, place.index, source]
-
-
-def real_worker(place: Place, source: str) -> list[str]:
-    return [sys.executable, "-m", "hybrid_search.ingest", "--device", "cpu", "--url", place.url, "--index", place.index, source]
-
-
-@contextmanager
-def begun(command: list[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker as a process, which is killed if it still runs at the end of the block. What it says is in the files ``out`` and ``err``."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=environment)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def ended(process: subprocess.Popen[bytes], folder: Path) -> Any:
-    """The summary of a worker, waited for."""
-    assert process.wait(timeout=900) == 0, (folder / "err").read_text()[-3000:]
-    return json.loads((folder / "out").read_text().splitlines()[-1])
-
-
-def until(holds: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
-    """Wait until it `holds`; False where the worker ended before that."""
-    while not holds():
-        if process.poll() is not None:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def killed_at_times(place: Place, folder: Path, kills: int, versions: Iterable[Sequence[Call]]) -> None:
-    """Ingest one of the `versions` of some documents after the other by workers that are killed at random moments, so many in all.
-
-    Of each version one worker is left to end; afterwards all is there. Before that no document passes for whole that is not.
-    """
-    chance, source = random.Random(), folder / "calls.jsonl"  # noqa: S311
-    for documents_ in versions:
-        source.write_text("".join(json.dumps(each) + "\n" for each in documents_))
-        missing = {each["id"]: len(whole(each)) for each in documents_}
-        while kills and missing:
-            kills -= killed(place, folder, chance, chance.randrange(sum(missing.values())))
-            known = skipped(place, documents_) if place.names() else set()
-            missing = {id_: passages for id_, passages in missing.items() if id_ not in known}
-        with begun(tiny_worker(place, str(source)), folder) as process:
-            summary = ended(process, folder)
-        assert summary["read"] == summary["documents"] + summary["skipped"] == len(documents_)
-        assert summary["documents"] == len(missing)
-        sound(place, documents_)
-        if not kills:
-            return
-
-
-def killed(place: Place, folder: Path, chance: random.Random, passages: int) -> bool:
-    """Whether a worker could be killed when it had written so many passages, before it ended."""
-    with begun(tiny_worker(place, str(folder / "calls.jsonl")), folder) as process:
-        until(partial(wrote, folder, passages), process)
-        pause = chance.uniform(0, 0.2)
-        time.sleep(pause)
-        running = process.poll() is None
-    print(f"killed {pause:.3f} s after {passages} passages" if running else "ended before it could be killed")
-    return running
-
-
-def wrote(folder: Path, passages: int) -> bool:
-    """Whether the worker says that it has written so many."""
-    told = [line for line in (folder / "err").read_text().splitlines() if line.isdecimal()]
-    return bool(told) and int(told[-1]) >= passages
-
-
-def versions(documents_: int) -> Iterator[list[Call]]:
-    """Versions of the same calls, each call now shorter, now longer."""
-    for number in itertools.count():
-        yield calls(f"version{number}", partial(turns, number), documents_)
-
-
-def turns(version: int, call_: int) -> int:
-    return 2 + (call_ + 3 * version) % 7
-
-
-def test_a_worker_that_is_killed_at_any_moment_is_completed_by_the_same_command(place: Place, tmp_path: Path) -> None:
-    each = versions(50)
-    place.ingest(next(each))
-    killed_at_times(place, tmp_path, 3, each)
-
-
-@pytest.mark.long
-def test_a_worker_that_is_killed_at_twenty_moments_is_completed_by_the_same_command(place: Place, tmp_path: Path) -> None:
-    killed_at_times(place, tmp_path, 20, versions(120))
-
-
-# Servers that are killed
-
-
-@contextmanager
-def own(name: str) -> Iterator[Running]:
-    """A server that nobody else uses."""
-    if not complete(RELEASES[name]):
-        pytest.skip(f"{name} is not fetched: make test-servers does it")
-    with start(name) as server:
-        yield server
-
-
-def outlives(name: str, folder: Path, kills: int, documents_: Sequence[Call]) -> None:
-    """A worker ingests `documents_`, and its server is killed so many times meanwhile and started again on the same data."""
-    chance, source = random.Random(), folder / "calls.jsonl"  # noqa: S311
-    source.write_text("".join(json.dumps(each) + "\n" for each in documents_))
-    slice_ = sum(len(whole(each)) for each in documents_) // (kills + 1)
-    with own(name) as server:
-        place = Place(f"{server.test_url}&shards=2", "calls")
-        with begun(tiny_worker(place, str(source)), folder) as process:
-            for number in range(kills):
-                assert until(partial(wrote, folder, slice_ * number + chance.randrange(slice_)), process)
-                time.sleep(chance.uniform(0, 0.2))
-                assert process.poll() is None
-                server.kill()
-                time.sleep(chance.uniform(0, 2))
-                server.restart()
-            summary = ended(process, folder)
-        assert (summary["documents"], summary["failed"]) == (len(documents_), 0)
-        sound(place, documents_)
-        assert place.ingest(documents_).skipped == len(documents_)
-
-
-@skip_without_servers
-def test_a_worker_outlives_a_server_that_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layout, "HEAP", ("-Xms512m", "-Xmx512m", "-XX:TieredStopAtLevel=1"))  # it starts in half of the time
-    outlives("opensearch-3.5.0", tmp_path, 1, next(versions(150)))
-
-
-@pytest.mark.long
-@skip_without_servers
-@pytest.mark.parametrize("name", ["opensearch-3.5.0", "elasticsearch-9.5.3"])
-def test_a_worker_outlives_a_server_that_is_killed_five_times(name: str, tmp_path: Path) -> None:
-    outlives(name, tmp_path, 5, next(versions(500)))

@@ -149,7 +149,13 @@ def test_the_mapping_says_which_model_policy_and_options_the_index_was_made_for(
     backend.create(name, spec("4/1"), {"quantization": "int8"})
     meta = mapping(backend, name)["_meta"]
     assert meta["hybrid_search"] == asdict(spec("4/1"))
-    assert meta["options"] == {"analyzer": backend.options.analyzer, "knn_engine": "lucene", "quantization": "int8"}
+    assert meta["options"] == {
+        "analyzer": backend.options.analyzer,
+        "knn_engine": "lucene",
+        "quantization": "int8",
+        "m": 16,
+        "ef_construction": 100,
+    }
     assert backend.head(name) == (spec("4/1"), {})
 
 
@@ -218,6 +224,16 @@ def test_to_set_up_for_another_policy_or_model_is_an_error_with_both(backend: Se
         backend.create(name, IndexSpec.of(WiderEncoder.info, "6/1"), {})
     with pytest.raises(ModelError, match=r"policy '6/1'.*policy '4/1'"):
         put(backend, name, CALLS[0], policy="4/1")
+
+
+def test_to_set_up_with_other_options_is_an_error_with_both(backend: ServerBackend, name: str) -> None:
+    backend.create(name, spec(), {"quantization": "int8", "shards": "2"})
+    backend.create(name, spec(), {"quantization": "int8", "shards": "2"})
+    for option, there_is, asked in (("quantization", "int8", "none"), ("shards", "2", "3"), ("m", "16", "9")):
+        with pytest.raises(
+            UsageError, match=f"index '{name}' has {option} '{there_is}', and this is '{asked}': leave it out, or make the next version"
+        ):
+            backend.create(name, spec(), {option: asked})
 
 
 def test_indexes_are_listed_by_their_names_and_those_of_others_are_not(backend: ServerBackend, name: str) -> None:
@@ -293,6 +309,18 @@ def test_a_copy_under_another_policy_and_quantization_finds_the_same_with_the_sa
     assert (summary.documents, summary.passages, summary.spans) == (now.documents, now.passages, now.spans)
     assert mapping(backend, name)["_meta"]["options"]["quantization"] == "int8"
     assert there(backend, name) == [f"{name}-000002"]
+
+
+def test_a_new_version_keeps_the_options_that_are_not_given(backend: ServerBackend, name: str) -> None:
+    """Also those that the URL does not give, and the copies that somebody has set since."""
+    backend.create(name, spec(), {"analyzer": "simple", "quantization": "int8", "m": "9", "ef_construction": "77", "shards": "2", "replicas": "0"})
+    backend.server.request("PUT", f"/{name}/_settings", body={"index.number_of_replicas": 3})
+    before = mapping(backend, name)
+    copied(backend, name, options={"m": "11"})
+    after, held = mapping(backend, name), settings(backend, name)
+    assert after["_meta"]["options"] == {**before["_meta"]["options"], "m": 11}
+    assert after["properties"]["text"]["analyzer"] == "simple"
+    assert (held["index.number_of_shards"], held["index.number_of_replicas"]) == ("2", "3")
 
 
 def test_what_was_copied_is_skipped_by_the_next_ingest_of_the_same_file(backend: ServerBackend, name: str) -> None:
@@ -438,6 +466,34 @@ def test_a_query_meanwhile_sees_no_error_no_gap_and_nothing_twice(backend: Serve
     assert failed == []
     assert seen[0] > 10
     assert there(backend, name) == [f"{name}-000005"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("do", ["write", "delete"])
+def test_a_writer_whose_version_is_not_the_one_any_more_is_told_so(backend: ServerBackend, name: str, do: str, keep: bool) -> None:
+    """What it wrote would be in the old version, which nobody asks, or in no index at all."""
+    put(backend, name, *CALLS[:3])
+    message = rf"'{name}' stood for {name}-000001 when this began, and stands for {name}-000002 now: .* Run the same command again"
+    with pytest.raises(IndexStoreError, match=message), backend.writer(name, spec()) as writer:
+        writer.write(entries(CALLS[3]))
+        copied(backend, name, keep=keep)
+        if do == "write":
+            writer.write(entries(CALLS[4]))
+        else:
+            writer.delete(["call-3"])
+    assert ids(backend, name) == {f"call-{number}" for number in range(4)}
+    assert there(backend, name) == [*([f"{name}-000001"] if keep else []), f"{name}-000002"]
+
+
+def test_a_writer_of_an_index_that_is_dropped_meanwhile_is_told_so_and_does_not_make_it_again(backend: ServerBackend, name: str) -> None:
+    put(backend, name, CALLS[0])
+    with (
+        pytest.raises(IndexStoreError, match=f"'{name}' stood for {name}-000001 when this began, and stands for none now"),
+        backend.writer(name, spec()) as writer,
+    ):
+        backend.drop(name)
+        writer.write(entries(CALLS[1]))
+    assert there(backend, name) == []
 
 
 def test_an_old_version_that_is_kept_can_be_asked_by_its_own_name_and_the_next_takes_the_next_number(backend: ServerBackend, name: str) -> None:

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from hybrid_search.cli import options
-from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.config import DEFAULT_INDEX, settings
+from hybrid_search.errors import UsageError
 
 SOME_REFUSED = 1
 
@@ -22,6 +23,7 @@ def ingest(
     device: options.Device = None,
     rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
     policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's.")] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Ingest the bundled sample, which on a server has to be asked for.")] = False,
 ) -> None:
     """Index documents, one JSON object a line: {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}.
 
@@ -33,9 +35,9 @@ def ingest(
         from hybrid_search.ingest import sources as reading
         from hybrid_search.progress import progress, said
 
-        if not sources:
-            typer.echo("no source given: ingesting the bundled sample of 88 calls", err=True)
-        chosen = sources or [str(reading.SAMPLE)]
+        chosen = sources or _sample(url, asked=sample)
+        if sources and sample:
+            raise UsageError(f"both --sample and sources ({', '.join(sources)}): give one of them")
         refused = rejects or Path(f"{index}.rejected.jsonl")
         reading.check(chosen, refused)
         with connect(url, model=model, device=device) as client, progress(reading.size(chosen)) as report:
@@ -46,3 +48,15 @@ def ingest(
         options.print_json(summary.to_dict())
         sys.stdout.flush()
         raise typer.Exit(SOME_REFUSED if summary.failed else 0)
+
+
+def _sample(url: str | None, *, asked: bool) -> list[str]:
+    """The bundled sample as the source; said where nobody asked for it. Raises UsageError on a server, where it would stand among real documents."""
+    from hybrid_search.ingest.sources import SAMPLE
+
+    scheme = settings(url).url.partition(":")[0]
+    if not asked and scheme.endswith(("http", "https")):
+        raise UsageError("no source given: name the files to ingest (- for standard input), or give --sample for the bundled calls")
+    if not asked:
+        typer.echo("no source given: ingesting the bundled sample of 88 calls", err=True)
+    return [str(SAMPLE)]

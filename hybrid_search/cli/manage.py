@@ -55,7 +55,7 @@ def reindex(
     sources: Annotated[list[str] | None, typer.Argument(help="JSONL files of all documents. None: the passages are copied as they are.")] = None,
     index: options.Index = DEFAULT_INDEX,
     url: options.Url = None,
-    policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages. Default: those of the index.")] = None,
+    policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: those of the index.")] = None,
     analyzer: Analyzer = None,
     knn_engine: KnnEngine = None,
     quantization: Quantization = None,
@@ -70,7 +70,8 @@ def reindex(
 ) -> None:
     """Put a new version of an index on a server in the place of the old one, at once: other options, another policy, another model.
 
-    Nothing changes for those who search until all is there and counted. The last line on standard output is a JSON summary.
+    What is not given stays as it is. Nothing changes for those who search until all is there and counted. The last line on standard output is a
+    JSON summary.
     """
     chosen = _given(analyzer=analyzer, knn_engine=knn_engine, quantization=quantization, m=m, ef_construction=ef_construction)
     chosen |= _given(shards=shards, replicas=replicas)

@@ -17,7 +17,13 @@ from rich.console import Console
 from hybrid_search.errors import HybridSearchError, UsageError
 
 Index = Annotated[str, typer.Option(help="Name of the index.")]
-Url = Annotated[str | None, typer.Option(help="Where indexes live: embedded:PATH. Default: HYBRID_SEARCH_URL, else the user's data folder.")]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        help="Where indexes live: embedded:PATH, opensearch+https://HOST, elasticsearch+https://HOST. "
+        "Default: HYBRID_SEARCH_URL, else the user's data folder."
+    ),
+]
 Model = Annotated[Path | None, typer.Option(help="Model folder. Default: HYBRID_SEARCH_MODEL, else the shipped model.")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or tensorrt. Default: HYBRID_SEARCH_DEVICE, else auto.")]
 Context = Annotated[str | None, typer.Option(help="A text that holds the phrase, to say in which sense it is meant.")]

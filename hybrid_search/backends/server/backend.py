@@ -19,7 +19,7 @@ from hybrid_search.backends.server.plugins import has_neural_search
 from hybrid_search.backends.server.versions import COUNTS, NextVersion, described
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.compat import hybrid_body
-from hybrid_search.errors import AccessError, IndexMissingError, ServerError, UsageError
+from hybrid_search.errors import AccessError, HybridSearchError, ServerError, UsageError
 from hybrid_search.filters import Scalar
 from hybrid_search.tokens import best_passages
 from hybrid_search.types import TokenCodes
@@ -28,6 +28,9 @@ CANDIDATES = 500
 """Passages that the covering spans propose and whose every span is then scored. 500 times 33 KB of codes come in about 60 ms as CBOR."""
 
 _log = logging.getLogger(__name__)
+
+LIMITS = ("maxClauseCount", "max_terms_count")
+"""What servers call their limits of the words of a phrase (OpenSearch takes 1,024) and of the values of a filter (65,536)."""
 
 MANY = 500
 """Passages of one further request: their codes are 16 MB."""
@@ -47,12 +50,19 @@ class ServerBackend:
         return ServerWriter(self.server, indexes.opened(self.server, index, spec, self.options), self.options)
 
     def create(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
-        """Make an empty `index`, if there is none, by this object's options and those given here. Raises UsageError, ModelError."""
-        indexes.opened(self.server, index, spec, self.options.with_(options))
+        """Make an empty `index`, if there is none, by this object's options and those given here. Raises ModelError for an index of another model
+        or policy, UsageError for one that was made with other options than those given here."""
+        made = indexes.opened(self.server, index, spec, self.options.with_(options))
+        held = indexes.options(self.server, made) if options else {}
+        other = next((name for name, value in options.items() if held.get(name, value) != value), None)
+        if other:
+            raise UsageError(
+                f"index {index!r} has {other} {held[other]!r}, and this is {options[other]!r}: leave it out, or make the next version by reindex"
+            )
 
     def next_version(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> NextVersion:
-        """A new index for `index`, to be filled and published. Raises IndexMissingError, UsageError."""
-        return NextVersion(self.server, index, spec, self.options.with_(options))
+        """A new index for `index`, to be filled and published, with its options but for those given. Raises IndexMissingError, UsageError."""
+        return NextVersion(self.server, index, spec, options)
 
     def head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]]:
         """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
@@ -173,7 +183,7 @@ class ServerBackend:
                 "POST", f"/{quote(checked(index))}/_search", params={"preference": self._preference}, body=body, binary=True
             )
         except ServerError as error:
-            raise self._missing(index, error) from error
+            raise self._told(index, error) from error
         return found
 
     def _msearch(self, index: str, searches: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
@@ -189,13 +199,17 @@ class ServerBackend:
                 return [answer["hits"]["hits"] for answer in answers]
             status = int(failed.get("status", 500))
             if pause is None or status not in PASSING:
-                raise self._missing(index, ServerError(f"{self.server} could not search {index!r}: {reason(failed)}", status))
+                raise self._told(index, ServerError(f"{self.server} could not search {index!r}: {reason(failed)}", status))
             time.sleep(pause)
         raise AssertionError("the last pause is none")
 
-    def _missing(self, index: str, error: ServerError) -> ServerError | IndexMissingError:
-        """`error`, or that there is no such index, if that is what it says."""
-        return indexes.missing(self.server, index) if error.status == 404 else error
+    def _told(self, index: str, error: ServerError) -> HybridSearchError:
+        """`error`, or what it says of the caller: that there is no such index, or that too much was asked at once."""
+        if error.status == 404:
+            return indexes.missing(self.server, index)
+        if error.status == 400 and any(limit in str(error) for limit in LIMITS):
+            return UsageError(f"that is too much to ask at once: {error}. Use a shorter phrase, or fewer values in where")
+        return error
 
 
 def _batches(keys: Sequence[Key]) -> Iterator[list[Key]]:

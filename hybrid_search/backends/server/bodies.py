@@ -10,6 +10,7 @@ from hybrid_search.backends.base import FACETS, Request
 from hybrid_search.backends.marks import CLOSE, OPEN
 from hybrid_search.backends.server.base import Engine
 from hybrid_search.backends.server.documents import rounded
+from hybrid_search.errors import UsageError
 from hybrid_search.filters import ID, Condition, Scalar
 
 EXACT = 2**53
@@ -19,6 +20,9 @@ SEARCHED = 4000
 """Covering spans that the graph is searched for, of which the best passages become candidates. Transcripts repeat themselves, and a graph is left
 too early among near duplicates: with 500 for 500 passages, .868 of the exact ten best were among them, with 4,000 .958, of .962 there were to find
 (OpenSearch 3.5.0, 72,421 spans of 2,000 calls)."""
+
+LONGEST = 8191
+"""UTF-16 units of a metadata value that a server can find: `ignore_above` in the mappings. Of a longer one it keeps the text alone."""
 
 ANY = {"range": {"ordinal": {"gte": 0}}}
 """Every passage. Before OpenSearch 3.5 a filter inside a nested kNN whose clauses are all on doc values of numbers or keywords finds nothing
@@ -84,8 +88,15 @@ def ids(keys: Sequence[str]) -> dict[str, Any]:
 
 
 def conditions(given: Iterable[Condition]) -> list[dict[str, Any]]:
-    """A filter for each condition."""
-    return [_ranges(each) if each.ranges else _values(each) for each in given]
+    """A filter for each condition. Raises UsageError for a value that is too long to be found."""
+    return [_ranges(each) if each.ranges else _values(each) for each in map(_findable, given)]
+
+
+def _findable(condition: Condition) -> Condition:
+    texts = (each for each in (*condition.values, *(bound for _, bound in condition.ranges)) if isinstance(each, str))
+    if any(len(each) > LONGEST // 2 and len(each.encode("utf-16-le")) // 2 > LONGEST for each in texts):
+        raise UsageError(f"cannot filter {condition.field!r} by so long a text: servers find values of up to {LONGEST} characters (in UTF-16)")
+    return condition
 
 
 def _field(condition: Condition) -> str:

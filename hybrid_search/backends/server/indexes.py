@@ -26,12 +26,14 @@ TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An index as it is on the server: its own `name`, the `alias` that it stands behind, what it was made for, its metadata fields."""
+    """An index as it is on the server: its own `name`, the `alias` that it stands behind, what it was made for, its metadata fields, and with
+    which `options` it was made."""
 
     name: str
     alias: str
     spec: IndexSpec
     fields: Mapping[str, str]
+    options: Mapping[str, Any]
 
 
 def find(server: Server, alias: str) -> Made:
@@ -66,7 +68,14 @@ def read(server: Server, name: str, alias: str, mapping: Mapping[str, Any]) -> M
             "use the version that wrote it, or ingest into a new index"
         )
     metadata = mapping["properties"]["metadata"].get("properties", {})
-    return Made(name, alias, IndexSpec(**held), dict(sorted(_fields(metadata, ""))))
+    return Made(name, alias, IndexSpec(**held), dict(sorted(_fields(metadata, ""))), mapping["_meta"].get("options", {}))
+
+
+def options(server: Server, made: Made) -> dict[str, str]:
+    """All options of an index, its shards and copies as they are now."""
+    ((_, held),) = server.request("GET", f"/{quote(made.name)}/_settings/index.number_of_*", params={"flat_settings": True}).items()
+    counts = {name: held["settings"][f"index.number_of_{name}"] for name in ("shards", "replicas")}
+    return {name: str(value) for name, value in {**made.options, **counts}.items()}
 
 
 def _mapping(server: Server, alias: str) -> dict[str, Any] | None:
@@ -116,7 +125,7 @@ def create(server: Server, alias: str, spec: IndexSpec, options: IndexOptions, *
     except ServerError as error:
         if error.status != 400 or not _made(server, name, making):
             raise
-    return Made(name, alias, spec, {})
+    return Made(name, alias, spec, {}, body["mappings"]["_meta"]["options"])
 
 
 def _made(server: Server, name: str, making: str) -> bool:

@@ -26,20 +26,23 @@ _log = logging.getLogger(__name__)
 
 
 class NextVersion:
-    """A new index for `alias`, which nobody sees before it is published. As a place to write it stands for the index itself."""
+    """A new index for `alias`, which nobody sees before it is published. As a place to write it stands for the index itself.
 
-    def __init__(self, server: Server, alias: str, spec: IndexSpec, options: IndexOptions) -> None:
+    It is made with the options of the old one, but for those given."""
+
+    def __init__(self, server: Server, alias: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         covering.parse(spec.policy)
-        self._server, self._options = server, options
+        self._server = server
         self.old = indexes.find(server, alias)
         if self.old.name == alias:
             raise UsageError(f"{alias!r} is itself a version: name the alias that stands for it")
-        self.new = indexes.create(server, alias, spec, options, behind=False)
+        self._options = IndexOptions.parse({**indexes.options(server, self.old), **options})
+        self.new = indexes.create(server, alias, spec, self._options, behind=False)
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
         """Open the new index for writing. Raises ModelError for another spec than it was made for."""
         check_spec(index, self.new.spec, spec)
-        return ServerWriter(self._server, self.new, self._options)
+        return ServerWriter(self._server, self.new, self._options, published=False)
 
     def copy(self, rehash: Rehash, report: Callable[[int], None]) -> None:
         """Copy every passage, its codes as they are, its vectors made from them anew; `report` is told how many there are so far.

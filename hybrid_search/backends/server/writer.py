@@ -19,7 +19,7 @@ from hybrid_search.backends.server import documents, indexes
 from hybrid_search.backends.server.base import Outcome, Server
 from hybrid_search.backends.server.draft import Draft
 from hybrid_search.backends.server.sending import patiently, sent
-from hybrid_search.errors import InputError, ServerError
+from hybrid_search.errors import IndexStoreError, InputError, ServerError
 from hybrid_search.filters import new_fields
 from hybrid_search.types import Entry
 
@@ -37,10 +37,12 @@ _log = logging.getLogger(__name__)
 
 
 class ServerWriter:
-    """Writes the index `made`. Several may write at once, if not the same documents. `known` may be called from another thread than the rest."""
+    """Writes the index `made`. Several may write at once, if not the same documents. `known` may be called from another thread than the rest.
 
-    def __init__(self, server: Server, made: indexes.Made, options: IndexOptions) -> None:
-        self._server, self._made, self._options = server, made, options
+    `published` says that its alias stands for it: where it no longer does, nobody would see what is written, and that is an error."""
+
+    def __init__(self, server: Server, made: indexes.Made, options: IndexOptions, *, published: bool = True) -> None:
+        self._server, self._made, self._options, self._published = server, made, options, published
         self._path = f"/{quote(made.name)}"
         self._fields = dict(made.fields)
         self._draft: Draft | None = None
@@ -104,6 +106,15 @@ class ServerWriter:
             self._draft.close()
         self._draft = None
 
+    def _check_alias(self) -> None:
+        """Raise IndexStoreError where the alias stands for another version by now."""
+        now = patiently(lambda: indexes.stands_for(self._server, self._made.alias)) if self._published else {self._made.name}
+        if self._made.name not in now:
+            raise IndexStoreError(
+                f"{self._made.alias!r} stood for {self._made.name} when this began, and stands for {', '.join(sorted(now)) or 'none'} now: "
+                "it was reindexed or deleted meanwhile. Run the same command again"
+            )
+
     def _check(self, entry: Entry) -> None:
         if entry.spans > self._most_spans:
             raise InputError(
@@ -113,6 +124,7 @@ class ServerWriter:
 
     def _send(self, drafts: Sequence[Draft]) -> list[Refusal]:
         """Write the passages of some documents, and remove what older versions had more. None of them is left half written."""
+        self._check_alias()
         replaced = self._leftovers(drafts)
         refused: dict[str, str] = {}
         taken: Counter[str] = Counter()
@@ -161,6 +173,7 @@ class ServerWriter:
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents; how many there were."""
+        self._check_alias()
         self._refresh()
         found: list[tuple[str, int]] = []
         for start in range(0, len(ids), MANY):
