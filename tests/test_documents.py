@@ -189,7 +189,8 @@ def test_the_hash_changes_with_policy_and_model_but_not_with_the_precision() -> 
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=5)
 VALUES = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | KEYS
-METADATA = st.dictionaries(KEYS.filter(lambda key: key not in ("id", "text", "turns") and all(step.strip() for step in key.split("."))), VALUES | st.lists(VALUES, max_size=3), max_size=4)
+NAMES = KEYS.filter(lambda key: key not in ("id", "text", "turns") and all(step.strip() for step in key.split(".")))
+METADATA = st.dictionaries(NAMES, VALUES | st.lists(VALUES, max_size=3), max_size=4)
 
 
 @given(text=KEYS.filter(str.strip), metadata=METADATA)

@@ -16,7 +16,7 @@ from tests.servers import account
 from tests.servers.catalog import Release, StartError
 from tests.servers.jdk import Jdk
 
-HEAP = ("-Xms1g", "-Xmx1g")
+HEAP = ("-Xms2g", "-Xmx2g")
 PORTS = range(20_000, 32_000)
 """Below those that the system gives to outgoing connections: a server that is started again finds its port free."""
 

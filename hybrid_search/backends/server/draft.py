@@ -9,8 +9,11 @@ from typing import IO, Any
 
 from hybrid_search.types import Document
 
-HELD_BYTES = 4_000_000
-"""Of token codes and vectors that a draft keeps in memory; what a longer document has beyond them waits in a temporary file."""
+HELD_BYTES = 32_000_000
+"""What the passages of a draft may take in memory, about 100 of them; what a longer document has beyond them waits in a temporary file."""
+
+NUMBER_BYTES = 32
+"""A number of a vector, as Python holds it in a list."""
 
 
 class Draft:
@@ -24,7 +27,7 @@ class Draft:
 
     def add(self, source: dict[str, Any]) -> None:
         """Take in the next passage."""
-        self._bytes += len(source["tokens"])
+        self._bytes += len(source["tokens"]) + sum(NUMBER_BYTES * len(each["vector"]) for each in source["spans"])
         if self._bytes <= HELD_BYTES:
             self._held.append(source)
             return

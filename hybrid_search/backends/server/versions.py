@@ -91,7 +91,8 @@ class NextVersion:
         for hit in self._passages():
             source = hit["_source"]
             coded = documents.codes(hit)
-            source |= {"source_hash": rehash(source["source_hash"], self.new.spec), **documents.derived(coded, source["start"], self.new.spec.policy)}
+            made = documents.derived(hit["_id"], documents.codes(hit), source["start"], self.new.spec.policy)
+            source |= {"source_hash": rehash(source["source_hash"], self.new.spec), **made}
             yield {"_op_type": "index", "_index": self.new.name, "_id": hit["_id"], "_source": source}
 
     def _passages(self) -> Iterator[dict[str, Any]]:
