@@ -24,6 +24,8 @@ def measure(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequenc
             rows[quantization] = {"absent": str(error)}
             continue
         made.server.request("POST", f"/{index}/_forcemerge", params={"max_num_segments": 1})
+        for step in ("_flush", "_refresh"):  # until then the segments that were merged are on disk beside the new one
+            made.server.request("POST", f"/{index}/{step}")
         stats = made.server.request("GET", f"/{index}/_stats/store")
         held = int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
         rows[quantization] = {"bytes per 1,000 words": round(1000 * held / corpus.words), **recall(made, corpus, index, phrases)}
