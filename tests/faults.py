@@ -17,9 +17,9 @@ import cbor2
 from hybrid_search.backends.server.address import Address
 from tests.scripted import Asked, Reply, Scripted
 
-TIMEOUT = 2.0
-"""Seconds that a client of such a proxy is to wait for an answer."""
-LATE = TIMEOUT + 0.5
+TIMEOUT = 1.5
+"""Seconds that a client of such a proxy is to wait for an answer, where answers may be `late`."""
+LATE = TIMEOUT + 0.3
 
 Forward = Callable[[Asked], Reply]
 Fault = Callable[[Forward, Asked, random.Random], Reply]

@@ -21,7 +21,7 @@ from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.worker import ingest
 from hybrid_search.passages import split
-from tests.faults import TIMEOUT, sent
+from tests.faults import sent
 from tests.scripted import Asked
 from tests.tiny import TinyEncoder, entries, spec
 
@@ -86,7 +86,7 @@ class Place:
         """The indexes of this name, of any version, and that of its refused documents."""
         return sorted(each["index"] for each in self.asked("GET", f"/_cat/indices/{self.index}*?format=json&h=index"))
 
-    def ingest(self, lines: Iterable[Call | bytes], url: str = "", encoder: Encoder | None = None, timeout: float = TIMEOUT) -> Summary:
+    def ingest(self, lines: Iterable[Call | bytes], url: str = "", encoder: Encoder | None = None, timeout: float = 60.0) -> Summary:
         """Run the worker in this process, by way of `url`."""
         numbered = (Line("calls", number, each if isinstance(each, bytes) else json.dumps(each).encode()) for number, each in enumerate(lines, 1))
         with closing(open_backend(url or self.url, Access(timeout=timeout))) as backend:
