@@ -14,7 +14,9 @@ from hybrid_search import connect
 from hybrid_search.backends.server.backend import ServerBackend
 
 INDEX = "benchmark"
-DIMENSIONS = (None, 128)
+DIMENSIONS = (384, 128)
+OWN = 384
+"""The model's own dimension: nothing is projected."""
 
 
 def main() -> None:
@@ -23,6 +25,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=12_000, help="calls for latency")
     parser.add_argument("--quantized", type=int, default=2_000, help="calls for each quantization")
     parser.add_argument("--only", choices=("latency", "quantization"), help="only this measurement")
+    parser.add_argument("--dimensions", type=int, nargs="+", default=DIMENSIONS, help="for latency")
     options = parser.parse_args()
     asked = phrases(options.data)[:50]
     for url in os.environ["HYBRID_SEARCH_TEST_URLS"].split():
@@ -31,8 +34,9 @@ def main() -> None:
             backend, name = client.backend, client.backend.server.engine
             version = ".".join(map(str, backend.server.version))
             if options.only != "quantization":
-                for dimension in DIMENSIONS:
-                    measured = latency.measure(backend, corpus(options.data, options.calls, dimension), INDEX, asked)
+                for dimension in options.dimensions:
+                    calls = corpus(options.data, options.calls, None if dimension == OWN else dimension)
+                    measured = latency.measure(backend, calls, INDEX, asked)
                     results.write(
                         f"latency_{name}_{measured['dimension']}-{TASK}", {"version": ".".join(map(str, backend.server.version)), **measured}
                     )
