@@ -27,14 +27,14 @@ def grouped(scored: Sequence[Scored], by: str) -> list[Group]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shower:
-    """Makes hits of `index` with `spans` spans each. `request` is there where matching words are to be shown, `explained` where scores are."""
+    """Makes hits of `index` with `spans` spans each; with the words that matched, where they are to be marked, and what is `explained` of scores."""
 
     backend: Backend
     encoder: Encoder
     index: str
     spans: int
     refine: str | None
-    requests: Mapping[int, Request] | None
+    marked: bool
     explained: Explained | None
 
     def hits(self, groups: Sequence[Group]) -> list[Hit]:
@@ -46,11 +46,11 @@ class Shower:
 
     def _highlights(self, best: Group) -> dict[Key, list[tuple[int, int]]]:
         """The matching words of the best passages, each by the phrase that found it."""
-        found: dict[Key, list[tuple[int, int]]] = {}
-        for vector, request in (self.requests or {}).items():
-            keys = [each.stored.key for each in best if id(each.vector) == vector]
-            found |= self.backend.highlights(self.index, request, keys) if keys else {}
-        return found
+        asked: dict[Request, list[Key]] = {}
+        for each in best if self.marked else ():
+            asked.setdefault(each.request, []).append(each.stored.key)
+        found = (self.backend.highlights(self.index, request, keys) for request, keys in asked.items())
+        return {key: places for each in found for key, places in each.items()}
 
     def _hit(self, group: Group, contents: Mapping[Key, Content], marked: Sequence[tuple[int, int]]) -> Hit:
         best, content = group[0], contents[group[0].stored.key]
@@ -66,7 +66,7 @@ class Shower:
             spans=self._shown(group, contents),
             text=content.text,
             start=content.start,
-            highlights=[(content.start + start, content.start + end) for start, end in marked] if self.requests is not None else None,
+            highlights=[(content.start + start, content.start + end) for start, end in marked] if self.marked else None,
             explanation=self.explained.numbers(best) if self.explained else None,
         )
 
@@ -77,7 +77,7 @@ class Shower:
         chosen = phrase.best_places(pieces, k)
         found = [_span(contents[group[number].stored.key], start, end, cosine) for number, start, end, cosine in chosen]
         if self.refine == "isolate" and found:
-            found = refine.isolate(self.encoder, group[0].vector, found)
+            found = refine.isolate(self.encoder, group[0].request.vector, found)
         return found[: self.spans]
 
 

@@ -18,13 +18,13 @@ from hybrid_search.words import query_terms
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """A passage with everything that made its score: the phrase's `vector`, `cosines` float32 ``[spans]`` and `cosine`, the best of them.
+    """A passage with everything that made its score: the `request` that found it, `cosines` float32 ``[spans]`` and `cosine`, the best of them.
 
     `parts` are what BM25 and spans count alone (the score at alpha 0 and at alpha 1), `terms` the phrase's number of distinct terms.
     """
 
     stored: Stored
-    vector: Floats
+    request: Request
     cosines: Floats
     cosine: float
     score: float = 0.0
@@ -50,7 +50,7 @@ def completed(backend: Backend, index: str, request: Request, keys: Sequence[Key
     stored = backend.complete(index, request, list(dict.fromkeys(keys)), found)
     cosines = list(tokens.cosines_of_each(request.vector, [each.tokens for each in stored]))
     best = [float(each.max()) if len(each) else 0.0 for each in cosines]
-    return [Scored(*each) for each in zip(stored, repeat(request.vector), cosines, best, strict=False)]
+    return [Scored(*each) for each in zip(stored, repeat(request), cosines, best, strict=False)]
 
 
 def fuse(scored: Sequence[Scored], request: Request, name: str, alpha: float, calibration: Calibration) -> list[Scored]:

@@ -97,8 +97,7 @@ def search(backend: Backend, encoder: Encoder, calibrated: Callable[[str], Calib
     if query.sort:
         groups = facets.ordered(backend, query.index, groups, query.sort)
     explained = hits.Explained(query.compat or query.fusion, query.alpha, query.window, calibration) if query.explain else None
-    marked = {id(each.vector): each for each in requests} if query.highlight else None
-    shower = hits.Shower(backend, encoder, query.index, query.spans, query.refine, marked, explained)
+    shower = hits.Shower(backend, encoder, query.index, query.spans, query.refine, query.highlight, explained)
     shown = shower.hits(groups[query.offset : query.offset + query.size])
     counted = facets.counted(backend, query.index, requests, groups, query.facets, query.facets_over) if query.facets else None
     return Result(shown, len(groups), {**_plan(query, spec), **plan, "milliseconds": round((time.perf_counter() - began) * 1000, 1)}, counted)

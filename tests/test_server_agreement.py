@@ -264,7 +264,7 @@ def test_the_bm25_leg_is_the_servers_own_match(pair: Pair) -> None:
 
 def scored(found: Legs, text: str, alpha: float, maps: Calibration) -> list[Scored]:
     """What our fusion makes of both legs, best first."""
-    request = Request(text, found.scored[0].vector, WINDOW)
+    request = Request(text, found.scored[0].request.vector, WINDOW)
     return sorted(fuse(found.scored, request, "calibrated", alpha, maps), key=lambda each: each.order)
 
 
