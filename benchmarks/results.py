@@ -44,6 +44,11 @@ def write(name: str, payload: dict[str, Any]) -> Path:
     return path
 
 
+def there(name: str) -> bool:
+    """Whether there is a result of that name."""
+    return any(RESULTS.glob(f"{name}-*.json"))
+
+
 def newest(name: str) -> dict[str, Any]:
     """The result of that name. Raises FileNotFoundError saying which command makes it."""
     found = sorted(RESULTS.glob(f"{name}-*.json"))
