@@ -16,7 +16,9 @@ from tests.servers import account
 from tests.servers.catalog import Release, StartError
 from tests.servers.jdk import Jdk
 
-HEAP = ("-Xms2g", "-Xmx2g")
+HEAP = ("-Xms2g", "-Xmx2g", "-XX:G1HeapRegionSize=4m")
+"""In regions of 1 MB, which so small a heap has otherwise, what one kNN search takes is a humongous object; some hundred searches filled the heap
+with them before a collection began, and OpenSearch's circuit breaker answered 429."""
 PORTS = range(20_000, 32_000)
 """Below those that the system gives to outgoing connections: a server that is started again finds its port free."""
 
