@@ -51,33 +51,28 @@ def query(
     with options.told():
         from hybrid_search.api import connect
 
+        asked: dict[str, Any] = {
+            "index": index,
+            "alpha": alpha,
+            "size": size,
+            "offset": offset,
+            "fusion": fusion,
+            "context": context,
+            "compat": compat,
+        }
+        asked["where"] = options.conditions(where)
         with connect(url, model=model, device=device) as client:
             if dry_run:
-                asked: dict[str, Any] = {
-                    "index": index,
-                    "alpha": alpha,
-                    "size": size,
-                    "where": options.conditions(where),
-                    "fusion": fusion,
-                    "context": context,
-                }
-                _show_requests(client.requests(phrase, **asked, offset=offset, compat=compat), as_json)
+                _show_requests(client.requests(phrase, **asked), as_json)
                 return
             result = client.query(
                 phrase,
-                index=index,
-                alpha=alpha,
-                size=size,
-                offset=offset,
+                **asked,
                 spans=spans,
-                where=options.conditions(where),
-                fusion=fusion,
-                context=context,
                 min_score=min_score,
                 group_by=group_by,
                 refine=refine,
                 explain=explain,
-                compat=compat,
                 highlight=highlight,
                 sort=sort,
                 facets=facet or (),

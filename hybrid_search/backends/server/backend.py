@@ -27,9 +27,6 @@ from hybrid_search.types import TokenCodes
 CANDIDATES = 500
 """Passages that the covering spans propose and whose every span is then scored. 500 times 33 KB of codes come in about 60 ms as CBOR."""
 
-WHOLE = {"allow_partial_search_results": False}
-"""An answer without a shard that failed would pass for the whole: it is to be an error."""
-
 _log = logging.getLogger(__name__)
 
 LIMITS = ("maxClauseCount", "max_terms_count")
@@ -182,18 +179,15 @@ class ServerBackend:
 
     def _search(self, index: str, body: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = self.server.request(
-                "POST", f"/{quote(checked(index))}/_search", params={"preference": self._preference, **WHOLE}, body=body, binary=True
-            )
+            return indexes.search(self.server, checked(index), body, {"preference": self._preference, **indexes.WHOLE})
         except ServerError as error:
             raise self._told(index, error) from error
-        return found
 
     def _msearch(self, index: str, searches: Sequence[Mapping[str, Any]]) -> list[list[dict[str, Any]]]:
         """The hits of several searches of `index`, in one round trip; tried again where the server was too busy for one of them."""
         if not searches:
             return []
-        head = {"index": checked(index), "preference": self._preference, **WHOLE}
+        head = {"index": checked(index), "preference": self._preference, **indexes.WHOLE}
         lines = [line for body in searches for line in (head, body)]
         for pause in (*retry.pauses(retry.TRIES, retry.FIRST, retry.MOST), None):
             answers = self.server.request("POST", "/_msearch", lines=lines, binary=True)["responses"]

@@ -10,7 +10,7 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -32,6 +32,15 @@ POOL = 32
 CHUNK_ACTIONS = 500
 CHUNK_BYTES = 8 * 1024 * 1024
 """Of one bulk request. Small instances of managed services take 10 MB and no more."""
+
+BULK: dict[str, Any] = {
+    "chunk_size": CHUNK_ACTIONS,
+    "max_chunk_bytes": CHUNK_BYTES,
+    "max_retries": 0,
+    "raise_on_error": False,
+    "raise_on_exception": False,
+}
+"""How both libraries' bulk helpers are asked: each request is sent once, and every outcome told."""
 
 JSON, LINES = "application/json", "application/x-ndjson"
 
@@ -165,6 +174,16 @@ class Connection:
         if engine == "opensearch" and version == (7, 10, 2):
             raise ServerError(f"{self._address} says it is 7.10.2: set compatibility.override_main_response_version to false")
         return version
+
+
+def answered(
+    answers: Iterable[tuple[bool, dict[str, Any]]], failed: Callable[[Any], LibraryError]
+) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
+    """What a bulk helper says of each action, as `Library.stream` gives it; `failed` translates the exception of a whole request."""
+    for _, answer in answers:
+        (item,) = answer.values()
+        error = item.get("exception")
+        yield item, failed(error) if error else None
 
 
 def told(hello: Any, address: Address) -> tuple[Engine, tuple[int, int, int]]:

@@ -13,7 +13,7 @@ from hybrid_search.access import Access
 from hybrid_search.backends.server.address import Address
 from hybrid_search.backends.server.base import Engine
 from hybrid_search.backends.server.cbor import CBOR, decoded
-from hybrid_search.backends.server.connection import CHUNK_ACTIONS, CHUNK_BYTES, POOL, Connection, trust
+from hybrid_search.backends.server.connection import BULK, POOL, Connection, answered, trust
 from hybrid_search.backends.server.failures import LibraryError, lost
 from hybrid_search.errors import MissingExtraError, UsageError
 
@@ -78,18 +78,7 @@ class ElasticsearchLibrary:
     def stream(self, actions: Iterator[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
         """See `Library.stream`. The helper raises where the connection is lost."""
         try:
-            for _, answer in streaming_bulk(
-                self._client,
-                actions,
-                chunk_size=CHUNK_ACTIONS,
-                max_chunk_bytes=CHUNK_BYTES,
-                max_retries=0,
-                raise_on_error=False,
-                raise_on_exception=False,
-            ):
-                (item,) = answer.values()
-                error = item.get("exception")
-                yield item, self._failure(error) if error else None
+            yield from answered(streaming_bulk(self._client, actions, **BULK), self._failure)
         except TransportError as error:
             raise self._failure(error) from error
 

@@ -19,7 +19,7 @@ from hybrid_search.backends.server import sigv4
 from hybrid_search.backends.server.address import Address
 from hybrid_search.backends.server.base import Engine
 from hybrid_search.backends.server.cbor import CBOR, decoded
-from hybrid_search.backends.server.connection import CHUNK_ACTIONS, CHUNK_BYTES, POOL, Connection, trust
+from hybrid_search.backends.server.connection import BULK, POOL, Connection, answered, trust
 from hybrid_search.backends.server.failures import LibraryError, lost
 from hybrid_search.errors import HybridSearchError
 
@@ -70,18 +70,7 @@ class OpenSearchLibrary:
     def stream(self, actions: Iterator[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
         """See `Library.stream`. The helper itself makes a lost connection the failure of each action that was in the request."""
         try:
-            for _, answer in streaming_bulk(
-                self._client,
-                actions,
-                chunk_size=CHUNK_ACTIONS,
-                max_chunk_bytes=CHUNK_BYTES,
-                max_retries=0,
-                raise_on_error=False,
-                raise_on_exception=False,
-            ):
-                (item,) = answer.values()
-                error = item.get("exception")
-                yield item, self._failure(error) if error else None
+            yield from answered(streaming_bulk(self._client, actions, **BULK), self._failure)
         except SerializationError as error:
             raise self._failure(error) from error
 

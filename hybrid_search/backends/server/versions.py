@@ -6,7 +6,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 from hybrid_search import covering
 from hybrid_search.backends.base import IndexInfo, IndexSpec, check_spec
@@ -120,8 +119,7 @@ class NextVersion:
         return float(found["aggregations"]["sum"]["value"])
 
     def _searched(self, made: indexes.Made, body: Mapping[str, Any]) -> dict[str, Any]:
-        found: dict[str, Any] = self._server.request("POST", f"/{quote(made.name)}/_search", body=body, binary=True)
-        return found
+        return indexes.search(self._server, made.name, body)
 
 
 COUNTS = {

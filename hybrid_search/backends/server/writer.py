@@ -43,7 +43,6 @@ class ServerWriter:
 
     def __init__(self, server: Server, made: indexes.Made, options: IndexOptions, *, published: bool = True) -> None:
         self._server, self._made, self._options, self._published = server, made, options, published
-        self._path = f"/{quote(made.name)}"
         self._fields = dict(made.fields)
         self._draft: Draft | None = None
         self._unseen: set[str] = set()
@@ -52,7 +51,9 @@ class ServerWriter:
 
     def _nested_limit(self) -> int:
         name = "index.mapping.nested_objects.limit"
-        settings = self._server.request("GET", f"{self._path}/_settings/{name}", params={"include_defaults": True, "flat_settings": True})
+        settings = self._server.request(
+            "GET", f"/{quote(self._made.name)}/_settings/{name}", params={"include_defaults": True, "flat_settings": True}
+        )
         ((_, held),) = settings.items()
         return int({**held.get("defaults", {}), **held["settings"]}[name])
 
@@ -197,10 +198,7 @@ class ServerWriter:
             _log.warning("refused documents were not noted in %r (they are in the rejects file): %s", name, error)
 
     def _search(self, body: dict[str, Any]) -> dict[str, Any]:
-        """All that fulfils it: an answer from some of the shards alone, as while a server starts, would pass for one that says less is there."""
-        path, params = f"{self._path}/_search", {"allow_partial_search_results": False}
-        found: dict[str, Any] = patiently(lambda: self._server.request("POST", path, params=params, body=body))
-        return found
+        return patiently(lambda: indexes.search(self._server, self._made.name, body))
 
     def _refresh(self) -> None:
         patiently(lambda: indexes.refresh(self._server, self._made.name))
