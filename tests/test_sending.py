@@ -63,6 +63,16 @@ def test_a_server_that_takes_nothing_is_given_up_and_what_is_missing_is_named(gi
     assert told.value.status == 429
 
 
+def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
+    """The pauses of these tests are of milliseconds: the second is what the server asked for."""
+    busy = Reply(429, {"error": "the queue is full"}, {"retry-after": "1"})
+    took = iter([busy])
+    with Scripted(lambda asked: next(took, Reply(body=bulk(asked)))) as server:
+        begun = time.monotonic()
+        assert [outcome.status for outcome in sent(to(server.url), actions(2))] == [200] * 2
+        assert time.monotonic() - begun >= 1.0
+
+
 def test_a_server_is_waited_for_beyond_the_six_tries_of_one_request() -> None:
     with Scripted(in_turn(*[BUSY] * 8, OK)) as server:
         assert patiently(lambda: to(server.url).request("GET", "/calls")) == {"ok": True}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -12,8 +11,8 @@ from urllib.parse import quote
 from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpec, Key, Request, Stored
 from hybrid_search.backends.names import checked
 from hybrid_search.backends.options import IndexOptions
-from hybrid_search.backends.server import bodies, documents, indexes, retry
-from hybrid_search.backends.server.base import PASSING, Server
+from hybrid_search.backends.server import bodies, documents, indexes
+from hybrid_search.backends.server.base import Server
 from hybrid_search.backends.server.failures import reason
 from hybrid_search.backends.server.plugins import has_neural_search
 from hybrid_search.backends.server.versions import COUNTS, NextVersion, described
@@ -189,16 +188,17 @@ class ServerBackend:
             return []
         head = {"index": checked(index), "preference": self._preference, **indexes.WHOLE}
         lines = [line for body in searches for line in (head, body)]
-        for pause in (*retry.pauses(retry.TRIES, retry.FIRST, retry.MOST), None):
-            answers = self.server.request("POST", "/_msearch", lines=lines, binary=True)["responses"]
-            failed = next((answer for answer in answers if "error" in answer), None)
-            if failed is None:
-                return [answer["hits"]["hits"] for answer in answers]
-            status = int(failed.get("status", 500))
-            if pause is None or status not in PASSING:
-                raise self._told(index, ServerError(f"{self.server} could not search {index!r}: {reason(failed)}", status))
-            time.sleep(pause)
-        raise AssertionError("the last pause is none")
+
+        def check(answer: Mapping[str, Any]) -> None:
+            failed = next((each for each in answer["responses"] if "error" in each), None)
+            if failed is not None:
+                raise ServerError(f"{self.server} could not search {index!r}: {reason(failed)}", int(failed.get("status", 500)))
+
+        try:
+            answers = self.server.request("POST", "/_msearch", lines=lines, binary=True, check=check)["responses"]
+        except ServerError as error:
+            raise self._told(index, error) from error
+        return [answer["hits"]["hits"] for answer in answers]
 
     def _told(self, index: str, error: ServerError) -> HybridSearchError:
         """`error`, or what it says of the caller: that there is no such index, or that too much was asked at once."""

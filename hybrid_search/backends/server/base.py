@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -12,11 +12,15 @@ Body = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one action of a bulk request: `status` is its HTTP status (0: the connection was lost), `reason` empty where it was taken."""
+    """What became of one action of a bulk request: `status` is its HTTP status (0: the connection was lost), `reason` empty where it was taken.
+
+    `retry_after` is how many seconds the server asked to be left alone for.
+    """
 
     action: Body
     status: int
     reason: str = ""
+    retry_after: float = 0.0
 
     @property
     def taken(self) -> bool:
@@ -55,9 +59,10 @@ class Server(Protocol):
         body: Any = None,
         lines: Iterable[Body] | None = None,
         binary: bool = False,
+        check: Callable[[Any], None] | None = None,
     ) -> Any:
         """The decoded answer (True or False for HEAD). `lines` instead of `body` is sent as newline-delimited JSON. `binary` asks for an
-        answer in which stored bytes are bytes, and not base64.
+        answer in which stored bytes are bytes, and not base64. `check` raises ServerError for an answer that is none, though its status says 200.
 
         What is busy or unreachable is asked again, with growing pauses. Raises ServerError with its `status`, AccessError for 401 and 403.
         """

@@ -8,7 +8,6 @@ import logging
 import re
 import ssl
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
@@ -19,7 +18,7 @@ import certifi
 from hybrid_search.access import Access
 from hybrid_search.backends.server import retry
 from hybrid_search.backends.server.address import Address
-from hybrid_search.backends.server.base import PASSING, Body, Engine, Outcome
+from hybrid_search.backends.server.base import Body, Engine, Outcome
 from hybrid_search.backends.server.cbor import CBOR
 from hybrid_search.backends.server.failures import LibraryError, explained, reason
 from hybrid_search.errors import AccessError, ServerError, UsageError
@@ -93,23 +92,22 @@ class Connection:
         body: Any = None,
         lines: Iterable[Body] | None = None,
         binary: bool = False,
+        check: Callable[[Any], None] | None = None,
     ) -> Any:
         """See `Server.request`."""
         content = encoded(body) if lines is None else b"".join(encoded(line) + b"\n" for line in lines)
-        target = path + queried(params or {})
-        begun = time.monotonic()
-        waits = retry.pauses(retry.TRIES, retry.FIRST, retry.MOST)
-        for tries in itertools.count(1):
+        kind, accept = (JSON if lines is None else LINES), (CBOR if binary else JSON)
+
+        def once() -> Any:
             try:
-                return self._library.send(method, target, content or None, JSON if lines is None else LINES, CBOR if binary else JSON)
+                answer = self._library.send(method, path + queried(params or {}), content or None, kind, accept)
             except LibraryError as failure:
-                error = explained(failure, self._address, self._access, f"{method} {path}")
-                wait = _wait(error, next(waits, None), time.monotonic() - begun)
-                if wait is None:
-                    raise _given_up(error, tries, time.monotonic() - begun) from failure.__cause__
-            _log.log(logging.WARNING if tries == 1 else logging.INFO, "%s; trying again", error)
-            time.sleep(wait)
-        raise AssertionError("counting has no end")
+                raise explained(failure, self._address, self._access, f"{method} {path}") from failure.__cause__
+            if check is not None:
+                check(answer)
+            return answer
+
+        return retry.attempt(once)
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         """See `Server.bulk`. Raises AccessError where the login is refused, for then nothing that follows would be taken either."""
@@ -164,7 +162,7 @@ class Connection:
         error = explained(failure, self._address, self._access, "POST /_bulk")
         if isinstance(error, AccessError):
             raise error from failure.__cause__
-        return Outcome(action, error.status, str(error))
+        return Outcome(action, error.status, str(error), error.retry_after or 0.0)
 
     def _supported(self, engine: Engine, version: tuple[int, int, int]) -> tuple[int, int, int]:
         if engine != self.engine:
@@ -232,18 +230,6 @@ def warn(address: Address, access: Access) -> None:
         _log.warning("%s is not encrypted: texts, vectors and the login can be read on the way; use https", address)
     if address.secure and not access.verify:
         _log.warning("HYBRID_SEARCH_VERIFY is false: whoever answers as %s is believed, and can read all that is sent", address)
-
-
-def _wait(error: ServerError, wait: float | None, spent: float) -> float | None:
-    """Seconds until the next try, at least what the server asked for; None if there is to be none."""
-    if wait is None or isinstance(error, AccessError) or error.status not in PASSING:
-        return None
-    wait = max(wait, error.retry_after or 0.0)
-    return wait if spent + wait <= retry.TOTAL else None
-
-
-def _given_up(error: ServerError, tries: int, spent: float) -> ServerError:
-    return error if tries == 1 else type(error)(f"{error} (after {tries} tries in {spent:.0f} s)", error.status, error.retry_after)
 
 
 def _plain(value: Any) -> str:

@@ -1,9 +1,18 @@
-"""Waiting before something is tried again: exponential backoff with full jitter, so that many clients do not come back at once."""
+"""Asking again for what passes by itself: exponential backoff with full jitter, so that many clients do not come back at once."""
 
 from __future__ import annotations
 
+import itertools
+import logging
 import random
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from hybrid_search.backends.server.base import PASSING
+from hybrid_search.errors import AccessError, ServerError
+
+T = TypeVar("T")
 
 TRIES = 6
 FIRST = 0.5
@@ -13,8 +22,40 @@ MOST = 20.0
 TOTAL = 60.0
 """Seconds after which a request is not tried again, however few tries there were."""
 
+_log = logging.getLogger(__name__)
+
+
+def attempt(ask: Callable[[], T], tries: int = TRIES, total: float = TOTAL) -> T:
+    """What `ask` gives, asked for again while it raises what passes, and no sooner than the server wants to be asked.
+
+    Raises the ServerError of the last of `tries`, or of the first whose pause would end after `total` seconds.
+    """
+    began, waits = time.monotonic(), pauses(tries, FIRST, MOST)
+    for number in itertools.count(1):
+        try:
+            return ask()
+        except ServerError as error:
+            wait = _wait(error, next(waits, None), total - (time.monotonic() - began))
+            if wait is None:
+                raise _given_up(error, number, time.monotonic() - began) from error.__cause__
+            _log.log(logging.WARNING if number == 1 else logging.INFO, "%s; trying again", error)
+        time.sleep(wait)
+    raise AssertionError("counting has no end")
+
 
 def pauses(tries: int = TRIES, first: float = FIRST, most: float = MOST) -> Iterator[float]:
     """Seconds to wait before each try but the first: ``tries - 1`` of them, the n-th anywhere from 0 to ``first * 2**n``, at most `most`."""
     for number in range(tries - 1):
         yield random.uniform(0, min(most, first * 2.0**number))  # noqa: S311 # jitter, no secret
+
+
+def _wait(error: ServerError, wait: float | None, left: float) -> float | None:
+    """Seconds until the next try, at least what the server asked for; None if there is to be none."""
+    if wait is None or isinstance(error, AccessError) or error.status not in PASSING:
+        return None
+    wait = max(wait, error.retry_after or 0.0)
+    return wait if wait <= left else None
+
+
+def _given_up(error: ServerError, tries: int, spent: float) -> ServerError:
+    return error if tries == 1 else type(error)(f"{error} (after {tries} tries in {spent:.0f} s)", error.status, error.retry_after)

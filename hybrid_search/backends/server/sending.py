@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from hybrid_search.backends.server import retry
-from hybrid_search.backends.server.base import PASSING, Body, Outcome, Server
-from hybrid_search.errors import AccessError, ServerError
+from hybrid_search.backends.server.base import Body, Outcome, Server
+from hybrid_search.errors import ServerError
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def sent(server: Server, actions: Iterable[Body], patience: float | None = None)
         if not later:
             return
         why = later[0].reason or str(later[0].status)
-        pause = next(pauses, retry.MOST)
+        pause = max(next(pauses, retry.MOST), *(outcome.retry_after for outcome in later))
         if time.monotonic() + pause > since + most:
             raise ServerError(_missing(server, later, why, most), later[0].status)
         _log.info("%d actions were not taken (%s): again in %.1f s", len(later), why, pause)
@@ -60,13 +60,4 @@ def _missing(server: Server, later: list[Outcome], why: str, most: float) -> str
 
 def patiently(ask: Callable[[], T]) -> T:
     """What `ask` gives, asked for again while the server is away or busy. Raises ServerError when it is after `PATIENCE` seconds."""
-    since = time.monotonic()
-    while True:
-        try:
-            return ask()
-        except ServerError as error:
-            pause = max(1.0, error.retry_after or 0.0)
-            if isinstance(error, AccessError) or error.status not in PASSING or time.monotonic() + pause > since + PATIENCE:
-                raise
-            _log.info("%s: again in %.0f s", error, pause)
-        time.sleep(pause)
+    return retry.attempt(ask, TRIES, PATIENCE)
