@@ -80,11 +80,10 @@ class ServerBackend:
     def candidates(self, index: str, request: Request) -> Candidates:
         """Both legs in one ``_msearch``; the span leg's passages come with their codes and are put in the order of their best span, all scored."""
         found = self._msearch(index, self._legs(request))
-        lexical = {hit["_id"]: hit["_score"] for hit in found.pop(0)} if request.lexical else {}
+        lexical = {documents.key(hit): hit["_score"] for hit in found.pop(0)} if request.lexical else {}
         if not request.semantic:
             return Candidates(lexical)
-        held = {hit["_id"]: documents.codes(hit) for hit in found[0] if "fields" in hit}
-        held |= self._codes(index, [hit["_id"] for hit in found[0] if "fields" not in hit])
+        held = self._codes(index, [documents.key(hit) for hit in found[0]]) if _wide(request) else _coded(found[0])
         ordered = {key: held[key] for key in sorted(held, key=documents.place)}  # of equal ones the first id, not the first that the graph came upon
         return Candidates(lexical, best_passages(request.vector, ordered, request.window), f"HNSW, {len(held)} passages scored exactly")
 
@@ -97,20 +96,20 @@ class ServerBackend:
             unscored, uncoded = [key for key in some if key not in scores], [key for key in some if key not in codes]
             asked = [bodies.match(request, len(unscored), among=unscored)] if unscored else []
             answers = self._msearch(index, asked + ([bodies.codes(uncoded)] if uncoded else []))
-            scores |= {hit["_id"]: hit["_score"] for hit in (answers.pop(0) if unscored else [])}
-            codes |= {hit["_id"]: documents.codes(hit) for each in answers for hit in each}
+            scores |= {documents.key(hit): hit["_score"] for hit in (answers.pop(0) if unscored else [])}
+            codes |= {key: coded for each in answers for key, coded in _coded(each).items()}
         return [documents.stored(key, scores.get(key, 0.0), codes[key]) for key in keys if key in codes]
 
     def _codes(self, index: str, keys: Sequence[str]) -> dict[str, TokenCodes]:
         """The codes of many passages, some at a time."""
         found = (self._search(index, bodies.codes(some))["hits"]["hits"] for some in _batches(keys))
-        return {hit["_id"]: documents.codes(hit) for hits in found for hit in hits}
+        return {key: coded for hits in found for key, coded in _coded(hits).items()}
 
     def _legs(self, request: Request) -> list[dict[str, Any]]:
-        """The searches for the candidates; a window so wide that all codes would not do in one answer is asked without them."""
-        wanted = max(CANDIDATES, request.window)
+        """The searches for the candidates."""
         legs = [bodies.match(request, request.window)] if request.lexical else []
-        return legs + ([bodies.nearest(self.server.engine, request, wanted, coded=wanted <= MANY)] if request.semantic else [])
+        nearest = bodies.nearest(self.server.engine, request, max(CANDIDATES, request.window), coded=not _wide(request))
+        return [*legs, nearest] if request.semantic else legs
 
     def contents(self, index: str, keys: Sequence[Key]) -> dict[Key, Content]:
         """What is shown of each passage of `keys` that is there."""
@@ -212,6 +211,15 @@ class ServerBackend:
 def _batches(keys: Sequence[Key]) -> Iterator[list[Key]]:
     for start in range(0, len(keys), MANY):
         yield list(keys[start : start + MANY])
+
+
+def _wide(request: Request) -> bool:
+    """Whether so many candidates are asked for that all their codes would not do in one answer."""
+    return request.window > MANY
+
+
+def _coded(hits: Sequence[Mapping[str, Any]]) -> dict[Key, TokenCodes]:
+    return {documents.key(hit): documents.codes(hit) for hit in hits}
 
 
 def _value(bucket: Mapping[str, Any]) -> Scalar:

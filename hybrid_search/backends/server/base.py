@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypedDict, Unpack
 
 Engine = Literal["opensearch", "elasticsearch"]
 Body = Mapping[str, Any]
@@ -37,6 +37,21 @@ PASSING = (0, 408, 429, 502, 503, 504)
 """Statuses that go away by themselves: the connection was lost, the server is busy, starting, or behind a gateway that lost it."""
 
 
+class Asking(TypedDict, total=False):
+    """What a request has besides method and path."""
+
+    params: Body
+    """The query part."""
+    body: Any
+    """Sent as JSON."""
+    lines: Iterable[Body]
+    """Instead of a body: sent as newline-delimited JSON."""
+    binary: bool
+    """Whether the answer is to come in CBOR, which is shorter and sooner read than JSON where it is large."""
+    check: Callable[[Any], None]
+    """Raises ServerError for an answer that is none, though its status says 200."""
+
+
 class Server(Protocol):
     """A connection to one cluster. Safe to use from several threads."""
 
@@ -50,19 +65,8 @@ class Server(Protocol):
         """Of the server, asked once. Raises ServerError where it is older than this project works with."""
         ...
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Body | None = None,
-        body: Any = None,
-        lines: Iterable[Body] | None = None,
-        binary: bool = False,
-        check: Callable[[Any], None] | None = None,
-    ) -> Any:
-        """The decoded answer (True or False for HEAD). `lines` instead of `body` is sent as newline-delimited JSON. `binary` asks for an
-        answer in which stored bytes are bytes, and not base64. `check` raises ServerError for an answer that is none, though its status says 200.
+    def request(self, method: str, path: str, **asked: Unpack[Asking]) -> Any:
+        """The decoded answer (True or False for HEAD).
 
         What is busy or unreachable is asked again, with growing pauses. Raises ServerError with its `status`, AccessError for 401 and 403.
         """

@@ -1,5 +1,5 @@
-"""Answers in CBOR (RFC 8949), in which a server sends stored bytes as they are: 33 KB of token codes a passage then cost a third of what they do
-in JSON, where both sides turn them into base64 and back."""
+"""Answers in CBOR (RFC 8949): 500 passages with their token codes are there a fifth sooner than in JSON, whose strings have to be searched for
+quotes on both sides."""
 
 from __future__ import annotations
 

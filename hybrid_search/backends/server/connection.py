@@ -10,7 +10,7 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 from urllib.parse import quote, urlencode
 
 import certifi
@@ -18,7 +18,7 @@ import certifi
 from hybrid_search.access import Access
 from hybrid_search.backends.server import retry
 from hybrid_search.backends.server.address import Address
-from hybrid_search.backends.server.base import Body, Engine, Outcome
+from hybrid_search.backends.server.base import Asking, Body, Engine, Outcome
 from hybrid_search.backends.server.cbor import CBOR
 from hybrid_search.backends.server.failures import LibraryError, explained, reason
 from hybrid_search.errors import AccessError, ServerError, UsageError
@@ -83,28 +83,19 @@ class Connection:
                 self._version = self._supported(*told(self._hello(), self._address))
             return self._version
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Body | None = None,
-        body: Any = None,
-        lines: Iterable[Body] | None = None,
-        binary: bool = False,
-        check: Callable[[Any], None] | None = None,
-    ) -> Any:
+    def request(self, method: str, path: str, **asked: Unpack[Asking]) -> Any:
         """See `Server.request`."""
-        content = encoded(body) if lines is None else b"".join(encoded(line) + b"\n" for line in lines)
-        kind, accept = (JSON if lines is None else LINES), (CBOR if binary else JSON)
+        lines, target = asked.get("lines"), path + queried(asked.get("params", {}))
+        content = encoded(asked.get("body")) if lines is None else b"".join(encoded(line) + b"\n" for line in lines)
+        kind, accept = (JSON if lines is None else LINES), (CBOR if asked.get("binary") else JSON)
 
         def once() -> Any:
             try:
-                answer = self._library.send(method, path + queried(params or {}), content or None, kind, accept)
+                answer = self._library.send(method, target, content or None, kind, accept)
             except LibraryError as failure:
                 raise explained(failure, self._address, self._access, f"{method} {path}") from failure.__cause__
-            if check is not None:
-                check(answer)
+            if "check" in asked:
+                asked["check"](answer)
             return answer
 
         return retry.attempt(once)

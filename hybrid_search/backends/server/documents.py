@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pybase64
 
 from hybrid_search import covering, tokens
 from hybrid_search.backends.base import Content, IndexSpec, Stored
@@ -56,7 +56,7 @@ def source(entry: Entry, spec: IndexSpec, written: str) -> dict[str, Any]:
 def derived(id_: str, coded: TokenCodes, start: int, policy: str) -> dict[str, Any]:
     """The fields that follow from a passage's token codes: the codes themselves, and the covering spans of `policy` with their vectors."""
     spans = nested(id_, coded, start, policy)
-    return {"tokens": base64.b64encode(tokens.to_bytes(coded)).decode("ascii"), "span_count": len(spans), "spans": spans}
+    return {"tokens": pybase64.b64encode_as_string(tokens.to_bytes(coded)), "span_count": len(spans), "spans": spans}
 
 
 def nested(id_: str, coded: TokenCodes, start: int, policy: str) -> list[dict[str, Any]]:
@@ -86,12 +86,17 @@ def rounded(vectors: Floats) -> list[list[float]]:
     return found
 
 
+def key(hit: Mapping[str, Any]) -> str:
+    """The ``_id`` of a hit of `bodies.KEYS`."""
+    return passage_id(hit["fields"]["document_id"][0], hit["fields"]["ordinal"][0])
+
+
 def codes(hit: Mapping[str, Any]) -> TokenCodes:
-    """The token codes of a hit, asked for by ``stored_fields``: bytes in CBOR, base64 in JSON. Raises IndexStoreError."""
-    held = hit.get("fields", {}).get("tokens")
+    """The token codes of a hit of `bodies.CODES`: base64 of the kind for URLs, without padding. Raises IndexStoreError where it has none."""
+    held = hit["fields"].get("tokens")
     if not held:
-        raise IndexStoreError(f"passage {hit['_id']!r} has lost its token codes (was the index copied without them?): ingest its document again")
-    return tokens.from_bytes(held[0] if isinstance(held[0], bytes) else base64.b64decode(held[0]))
+        raise IndexStoreError(f"passage {key(hit)!r} has lost its token codes (was the index copied without them?): ingest its document again")
+    return tokens.from_bytes(pybase64.urlsafe_b64decode(held[0] + "=" * (-len(held[0]) % 4)))
 
 
 def stored(id_: str, bm25: float, coded: TokenCodes) -> Stored:

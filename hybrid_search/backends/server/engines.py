@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 from hybrid_search.access import Access
 from hybrid_search.backends.server.address import Address
-from hybrid_search.backends.server.base import Body, Engine, Outcome, Server
+from hybrid_search.backends.server.base import Asking, Body, Engine, Outcome, Server
 from hybrid_search.backends.server.connection import told, warn
 
 
@@ -38,18 +38,9 @@ class Asked:
         """See `Server.version`."""
         return self._found().version
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Body | None = None,
-        body: Any = None,
-        lines: Iterable[Body] | None = None,
-        binary: bool = False,
-    ) -> Any:
+    def request(self, method: str, path: str, **asked: Unpack[Asking]) -> Any:
         """See `Server.request`."""
-        return self._found().request(method, path, params=params, body=body, lines=lines, binary=binary)
+        return self._found().request(method, path, **asked)
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         """See `Server.bulk`."""

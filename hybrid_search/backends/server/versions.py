@@ -10,7 +10,7 @@ from typing import Any
 from hybrid_search import covering
 from hybrid_search.backends.base import IndexInfo, IndexSpec, check_spec
 from hybrid_search.backends.options import IndexOptions
-from hybrid_search.backends.server import documents, indexes
+from hybrid_search.backends.server import bodies, documents, indexes
 from hybrid_search.backends.server.base import Server
 from hybrid_search.backends.server.sending import sent
 from hybrid_search.backends.server.writer import ServerWriter
@@ -99,7 +99,7 @@ class NextVersion:
             "size": PAGE,
             "sort": ["document_id", "ordinal"],
             "_source": {"excludes": ["spans", "tokens"]},
-            "stored_fields": ["tokens"],
+            "docvalue_fields": bodies.CODES["docvalue_fields"],
         }
         while hits := self._searched(self.old, body)["hits"]["hits"]:
             yield from hits
