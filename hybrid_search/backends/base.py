@@ -84,11 +84,12 @@ class Request:
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """What the legs found, best first, with what they know of it already: `lexical` passages with their BM25 score, `semantic` ones with their
-    token codes. `method` says how the span leg was run."""
+    token codes. `method` says how the span leg was run, `codes` are those of other passages that came along."""
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
     semantic: Mapping[Key, TokenCodes] = field(default_factory=dict)
     method: str = "not asked"
+    codes: Mapping[Key, TokenCodes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

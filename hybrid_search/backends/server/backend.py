@@ -24,7 +24,7 @@ from hybrid_search.tokens import best_passages
 from hybrid_search.types import TokenCodes
 
 CANDIDATES = 500
-"""Passages that the covering spans propose and whose every span is then scored. 500 times 33 KB of codes come in about 60 ms as CBOR."""
+"""Passages that the covering spans propose and whose every span is then scored."""
 
 _log = logging.getLogger(__name__)
 
@@ -78,20 +78,27 @@ class ServerBackend:
         return indexes.names(self.server)
 
     def candidates(self, index: str, request: Request) -> Candidates:
-        """Both legs in one ``_msearch``; the span leg's passages come with their codes and are put in the order of their best span, all scored."""
+        """Both legs in one ``_msearch``. Their passages come with their codes; those of the span leg are put in the order of their best span, all
+        scored."""
         found = self._msearch(index, self._legs(request))
+        codes = {} if _wide(request) else {key: coded for hits in found for key, coded in _coded(hits).items()}
         lexical = {documents.key(hit): hit["_score"] for hit in found.pop(0)} if request.lexical else {}
         if not request.semantic:
-            return Candidates(lexical)
-        held = self._codes(index, [documents.key(hit) for hit in found[0]]) if _wide(request) else _coded(found[0])
-        ordered = {key: held[key] for key in sorted(held, key=documents.place)}  # of equal ones the first id, not the first that the graph came upon
-        return Candidates(lexical, best_passages(request.vector, ordered, request.window), f"HNSW, {len(held)} passages scored exactly")
+            return Candidates(lexical, codes=codes)
+        keys = sorted(
+            (documents.key(hit) for hit in found[0]), key=documents.place
+        )  # of equal ones the first id, not the first that the graph came upon
+        codes |= self._codes(index, keys) if _wide(request) else {}
+        semantic = best_passages(request.vector, {key: codes[key] for key in keys}, request.window)
+        return Candidates(lexical, semantic, f"HNSW, {len(keys)} passages scored exactly", codes)
 
     def complete(self, index: str, request: Request, keys: Sequence[Key], found: Candidates | None = None) -> list[Stored]:
         """The passages of `keys` with BM25 and codes, in order: what `found` does not have, in one ``_msearch``; vanished ones left out."""
+        all_known = found is not None and request.lexical and len(found.lexical) < request.window  # what else is there does not match
         found = found or Candidates()
         scores: dict[str, float] = dict(found.lexical)
-        codes: dict[str, TokenCodes] = dict(found.semantic)
+        codes: dict[str, TokenCodes] = {**found.codes, **found.semantic}
+        scores |= dict.fromkeys(keys, 0.0) | scores if all_known else {}
         for some in _batches([key for key in keys if key not in scores or key not in codes]):
             unscored, uncoded = [key for key in some if key not in scores], [key for key in some if key not in codes]
             asked = [bodies.match(request, len(unscored), among=unscored)] if unscored else []
@@ -107,9 +114,10 @@ class ServerBackend:
 
     def _legs(self, request: Request) -> list[dict[str, Any]]:
         """The searches for the candidates."""
-        legs = [bodies.match(request, request.window)] if request.lexical else []
-        nearest = bodies.nearest(self.server.engine, request, max(CANDIDATES, request.window), coded=not _wide(request))
-        return [*legs, nearest] if request.semantic else legs
+        shown = bodies.KEYS if _wide(request) else bodies.CODES
+        match = bodies.match(request, request.window, **shown)
+        nearest = bodies.nearest(self.server.engine, request, max(CANDIDATES, request.window), **shown)
+        return [leg for leg, asked in ((match, request.lexical), (nearest, request.semantic)) if asked]
 
     def contents(self, index: str, keys: Sequence[Key]) -> dict[Key, Content]:
         """What is shown of each passage of `keys` that is there."""

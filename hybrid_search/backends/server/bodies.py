@@ -18,8 +18,7 @@ EXACT = 2**53
 
 SEARCHED = 4000
 """Covering spans that the graph is searched for, of which the best passages become candidates. Transcripts repeat themselves, and a graph is left
-too early among near duplicates: with 500 for 500 passages, .912 of the exact ten best were among them, with 1,000 .936, 2,000 .954, 4,000 .962, which
-is all that there were to find (OpenSearch 3.5.0, 72,421 scattered spans of 2,000 calls). Merged to one segment, 3,000 found only .946."""
+too early among near duplicates: docs/servers.md has the recall for fewer (`benchmarks.servers.graph`)."""
 
 LONGEST = 8191
 """UTF-16 units of a metadata value that a server can find: `ignore_above` in the mappings. Of a longer one it keeps the text alone."""
@@ -45,9 +44,8 @@ def match(request: Request, size: int, *, among: Sequence[str] | None = None, **
     return {"size": size, "query": {"bool": {"must": [{"match": {"text": {"query": request.phrase}}}], "filter": filters}}, **(more or KEYS)}
 
 
-def nearest(engine: Engine, request: Request, candidates: int, *, coded: bool = True) -> dict[str, Any]:
-    """The passages whose covering spans are nearest to the vector, with their codes. The conditions hold during the search, not after it."""
-    shown = CODES if coded else KEYS
+def nearest(engine: Engine, request: Request, candidates: int, **shown: Any) -> dict[str, Any]:
+    """The passages whose covering spans are nearest to the vector, as `shown` says. The conditions hold during the search, not after it."""
     (vector,) = rounded(request.vector[None, :])
     filters = within(engine, request)
     searched = max(SEARCHED, candidates)

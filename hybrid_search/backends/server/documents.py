@@ -70,8 +70,8 @@ def nested(id_: str, coded: TokenCodes, start: int, policy: str) -> list[dict[st
 def scattered(vectors: Floats, seed: int) -> Floats:
     """Unit vectors, each moved a little in a direction that follows from `seed`; a zero vector stays zero.
 
-    Transcripts repeat themselves, and among hundreds of near equal vectors a graph links each to its doubles and to nothing else: 500 passages
-    found by the graph held .83 of the exact ten best, and .91 when their vectors were scattered (OpenSearch 3.5.0, 72,421 spans of 2,000 calls).
+    Transcripts repeat themselves, and among hundreds of near equal vectors a graph links each to its doubles and to nothing else: docs/servers.md has
+    the recall with and without (`benchmarks.servers.graph`).
     """
     noise = np.random.default_rng(seed).standard_normal(vectors.shape, dtype=np.float32)
     moved = vectors + noise * np.float32(SCATTER / vectors.shape[1] ** 0.5)
@@ -92,11 +92,11 @@ def key(hit: Mapping[str, Any]) -> str:
 
 
 def codes(hit: Mapping[str, Any]) -> TokenCodes:
-    """The token codes of a hit of `bodies.CODES`: base64 of the kind for URLs, without padding. Raises IndexStoreError where it has none."""
+    """The token codes of a hit of `bodies.CODES`: base64 without padding. Raises IndexStoreError where it has none."""
     held = hit["fields"].get("tokens")
     if not held:
         raise IndexStoreError(f"passage {key(hit)!r} has lost its token codes (was the index copied without them?): ingest its document again")
-    return tokens.from_bytes(pybase64.urlsafe_b64decode(held[0] + "=" * (-len(held[0]) % 4)))
+    return tokens.from_bytes(pybase64.b64decode(held[0] + "=" * (-len(held[0]) % 4), validate=True))
 
 
 def stored(id_: str, bm25: float, coded: TokenCodes) -> Stored:
