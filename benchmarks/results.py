@@ -21,27 +21,42 @@ DATA = ROOT.parent.parent / "shared" / "data"
 
 def write(name: str, payload: dict[str, Any]) -> Path:
     """Save `payload` as ``results/NAME-COMMIT.json`` with the commit, the command and the machine; older results of that name are replaced."""
-    commit = _git("rev-parse", "--short=10", "HEAD")
+    for old in RESULTS.glob(f"{name}-*.json"):
+        old.unlink()
+    RESULTS.mkdir(exist_ok=True)
+    return save(RESULTS / f"{name}-{_commit()}.json", payload)
+
+
+def save(path: Path, payload: dict[str, Any]) -> Path:
+    """Save `payload` at `path` in the same way, for results that are not of this repository's own table."""
+    path.write_text(json.dumps({"made": _made(), **payload}, indent=1) + "\n")
+    print(f"wrote {path.relative_to(ROOT.parent) if path.is_relative_to(ROOT.parent) else path}", file=sys.stderr)
+    return path
+
+
+def _commit() -> str:
+    return _git("rev-parse", "--short=10", "HEAD")
+
+
+def _made() -> dict[str, str]:
     changed = bool(_git("status", "--porcelain", "--untracked-files=no", "--", "hybrid_search"))
-    made = {
-        "commit": commit + ("+changes" if changed else ""),
+    return {
+        "commit": _commit() + ("+changes" if changed else ""),
         "command": " ".join(
             [
                 "python -m",
                 (sys.modules["__main__"].__spec__.name.removesuffix(".__main__") if sys.modules["__main__"].__spec__ else "?"),
-                *sys.argv[1:],
+                *map(_named, sys.argv[1:]),
             ]
         ),
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
     }
-    for old in RESULTS.glob(f"{name}-*.json"):
-        old.unlink()
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}-{commit}.json"
-    path.write_text(json.dumps({"made": made, **payload}, indent=1) + "\n")
-    print(f"wrote {path.relative_to(ROOT.parent)}", file=sys.stderr)
-    return path
+
+
+def _named(argument: str) -> str:
+    """An argument without the folders of this machine: of an absolute path its last name."""
+    return Path(argument).name if Path(argument).is_absolute() else argument
 
 
 def there(name: str) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 import pytest
 
-from hybrid_search.backends.server.base import Body, Engine, Outcome
+from hybrid_search.backends.server.base import Asking, Body, Engine, Outcome
 from hybrid_search.backends.server.plugins import has_neural_search, missing_plugin
 from hybrid_search.compat import hybrid_body
 from hybrid_search.compat.versions import Version
@@ -202,18 +202,8 @@ class Told:
     def __init__(self, *plugins: str, engine: Engine = "opensearch") -> None:
         self.engine, self.version, self.plugins = engine, (3, 5, 0), plugins
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Body | None = None,
-        body: Any = None,
-        lines: Iterable[Body] | None = None,
-        binary: bool = False,
-    ) -> Any:
-        assert (method, path, body, lines, binary) == ("GET", "/_cat/plugins", None, None, False)
-        assert params == {"format": "json", "h": "component"}
+    def request(self, method: str, path: str, **asked: Unpack[Asking]) -> Any:
+        assert (method, path, asked) == ("GET", "/_cat/plugins", {"params": {"format": "json", "h": "component"}})
         return [{"component": plugin} for plugin in self.plugins]
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:

@@ -144,6 +144,14 @@ def test_the_workshop_and_its_libraries_are_never_imported() -> None:
         assert not NEVER & {name.split(".")[0] for name in names(path)}, module
 
 
+def test_what_measures_never_imports_what_trains() -> None:
+    """So that any encoder is measured by the same code, and without torch. (The workshop may ask for dev scores.)"""
+    measuring = list((HOUSE.parent / "benchmarks" / "quality").glob("*.py"))
+    assert measuring
+    for path in measuring:
+        assert not {"torch", "transformers", "optimum", "export"} & {name.split(".")[0] for name in names(path)}, path
+
+
 def test_the_environment_is_read_in_config_alone() -> None:
     readers = {
         module

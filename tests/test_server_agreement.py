@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.options import IndexOptions
 from hybrid_search.backends.server.address import Address
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.server.base import Body, Engine, Outcome, Server
+from hybrid_search.backends.server.base import Asking, Body, Engine, Outcome, Server
 from hybrid_search.calibration import Calibration
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.ingest.sources import read
@@ -149,12 +149,11 @@ class Recorded:
     def version(self) -> tuple[int, int, int]:
         return self.server.version
 
-    def request(
-        self, method: str, path: str, *, params: Body | None = None, body: Any = None, lines: Iterable[Body] | None = None, binary: bool = False
-    ) -> Any:
-        sent = None if lines is None else list(lines)
-        self.asked.append((method, path, [params, body, sent]))
-        return self.server.request(method, path, params=params, body=body, lines=sent, binary=binary)
+    def request(self, method: str, path: str, **asked: Unpack[Asking]) -> Any:
+        if "lines" in asked:
+            asked["lines"] = list(asked["lines"])
+        self.asked.append((method, path, [asked.get(name) for name in ("params", "body", "lines")]))
+        return self.server.request(method, path, **asked)
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         return self.server.bulk(actions)
@@ -303,7 +302,7 @@ def test_the_hits_are_the_fused_list(pair: Pair, maps: Calibration, real_encoder
         leg = {0.0: found.lexical, 1.0: found.semantic}.get(alpha)
         expected = [each for each in scored(found, text, alpha, maps) if leg is None or place_of(each) in set(leg)][:WINDOW]
         asked = Query((text,), pair.name, alpha=alpha, group_by="passage", size=WINDOW, spans=1)
-        hits = search(pair.backend, real_encoder, lambda _: maps, asked).hits
+        hits = search(pair.backend, real_encoder, lambda *_: maps, asked).hits
         assert [hit.score for hit in hits] == pytest.approx([each.score for each in expected], abs=1e-6), text
         surely = {place_of(each) for each in expected if each.score > expected[-1].score + ROUNDING}
         assert surely <= {(hit.id, hit.passage) for hit in hits}, text
@@ -314,7 +313,7 @@ def test_the_hits_are_the_fused_list(pair: Pair, maps: Calibration, real_encoder
 
 def test_a_query_is_three_searches_of_which_none_asks_for_inner_hits(pair: Pair, maps: Calibration, real_encoder: Encoder) -> None:
     pair.server.asked.clear()
-    search(pair.backend, real_encoder, lambda _: maps, Query(("a restaurant in town",), pair.name))
+    search(pair.backend, real_encoder, lambda *_: maps, Query(("a restaurant in town",), pair.name))
     assert [(method, path) for method, path, _ in pair.server.asked] == [
         ("GET", f"/{pair.name}/_mapping"),
         ("POST", "/_msearch"),  # both legs
@@ -324,6 +323,6 @@ def test_a_query_is_three_searches_of_which_none_asks_for_inner_hits(pair: Pair,
     everything: dict[str, Any] = {"highlight": True, "sort": "id", "facets": ("title",), "explain": True, "refine": "isolate", "offset": 1}
     for alpha, group_by, over in [(0.0, "document", "matches"), (0.5, "passage", "window"), (1.0, "document", "matches")]:
         asked = Query(("a restaurant in town",), pair.name, alpha, 5, {"title": {"gte": "A"}}, group_by=group_by, facets_over=over, **everything)
-        assert search(pair.backend, real_encoder, lambda _: maps, asked).hits
+        assert search(pair.backend, real_encoder, lambda *_: maps, asked).hits
     assert len(pair.server.asked) > 4 + 3 * 5
     assert not [each for each in pair.server.asked if "inner_hits" in json.dumps(each)]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import quote
 
 import numpy as np
@@ -21,7 +21,7 @@ from hybrid_search.backends.base import IndexSpec
 from hybrid_search.backends.options import IndexOptions
 from hybrid_search.backends.server import draft, indexes, versions
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.server.base import Body, Engine, Outcome, Server
+from hybrid_search.backends.server.base import Asking, Body, Engine, Outcome, Server
 from hybrid_search.backends.server.draft import Draft
 from hybrid_search.calibration import Calibration
 from hybrid_search.encoder.base import Encoder, EncoderInfo
@@ -111,7 +111,7 @@ def ingested(backend: ServerBackend, name: str, documents: Iterable[Mapping[str,
 def hits(backend: ServerBackend, name: str, phrase: str = "money back kettle", encoder: Encoder | None = None, **asked: Any) -> list[Hit]:
     """All passages that a query finds."""
     query = Query((phrase,), name, size=100, group_by="passage", **asked)
-    return search(backend, encoder or TinyEncoder(), lambda _: Calibration(), query).hits
+    return search(backend, encoder or TinyEncoder(), lambda *_: Calibration(), query).hits
 
 
 def ids(backend: ServerBackend, name: str) -> set[str]:
@@ -628,18 +628,9 @@ class Wrapped:
     def version(self) -> tuple[int, int, int]:
         return self._server.version
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Body | None = None,
-        body: Any = None,
-        lines: Iterable[Body] | None = None,
-        binary: bool = False,
-    ) -> Any:
+    def request(self, method: str, path: str, **asked: Unpack[Asking]) -> Any:
         self._before(method, path)
-        return self._server.request(method, path, params=params, body=body, lines=lines, binary=binary)
+        return self._server.request(method, path, **asked)
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         return self._server.bulk(actions)

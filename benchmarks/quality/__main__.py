@@ -1,28 +1,30 @@
-"""``python -m benchmarks.quality [--data DIR] [--task NAME ...]``: ranking quality and the recall of the span index, to results/*.json."""
+"""``python -m benchmarks.quality [--model DIR] [--calls N] [--task NAME ...]``: ranking quality and recall of the span index, to results/*.json."""
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from benchmarks import results
 from benchmarks.phrases import phrases
-from benchmarks.quality import recall, retrieval
+from benchmarks.quality import encoders, recall, retrieval
 from benchmarks.quality.collection import ingested
 from benchmarks.quality.tasks import TASKS
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=results.DATA)
+    encoders.add_options(parser)
+    parser.add_argument("--calls", type=int, help="about so many of calls_sgd, evenly spread; default: all")
     parser.add_argument("--task", action="append", choices=sorted(TASKS), help="only this one; may be repeated")
     options = parser.parse_args()
+    model = encoders.chosen(options)
+    suffix = model.suffix(options.calls)
     for name in options.task or TASKS:
         task = TASKS[name]
-        collection = ingested(task, options.data)
+        collection = ingested(task, options.data, model, options.calls)
         measured = retrieval.measure(collection, list(task.queries(options.data, "dev")))
-        results.write(f"retrieval-{name}", {"task": name, "about": task.about, **measured})
-        results.write(f"recall-{name}", {"task": name, **recall.measure(collection, phrases(options.data))})
+        results.write(f"retrieval{suffix}-{name}", {"task": name, "model": model.label, "about": task.about, **measured})
+        results.write(f"recall{suffix}-{name}", {"task": name, "model": model.label, **recall.measure(collection, phrases(options.data))})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fit the calibration that ships with a model: ``python -m benchmarks.quality.calibrate``.
+"""Fit the calibration that ships with a model: ``python -m benchmarks.quality.calibrate [--model DIR] [--calls N]``.
 
 On the queries marked `train` (never those that are measured), the parameters of both maps are chosen from a grid so that the default fusion at
 alpha 0.5 has the best mean nDCG@10 over the tasks.
@@ -12,15 +12,14 @@ import json
 from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from benchmarks import results
+from benchmarks.quality import encoders
 from benchmarks.quality.collection import Collection, ingested, sampled
 from benchmarks.quality.measures import grouped_mean, ndcg
 from benchmarks.quality.tasks import TASKS
-from hybrid_search import encoder
 from hybrid_search.calibration import FILE, Calibration
 from hybrid_search.fusion.base import Legs, Scores
 from hybrid_search.fusion.calibrated import calibrated
@@ -33,6 +32,19 @@ SLOPES = (4.0, 6.0, 8.0, 10.0, 12.0)
 SATURATIONS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 NOISE = 0.002
 """Means of nDCG@10 that are this near say nothing about which is better."""
+
+
+class Judged(Protocol):
+    """A query whose fused ranking can be judged under any calibration."""
+
+    @property
+    def group(self) -> str:
+        """What is averaged over first."""
+        ...
+
+    def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
+        """nDCG@10 of the calibrated fusion."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +76,7 @@ def examples(collection: Collection, part: str, data: Path) -> list[Example]:
     return found
 
 
-def fit(tasks: Sequence[Sequence[Example]]) -> tuple[Calibration, float]:
+def fit(tasks: Sequence[Sequence[Judged]]) -> tuple[Calibration, float]:
     """The best of the grid by mean nDCG@10 over tasks at alpha 0.5, and that mean."""
     scored = [
         (_mean(tasks, candidate), candidate) for candidate in (Calibration(*each) for each in itertools.product(MIDPOINTS, SLOPES, SATURATIONS))
@@ -76,19 +88,21 @@ def fit(tasks: Sequence[Sequence[Example]]) -> tuple[Calibration, float]:
     return chosen, mean
 
 
-def _mean(tasks: Sequence[Sequence[Example]], calibration: Calibration) -> float:
+def _mean(tasks: Sequence[Sequence[Judged]], calibration: Calibration) -> float:
     means = [grouped_mean([each.ndcg(calibration) for each in task], [each.group for each in task]) for task in tasks]
     return sum(means) / len(means)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--data", type=Path, default=results.DATA)
+    encoders.add_options(parser)
+    parser.add_argument("--calls", type=int, help="about so many of calls_sgd, evenly spread; default: all")
     options = parser.parse_args()
-    tasks = [examples(ingested(task, options.data), "train", options.data) for task in TASKS.values()]
+    model = encoders.chosen(options)
+    tasks = [examples(ingested(task, options.data, model, options.calls), "train", options.data) for task in TASKS.values()]
     chosen, mean = fit(tasks)
-    precision = encoder.load().info.precision
-    path = encoder.SHIPPED / FILE
+    precision = model.encoder.info.precision
+    path = model.folder / FILE
     held: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {"precisions": {}}
     fitted_on = {"tasks": sorted(TASKS), "queries": "train", "count": sum(map(len, tasks)), "mean ndcg@10 at alpha 0.5": round(mean, 4)}
     held["precisions"][precision] = asdict(chosen)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks import results
-from benchmarks.quality.tasks import Query, Task
-from hybrid_search import connect, encoder, phrase, tokens
+from benchmarks.quality.encoders import Model
+from benchmarks.quality.tasks import Query, Task, lines
+from hybrid_search import connect, phrase, tokens
 from hybrid_search.backends.base import Request
 from hybrid_search.backends.embedded import schema
 from hybrid_search.client import Client
 from hybrid_search.filters import ID, Condition
-from hybrid_search.ingest import documents, sources
+from hybrid_search.ingest import documents
+from hybrid_search.ingest.sources import Line
 from hybrid_search.passages import split
 from hybrid_search.scoring import Scored, retrieve
 from hybrid_search.search import WINDOW
 from hybrid_search.types import Floats
+
+SHIPPED = Model()
 
 Place = tuple[str, tuple[int, ...]]
 """A passage by the turns in it, so that the pieces of one long turn are one."""
@@ -27,9 +30,11 @@ Place = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collection:
-    """A task's index, and the place of each passage, by document id and ordinal."""
+    """A task's index by one model in the folder `store`, and the place of each passage, by document id and ordinal."""
 
     task: Task
+    model: Model
+    store: Path
     client: Client
     places: dict[str, list[Place]]
 
@@ -39,7 +44,7 @@ class Collection:
 
     def candidates(self, query: Query) -> tuple[Request, list[Scored]]:
         """What the product's two legs give, fused by nobody yet."""
-        vector = phrase.vector(encoder.load(), query.text)
+        vector = phrase.vector(self.model.encoder, query.text)
         request = Request(query.text, vector, WINDOW, self.conditions(query))
         return request, retrieve(self.client.backend, self.task.name, request)[0]
 
@@ -51,7 +56,7 @@ class Collection:
 
     def means(self) -> tuple[list[tuple[str, Place]], Floats]:
         """The baseline's vectors: one a passage, the mean of all its tokens, float32 ``[passages, dimension]``; with document and place."""
-        connection = schema.connect(results.STORE / f"{self.task.name}.sqlite")
+        connection = schema.connect(self.store / f"{self.task.name}.sqlite")
         found: list[tuple[str, Place]] = []
         vectors = []
         query = "SELECT id, ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) ORDER BY passage"
@@ -63,16 +68,16 @@ class Collection:
         return found, np.array(vectors, dtype=np.float32)
 
 
-def ingested(task: Task, data: Path) -> Collection:
-    """Ingest what is not yet in the benchmark store, by the product's own command path."""
-    source = str(data / task.documents)
-    client = connect(f"embedded:{results.STORE}")
-    client.ingest_lines(sources.read([source]), index=task.name, rejects=results.STORE / f"{task.name}.rejected.jsonl")
-    return Collection(task, client, dict(_places(source)))
+def ingested(task: Task, data: Path, model: Model = SHIPPED, calls: int | None = None) -> Collection:
+    """Ingest what is not yet in the benchmark store, by the product's own command path; of calls_sgd only about `calls`, evenly spread, if given."""
+    store = model.store(calls)
+    client = connect(f"embedded:{store}", model=model.folder)
+    client.ingest_lines(lines(task, data, calls), index=task.name, rejects=store / f"{task.name}.rejected.jsonl")
+    return Collection(task, model, store, client, dict(_places(lines(task, data, calls))))
 
 
-def _places(source: str) -> Iterator[tuple[str, list[Place]]]:
-    for line in sources.read([source]):
+def _places(source: Iterable[Line]) -> Iterator[tuple[str, list[Place]]]:
+    for line in source:
         document, _ = documents.parse(line.data)
         yield document.id, [(document.id, tuple(part.turn for part in passage.parts)) for passage in split(document)]
 

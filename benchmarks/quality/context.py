@@ -12,22 +12,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import regex
 
 from benchmarks import results
 from benchmarks.quality.collection import sampled
 from benchmarks.quality.measures import grouped_mean, ndcg
 from benchmarks.quality.recall import best_of
-from benchmarks.quality.tasks import TASKS, Query, Task
+from benchmarks.quality.sentences import sentences
+from benchmarks.quality.tasks import TASKS, Query, Task, lines
 from hybrid_search import encoder, phrase, tokens
-from hybrid_search.ingest import documents, sources
+from hybrid_search.ingest import documents
 from hybrid_search.passages import split
 from hybrid_search.types import Document, Encoding, Floats, Part, Passage
 
 CALLS, QUERIES = 1500, 400
 """Documents of calls_sgd and queries of a task that are used, evenly spread."""
-
-_SENTENCE = regex.compile(r"\S.*?(?:[.!?]+(?=\s)|\Z)", flags=regex.DOTALL)
 
 Range = tuple[int, int]
 Policy = Callable[[Document, Passage], list[Range]]
@@ -38,8 +36,8 @@ def _turns(_: Document, passage: Passage) -> list[Range]:
 
 
 def _sentences(document: Document, passage: Passage) -> list[Range]:
-    found = ((start, _SENTENCE.finditer(document.text[start:end])) for start, end in _turns(document, passage))
-    return [(start + match.start(), start + match.end()) for start, matches in found for match in matches]
+    found = ((start, sentences(document.text[start:end])) for start, end in _turns(document, passage))
+    return [(start + first, start + last) for start, places in found for first, last in places]
 
 
 def _passage(_: Document, passage: Passage) -> list[Range]:
@@ -68,9 +66,7 @@ def measure(task: Task, data: Path, policy: Policy) -> float:
 
 
 def _documents(task: Task, data: Path) -> Iterator[Document]:
-    lines = list(sources.read([str(data / task.documents)]))
-    step = max(1, len(lines) // CALLS) if task.name == "calls_sgd" else 1
-    return (documents.parse(line.data)[0] for line in lines[::step])
+    return (documents.parse(line.data)[0] for line in lines(task, data, CALLS))
 
 
 def _scored(document: Document, policy: Policy, vectors: Floats) -> Iterator[tuple[Passage, Floats]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import results
 from benchmarks.quality.collection import Collection
-from hybrid_search import encoder, phrase, spans
+from hybrid_search import phrase, spans
 from hybrid_search.backends.base import Request
 from hybrid_search.backends.embedded import schema
 from hybrid_search.search import WINDOW
@@ -22,8 +22,8 @@ DEPTH = 10
 
 def measure(collection: Collection, phrases: Sequence[str]) -> dict[str, Any]:
     """Over `phrases`, without a filter."""
-    vectors = np.array([phrase.vector(encoder.load(), each) for each in phrases])
-    numbers, best = exhaustive(collection.task.name, vectors)
+    vectors = np.array([phrase.vector(collection.model.encoder, each) for each in phrases])
+    numbers, best = exhaustive(collection.store, collection.task.name, vectors)
     recall, same, methods = [], [], set()
     for column, (text, vector) in enumerate(zip(phrases, vectors, strict=True)):
         found = collection.client.backend.candidates(collection.task.name, Request(text, vector, WINDOW, lexical=False))
@@ -41,9 +41,9 @@ def measure(collection: Collection, phrases: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def exhaustive(index: str, vectors: Floats) -> tuple[NDArray[np.int64], Floats]:
+def exhaustive(store: Path, index: str, vectors: Floats) -> tuple[NDArray[np.int64], Floats]:
     """Passage numbers, and the best cosine of any of their spans with each phrase: float32 ``[passages, phrases]``."""
-    connection = schema.connect(results.STORE / f"{index}.sqlite")
+    connection = schema.connect(store / f"{index}.sqlite")
     numbers, best = [], []
     for number, data in connection.execute("SELECT passage, data FROM tokens ORDER BY passage"):
         numbers.append(number)

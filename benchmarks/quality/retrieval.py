@@ -10,8 +10,9 @@ import numpy as np
 from benchmarks.quality.collection import Collection, sampled
 from benchmarks.quality.measures import grouped_mean, ndcg, reciprocal_rank
 from benchmarks.quality.tasks import Query
-from hybrid_search import calibration, encoder, phrase
+from hybrid_search import phrase
 from hybrid_search.backends.base import Request
+from hybrid_search.calibration import Calibration
 from hybrid_search.fusion import DEFAULT, FUSIONS
 from hybrid_search.scoring import Scored, fuse
 from hybrid_search.types import Floats
@@ -43,7 +44,7 @@ def _ways() -> list[tuple[str, str, float]]:
 
 def _order(collection: Collection, scored: Sequence[Scored], request: Request, fusion: str, alpha: float) -> list[Hashable]:
     """Places, best first. At alpha 0 a passage without a matching term is not a hit."""
-    fixed = calibration.load(encoder.SHIPPED, encoder.load().info.precision)
+    fixed = collection.model.calibration or Calibration()
     fused = sorted(fuse(scored, request, fusion, alpha, fixed), key=lambda each: each.order)
     return [collection.place(each) for each in fused if alpha > 0 or each.stored.bm25 > 0]
 
@@ -51,13 +52,14 @@ def _order(collection: Collection, scored: Sequence[Scored], request: Request, f
 def _by_means(collection: Collection, queries: Sequence[Query]) -> list[list[Hashable]]:
     found, vectors = collection.means()
     documents = np.array([id_ for id_, _ in found])
-    return [_nearest(query, [place for _, place in found], documents, vectors) for query in queries]
+    places = [place for _, place in found]
+    return [_nearest(phrase.vector(collection.model.encoder, each.text), each.within, places, documents, vectors) for each in queries]
 
 
-def _nearest(query: Query, places: Sequence[Hashable], documents: Any, vectors: Floats) -> list[Hashable]:
-    scores = vectors @ phrase.vector(encoder.load(), query.text)
-    if query.within:
-        scores = np.where(documents == query.within, scores, -2.0)
+def _nearest(query: Floats, within: str | None, places: Sequence[Hashable], documents: Any, vectors: Floats) -> list[Hashable]:
+    scores = vectors @ query
+    if within:
+        scores = np.where(documents == within, scores, -2.0)
     return [places[number] for number in np.argsort(-scores, kind="stable")[:50]]
 
 

@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hybrid_search.ingest import sources
+from hybrid_search.ingest.sources import Line
+
 Right = dict[str, frozenset[int]]
 """Labelled turns by document id."""
 
@@ -43,6 +46,15 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
         for line in file:
             yield json.loads(line)
+
+
+def lines(task: Task, data: Path, calls: int | None = None) -> Iterator[Line]:
+    """The documents of `task`; of calls_sgd only every so many so that about `calls` are left, if given: the others are small."""
+    read = sources.read([str(data / task.documents)])
+    if not calls or task.name != "calls_sgd":
+        return read
+    held = list(read)
+    return iter(held[:: max(1, len(held) // calls)])
 
 
 def _sgd(data: Path, part: str) -> Iterator[Query]:

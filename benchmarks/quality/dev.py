@@ -1,0 +1,58 @@
+"""The dev sets that a model is chosen on: ``python -m benchmarks.quality.dev [--model DIR] [--data DIR] [--only NAME ...] [--out FILE]``.
+
+STS-B-Context, PiC's phrases and the turns of calls_sgd, with any model folder; `measure` takes any encoder. Nothing of them may be trained on.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import results
+from benchmarks.quality import encoders, pic, stsb_context, turns
+from hybrid_search.calibration import Calibration
+from hybrid_search.encoder import Encoder
+
+EVALUATIONS = ("stsb-context", "pic", "turns")
+
+
+def measure(
+    encoder: Encoder,
+    data: Path,
+    calibration: Calibration | None = None,
+    only: tuple[str, ...] = EVALUATIONS,
+    ngrams: int | None = stsb_context.PRUNED,
+) -> dict[str, Any]:
+    """The results of the evaluations named in `only`. `ngrams` spans a row are encoded by themselves, all if None (hours on a CPU)."""
+    made: dict[str, Callable[[], dict[str, Any]]] = {
+        "stsb-context": lambda: stsb_context.measure(encoder, data, pruned=ngrams),
+        "pic": lambda: pic.measure(encoder, data),
+        "turns": lambda: turns.measure(encoder, data, calibration),
+    }
+    return {name: made[name]() for name in only}
+
+
+def _ngrams(text: str) -> int | None:
+    return None if text == "all" else int(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    encoders.add_options(parser)
+    parser.add_argument("--only", action="append", choices=EVALUATIONS, help="only this one; may be repeated")
+    parser.add_argument("--ngrams", type=_ngrams, default=stsb_context.PRUNED, help="spans a row that are encoded by themselves, or all")
+    parser.add_argument("--out", type=Path, help="the JSON file; default: results/dev_MODEL-COMMIT.json")
+    options = parser.parse_args()
+    model = encoders.chosen(options)
+    measured = measure(model.encoder, options.data, model.calibration, tuple(options.only or EVALUATIONS), options.ngrams)
+    payload = {"model": model.label, **measured}
+    if options.out:
+        results.save(options.out, payload)
+    else:
+        results.write(f"dev_{model.label}", payload)
+
+
+if __name__ == "__main__":
+    main()

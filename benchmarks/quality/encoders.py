@@ -1,0 +1,63 @@
+"""Which model is measured: a folder of ``python -m export.to_onnx``, by default the one that ships."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import results
+from hybrid_search import calibration, encoder
+from hybrid_search.calibration import Calibration
+from hybrid_search.encoder import SHIPPED, Encoder
+from hybrid_search.errors import HybridSearchError
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model folder. What is made for another one than that which ships has names of its own, so that neither takes the place of the other."""
+
+    folder: Path = SHIPPED
+
+    @property
+    def encoder(self) -> Encoder:
+        """Loaded once a process, the client's too."""
+        return encoder.load(self.folder, "auto")
+
+    @property
+    def calibration(self) -> Calibration | None:
+        """Its own for its precision; None where the folder was never calibrated."""
+        there = (self.folder / calibration.FILE).is_file()
+        return calibration.load(self.folder, self.encoder.info.precision) if there else None
+
+    @property
+    def label(self) -> str:
+        """Its name, precision and the head of its fingerprint, fit for a file name."""
+        info = self.encoder.info
+        return f"{re.sub(r'[^A-Za-z0-9.-]+', '-', info.name)}_{info.precision}_{info.fingerprint[:8]}"
+
+    def suffix(self, calls: int | None = None) -> str:
+        """What the names of its results have behind the measurement, and its indexes' folder: nothing for the shipped model and all calls."""
+        return ("" if self.folder == SHIPPED else f"_{self.label}") + (f"_{calls}calls" if calls else "")
+
+    def store(self, calls: int | None = None) -> Path:
+        """Where its indexes are kept."""
+        suffix = self.suffix(calls)
+        return results.STORE / suffix.removeprefix("_") if suffix else results.STORE
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """``--model`` and ``--data``."""
+    parser.add_argument("--model", type=Path, default=SHIPPED, help="a folder made by python -m export.to_onnx; default: the shipped one")
+    parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
+
+
+def chosen(options: Namespace) -> Model:
+    """The model that was asked for. Raises SystemExit with one line where it cannot be loaded."""
+    model = Model(options.model)
+    try:
+        model.encoder  # noqa: B018
+    except HybridSearchError as error:
+        raise SystemExit(str(error)) from error
+    return model
