@@ -41,8 +41,16 @@ class AsyncClient:
     `threads` is how many calls run at once; more of them wait. A call that is cancelled is no longer waited for, but runs to its end.
     """
 
-    def __init__(self, url: str | None = None, *, model: str | Path | None = None, device: str | None = None, threads: int = THREADS) -> None:
-        self._client = connect(url, model=model, device=device)
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        model: str | Path | None = None,
+        device: str | None = None,
+        dimension: int | None = None,
+        threads: int = THREADS,
+    ) -> None:
+        self._client = connect(url, model=model, device=device, dimension=dimension)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="hybrid_search")
 
     query = _threaded(Client.query)

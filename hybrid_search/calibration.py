@@ -37,8 +37,9 @@ class Calibration:
         return 1.0 - half / (scores + half)  # s / (s + half), in a form that rounding cannot turn round: each step keeps the order
 
 
-def load(folder: Path, precision: str) -> Calibration:
-    """The calibration for passages that were encoded in `precision`; for a folder that was never calibrated, the uncalibrated middle.
+def load(folder: Path, precision: str, dimension: int | None = None) -> Calibration:
+    """The calibration for passages that were encoded in `precision`, with vectors of `dimension` numbers where those have one of their own; for a
+    folder that was never calibrated, the uncalibrated middle.
 
     Raises ModelError for a file that cannot be read.
     """
@@ -47,7 +48,7 @@ def load(folder: Path, precision: str) -> Calibration:
         return Calibration()
     try:
         held: dict[str, Any] = json.loads(path.read_text())["precisions"]
-        fitted = held.get(precision) or next(iter(held.values()))
+        fitted = held.get(f"{precision}-{dimension}") or held.get(precision) or next(iter(held.values()))
         return Calibration(**{name: float(value) for name, value in fitted.items()})
     except (ValueError, KeyError, TypeError, StopIteration, AttributeError) as error:
         raise ModelError(f"{path} cannot be read ({error!r}): make it again with python -m benchmarks.quality.calibrate") from error

@@ -34,7 +34,11 @@ class Client:
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder of this client's model folder, loaded once a process."""
+        """The encoder of this client's model folder, loaded once a process; with vectors as those of indexes that this client makes."""
+        return encoder.sized(self._whole, self._settings.dimension)
+
+    @property
+    def _whole(self) -> Encoder:
         return encoder.load(self._folder, self._settings.device)
 
     @property
@@ -97,7 +101,7 @@ class Client:
             facets=_several(facets),
             facets_over=facets_over,
         )
-        return search.search(self.backend, self.encoder, partial(calibration.load, self._folder), asked)
+        return search.search(self.backend, self._whole, partial(calibration.load, self._folder), asked)
 
     def requests(
         self,
@@ -114,7 +118,7 @@ class Client:
     ) -> list[tuple[str, dict[str, Any]]]:
         """Path and body of what `query` sends to a server for its legs, or with ``compat="opensearch"`` of the server's own hybrid query."""
         asked = search.Query((phrase,), index, alpha, size, where, fusion, context, offset=offset, compat=compat)
-        return search.requests(self.backend, self.encoder, asked)
+        return search.requests(self.backend, self._whole, asked)
 
     def best_spans(self, phrase_: str, text: str, *, k: int = 1, context: str | None = None) -> list[Span]:
         """The `k` best spans of `text` that do not overlap, with their cosines, best first. No index is used."""
@@ -150,19 +154,25 @@ class Client:
     ) -> Summary:
         """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far."""
         file = Path(rejects or f"{index}.rejected.jsonl")
-        return ingest(lines, self.backend, self.encoder, index, file, policy or self._policy(index), report)
+        held = self._spec(index)
+        return ingest(lines, self.backend, self._fitting(held), index, file, policy or _policy(held), report)
 
-    def _policy(self, index: str) -> str:
-        """The policy of an index, or the default where there is none yet."""
+    def _spec(self, index: str) -> IndexSpec | None:
+        """What an index was made for; None where there is none yet."""
         try:
-            return self.backend.head(index)[0].policy
+            return self.backend.head(index)[0]
         except IndexMissingError:
-            return DEFAULT_POLICY
+            return None
+
+    def _fitting(self, held: IndexSpec | None) -> Encoder:
+        """The encoder with vectors of the size that the index has, where the model has that."""
+        whole = self._whole
+        return encoder.sized(whole, held.dimension) if held and held.dimension in whole.info.sizes else self.encoder
 
     def setup(self, index: str = DEFAULT_INDEX, *, policy: str = DEFAULT_POLICY, options: Mapping[str, str] | None = None) -> None:
         """Make an empty `index` for this model, if there is none. On a server `options` are those of `hybrid_search.backends.options`."""
         covering.parse(policy)
-        self.backend.create(index, IndexSpec.of(self.encoder.info, policy), options or {})
+        self.backend.create(index, IndexSpec.of(self._fitting(self._spec(index)).info, policy), options or {})
 
     def reindex(
         self,
@@ -184,8 +194,9 @@ class Client:
         """
         if lines is None:
             return reindex.copied(self.backend, index, policy, options or {}, report, keep=keep)
-        file, by = Path(rejects or f"{index}.rejected.jsonl"), policy or self._policy(index)
-        return reindex.ingested(self.backend, self.encoder, index, lines, file, by, options or {}, report, keep=keep)
+        file, held = Path(rejects or f"{index}.rejected.jsonl"), self._spec(index)
+        by = self.encoder if self._settings.dimension else self._fitting(held)
+        return reindex.ingested(self.backend, by, index, lines, file, policy or _policy(held), options or {}, report, keep=keep)
 
     def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:
         """Remove documents from `index`; how many there were."""
@@ -217,6 +228,10 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._settings.url!r})"
+
+
+def _policy(held: IndexSpec | None) -> str:
+    return held.policy if held else DEFAULT_POLICY
 
 
 def _several(given: str | Sequence[str]) -> tuple[str, ...]:

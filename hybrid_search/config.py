@@ -3,6 +3,7 @@
 ``HYBRID_SEARCH_URL``     where indexes live: ``embedded:PATH``, ``memory:``, or a server (default: ``embedded:`` in the user's data folder)
 ``HYBRID_SEARCH_MODEL``   a model folder (default: the shipped one)
 ``HYBRID_SEARCH_DEVICE``  auto, cpu, cuda or tensorrt (default: auto)
+``HYBRID_SEARCH_DIMENSION``  numbers of a vector in new indexes, one of the model's sizes (default: its usual one)
 
 To reach a server, one login at most; of a secret either the value or a file that holds it:
 
@@ -44,14 +45,15 @@ class Settings:
     model: Path | None
     device: str
     access: Access = field(default_factory=Access)
+    dimension: int | None = None
 
 
-def settings(url: str | None = None, model: str | Path | None = None, device: str | None = None) -> Settings:
+def settings(url: str | None = None, model: str | Path | None = None, device: str | None = None, dimension: int | None = None) -> Settings:
     """Fill in what was not given. Raises UsageError for a URL with a secret in it, and for an access that is not clear."""
     where = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
     refuse_secrets(where)
     folder = model or _read("MODEL")
-    return Settings(where, Path(folder) if folder else None, device or _read("DEVICE") or "auto", _access())
+    return Settings(where, Path(folder) if folder else None, device or _read("DEVICE") or "auto", _access(), dimension or _dimension())
 
 
 def _access() -> Access:
@@ -114,6 +116,13 @@ def _header(name: str) -> Secret | None:
     if secret is not None and not (secret.reveal().isascii() and secret.reveal().isprintable() and " " not in secret.reveal()):
         raise UsageError(f"HYBRID_SEARCH_{name} or the file it is in holds more than one word of plain ASCII: no header can carry it")
     return secret
+
+
+def _dimension() -> int | None:
+    said = _read("DIMENSION")
+    if said is not None and not (said.isascii() and said.isdecimal() and int(said)):
+        raise UsageError(f"HYBRID_SEARCH_DIMENSION is {said!r}: it is to be the numbers of a vector")
+    return int(said) if said else None
 
 
 def _switch(name: str) -> bool:

@@ -12,6 +12,7 @@ from hybrid_search import compatible, facets, fusion, hits, phrase
 from hybrid_search.backends.base import Backend, IndexSpec, Key, Request, check_spec
 from hybrid_search.calibration import Calibration
 from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.sizes import sized
 from hybrid_search.errors import UsageError
 from hybrid_search.filters import compile_where
 from hybrid_search.results import Result
@@ -81,17 +82,17 @@ class Query:
         return Request(text, vector, self.window, compile_where(self.where, fields), lexical=self.alpha < 1, semantic=self.alpha > 0)
 
 
-def search(backend: Backend, encoder: Encoder, calibrated: Callable[[str], Calibration], query: Query) -> Result:
-    """Answer `query`; `calibrated` gives the calibration for passages of a precision.
+def search(backend: Backend, encoder: Encoder, calibrated: Callable[[str, int], Calibration], query: Query) -> Result:
+    """Answer `query`; `calibrated` gives the calibration for passages of a precision and a dimension.
 
     Raises IndexMissingError, ModelError where the index is of another model, UsageError for an unknown field.
     """
     began = time.perf_counter()
     spec, fields = backend.head(query.index)
-    check_spec(query.index, spec, IndexSpec.of(encoder.info, spec.policy))
+    encoder = fitting(encoder, query.index, spec)
     facets.check(query.sort, query.facets, fields)
     requests = [query.request(text, encoder, fields) for text in query.phrases]
-    calibration = calibrated(spec.precision)
+    calibration = calibrated(spec.precision, spec.dimension)
     scored, plan = _scored(backend, requests, calibration, query)
     groups = hits.grouped([each for each in scored if query.min_score is None or each.score >= query.min_score], query.group_by)
     if query.sort:
@@ -106,9 +107,16 @@ def search(backend: Backend, encoder: Encoder, calibrated: Callable[[str], Calib
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
     """Path and body of what a server is asked for `query`. Raises UsageError where there is no server."""
     spec, fields = backend.head(query.index)
-    check_spec(query.index, spec, IndexSpec.of(encoder.info, spec.policy))
+    encoder = fitting(encoder, query.index, spec)
     request = query.request(query.phrases[0], encoder, fields)
     return backend.bodies(query.index, request, query.alpha, compatible.technique(query.compat, query.fusion), query.size, query.offset)
+
+
+def fitting(encoder: Encoder, index: str, spec: IndexSpec) -> Encoder:
+    """`encoder` with vectors of the size that the index has. Raises ModelError where it is not the index's model."""
+    cut = sized(encoder, spec.dimension) if spec.dimension in encoder.info.sizes else encoder
+    check_spec(index, spec, IndexSpec.of(cut.info, spec.policy))
+    return cut
 
 
 def _scored(backend: Backend, requests: Sequence[Request], calibration: Calibration, query: Query) -> tuple[list[Scored], dict[str, Any]]:

@@ -26,6 +26,9 @@ Url = Annotated[
 ]
 Model = Annotated[Path | None, typer.Option(help="Model folder. Default: HYBRID_SEARCH_MODEL, else the shipped model.")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or tensorrt. Default: HYBRID_SEARCH_DEVICE, else auto.")]
+Dimension = Annotated[
+    int | None, typer.Option(help="Numbers of a vector in a new index. Default: HYBRID_SEARCH_DIMENSION, else the model's usual size.", min=1)
+]
 Context = Annotated[str | None, typer.Option(help="A text that holds the phrase, to say in which sense it is meant.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 

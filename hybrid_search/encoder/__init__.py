@@ -7,13 +7,16 @@ from pathlib import Path
 
 from hybrid_search.encoder.artifact import SHIPPED
 from hybrid_search.encoder.base import Encoder, EncoderInfo
+from hybrid_search.encoder.sizes import sized
 
-__all__ = ["SHIPPED", "Encoder", "EncoderInfo", "load"]
+__all__ = ["SHIPPED", "Encoder", "EncoderInfo", "load", "sized"]
 
 
 @lru_cache(maxsize=4)
 def load(folder: Path = SHIPPED, device: str = "auto") -> Encoder:
-    """The encoder of the model folder at `folder`, loaded once a process. Raises ModelError, DeviceError, MissingExtraError."""
+    """The encoder of the model folder at `folder`, loaded once a process; its vectors are whole (`sized` cuts them).
+
+    Raises ModelError, DeviceError, MissingExtraError."""
     from hybrid_search.encoder.onnx import OnnxEncoder
 
     return OnnxEncoder(folder, device)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import ModelError
@@ -19,13 +19,14 @@ CONTEXT = "turn"
 
 
 class Artifact(BaseModel):
-    """``encoder.json``. `sha256` maps each file of the folder to its digest; `fingerprint` leaves the precision out."""
+    """``encoder.json``. `sha256` maps each file of the folder to its digest; `fingerprint` leaves the precision out. `sizes` as in `EncoderInfo`."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     schema_version: Literal[1] = Field(alias="schema")
     name: str
     dimension: int = Field(gt=0)
+    sizes: tuple[int, ...] = ()
     max_length: int = Field(gt=8)
     pooling: Literal["mean-without-special-tokens"]
     context: Literal["turn"]
@@ -36,10 +37,16 @@ class Artifact(BaseModel):
     origin: str
     sha256: Mapping[str, str]
 
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> Self:
+        if not all(0 < size <= self.dimension for size in self.sizes):
+            raise ValueError(f"sizes {list(self.sizes)} are not all between 1 and dimension {self.dimension}")
+        return self
+
     @property
     def info(self) -> EncoderInfo:
         """What an index must know of it."""
-        return EncoderInfo(self.name, self.fingerprint, self.dimension, self.precision, self.context)
+        return EncoderInfo(self.name, self.fingerprint, self.dimension, self.precision, self.context, self.sizes)
 
 
 def read(folder: Path) -> Artifact:

@@ -11,13 +11,17 @@ from hybrid_search.types import Encoding
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
-    """What an index must know of the model that wrote it. Vectors of equal `fingerprint` can be compared, whatever the `precision`."""
+    """What an index must know of the model that wrote it. Vectors of equal `fingerprint` can be compared, whatever the `precision`.
+
+    `sizes` are dimensions that its vectors can be cut to, the usual one first; none where it has but its own.
+    """
 
     name: str
     fingerprint: str
     dimension: int
     precision: str
     context: str
+    sizes: tuple[int, ...] = ()
 
 
 class Encoder(Protocol):
