@@ -96,6 +96,16 @@ def _kept(row: dict[str, Any]) -> str:
     return "not there" if "absent" in row else f"{row['bytes per 1,000 words']:,}, {row['recall@10']:.3f}, {row['same best passage']:.2f}"
 
 
+def graph() -> str:
+    """Recall by the number of spans that the graph is searched for."""
+    measured = [name for name in mappings.ENGINES if results.there(f"graph_{name}-calls_sgd")]
+    held = {name: results.newest(f"graph_{name}-calls_sgd") for name in measured}
+    versions = [f"{mappings.ENGINES[name]} {each['version']}" for name, each in held.items()]
+    lines = [_row("spans searched for: recall@10", *versions), _row("---", *["---:"] * len(held))]
+    ways = next(iter(held.values()))["searched"]
+    return "\n".join([*lines, *[_row(way, *[f"{each['searched'][way]['recall@10']:.3f}" for each in held.values()]) for way in ways]])
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
     "reciprocal": reciprocal,
@@ -105,6 +115,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "size": size,
     "server_latency": server_latency,
     "quantization": quantization,
+    "graph": graph,
 }
 
 

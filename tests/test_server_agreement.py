@@ -311,7 +311,7 @@ def test_the_hits_are_the_fused_list(pair: Pair, maps: Calibration, real_encoder
 # What is asked of the server
 
 
-def test_a_query_is_three_searches_of_which_none_asks_for_inner_hits(pair: Pair, maps: Calibration, real_encoder: Encoder) -> None:
+def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(pair: Pair, maps: Calibration, real_encoder: Encoder) -> None:
     pair.server.asked.clear()
     search(pair.backend, real_encoder, lambda *_: maps, Query(("a restaurant in town",), pair.name))
     assert [(method, path) for method, path, _ in pair.server.asked] == [
@@ -320,6 +320,9 @@ def test_a_query_is_three_searches_of_which_none_asks_for_inner_hits(pair: Pair,
         ("POST", "/_msearch"),  # what is missing of the union
         ("POST", f"/{pair.name}/_search"),  # what is shown
     ]
+    pair.server.asked.clear()
+    search(pair.backend, real_encoder, lambda *_: maps, Query(("zzyzx",), pair.name))  # a word of no call: all codes are there, and no BM25
+    assert [path for _, path, _ in pair.server.asked] == [f"/{pair.name}/_mapping", "/_msearch", f"/{pair.name}/_search"]
     everything: dict[str, Any] = {"highlight": True, "sort": "id", "facets": ("title",), "explain": True, "refine": "isolate", "offset": 1}
     for alpha, group_by, over in [(0.0, "document", "matches"), (0.5, "passage", "window"), (1.0, "document", "matches")]:
         asked = Query(("a restaurant in town",), pair.name, alpha, 5, {"title": {"gte": "A"}}, group_by=group_by, facets_over=over, **everything)
