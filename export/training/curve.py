@@ -1,0 +1,91 @@
+"""What a run shows: a line on standard error, ``curve.jsonl``, and ``curve.svg``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from export.training.checkpoint import State
+
+FILE = "curve.jsonl"
+NOTED = 20
+"""Steps whose mean losses make a line of the curve."""
+
+SPEED = {"tokens", "seconds"}
+
+SECONDS = 10.0
+"""Between two lines of progress; on a terminal one line is written over every second."""
+
+
+def say(line: str) -> None:
+    """A line for people."""
+    print(line, file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Shows the losses of the last steps, their mean, with speed and time left."""
+
+    def __init__(self, name: str, steps: int, first: int) -> None:
+        self._name, self._steps, self._first = name, steps, first
+        self._held: list[Mapping[str, float]] = []
+        self._terminal = sys.stderr.isatty()
+        self._started = self._shown = time.monotonic()
+
+    def __call__(self, values: Mapping[str, float], step: int) -> None:
+        """A step was made."""
+        self._held.append(values)
+        now = time.monotonic()
+        if now - self._shown < (1.0 if self._terminal else SECONDS) and step < self._steps:
+            return
+        left = (self._steps - step) * (now - self._started) / max(1, step - self._first)
+        print(f"{self._line(step)}, {_clock(left)} left", file=sys.stderr, end="\r" if self._terminal and step < self._steps else "\n", flush=True)
+        self._held, self._shown = [], now
+
+    def _line(self, step: int) -> str:
+        means = _means(self._held)
+        speed = sum(each["tokens"] for each in self._held) / sum(each["seconds"] for each in self._held)
+        said = ", ".join(f"{key} {value:.4f}" for key, value in means.items() if key not in SPEED and key != "lr")
+        return f"{self._name} {step}/{self._steps}: {said}, lr {means['lr']:.1e}, {speed:,.0f} tokens/s"
+
+
+class Recorder:
+    """Adds the mean losses of every `NOTED` steps to the curve."""
+
+    def __init__(self, folder: Path, state: State) -> None:
+        self._folder, self._state = folder, state
+        self._held: list[Mapping[str, float]] = []
+
+    def __call__(self, values: Mapping[str, float]) -> None:
+        """A step was made."""
+        self._held.append(values)
+        if self._state.step % NOTED == 0:
+            note(self._folder, self._state, {"losses": {key: round(value, 5) for key, value in _means(self._held).items() if key not in SPEED}})
+            self._held = []
+
+
+def _means(held: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each key over the steps that have it."""
+    keys = dict.fromkeys(key for each in held for key in each)
+    return {key: sum(values) / len(values) for key in keys if (values := [each[key] for each in held if key in each])}
+
+
+def _clock(seconds: float) -> str:
+    return f"{int(seconds) // 3600}:{int(seconds) // 60 % 60:02d}:{int(seconds) % 60:02d}"
+
+
+def note(folder: Path, state: State, values: Mapping[str, Any]) -> None:
+    """Add a line to the curve, and to what a checkpoint keeps of it."""
+    line = {"stage": state.stage + 1, "step": state.step, "seconds": round(state.seconds, 1), **values}
+    state.curve.append(line)
+    with (folder / FILE).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def rewind(folder: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """Make the file say what the checkpoint knows: later lines will be written again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

@@ -1,0 +1,197 @@
+"""One step: what is read (`Batch`, made from the seed and the step's number alone) and what it costs (`losses_of`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+import torch
+from torch import Tensor
+
+from export.training import compose, data, losses
+from export.training.model import Read
+from export.training.recipe import Stage
+from export.training.teacher import Frozen
+from export.training.texts import Cutter, Text
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Texts that the student reads, and what is looked at in them.
+
+    `spans` are (text, start, end) in characters and `pieces` the same in tokens; `shorts` are numbers of texts, those of queries too; triple i has
+    texts ``queries[i]``, ``positives[i]`` and ``negatives[i]``, and ``gold[i]`` are the first and last token of the positive that carry the
+    meaning. ``allowed[i, j]`` is False where passage j (positives, then negatives) may be right for query i beside its own.
+    """
+
+    texts: list[Text]
+    spans: list[tuple[int, int, int]]
+    pieces: list[tuple[int, int, int]]
+    shorts: list[int]
+    queries: list[int]
+    positives: list[int]
+    negatives: list[int]
+    gold: list[tuple[int, int] | None]
+    allowed: Tensor
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that the student reads, special ones left out."""
+        return sum(len(text.ids) for text in self.texts)
+
+
+class Batcher:
+    """Makes the batches of one stage."""
+
+    def __init__(self, corpora: Sequence[data.Corpus], stage: Stage, cutter: Cutter, seed: str) -> None:
+        self._sampler = data.Sampler(corpora, stage.data, stage.others)
+        self._composer = compose.Composer(self._sampler, stage.mixture)
+        self._stage, self._cutter, self._seed = stage, cutter, seed
+
+    def batch(self, step: int) -> Batch:
+        """The batch of a step, the same whenever it is asked for."""
+        random, stage = Random(f"{self._seed}/{step}"), self._stage  # noqa: S311 (no secret)
+        passages = [self._composer.passage(random) for _ in range(stage.passages)]
+        shorts = [self._composer.short(random) for _ in range(stage.shorts)]
+        triples = self._sampler.batch(random, stage.triples, stage.alike)
+        positives, negatives = [data.positive(each) for each in triples], [data.negative(each) for each in triples]
+        groups = (
+            [each.text for each in passages],
+            [each.text for each in positives],
+            [each.text for each in negatives],
+            shorts,
+            [each.query for each in triples],
+        )
+        texts = self._cutter.cut([text for group in groups for text in group])
+        numbers = _numbers([len(group) for group in groups])
+        units = [each.unit for each in passages] + [each.span for each in positives] + [None] * len(negatives)
+        spans, pieces = self._spans(texts, units, random) if stage.weights.distil or stage.weights.relational else ([], [])
+        gold = [_gold(texts[number], cut) for number, cut in zip(numbers[1], positives, strict=True)]
+        kept = [number for number in numbers[3] + numbers[4] if texts[number].ids]
+        return Batch(texts, spans, pieces, kept, numbers[4], numbers[1], numbers[2], gold, _allowed(triples))
+
+    def _spans(
+        self, texts: Sequence[Text], units: Sequence[tuple[int, int] | None], random: Random
+    ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
+        chosen, pieces = [], []
+        for number, unit in enumerate(units):
+            for start, end in compose.spans(texts[number], unit, self._stage.spans, self._stage.whole, random):
+                first, last = texts[number].tokens(start, end)
+                if first < last:
+                    chosen.append((number, start, end))
+                    pieces.append((number, first, last))
+        return chosen, pieces
+
+
+def _numbers(counts: Sequence[int]) -> list[list[int]]:
+    """Consecutive numbers for groups of these sizes."""
+    found, first = [], 0
+    for count in counts:
+        found.append(list(range(first, first + count)))
+        first += count
+    return found
+
+
+def _gold(text: Text, cut: data.Cut) -> tuple[int, int] | None:
+    """The tokens of a positive that carry its meaning, where that is known and was not cut off."""
+    if cut.span is None:
+        return None
+    first, last = text.tokens(*cut.span)
+    return (first, last) if first < last else None
+
+
+def _allowed(triples: Sequence[data.Triple]) -> Tensor:
+    """Bool ``[queries, positives and negatives]``: False where the passage's own triple has the same query, positive or intent."""
+    count = len(triples)
+    allowed = torch.ones(count, 2 * count, dtype=torch.bool)
+    for i, a in enumerate(triples):
+        for j, b in enumerate(triples):
+            same = a.query == b.query or a.positive == b.positive or (a.intent is not None and a.intent == b.intent)
+            allowed[i, j] = i == j or not same
+            allowed[i, count + j] = i == j or b.negative != a.positive
+    return allowed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Goals:
+    """What the teacher says of a batch's spans and short texts: unit vectors ``[spans, hidden]`` and ``[shorts, hidden]``."""
+
+    spans: Tensor
+    shorts: Tensor
+
+
+def goals_of(batch: Batch, teacher: Frozen, stage: Stage) -> Goals | None:
+    """Asks the teacher; None where the stage does not, or no text has a word."""
+    if not batch.pieces or not (stage.weights.distil or stage.weights.relational):
+        return None
+    pairs = [(batch.texts[number], start, end) for number, start, end in batch.spans]
+    shorts = [batch.texts[number].text for number in batch.shorts]
+    if stage.teacher.window:
+        return Goals(teacher.mixed(pairs, stage.teacher), teacher.alone(shorts))
+    vectors = teacher.alone([text.text[start:end] for text, start, end in pairs] + shorts)  # together: less padding
+    return Goals(vectors[: len(pairs)], vectors[len(pairs) :])
+
+
+def losses_of(batch: Batch, goals: Goals | None, read: Read, stage: Stage, dimensions: Sequence[int]) -> dict[str, Tensor]:
+    """Each loss that the stage weighs, averaged over `dimensions`."""
+    weights = stage.weights
+    found: dict[str, Tensor] = {}
+    if goals is not None:
+        found |= _distilled(batch, goals, read, stage, dimensions)
+    if weights.slice or weights.contrast or weights.within:
+        found |= _contrasted(batch, read, stage, dimensions)
+    return found
+
+
+def _distilled(batch: Batch, goals: Goals, read: Read, stage: Stage, dimensions: Sequence[int]) -> dict[str, Tensor]:
+    """Spans, and short texts by themselves, towards their teachers' vectors."""
+    spans, shorts = read.means(batch.pieces), read.whole(batch.shorts)
+    student, goal = torch.cat([spans, shorts]), torch.cat([goals.spans, goals.shorts])
+    found = {"distil": _mean([losses.distillation(*each) for each in losses.prefixes(dimensions, student, goal)])}
+    if stage.weights.relational:
+        relations = goals.spans @ goals.shorts.T
+        found["relational"] = _mean([losses.relational(a, b, relations) for a, b in losses.prefixes(dimensions, spans, shorts)])
+    return found
+
+
+def _contrasted(batch: Batch, read: Read, stage: Stage, dimensions: Sequence[int]) -> dict[str, Tensor]:
+    """The best span of each passage against each query."""
+    weights, count = stage.weights, len(batch.queries)
+    queries = read.whole(batch.queries)
+    tokens, mask = read.padded(batch.positives + batch.negatives)
+    products = torch.einsum("qd,btd->qbt", queries.detach(), tokens.detach())
+    own = torch.arange(count, device=queries.device)
+    found: dict[str, Tensor] = {}
+    if weights.contrast or weights.slice:
+        best = losses.span_sums(tokens, losses.find_spans(products, tokens, mask, stage.longest))
+        scores = [losses.cosines(q[:, None], s) for q, s in losses.prefixes(dimensions, queries, best)]
+    if weights.contrast:
+        allowed = batch.allowed.to(queries.device)
+        found["contrast"] = _mean([losses.in_batch(each, own, allowed, stage.scale) for each in scores])
+    if weights.slice:
+        found["slice"] = _mean([losses.slice_loss(each[own, own], each[own, own + count], stage.scale) for each in scores])
+    known = [i for i, gold in enumerate(batch.gold) if gold is not None]
+    if weights.within and known:
+        found["within"] = _within(batch, known, queries, tokens, mask, products, stage, dimensions)
+    return found
+
+
+def _within(
+    batch: Batch, known: list[int], queries: Tensor, tokens: Tensor, mask: Tensor, products: Tensor, stage: Stage, dimensions: Sequence[int]
+) -> Tensor:
+    """The span known to be right against the best one of the same passage that does not overlap it."""
+    device = tokens.device
+    gold = torch.tensor([batch.gold[i] for i in known], device=device)
+    steps = torch.arange(tokens.shape[1], device=device)
+    outside = mask[known] & ~((steps >= gold[:, :1]) & (steps < gold[:, 1:]))
+    some = tokens[known]
+    own = products[known, known][None]
+    wrong = losses.span_sums(some, losses.find_spans(own, some, outside, stage.longest))[0]
+    right = losses.span_sums(some, gold[None])[0]
+    parts = losses.prefixes(dimensions, queries[known], right, wrong)
+    return _mean([losses.slice_loss(losses.cosines(q, r), losses.cosines(q, w), stage.scale) for q, r, w in parts])
+
+
+def _mean(values: Sequence[Tensor]) -> Tensor:
+    return torch.stack(list(values)).mean()

@@ -1,0 +1,191 @@
+"""Recipes: how a run trains, as data. One TOML file each, in ``export/recipes``; a key that is not known is an error."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+RECIPES = Path(__file__).parent.parent / "recipes"
+HEADS = ("none", "identity", "principal")
+KEPT = ("best", "last")
+DECAYS = ("linear", "cosine", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each loss counts; one of weight 0 is not computed. `export.training.losses` says what they are."""
+
+    distil: float = 0.0
+    relational: float = 0.0
+    slice: float = 0.0
+    contrast: float = 0.0
+    within: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Teacher:
+    """Whose vector a span is drawn towards: the frozen base on the span `alone`, or on the span with `words` either side (`window`).
+
+    Both are made unit vectors and added with these weights.
+    """
+
+    alone: float = 1.0
+    window: float = 0.0
+    words: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Shares of the kinds of passages that are composed for distillation; `export.training.compose` says what they are."""
+
+    natural: float = 0.3
+    shuffled: float = 0.3
+    woven: float = 0.25
+    single: float = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Some steps with one set of losses, one learning rate and one set of trained layers.
+
+    A step reads `passages` composed passages, `shorts` short texts and `triples` triples, which come from one file in the share `alike` of all
+    steps. `spans` are distilled of every passage, and in the share `whole` of passages all of it; `longest` bounds the spans that the contrastive
+    losses look for, in tokens. `layers` is a number of top layers, or "all": these and the embeddings. `data` maps a file's name to its weight;
+    those not named have `others`. With `average` the weights that are scored and kept are a running mean of that decay. What is kept is the
+    `best` by dev score or the `last`; `patience` evaluations without a better one end the stage, 0: none do.
+    """
+
+    steps: int
+    name: str = ""
+    lr: float = 2e-4
+    warmup: int = 20
+    decay: str = "linear"
+    floor: float = 0.05
+    weight_decay: float = 0.01
+    layers: int | str = "all"
+    train_head: bool = True
+    passages: int = 12
+    shorts: int = 12
+    triples: int = 0
+    alike: float = 0.0
+    spans: int = 8
+    whole: float = 0.0
+    longest: int = 10
+    scale: float = 30.0
+    average: float = 0.0
+    eval_every: int = 0
+    keep: str = "best"
+    patience: int = 0
+    others: float = 1.0
+    weights: Weights = field(default_factory=Weights)
+    teacher: Teacher = field(default_factory=Teacher)
+    mixture: Mixture = field(default_factory=Mixture)
+    data: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A whole run. `window` is the longest text that is trained on, in tokens; `dimensions` are the Matryoshka prefixes beside the whole vector."""
+
+    name: str
+    stages: tuple[Stage, ...]
+    about: str = ""
+    seed: int = 1
+    window: int = 112
+    head: str = "none"
+    dimensions: tuple[int, ...] = ()
+    checkpoint_every: int = 200
+    dev_rows: int = 256
+
+    def digest(self) -> str:
+        """SHA-256 of all that the run depends on, first 16 digits."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def find(path: Path) -> Path:
+    """`path` where it is a file, or the recipe of that name that comes with the project."""
+    found = next((each for each in (path, RECIPES / f"{path.name}.toml") if each.is_file()), None)
+    if found is None:
+        raise SystemExit(f"no recipe {path}: give a file, or one of {', '.join(sorted(each.stem for each in RECIPES.glob('*.toml')))}")
+    return found
+
+
+def read(path: Path) -> Recipe:
+    """The recipe in the file `path`. Raises SystemExit that names the key that is wrong."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise SystemExit(f"{path}: not TOML: {error}") from error
+    return parse({"name": path.stem} | table, str(path))
+
+
+def parse(table: Mapping[str, Any], where: str = "recipe") -> Recipe:
+    """A recipe from its table. What ``[defaults]`` holds counts for every stage that does not say otherwise."""
+    table = dict(table)
+    defaults = table.pop("defaults", {})
+    stages = table.pop("stages", [])
+    if not stages:
+        raise SystemExit(f"{where}: no [[stages]]: a recipe needs one or more")
+    made = tuple(_stage(_merged(defaults, stage), f"{where}: stage {number}") for number, stage in enumerate(stages, 1))
+    recipe: Recipe = _build(Recipe, table | {"stages": made, "dimensions": tuple(table.get("dimensions", ()))}, where)
+    _require(recipe.head in HEADS, f"{where}: head is {recipe.head!r}: one of {', '.join(HEADS)}")
+    _require(recipe.window >= 16, f"{where}: window is {recipe.window}: at least 16 tokens")
+    return recipe
+
+
+def _stage(table: Mapping[str, Any], where: str) -> Stage:
+    inner: dict[str, type] = {"weights": Weights, "teacher": Teacher, "mixture": Mixture}
+    made = {key: _build(kind, table[key], f"{where}, {key}") for key, kind in inner.items() if key in table}
+    stage: Stage = _build(Stage, dict(table) | made, where)
+    _require(stage.steps > 0, f"{where}: steps is {stage.steps}: at least 1")
+    _require(stage.decay in DECAYS, f"{where}: decay is {stage.decay!r}: one of {', '.join(DECAYS)}")
+    _require(stage.keep in KEPT, f"{where}: keep is {stage.keep!r}: one of {', '.join(KEPT)}")
+    _require(stage.layers == "all" or isinstance(stage.layers, int), f'{where}: layers is {stage.layers!r}: "all" or a number of top layers')
+    _require(0 <= stage.average < 1, f"{where}: average is {stage.average}: a decay from 0 (none) to below 1")
+    _require(any(asdict(stage.weights).values()), f"{where}: no loss has a weight: give one of {', '.join(asdict(stage.weights))}")
+    weights = stage.weights
+    _require(bool(stage.triples) or not (weights.slice or weights.contrast or weights.within), f"{where}: triples is 0, and a loss needs them")
+    _require(bool(stage.passages + stage.triples) or not weights.distil, f"{where}: no passages and no triples to distil from")
+    return stage
+
+
+def _build(kind: type, table: Mapping[str, Any], where: str) -> Any:
+    known = {each.name: each for each in fields(kind)}
+    unknown = sorted(set(table) - set(known))
+    _require(not unknown, f"{where}: unknown key {', '.join(unknown)}; known are {', '.join(known)}")
+    for key, value in table.items():
+        _check(known[key].type, value, f"{where}: {key}")
+    try:
+        return kind(**table)
+    except TypeError as error:
+        raise SystemExit(f"{where}: {error}") from error
+
+
+def _check(kind: Any, value: Any, where: str) -> None:
+    """The annotations are strings here; only the plain ones are looked at."""
+    plain: dict[Any, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
+    wanted = plain.get(kind)
+    wrong = wanted is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"))
+    _require(not wrong, f"{where} is {value!r}: it must be {kind}")
+
+
+def _require(good: bool, message: str) -> None:
+    if not good:
+        raise SystemExit(message)
+
+
+def _merged(defaults: Mapping[str, Any], stage: Mapping[str, Any]) -> dict[str, Any]:
+    """`stage` over `defaults`, table by table."""
+    merged = dict(defaults)
+    for key, value in stage.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = {**merged[key], **value} if both else value
+    return merged
