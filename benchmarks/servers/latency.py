@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,13 @@ def rest(backend: ServerBackend, index: str) -> None:
         time.sleep(1)
 
 
+def merge(backend: ServerBackend, index: str) -> None:
+    """Merge an index to one segment."""
+    backend.server.request("POST", f"/{index}/_forcemerge", params={"max_num_segments": 1})
+    for step in ("_flush", "_refresh"):  # until then the segments that were merged are on disk beside the new one
+        backend.server.request("POST", f"/{index}/{step}")
+
+
 def timed(ways: Mapping[str, Callable[[str], object]], phrases: Sequence[str], clients: int) -> dict[str, dict[str, float]]:
     """p50 and p95 of each of `ways` in milliseconds, by so many threads at once, all phrases `ROUNDS` times. The ways take turns, a round each: so
     what else the machine does meets all of them. A first round of each, in which the server compiles its code, is not counted."""
@@ -89,17 +96,22 @@ def timed(ways: Mapping[str, Callable[[str], object]], phrases: Sequence[str], c
 
 def recall(backend: Backend, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, float]:
     """The span leg against the exact best ten of all passages."""
+    shares, first = [], []
+    for text, vector, held in exact(corpus, tuple(phrases)):
+        ordered = sorted(held.values())
+        found = list(backend.candidates(index, Request(text, vector, WINDOW, lexical=False)).semantic)[:10]
+        shares.append(sum(held[each] >= ordered[-10] - TIED for each in found) / 10)
+        first.append(held[found[0]] >= ordered[-1] - TIED)
+    return {"recall@10": round(float(np.mean(shares)), 3), "same best passage": round(float(np.mean(first)), 3)}
+
+
+@lru_cache(maxsize=1)
+def exact(corpus: Corpus, phrases: tuple[str, ...]) -> list[tuple[str, Floats, dict[str, float]]]:
+    """Each phrase, its vector, and the best cosine of any span of every passage with it."""
     vectors = np.array([phrase.vector(corpus.encoder, text) for text in phrases])
     ids = [passage_id(each.document.id, each.passage.ordinal) for each in corpus.entries]
     best = np.array([exhaustive(each.tokens, vectors) for each in corpus.entries])
-    shares, first = [], []
-    for text, vector, scores in zip(phrases, vectors, best.T, strict=True):
-        tenth = float(np.sort(scores)[-10])
-        found = list(backend.candidates(index, Request(text, vector, WINDOW, lexical=False)).semantic)[:10]
-        held = dict(zip(ids, scores.tolist(), strict=True))
-        shares.append(sum(held[each] >= tenth - TIED for each in found) / 10)
-        first.append(held[found[0]] >= float(scores.max()) - TIED)
-    return {"recall@10": round(float(np.mean(shares)), 3), "same best passage": round(float(np.mean(first)), 3)}
+    return [(text, vector, dict(zip(ids, scores.tolist(), strict=True))) for text, vector, scores in zip(phrases, vectors, best.T, strict=True)]
 
 
 def exhaustive(coded: TokenCodes, vectors: Floats) -> Floats:

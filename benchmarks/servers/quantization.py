@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.servers.entries import Corpus
-from benchmarks.servers.latency import fill, recall
+from benchmarks.servers.latency import fill, merge, recall
 from hybrid_search.backends.options import QUANTIZATIONS
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.errors import UsageError
@@ -23,9 +23,7 @@ def measure(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequenc
         except UsageError as error:
             rows[quantization] = {"absent": str(error)}
             continue
-        made.server.request("POST", f"/{index}/_forcemerge", params={"max_num_segments": 1})
-        for step in ("_flush", "_refresh"):  # until then the segments that were merged are on disk beside the new one
-            made.server.request("POST", f"/{index}/{step}")
+        merge(made, index)
         stats = made.server.request("GET", f"/{index}/_stats/store")
         held = int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
         rows[quantization] = {"bytes per 1,000 words": round(1000 * held / corpus.words), **recall(made, corpus, index, phrases)}

@@ -16,7 +16,7 @@ from hybrid_search.filters import ID, Condition, Scalar
 EXACT = 2**53
 """From here on a double does not tell neighbouring integers apart; the sub-field ``long`` does."""
 
-SEARCHED = 4000
+SEARCHED = 3000
 """Covering spans that the graph is searched for, of which the best passages become candidates. Transcripts repeat themselves, and a graph is left
 too early among near duplicates: docs/servers.md has the recall for fewer (`benchmarks.servers.graph`)."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,9 +18,6 @@ from hybrid_search.types import Entry, Floats, TokenCodes
 
 DECIMALS = 5
 """Of a vector's numbers: they are written as text, and only have to find passages, whose scores are computed from the token codes."""
-
-SCATTER = 0.05
-"""How far a vector is moved in the graph: its cosine with a phrase by about .003, and that of no span that is shown."""
 
 
 def passage_id(document_id: str, ordinal: int) -> str:
@@ -49,35 +45,22 @@ def source(entry: Entry, spec: IndexSpec, written: str) -> dict[str, Any]:
         "text": entry.text,
         "metadata": entry.document.metadata,
         "layout": layout(entry),
-        **derived(passage_id(entry.document.id, passage.ordinal), entry.tokens, passage.start, spec.policy),
+        **derived(entry.tokens, passage.start, spec.policy),
     }
 
 
-def derived(id_: str, coded: TokenCodes, start: int, policy: str) -> dict[str, Any]:
+def derived(coded: TokenCodes, start: int, policy: str) -> dict[str, Any]:
     """The fields that follow from a passage's token codes: the codes themselves, and the covering spans of `policy` with their vectors."""
-    spans = nested(id_, coded, start, policy)
+    spans = nested(coded, start, policy)
     return {"tokens": pybase64.b64encode_as_string(tokens.to_bytes(coded)), "span_count": len(spans), "spans": spans}
 
 
-def nested(id_: str, coded: TokenCodes, start: int, policy: str) -> list[dict[str, Any]]:
+def nested(coded: TokenCodes, start: int, policy: str) -> list[dict[str, Any]]:
     """The covering spans: start and end in the document, and the unit vector. One without tokens has none, which no server takes: left out."""
-    chosen, vectors = covering.bounds(coded.counts, policy), scattered(covering.cover(coded, policy), zlib.crc32(id_.encode()))
+    chosen, vectors = covering.bounds(coded.counts, policy), covering.cover(coded, policy)
     starts, ends = coded.words[chosen[:, 0], 0] + start, coded.words[chosen[:, 1], 1] + start
     rows = zip(starts.tolist(), ends.tolist(), np.any(vectors, axis=1).tolist(), rounded(vectors), strict=True)
     return [{"start": first, "end": last, "vector": vector} for first, last, some, vector in rows if some]
-
-
-def scattered(vectors: Floats, seed: int) -> Floats:
-    """Unit vectors, each moved a little in a direction that follows from `seed`; a zero vector stays zero.
-
-    Transcripts repeat themselves, and among hundreds of near equal vectors a graph links each to its doubles and to nothing else: docs/servers.md has
-    the recall with and without (`benchmarks.servers.graph`).
-    """
-    noise = np.random.default_rng(seed).standard_normal(vectors.shape, dtype=np.float32)
-    moved = vectors + noise * np.float32(SCATTER / vectors.shape[1] ** 0.5)
-    lengths = np.linalg.norm(moved, axis=1, keepdims=True)
-    found: Floats = np.where(vectors.any(axis=1, keepdims=True), moved / lengths, vectors)
-    return found
 
 
 def rounded(vectors: Floats) -> list[list[float]]:

@@ -89,7 +89,7 @@ class NextVersion:
     def _copies(self, rehash: Rehash) -> Iterator[dict[str, Any]]:
         for hit in self._passages():
             source = hit["_source"]
-            made = documents.derived(hit["_id"], documents.codes(hit), source["start"], self.new.spec.policy)
+            made = documents.derived(documents.codes(hit), source["start"], self.new.spec.policy)
             source |= {"source_hash": rehash(source["source_hash"], self.new.spec), **made}
             yield {"_op_type": "index", "_index": self.new.name, "_id": hit["_id"], "_source": source}
 
