@@ -29,9 +29,9 @@ def counts(words: int, core: int) -> Bytes:
 
 def bounds(counts: Bytes) -> tuple[Index, Index]:
     """First and last word of every span, each intp ``[spans]``."""
-    first = np.repeat(np.arange(len(counts)), counts)
-    before = np.repeat(np.cumsum(counts, dtype=np.intp) - counts, counts)
-    return first, first + np.arange(len(first)) - before
+    words, spans = np.arange(len(counts)), np.arange(counts.sum(dtype=np.intp))
+    shifts = words - (np.cumsum(counts, dtype=np.intp) - counts)  # from a span's number to its last word, if it were the first of its word
+    return np.repeat(words, counts), spans + np.repeat(shifts, counts)
 
 
 def token_bounds(offsets: Ints, words: Ints) -> Ints:
@@ -74,9 +74,11 @@ def cosines(products: Floats, tokens: Ints, counts: Bytes, inverse_norms: NDArra
     """
     running = np.zeros(len(products) + 1)
     np.cumsum(products, out=running[1:])
-    first, last = bounds(counts)
-    scored = (running[tokens[last, 1]] - running[tokens[first, 0]]) * inverse_norms
-    clipped: Floats = np.clip(scored, -1.0, 1.0).astype(np.float32)
+    _, last = bounds(counts)
+    scored = running[tokens[:, 1]][last]
+    scored -= np.repeat(running[tokens[:, 0]], counts)  # of a word that is the first of so many spans
+    scored *= inverse_norms
+    clipped: Floats = np.clip(scored, -1.0, 1.0, out=scored).astype(np.float32)
     return clipped
 
 

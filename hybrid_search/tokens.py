@@ -22,7 +22,7 @@ _MAGIC = b"HST1"
 _WIDTHS = {"<i4": 4, "u1": 1, "i1": 1, "<f4": 4, "<f2": 2}
 
 JOINED = 128
-"""Passages scored together."""
+"""Passages scored together. Of 512 the arrays are so large that the system gives them anew each time, which took longer than the scoring."""
 
 CACHED = 512
 """Token codes turned into float32 at once: 0.8 MB at 384 dimensions."""
@@ -102,10 +102,10 @@ def best_passages(query: Floats, many: Mapping[Any, TokenCodes], most: int) -> d
 
 def _join(some: Sequence[TokenCodes]) -> TokenCodes:
     """Passages as if they were one: its words name tokens of the joined codes. Its character offsets mean nothing."""
-    before = np.cumsum([0, *(len(each.codes) for each in some[:-1])])
-    words = np.concatenate([each.words + np.int32(shift) for each, shift in zip(some, before, strict=True)])
-    columns = zip(*((each.counts, each.codes, each.scales, each.inverse_norms) for each in some), strict=True)
-    counts, codes, scales, inverse = (np.concatenate(column) for column in columns)
+    before = np.cumsum([0, *(len(each.codes) for each in some[:-1])], dtype=np.int32)
+    columns = zip(*((each.words, each.counts, each.codes, each.scales, each.inverse_norms) for each in some), strict=True)
+    words, counts, codes, scales, inverse = (np.concatenate(column) for column in columns)
+    words = words + np.repeat(before, [len(each.words) for each in some])[:, None]
     if counts.sum(dtype=np.int64) != len(inverse) or words[:, 2:].min(initial=0) < 0 or words[:, 3].max(initial=0) > len(codes):
         raise IndexStoreError("stored token codes are damaged: their words name tokens or spans that are not there. Ingest the documents again.")
     return TokenCodes(words, counts, codes, scales, inverse)

@@ -11,7 +11,7 @@ from benchmarks.servers.latency import fill, merge, recall, rest
 from hybrid_search.backends.server import bodies
 from hybrid_search.backends.server.backend import ServerBackend
 
-SEARCHED = (500, 1000, 2000, 3000, 4000)
+SEARCHED = (500, 1000, 2000, 2500, 3000, 4000)
 
 
 def measure(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from hybrid_search.filters import ID, Condition, Scalar
 EXACT = 2**53
 """From here on a double does not tell neighbouring integers apart; the sub-field ``long`` does."""
 
-SEARCHED = 3000
+SEARCHED = 2500
 """Covering spans that the graph is searched for, of which the best passages become candidates. Transcripts repeat themselves, and a graph is left
 too early among near duplicates: docs/servers.md has the recall for fewer (`benchmarks.servers.graph`)."""
 
@@ -27,7 +27,12 @@ ANY = {"range": {"ordinal": {"gte": 0}}}
 """Every passage. Before OpenSearch 3.5 a filter inside a nested kNN whose clauses are all on doc values of numbers or keywords finds nothing
 (opensearch-project/k-NN#2222); with this one among them it finds what it should (tried on 2.19.1)."""
 
-KEYS: dict[str, Any] = {"_source": False, "stored_fields": "_none_", "docvalue_fields": ["document_id", "ordinal"]}
+KEYS: dict[str, Any] = {
+    "_source": False,
+    "stored_fields": "_none_",
+    "docvalue_fields": ["document_id", "ordinal"],
+    "track_total_hits": False,  # nobody asks how many there are, and a server that need not count may skip
+}
 """What names a passage, from columns. A hit's ``_id`` lies among the stored fields: to read it is to unpack a block of its neighbours too,
 and for 500 hits that took as long as the search (OpenSearch 3.5.0)."""
 
