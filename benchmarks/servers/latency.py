@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,6 +37,8 @@ def measure(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequenc
         "hybrid": lambda each: ask(backend, corpus, index, each),
     }
     rest(backend, index)
+    gc.collect()
+    gc.freeze()  # whoever asks does not hold the corpus, and should not have it looked through for garbage
     found = {f"{name}, {clients} client{'s' * (clients > 1)}": held for clients in CLIENTS for name, held in timed(ways, phrases, clients).items()}
     spans = sum(each.spans for each in corpus.entries)
     result = {
