@@ -357,7 +357,8 @@ def test_the_requests_that_are_printed_are_taken_by_the_server_as_they_stand(fil
 def test_what_is_printed_is_what_is_sent(filled: Place, asked: Server) -> None:
     """At alpha 0 there is one request, and BM25's scores are those of the hits."""
     ((path, body),) = printed(filled.call("query", "router", "--alpha", "0", "--dry-run").out)
-    there = {hit["_id"]: hit["_score"] for hit in asked.request("POST", path, body=body)["hits"]["hits"]}
+    found = asked.request("POST", path, body=body)["hits"]["hits"]
+    there = {f"{hit['fields']['document_id'][0]}#{hit['fields']['ordinal'][0]}": hit["_score"] for hit in found}
     hits = filled.call("query", "router", "--alpha", "0", "--group-by", "passage", "--size", "100", "--json").json["hits"]
     assert there == {f"{hit['id']}#{hit['passage']}": pytest.approx(hit["bm25"]) for hit in hits if hit["bm25_rank"]}
 

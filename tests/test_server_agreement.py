@@ -313,7 +313,7 @@ def test_the_hits_are_the_fused_list(pair: Pair, maps: Calibration, real_encoder
 
 def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(pair: Pair, maps: Calibration, real_encoder: Encoder) -> None:
     pair.server.asked.clear()
-    search(pair.backend, real_encoder, lambda *_: maps, Query(("can you find me a restaurant",), pair.name))  # some of these words are in over 100 passages, whatever the analyzer
+    search(pair.backend, real_encoder, lambda *_: maps, Query(("can you find me a restaurant",), pair.name))  # words of over 100 passages
     assert [(method, path) for method, path, _ in pair.server.asked] == [
         ("GET", f"/{pair.name}/_mapping"),
         ("POST", "/_msearch"),  # both legs
