@@ -99,9 +99,11 @@ def search(backend: Backend, encoder: Encoder, calibrated: Callable[[str, int], 
         groups = facets.ordered(backend, query.index, groups, query.sort)
     explained = hits.Explained(query.compat or query.fusion, query.alpha, query.window, calibration) if query.explain else None
     shower = hits.Shower(backend, encoder, query.index, query.spans, query.refine, query.highlight, explained)
-    shown = shower.hits(groups[query.offset : query.offset + query.size])
+    page = groups[query.offset : query.offset + query.size]
+    shown = shower.hits(page)
+    total = len(groups) - (len(page) - len(shown))  # what was deleted while the query ran is neither shown nor counted
     counted = facets.counted(backend, query.index, requests, groups, query.facets, query.facets_over) if query.facets else None
-    return Result(shown, len(groups), {**_plan(query, spec), **plan, "milliseconds": round((time.perf_counter() - began) * 1000, 1)}, counted)
+    return Result(shown, total, {**_plan(query, spec), **plan, "milliseconds": round((time.perf_counter() - began) * 1000, 1)}, counted)
 
 
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:

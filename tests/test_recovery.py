@@ -458,6 +458,25 @@ def test_two_processes_read_while_one_writes(tmp_path: Path, calls: list[dict[st
     sound(tmp_path / "store")
 
 
+def test_a_document_that_is_deleted_while_a_query_runs_is_neither_shown_nor_counted(
+    tmp_path: Path, calls: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(f"embedded:{tmp_path / 'store'}", device="cpu") as client:
+        client.ingest(short_calls(calls, 1)[:5])
+        gone = client.query("Good morning", size=10).hits[1].id
+        contents = client.backend.contents
+
+        def late(*asked: Any) -> Any:
+            """Another process deletes it between the scores and the texts."""
+            client.delete([gone])
+            return contents(*asked)
+
+        monkeypatch.setattr(client.backend, "contents", late)
+        result = client.query("Good morning", size=10)
+        assert gone not in {hit.id for hit in result}
+        assert len(result.hits) == result.total == 4
+
+
 def test_a_second_writer_is_refused_at_once_and_readers_are_not(folder: Path) -> None:
     with closing(EmbeddedBackend(folder)) as first, closing(EmbeddedBackend(folder)) as second:
         with first.writer("calls", spec()):
