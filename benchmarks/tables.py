@@ -83,27 +83,27 @@ def server_latency() -> str:
 
 
 def quantization() -> str:
-    """Bytes and recall of each way to keep vectors, of those servers that were measured."""
-    measured = [name for name in mappings.ENGINES if results.there(f"quantization_{name}-calls_sgd")]
-    held = {name: results.newest(f"quantization_{name}-calls_sgd") for name in measured}
-    versions = [f"{mappings.ENGINES[name]} {each['version']}" for name, each in held.items()]
-    lines = [_row("bytes per 1,000 words, recall@10, same best passage", *versions), _row("---", *["---:"] * len(held))]
-    ways = next(iter(held.values()))["quantizations"]
-    return "\n".join([*lines, *[_row(way, *[_kept(each["quantizations"][way]) for each in held.values()]) for way in ways]])
-
-
-def _kept(row: dict[str, Any]) -> str:
-    return "not there" if "absent" in row else f"{row['bytes per 1,000 words']:,}, {row['recall@10']:.3f}, {row['same best passage']:.2f}"
+    """Bytes and recall of each way to keep vectors."""
+    return _by_server("quantization", "bytes per 1,000 words, recall@10, same best passage", "quantizations", _kept)
 
 
 def graph() -> str:
     """Recall by the number of spans that the graph is searched for."""
-    measured = [name for name in mappings.ENGINES if results.there(f"graph_{name}-calls_sgd")]
-    held = {name: results.newest(f"graph_{name}-calls_sgd") for name in measured}
+    return _by_server("graph", "spans searched for: recall@10", "searched", lambda row: f"{row['recall@10']:.3f}")
+
+
+def _by_server(measurement: str, heading: str, rows: str, cell: Callable[[dict[str, Any]], str]) -> str:
+    """A column for each server that was measured, a row for each of its `rows`."""
+    measured = [name for name in mappings.ENGINES if results.there(f"{measurement}_{name}-calls_sgd")]
+    held = {name: results.newest(f"{measurement}_{name}-calls_sgd") for name in measured}
     versions = [f"{mappings.ENGINES[name]} {each['version']}" for name, each in held.items()]
-    lines = [_row("spans searched for: recall@10", *versions), _row("---", *["---:"] * len(held))]
-    ways = next(iter(held.values()))["searched"]
-    return "\n".join([*lines, *[_row(way, *[f"{each['searched'][way]['recall@10']:.3f}" for each in held.values()]) for way in ways]])
+    lines = [_row(heading, *versions), _row("---", *["---:"] * len(held))]
+    ways = next(iter(held.values()))[rows]
+    return "\n".join([*lines, *[_row(way, *[cell(each[rows][way]) for each in held.values()]) for way in ways]])
+
+
+def _kept(row: dict[str, Any]) -> str:
+    return "not there" if "absent" in row else f"{row['bytes per 1,000 words']:,}, {row['recall@10']:.3f}, {row['same best passage']:.2f}"
 
 
 TABLES: dict[str, Callable[[], str]] = {
