@@ -85,9 +85,8 @@ class ServerBackend:
         lexical = {documents.key(hit): hit["_score"] for hit in found.pop(0)} if request.lexical else {}
         if not request.semantic:
             return Candidates(lexical, codes=codes)
-        keys = sorted(
-            (documents.key(hit) for hit in found[0]), key=documents.place
-        )  # of equal ones the first id, not the first that the graph came upon
+        # Of passages of equal scores the first id comes first, not the first that the graph came upon.
+        keys = sorted(map(documents.key, found[0]), key=documents.place)
         codes |= self._codes(index, keys) if _wide(request) else {}
         semantic = best_passages(request.vector, {key: codes[key] for key in keys}, request.window)
         return Candidates(lexical, semantic, f"HNSW, {len(keys)} passages scored exactly", codes)
@@ -96,9 +95,8 @@ class ServerBackend:
         """The passages of `keys` with BM25 and codes, in order: what `found` does not have, in one ``_msearch``; vanished ones left out."""
         all_known = found is not None and request.lexical and len(found.lexical) < request.window  # what else is there does not match
         found = found or Candidates()
-        scores: dict[str, float] = dict(found.lexical)
+        scores: dict[str, float] = (dict.fromkeys(keys, 0.0) if all_known else {}) | dict(found.lexical)
         codes: dict[str, TokenCodes] = {**found.codes, **found.semantic}
-        scores |= dict.fromkeys(keys, 0.0) | scores if all_known else {}
         for some in _batches([key for key in keys if key not in scores or key not in codes]):
             unscored, uncoded = [key for key in some if key not in scores], [key for key in some if key not in codes]
             asked = [bodies.match(request, len(unscored), among=unscored)] if unscored else []
