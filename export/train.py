@@ -34,6 +34,7 @@ from export.training.model import SpanEncoder
 from export.training.teacher import Frozen
 from export.training.texts import Cutter
 from hybrid_search.encoder.artifact import CONTEXT
+from hybrid_search.encoder.precisions import STORED
 
 SAMPLE = 4096
 """Short texts whose principal directions the head begins with."""
@@ -131,11 +132,11 @@ def report(run: loop.Run, state: State, base: str) -> dict[str, Any]:
     }
 
 
-def export(folder: Path, dimension: int | None, base: to_onnx.Source) -> None:
-    """Make and check the model folder, ``onnx/`` in the folder of weights, of vectors of `dimension`."""
+def export(folder: Path, dimension: int | None, sizes: Sequence[int], base: to_onnx.Source) -> None:
+    """Make and check the model folder, ``onnx/`` in the folder of weights, of vectors of `dimension` that can be cut to `sizes`."""
     source = replace(base, folder=str(folder), name=folder.name, origin=f"{base.origin}, trained by export.train")
     with tempfile.TemporaryDirectory() as scratch:
-        made = to_onnx.build(source, Path(scratch), "int8", 256, CONTEXT, dimension)
+        made = to_onnx.build(source, Path(scratch), STORED, 256, CONTEXT, dimension, sizes)
         to_onnx.install(Path(scratch), folder / "onnx")
     curve.say(f"{folder / 'onnx'}: {made['precision']}, {made['dimension']} numbers a vector, span parity {made['parity']}")
 
@@ -161,7 +162,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     switch = argparse.BooleanOptionalAction
     parser.add_argument("--bfloat16", action=switch, default=True, help="mixed precision, where the machine is faster with it")
     parser.add_argument("--dimension", type=int, help="the size of the exported vectors, one of the recipe's; all by default")
-    parser.add_argument("--export", action=switch, default=True, help="make the model folder at the end (int8)")
+    parser.add_argument("--export", action=switch, default=True, help="make the model folder at the end")
     return parser.parse_args(given)
 
 
@@ -178,7 +179,8 @@ def main(given: Sequence[str] | None = None) -> None:
     plot.draw(state.curve, options.out / "curve.svg")
     curve.say(f"{options.out}: {json.dumps(made['dev'])}")
     if options.export:
-        export(options.out, options.dimension, to_onnx.find(options.base, None, None))
+        sizes = sorted(run.dimensions(), reverse=True) if run.recipe.dimensions and not options.dimension else ()  # whole unless asked
+        export(options.out, options.dimension, sizes, to_onnx.find(options.base, None, None))
 
 
 if __name__ == "__main__":

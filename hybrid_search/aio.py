@@ -48,9 +48,10 @@ class AsyncClient:
         model: str | Path | None = None,
         device: str | None = None,
         dimension: int | None = None,
+        precision: str | None = None,
         threads: int = THREADS,
     ) -> None:
-        self._client = connect(url, model=model, device=device, dimension=dimension)
+        self._client = connect(url, model=model, device=device, dimension=dimension, precision=precision)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="hybrid_search")
 
     query = _threaded(Client.query)

@@ -14,18 +14,26 @@ if TYPE_CHECKING:
     from hybrid_search.config import Settings
 
 
-def connect(url: str | None = None, *, model: str | Path | None = None, device: str | None = None, dimension: int | None = None) -> Client:
+def connect(
+    url: str | None = None,
+    *,
+    model: str | Path | None = None,
+    device: str | None = None,
+    dimension: int | None = None,
+    precision: str | None = None,
+) -> Client:
     """A client for the indexes at `url` (``embedded:PATH``, ``memory:``, ``opensearch+https://HOST``, ``elasticsearch+https://HOST``, or ``https://HOST``
     of either; default: ``HYBRID_SEARCH_URL``, else the user's data folder).
 
     `model` is a model folder (default: ``HYBRID_SEARCH_MODEL``, else the shipped one), `device` one of auto, cpu, cuda, tensorrt. `dimension`
     is how many numbers vectors have in indexes that are made (default: ``HYBRID_SEARCH_DIMENSION``, else the model's usual size): fewer take less
-    space and time, and find a little less. Those that are there keep theirs.
+    space and time, and find a little less. Those that are there keep theirs. `precision` is one of auto, int8, float16, float32 (default:
+    ``HYBRID_SEARCH_PRECISION``, else auto: int8 on CPUs, float16 elsewhere); an index of one can be asked in another.
     """
     from hybrid_search.client import Client
     from hybrid_search.config import settings
 
-    return Client(settings(url, model, device, dimension))
+    return Client(settings(url, model, device, dimension, precision))
 
 
 def query(

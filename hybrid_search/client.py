@@ -39,7 +39,7 @@ class Client:
 
     @property
     def _whole(self) -> Encoder:
-        return encoder.load(self._folder, self._settings.device)
+        return encoder.load(self._folder, self._settings.device, self._settings.precision)
 
     @property
     def _folder(self) -> Path:

@@ -3,6 +3,8 @@
 ``HYBRID_SEARCH_URL``     where indexes live: ``embedded:PATH``, ``memory:``, or a server (default: ``embedded:`` in the user's data folder)
 ``HYBRID_SEARCH_MODEL``   a model folder (default: the shipped one)
 ``HYBRID_SEARCH_DEVICE``  auto, cpu, cuda or tensorrt (default: auto)
+``HYBRID_SEARCH_PRECISION``  auto, int8, float16 or float32 (default: auto, int8 on CPUs and float16 elsewhere)
+``HYBRID_SEARCH_CACHE``   where graphs in other precisions are kept (default: the user's cache folder)
 ``HYBRID_SEARCH_DIMENSION``  numbers of a vector in new indexes, one of the model's sizes (default: its usual one)
 
 To reach a server, one login at most; of a secret either the value or a file that holds it:
@@ -46,14 +48,33 @@ class Settings:
     device: str
     access: Access = field(default_factory=Access)
     dimension: int | None = None
+    precision: str = "auto"
 
 
-def settings(url: str | None = None, model: str | Path | None = None, device: str | None = None, dimension: int | None = None) -> Settings:
+def settings(
+    url: str | None = None,
+    model: str | Path | None = None,
+    device: str | None = None,
+    dimension: int | None = None,
+    precision: str | None = None,
+) -> Settings:
     """Fill in what was not given. Raises UsageError for a URL with a secret in it, and for an access that is not clear."""
     where = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
     refuse_secrets(where)
     folder = model or _read("MODEL")
-    return Settings(where, Path(folder) if folder else None, device or _read("DEVICE") or "auto", _access(), dimension or _dimension())
+    return Settings(
+        url=where,
+        model=Path(folder) if folder else None,
+        device=device or _read("DEVICE") or "auto",
+        access=_access(),
+        dimension=dimension or _dimension(),
+        precision=precision or _read("PRECISION") or "auto",
+    )
+
+
+def cache_folder() -> Path:
+    """Where files are kept that can be made again."""
+    return Path(_read("CACHE") or platformdirs.user_cache_path("hybrid_search"))
 
 
 def _access() -> Access:

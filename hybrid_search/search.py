@@ -103,7 +103,8 @@ def search(backend: Backend, encoder: Encoder, calibrated: Callable[[str, int], 
     shown = shower.hits(page)
     total = len(groups) - (len(page) - len(shown))  # what was deleted while the query ran is neither shown nor counted
     counted = facets.counted(backend, query.index, requests, groups, query.facets, query.facets_over) if query.facets else None
-    return Result(shown, total, {**_plan(query, spec), **plan, "milliseconds": round((time.perf_counter() - began) * 1000, 1)}, counted)
+    ran = {**_plan(query, spec, encoder.info.precision), **plan, "milliseconds": round((time.perf_counter() - began) * 1000, 1)}
+    return Result(shown, total, ran, counted)
 
 
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
@@ -137,7 +138,7 @@ def _scored(backend: Backend, requests: Sequence[Request], calibration: Calibrat
     return sorted(best.values(), key=lambda each: each.order), {**plan, "passages": len(best)}
 
 
-def _plan(query: Query, spec: IndexSpec) -> dict[str, Any]:
+def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
     return {
         "phrase": query.phrases[0] if len(query.phrases) == 1 else list(query.phrases),
         "index": query.index,
@@ -149,4 +150,5 @@ def _plan(query: Query, spec: IndexSpec) -> dict[str, Any]:
         **({"sort": query.sort} if query.sort else {}),
         "model": spec.model,
         "precision": spec.precision,
+        **({"query_precision": precision} if precision != spec.precision else {}),
     }

@@ -21,6 +21,10 @@ DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 """Data sets beside the checkout. Tests that need one are marked ``data`` and skipped, saying so, where it is missing."""
 
 
+KEPT = ("HYBRID_SEARCH_TEST_URLS", "HYBRID_SEARCH_CACHE")
+"""Variables that tests do not lose."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not DATA.is_dir():
         skip = pytest.mark.skip(reason="the data sets in ../shared/data are not beside this checkout")
@@ -29,10 +33,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(skip)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the encoder makes on its first use, it makes once for all tests, in a folder of theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HYBRID_SEARCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads the user's settings, and none writes outside its own folder."""
-    for name in [each for each in os.environ if each.startswith("HYBRID_SEARCH_") and each != "HYBRID_SEARCH_TEST_URLS"]:
+    for name in [each for each in os.environ if each.startswith("HYBRID_SEARCH_") and each not in KEPT]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)

@@ -42,7 +42,8 @@ SEAMS = {("backends", "encoder.base"), ("mappings", "backends.base"), ("mappings
 """The exceptions: an index says by which model it was written, its mapping repeats that and the options. They meet frozen types alone."""
 
 PLACES = {
-    "onnxruntime": {"encoder.onnx"},
+    "onnxruntime": {"encoder.derived", "encoder.onnx"},
+    "onnx": {"encoder.derived"},
     "tokenizers": {"encoder.onnx"},
     "usearch": {"backends.embedded.grower", "backends.embedded.neighbours", "backends.embedded.segments"},
     "sqlite3": {
@@ -68,8 +69,8 @@ PLACES = {
 }
 """Libraries and the only modules that may import them."""
 
-NEVER = {"torch", "transformers", "optimum", "onnx", "export", "benchmarks", "tests", "rank_bm25"}
-HEAVY = ("onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "elasticsearch", "botocore", "tokenizers", "numpy")
+NEVER = {"torch", "transformers", "optimum", "export", "benchmarks", "tests", "rank_bm25"}
+HEAVY = ("onnx", "onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "elasticsearch", "botocore", "tokenizers", "numpy")
 
 
 @cache
@@ -174,7 +175,7 @@ def test_import_hybrid_search_loads_nothing_heavy() -> None:
 
 def test_a_client_loads_no_encoder_before_one_is_needed() -> None:
     statement = "import hybrid_search; hybrid_search.connect('embedded:store').indexes()"
-    assert not {"onnxruntime", "tokenizers", "typer"} & loaded_by(statement)
+    assert not {"onnx", "onnxruntime", "tokenizers", "typer"} & loaded_by(statement)
 
 
 def test_usearch_may_be_imported_before_onnxruntime_and_behind_it() -> None:

@@ -549,7 +549,7 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(tiny: Path, wri
     assert said["data"]["made"]["triples"] == 8
     assert {"pearson", "spearman", "found", "sentence-wise", "pearson 8"} <= set(said["dev"]["dev"])
     made = json.loads((out / "onnx" / "encoder.json").read_text())
-    assert (made["dimension"], made["precision"]) == (8, "int8")
+    assert (made["dimension"], made["precision"]) == (8, "stored")
 
     source = to_onnx.Source(str(out), "made", "Apache-2.0", "here")
     eight = to_onnx.build(source, tmp_path / "eight", "float32", 126, "turn", 8)

@@ -11,6 +11,7 @@ from benchmarks import results
 from hybrid_search import calibration, encoder
 from hybrid_search.calibration import Calibration
 from hybrid_search.encoder import SHIPPED, Encoder
+from hybrid_search.encoder.precisions import PRECISIONS
 from hybrid_search.errors import HybridSearchError
 
 
@@ -19,11 +20,12 @@ class Model:
     """A model folder. What is made for another one than that which ships has names of its own, so that neither takes the place of the other."""
 
     folder: Path = SHIPPED
+    precision: str = "auto"
 
     @property
     def encoder(self) -> Encoder:
         """Loaded once a process, the client's too."""
-        return encoder.load(self.folder, "auto")
+        return encoder.load(self.folder, "auto", self.precision)
 
     @property
     def calibration(self) -> Calibration | None:
@@ -39,7 +41,7 @@ class Model:
 
     def suffix(self, calls: int | None = None) -> str:
         """What the names of its results have behind the measurement, and its indexes' folder: nothing for the shipped model and all calls."""
-        return ("" if self.folder == SHIPPED else f"_{self.label}") + (f"_{calls}calls" if calls else "")
+        return ("" if self == Model() else f"_{self.label}") + (f"_{calls}calls" if calls else "")
 
     def store(self, calls: int | None = None) -> Path:
         """Where its indexes are kept."""
@@ -48,14 +50,15 @@ class Model:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """``--model`` and ``--data``."""
+    """``--model``, ``--precision`` and ``--data``."""
     parser.add_argument("--model", type=Path, default=SHIPPED, help="a folder made by python -m export.to_onnx; default: the shipped one")
+    parser.add_argument("--precision", choices=PRECISIONS, default="auto", help="what it computes in; default: what suits the device")
     parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
 
 
 def chosen(options: Namespace) -> Model:
     """The model that was asked for. Raises SystemExit with one line where it cannot be loaded."""
-    model = Model(options.model)
+    model = Model(options.model, options.precision)
     try:
         model.encoder  # noqa: B018
     except HybridSearchError as error:

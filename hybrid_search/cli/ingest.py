@@ -21,6 +21,7 @@ def ingest(
     url: options.Url = None,
     model: options.Model = None,
     device: options.Device = None,
+    precision: options.Precision = None,
     dimension: options.Dimension = None,
     rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
     policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's.")] = None,
@@ -41,7 +42,8 @@ def ingest(
             raise UsageError(f"both --sample and sources ({', '.join(sources)}): give one of them")
         refused = rejects or Path(f"{index}.rejected.jsonl")
         reading.check(chosen, refused)
-        with connect(url, model=model, device=device, dimension=dimension) as client, progress(reading.size(chosen)) as report:
+        opened = connect(url, model=model, device=device, dimension=dimension, precision=precision)
+        with opened as client, progress(reading.size(chosen)) as report:
             summary = client.ingest_lines(reading.read(chosen), index=index, rejects=refused, policy=policy, report=report)
         typer.echo(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", err=True)
         if summary.rejected:

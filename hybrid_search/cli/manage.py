@@ -35,6 +35,7 @@ def setup(
     replicas: Replicas = None,
     model: options.Model = None,
     device: options.Device = None,
+    precision: options.Precision = None,
     dimension: options.Dimension = None,
     as_json: options.Json = False,
 ) -> None:
@@ -43,7 +44,7 @@ def setup(
     with options.told():
         from hybrid_search.api import connect
 
-        with connect(url, model=model, device=device, dimension=dimension) as client:
+        with connect(url, model=model, device=device, dimension=dimension, precision=precision) as client:
             client.setup(index, policy=policy, options=chosen | _given(shards=shards, replicas=replicas))
             info = client.describe(index)
         if as_json:
@@ -68,6 +69,7 @@ def reindex(
     rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
     model: options.Model = None,
     device: options.Device = None,
+    precision: options.Precision = None,
     dimension: options.Dimension = None,
 ) -> None:
     """Put a new version of an index on a server in the place of the old one, at once: other options, another policy, another model.
@@ -85,7 +87,8 @@ def reindex(
         refused = rejects or Path(f"{index}.rejected.jsonl")
         reading.check(sources or [], refused)
         lines = reading.read(sources) if sources else None
-        with connect(url, model=model, device=device, dimension=dimension) as client, progress(reading.size(sources) if sources else None) as report:
+        opened = connect(url, model=model, device=device, dimension=dimension, precision=precision)
+        with opened as client, progress(reading.size(sources) if sources else None) as report:
             summary = client.reindex(index, lines, rejects=refused, policy=policy, options=chosen, keep=keep, report=report)
         typer.echo(f"{said(summary)}: a new version of index {index!r}", err=True)
         options.print_json(summary.to_dict())

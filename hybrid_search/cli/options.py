@@ -26,6 +26,9 @@ Url = Annotated[
 ]
 Model = Annotated[Path | None, typer.Option(help="Model folder. Default: HYBRID_SEARCH_MODEL, else the shipped model.")]
 Device = Annotated[str | None, typer.Option(help="auto, cpu, cuda or tensorrt. Default: HYBRID_SEARCH_DEVICE, else auto.")]
+Precision = Annotated[
+    str | None, typer.Option(help="auto, int8, float16 or float32. Default: HYBRID_SEARCH_PRECISION, else auto: int8 on CPUs, float16 elsewhere.")
+]
 Dimension = Annotated[
     int | None, typer.Option(help="Numbers of a vector in a new index. Default: HYBRID_SEARCH_DIMENSION, else the model's usual size.", min=1)
 ]
@@ -39,6 +42,7 @@ FAILED = 2
 def told() -> Iterator[None]:
     """Our errors as one line each; warnings of the library as lines of their own."""
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
+    logging.getLogger("hybrid_search.encoder").setLevel(logging.INFO)  # the first use of a model takes some seconds more: say why
     try:
         yield
         sys.stdout.flush()

@@ -45,6 +45,7 @@ def query(
     url: options.Url = None,
     model: options.Model = None,
     device: options.Device = None,
+    precision: options.Precision = None,
     as_json: options.Json = False,
 ) -> None:
     """Find a phrase: documents by fused score, with the words that matched and their offsets."""
@@ -61,7 +62,7 @@ def query(
             "compat": compat,
         }
         asked["where"] = options.conditions(where)
-        with connect(url, model=model, device=device) as client:
+        with connect(url, model=model, device=device, precision=precision) as client:
             if dry_run:
                 _show_requests(client.requests(phrase, **asked), as_json)
                 return
@@ -92,13 +93,14 @@ def best_spans(
     context: options.Context = None,
     model: options.Model = None,
     device: options.Device = None,
+    precision: options.Precision = None,
     as_json: options.Json = False,
 ) -> None:
     """The best spans of one text, with no index."""
     with options.told():
         from hybrid_search.api import connect
 
-        with connect("memory:", model=model, device=device) as client:
+        with connect("memory:", model=model, device=device, precision=precision) as client:
             if file is not None and text is None and phrase is None:
                 for answer in _answers(client, file, k):
                     options.print_json(answer)

@@ -13,10 +13,10 @@ __all__ = ["SHIPPED", "Encoder", "EncoderInfo", "load", "sized"]
 
 
 @lru_cache(maxsize=4)
-def load(folder: Path = SHIPPED, device: str = "auto") -> Encoder:
+def load(folder: Path = SHIPPED, device: str = "auto", precision: str = "auto") -> Encoder:
     """The encoder of the model folder at `folder`, loaded once a process; its vectors are whole (`sized` cuts them).
 
-    Raises ModelError, DeviceError, MissingExtraError."""
+    Raises ModelError, DeviceError, UsageError, MissingExtraError."""
     from hybrid_search.encoder.onnx import OnnxEncoder
 
-    return OnnxEncoder(folder, device)
+    return OnnxEncoder(folder, device, precision=precision)

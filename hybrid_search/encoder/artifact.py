@@ -19,7 +19,10 @@ CONTEXT = "turn"
 
 
 class Artifact(BaseModel):
-    """``encoder.json``. `sha256` maps each file of the folder to its digest; `fingerprint` leaves the precision out. `sizes` as in `EncoderInfo`."""
+    """``encoder.json``. `sha256` maps each file of the folder to its digest; `fingerprint` leaves the precision out. `sizes` as in `EncoderInfo`.
+
+    `precision` is that of the graph; in "stored" (`hybrid_search.encoder.precisions`) it can run in any.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -31,7 +34,7 @@ class Artifact(BaseModel):
     pooling: Literal["mean-without-special-tokens"]
     context: Literal["turn"]
     opset: int
-    precision: Literal["float32", "float16", "int8"]
+    precision: Literal["float32", "float16", "int8", "stored"]
     fingerprint: str = Field(min_length=8)
     license: str
     origin: str
@@ -43,10 +46,9 @@ class Artifact(BaseModel):
             raise ValueError(f"sizes {list(self.sizes)} are not all between 1 and dimension {self.dimension}")
         return self
 
-    @property
-    def info(self) -> EncoderInfo:
-        """What an index must know of it."""
-        return EncoderInfo(self.name, self.fingerprint, self.dimension, self.precision, self.context, self.sizes)
+    def info(self, precision: str) -> EncoderInfo:
+        """What an index must know of it, where it runs in `precision`."""
+        return EncoderInfo(self.name, self.fingerprint, self.dimension, precision, self.context, self.sizes)
 
 
 def read(folder: Path) -> Artifact:

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from hybrid_search.encoder import artifact, devices
+from hybrid_search import config
+from hybrid_search.encoder import artifact, devices, precisions
 from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.encoder.derived import derived
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.types import Encoding, Floats, Ints
 
@@ -44,15 +46,21 @@ class _Window:
 
 
 class OnnxEncoder:
-    """Runs the model folder at `folder` on `device` (auto, cpu, cuda, tensorrt).
+    """Runs the model folder at `folder` on `device` (auto, cpu, cuda, tensorrt) in `precision` (auto, int8, float16, float32).
 
-    Raises ModelError for a folder that is incomplete or damaged, DeviceError where another device than the one asked for would run, and
-    MissingExtraError without an ONNX Runtime.
+    A graph that has to be made for that is kept in `cache`, by default the user's.
+    Raises ModelError for a folder that is incomplete or damaged, DeviceError where another device than the one asked for would run, UsageError
+    for a precision that the folder has not, and MissingExtraError without an ONNX Runtime, or without what makes that precision.
     """
 
-    def __init__(self, folder: Path, device: str = "auto", threads: int | None = None) -> None:
+    def __init__(self, folder: Path, device: str = "auto", threads: int | None = None, precision: str = "auto", cache: Path | None = None) -> None:
         self.artifact = artifact.read(folder)
-        self._session = _session(folder / "model.onnx", self.artifact.dimension, device)
+        provider = devices.choose(device, _runtime().get_available_providers())
+        self.precision = precisions.choose(precision, self.artifact.precision, provider)
+        graph = folder / "model.onnx"
+        if self.artifact.precision == precisions.STORED and self.precision != "float32":
+            graph = derived(graph, self.artifact.sha256[graph.name], self.precision, (cache or config.cache_folder()) / "models")
+        self._session = _session(graph, self.artifact.dimension, provider)
         self._workers = (threads or _cores()) if self.provider == devices.PROVIDERS["cpu"] else 1
         self._tokenizer = _tokenizer(folder / "tokenizer.json")
         edges = self._tokenizer.encode("", add_special_tokens=True).ids
@@ -63,7 +71,7 @@ class OnnxEncoder:
     @property
     def info(self) -> EncoderInfo:
         """What an index must know of it."""
-        return self.artifact.info
+        return self.artifact.info(self.precision)
 
     @property
     def provider(self) -> str:
@@ -151,14 +159,19 @@ def _tokenizer(path: Path) -> Tokenizer:
     return tokenizer
 
 
-def _session(path: Path, dimension: int, device: str) -> Any:
+def _runtime() -> Any:
+    """The package onnxruntime."""
     try:
         import onnxruntime
     except ImportError as error:
         raise MissingExtraError(
             "No ONNX Runtime is installed: pip install 'hybrid-search[cpu]', or 'hybrid-search[gpu]' on a machine with CUDA (not both)"
         ) from error
-    provider = devices.choose(device, onnxruntime.get_available_providers())
+    return onnxruntime
+
+
+def _session(path: Path, dimension: int, provider: str) -> Any:
+    onnxruntime = _runtime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # see _runs
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")

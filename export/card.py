@@ -1,0 +1,100 @@
+"""The model card: ``README.md`` of a model folder, written from what the export measured and, for trained weights, from what their run noted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+FILE = "README.md"
+
+LICENSES = {
+    "banking77": "CC BY 4.0",
+    "clinc150": "CC BY 3.0",
+    "disfl_qa": "questions CC BY 4.0, passages CC BY-SA 4.0",
+    "medquad": "CC BY 4.0",
+    "multidogo": "CDLA-Permissive-1.0",
+    "opensearch_docs": "Apache-2.0",
+    "qmsum": "MIT",
+    "selqa": "questions Apache-2.0, passages CC BY-SA",
+    "sgd": "CC BY-SA 4.0",
+    "squad": "CC BY-SA 4.0",
+    "wiki_split": "CC BY-SA 4.0",
+    "wordnet_definitions": "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)",
+    "wordnet_examples": "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)",
+}
+"""What the public corpora that the recipes name may be used under."""
+
+GRAPHS = {
+    "stored": "float32 on weights kept as float16; int8 (for CPUs) and float16 (for GPUs) are made of it when they are first used, without torch",
+    "float32": "float32 alone",
+    "float16": "float16 alone",
+    "int8": "dynamic int8 with one scale per channel, alone",
+}
+
+ABOUT = """A span-aggregatable encoder for hybrid_search: a span's vector is the mean of its tokens' vectors, from one pass over the text around it.
+Made by `python -m export.to_onnx`."""
+
+PARITY = """Against torch in float32, over {spans:,} spans of 1 to 20 words of the bundled sample; `same` is the share of {best:,} best spans, one for
+each turn and phrase, that are the same words, and `lost` how much lower, by torch, the cosine of the words chosen is on average. Measured on a CPU by
+`export/check.py`, without which no folder is written."""
+
+LIMITS = {
+    "": "What it was measured on is mostly English.",
+    "int8": "In int8 the activations are scaled by the largest of a batch: what is beside a text in its batch moves its cosines by about 0.01. "
+    "A threshold, and the calibration, belong to the precision that they were found with.",
+    "float16": "float16 was compared on a CPU, which computes it in float32: a GPU may round otherwise.",
+}
+"""Of all models, and of one precision."""
+
+
+def write(folder: Path, settings: Mapping[str, Any], weights: Path) -> None:
+    """Write the card of `folder`, whose ``encoder.json`` has `settings`; its weights came from the folder `weights`."""
+    run, recipe = weights / "run.json", weights / "recipe.toml"
+    parts = [_head(settings), _precisions(settings["parity"])]
+    if run.is_file():
+        parts.append(_training(json.loads(run.read_text(encoding="utf-8")), recipe.read_text(encoding="utf-8") if recipe.is_file() else ""))
+    limits = "\n".join(f"- {said}" for precision, said in LIMITS.items() if precision in ("", *settings["parity"]))
+    (folder / FILE).write_text("\n\n".join([*parts, f"## Limits\n\n{limits}"]) + "\n", encoding="utf-8")
+
+
+def _head(settings: Mapping[str, Any]) -> str:
+    sizes = settings.get("sizes", ())
+    cut = f"; cut to their first {', '.join(map(str, sorted(sizes)))} they can be used by themselves, and {sizes[0]} is usual" if sizes else ""
+    rows = {
+        "weights": settings["origin"],
+        "licence": settings["license"],
+        "vectors": f"{settings['dimension']} numbers a token, special tokens left out{cut}",
+        "reads": f"a {settings['context']}, in windows of {settings['max_length']} word pieces",
+        "graph": f"`model.onnx`, opset {settings['opset']}: {GRAPHS[settings['precision']]}",
+        "fingerprint": f"`{settings['fingerprint']}`",
+    }
+    return f"# {settings['name']}\n\n{ABOUT}\n\n{_table(('', ''), rows.items())}"
+
+
+def _precisions(parity: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [(name, f"{each['mean']:.5f}", f"{each['min']:.4f}", f"{each['same']:.1%}", f"{each['lost']:.4f}") for name, each in parity.items()]
+    first = next(iter(parity.values()))
+    said = PARITY.format(spans=first["spans"], best=first["best spans"])
+    return f"## Precisions\n\n{said}\n\n{_table(('precision', 'mean cosine', 'least cosine', 'same', 'lost'), rows)}"
+
+
+def _training(run: Mapping[str, Any], recipe: str) -> str:
+    data = [(name, f"{each['triples']:,}", each.get("license") or LICENSES.get(name, "unknown")) for name, each in run["data"].items()]
+    machine = run["machine"]
+    took = f"{run['seconds'] / 3600:.1f} hours on {machine['device']} ({machine['cores']} cores)"
+    said = f"Base: {Path(run['base']).name}. Recipe `{run['recipe']}`, seed {run['seed']}, commit {run['commit']}, {took}."
+    parts = [f"## Training\n\n{said}", _table(("data", "triples", "licence"), data)]
+    if recipe:
+        parts.append(f"```toml\n{recipe.strip()}\n```")
+    scores = (run.get("dev") or {}).get("dev", {})
+    if scores:
+        table = _table(("", ""), [(name, f"{value:.4f}") for name, value in scores.items()])
+        parts.append(f"On the dev set, by which the weights were chosen:\n\n{table}")
+    return "\n\n".join(parts)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -1,0 +1,190 @@
+"""Graphs in other precisions, made of the one that a folder ships when they are first needed, by the onnx packages, and kept in the user's cache.
+
+The name of a kept file says of which graph it was made, in which precision and by which ONNX Runtime, and ends in its own SHA-256. It is moved into
+place whole; one that is no longer what its name says is made again. Whoever wants the same at the same time waits for the first.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import logging
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+from hybrid_search.errors import MissingExtraError, ModelError
+
+RECIPE = 1
+"""Part of the name: raised when graphs are to be made in another way, so that those of before are not taken."""
+
+REMEDY = "ask for precision='float32', which runs as it is"
+
+_log = logging.getLogger(__name__)
+
+
+def derived(source: Path, digest: str, precision: str, folder: Path) -> Path:
+    """The graph at `source`, whose SHA-256 is `digest`, in `precision` (int8 or float16): found in `folder`, or made and kept there.
+
+    Where `folder` cannot be written, it is made for this process alone, with a warning.
+    Raises MissingExtraError without the package onnx, ModelError where it cannot be made.
+    """
+    import onnxruntime
+
+    name = f"{digest[:16]}-{precision}-{RECIPE}-onnxruntime-{onnxruntime.__version__}"
+    try:
+        return _found(folder, name) or _kept(source, precision, folder, name)
+    except OSError as error:
+        _log.warning("%s cannot be kept, each process makes it anew (%s): let HYBRID_SEARCH_CACHE name a folder to write in", precision, error)
+    try:
+        private = _private()
+        return _found(private, name) or _kept(source, precision, private, name)
+    except OSError as error:
+        raise ModelError(f"there is no place to make {precision} of {source} in ({error}): make room, or {REMEDY}") from error
+
+
+def _found(folder: Path, name: str) -> Path | None:
+    """The file of this name that is what its name says."""
+    return next((path for path in sorted(folder.glob(f"{name}-*.onnx")) if path.stem == f"{name}-{_digest(path)}"), None)
+
+
+def _kept(source: Path, precision: str, folder: Path, name: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone(folder / f"{name}.lock"):
+        return _found(folder, name) or _made(source, precision, folder, name)
+
+
+def _made(source: Path, precision: str, folder: Path, name: str) -> Path:
+    """Make the graph, and put it in the place of those of this name, which are damaged."""
+    began = time.perf_counter()
+    _log.info("making the model's graph in %s, once for this machine", precision)
+    with tempfile.TemporaryDirectory(prefix="hybrid_search-") as scratch:
+        graph = Path(scratch) / "model.onnx"
+        _make(source, precision, graph)
+        path = folder / f"{name}-{_digest(graph)}.onnx"
+        _put(graph, path)
+    for damaged in folder.glob(f"{name}-*.onnx"):
+        if damaged != path:
+            damaged.unlink(missing_ok=True)
+    _log.info("made in %.1f s: %s", time.perf_counter() - began, path)
+    return path
+
+
+def _make(source: Path, precision: str, path: Path) -> None:
+    try:
+        with _logging_left_alone():
+            MAKERS[precision](source, path)
+    except OSError:
+        raise
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{precision} is made by the package onnx, and {error.name or error} cannot be imported: pip install 'hybrid-search[cpu]', or "
+            f"'hybrid-search[gpu]' on a machine with CUDA, or {REMEDY}"
+        ) from error
+    except Exception as error:  # the packages' own have no common root
+        raise ModelError(f"{source} cannot be made into {precision}: {error!r}. Export the model again, or {REMEDY}") from error
+
+
+@contextmanager
+def _logging_left_alone() -> Iterator[None]:
+    """The quantizer calls ``logging.info``, which would configure logging for the whole program where the program has not yet."""
+    root, nothing = logging.getLogger(), logging.NullHandler()
+    root.addHandler(nothing)
+    try:
+        yield
+    finally:
+        root.removeHandler(nothing)
+
+
+def _put(file: Path, path: Path) -> None:
+    """Copy `file` to `path`, on whatever disk that is, in such a way that nobody sees a half of it."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as part:
+        try:
+            with file.open("rb") as whole:
+                shutil.copyfileobj(whole, part)
+            part.close()
+            Path(part.name).replace(path)
+        except OSError:
+            Path(part.name).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait until no other thread or process is in here. Where the system cannot do that, two do the same work, which harms nobody."""
+    with path.open("w") as file:
+        _lock(file)
+        yield
+
+
+if sys.platform == "win32":
+
+    def _lock(_: IO[str]) -> None:
+        """Not needed: see `_alone`."""
+
+else:
+    import fcntl
+
+    def _lock(file: IO[str]) -> None:
+        with suppress(OSError):  # some network disks have no locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+
+
+@cache
+def _private() -> Path:
+    """A folder that is removed when this process ends."""
+    folder = tempfile.TemporaryDirectory(prefix="hybrid_search-")
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def int8(source: Path, path: Path) -> None:
+    """Write dynamic int8, one scale per channel: one scale per tensor lost 5% of cosine where this loses 1%.
+
+    Weights kept as float16 become float32 on the way, since preparing the graph computes what is constant. No attention was fused beforehand: what
+    ONNX Runtime fuses by itself when it loads the graph was 10% faster than its fused int8 attention, and as near to float32.
+    """
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    with tempfile.TemporaryDirectory(prefix="hybrid_search-") as scratch:
+        prepared = Path(scratch) / "prepared.onnx"
+        quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
+        quantize_dynamic(str(prepared), str(path), per_channel=True, weight_type=QuantType.QInt8)
+
+
+def float16(source: Path, path: Path) -> None:
+    """Write weights and arithmetic in float16; token ids go in and float32 vectors come out as before."""
+    import onnx
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    with tempfile.TemporaryDirectory(prefix="hybrid_search-") as scratch:
+        folded = Path(scratch) / "folded.onnx"
+        _fold(source, folded)
+        onnx.save(convert_float_to_float16(onnx.load(folded), keep_io_types=True), path)
+
+
+def _fold(source: Path, path: Path) -> None:
+    """Write the graph with all that is constant computed, so that weights kept as float16 are float32; with no operators of ONNX Runtime's own."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = str(path)
+    options.log_severity_level = 3
+    onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
+
+
+MAKERS: Mapping[str, Callable[[Path, Path], None]] = {"int8": int8, "float16": float16}
+"""How each precision is made: of the graph at the first path, to the second."""
