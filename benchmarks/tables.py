@@ -7,39 +7,41 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import results
+from benchmarks.markdown import row
+from benchmarks.quality import models
 from benchmarks.quality.tasks import TASKS
 from hybrid_search import mappings
 
-PAGES = [results.ROOT.parent / "README.md", results.ROOT.parent / "docs" / "servers.md"]
+PAGES = [results.ROOT.parent / name for name in ("README.md", "docs/servers.md", "export/README.md")]
 
 
 def retrieval() -> str:
     """nDCG@10 of each way of ranking on each task, and the mean."""
     held = {name: results.newest(f"retrieval-{name}")["rankings"] for name in TASKS}
-    lines = [_row("nDCG@10", *TASKS, "mean"), _row("---", *["---:"] * (len(TASKS) + 1))]
+    lines = [row("nDCG@10", *TASKS, "mean"), row("---", *["---:"] * (len(TASKS) + 1))]
     for way in next(iter(held.values())):
         values = [held[name][way]["ndcg@10"] for name in TASKS]
         shown = [f"{value:.3f}" for value in (*values, sum(values) / len(values))]
         label = f"**{way}** (default)" if way == "hybrid 0.5" else way
-        lines.append(_row(label, *shown))
+        lines.append(row(label, *shown))
     return "\n".join(lines)
 
 
 def reciprocal() -> str:
     """MRR@10 of the legs, the default and the baseline."""
     held = {name: results.newest(f"retrieval-{name}")["rankings"] for name in TASKS}
-    lines = [_row("MRR@10", *TASKS), _row("---", *["---:"] * len(TASKS))]
-    lines += [_row(way, *[f"{held[name][way]['mrr@10']:.3f}" for name in TASKS]) for way in ("bm25", "spans", "hybrid 0.5", "one vector a passage")]
+    lines = [row("MRR@10", *TASKS), row("---", *["---:"] * len(TASKS))]
+    lines += [row(way, *[f"{held[name][way]['mrr@10']:.3f}" for name in TASKS]) for way in ("bm25", "spans", "hybrid 0.5", "one vector a passage")]
     return "\n".join(lines)
 
 
 def recall() -> str:
     """The index of covering spans against exhaustive search."""
-    lines = [_row("against exhaustive search", "passages", "phrases", "recall@10", "same best passage"), _row("---", *["---:"] * 4)]
+    lines = [row("against exhaustive search", "passages", "phrases", "recall@10", "same best passage"), row("---", *["---:"] * 4)]
     for name in ("calls_sgd", "calls_qmsum"):
         held = results.newest(f"recall-{name}")
         values = (f"{held['passages']:,}", held["phrases"], f"{held['recall@10']:.3f}", f"{held['same best passage']:.3f}")
-        lines.append(_row(name, *map(str, values)))
+        lines.append(row(name, *map(str, values)))
     return "\n".join(lines)
 
 
@@ -47,23 +49,23 @@ def ingest() -> str:
     """End-to-end ingest beside the encoder alone and the store alone."""
     held = results.newest("ingest-calls_sgd")
     names = [name for name, value in held.items() if isinstance(value, int | float)]
-    return "\n".join([_row("ingest of calls_sgd", ""), _row("---", "---:"), *[_row(name, f"{held[name]:,}") for name in names]])
+    return "\n".join([row("ingest of calls_sgd", ""), row("---", "---:"), *[row(name, f"{held[name]:,}") for name in names]])
 
 
 def latency() -> str:
     """Warm queries, in all and by leg."""
     held = {name: results.newest(f"latency-{name}")["milliseconds"] for name in ("calls_sgd", "calls_qmsum")}
-    lines = [_row("milliseconds, p50 / p95", *held), _row("---", *["---:"] * len(held))]
+    lines = [row("milliseconds, p50 / p95", *held), row("---", *["---:"] * len(held))]
     ways = next(iter(held.values()))
-    return "\n".join([*lines, *[_row(way, *[f"{held[name][way]['p50']:.0f} / {held[name][way]['p95']:.0f}" for name in held]) for way in ways]])
+    return "\n".join([*lines, *[row(way, *[f"{held[name][way]['p50']:.0f} / {held[name][way]['p95']:.0f}" for name in held]) for way in ways]])
 
 
 def size() -> str:
     """Bytes on disk."""
     held = {name: results.newest(f"size-{name}") for name in ("calls_sgd", "calls_qmsum")}
     names = ["words", "covering spans a word", "bytes per 1,000 words", "all spans as float32, times as large"]
-    lines = [_row("on disk", *held), _row("---", *["---:"] * len(held))]
-    return "\n".join([*lines, *[_row(name, *[f"{each[name]:,}" for each in held.values()]) for name in names]])
+    lines = [row("on disk", *held), row("---", *["---:"] * len(held))]
+    return "\n".join([*lines, *[row(name, *[f"{each[name]:,}" for each in held.values()]) for name in names]])
 
 
 def server_latency() -> str:
@@ -71,15 +73,15 @@ def server_latency() -> str:
     held = {dimension: results.newest(f"latency_opensearch_{dimension}-calls_sgd") for dimension in (384, 128)}
     version = next(iter(held.values()))["version"]
     lines = [
-        _row(f"OpenSearch {version}, milliseconds, p50 / p95", *[f"{dimension} dimensions" for dimension in held]),
-        _row("---", *["---:"] * len(held)),
+        row(f"OpenSearch {version}, milliseconds, p50 / p95", *[f"{dimension} dimensions" for dimension in held]),
+        row("---", *["---:"] * len(held)),
     ]
     ways = next(iter(held.values()))["milliseconds"]
     lines += [
-        _row(way, *[f"{each['milliseconds'][way]['p50']:.0f} / {each['milliseconds'][way]['p95']:.0f}" for each in held.values()]) for way in ways
+        row(way, *[f"{each['milliseconds'][way]['p50']:.0f} / {each['milliseconds'][way]['p95']:.0f}" for each in held.values()]) for way in ways
     ]
     others = ("passages", "covering spans", "vectors written a second", "recall@10", "same best passage")
-    return "\n".join([*lines, *[_row(name, *[f"{each[name]:,}" for each in held.values()]) for name in others]])
+    return "\n".join([*lines, *[row(name, *[f"{each[name]:,}" for each in held.values()]) for name in others]])
 
 
 def quantization() -> str:
@@ -89,7 +91,7 @@ def quantization() -> str:
 
 def graph() -> str:
     """Recall by the number of spans that the graph is searched for."""
-    return _by_server("graph", "spans searched for: recall@10", "searched", lambda row: f"{row['recall@10']:.3f}")
+    return _by_server("graph", "spans searched for: recall@10", "searched", lambda each: f"{each['recall@10']:.3f}")
 
 
 def _by_server(measurement: str, heading: str, rows: str, cell: Callable[[dict[str, Any]], str]) -> str:
@@ -97,13 +99,13 @@ def _by_server(measurement: str, heading: str, rows: str, cell: Callable[[dict[s
     measured = [name for name in mappings.ENGINES if results.there(f"{measurement}_{name}-calls_sgd")]
     held = {name: results.newest(f"{measurement}_{name}-calls_sgd") for name in measured}
     versions = [f"{mappings.ENGINES[name]} {each['version']}" for name, each in held.items()]
-    lines = [_row(heading, *versions), _row("---", *["---:"] * len(held))]
+    lines = [row(heading, *versions), row("---", *["---:"] * len(held))]
     ways = next(iter(held.values()))[rows]
-    return "\n".join([*lines, *[_row(way, *[cell(each[rows][way]) for each in held.values()]) for way in ways]])
+    return "\n".join([*lines, *[row(way, *[cell(each[rows][way]) for each in held.values()]) for way in ways]])
 
 
-def _kept(row: dict[str, Any]) -> str:
-    return "not there" if "absent" in row else f"{row['bytes per 1,000 words']:,}, {row['recall@10']:.3f}, {row['same best passage']:.2f}"
+def _kept(held: dict[str, Any]) -> str:
+    return "not there" if "absent" in held else f"{held['bytes per 1,000 words']:,}, {held['recall@10']:.3f}, {held['same best passage']:.2f}"
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -116,6 +118,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "server_latency": server_latency,
     "quantization": quantization,
     "graph": graph,
+    **models.TABLES,
 }
 
 
@@ -126,10 +129,6 @@ def filled(text: str) -> str:
         return f"<!-- table: {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->"
 
     return re.sub(r"<!-- table: (\w+) -->.*?<!-- end -->", made, text, flags=re.DOTALL)
-
-
-def _row(*cells: Any) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
 
 
 if __name__ == "__main__":

@@ -101,11 +101,12 @@ def main() -> None:
     model = encoders.chosen(options)
     tasks = [examples(ingested(task, options.data, model, options.calls), "train", options.data) for task in TASKS.values()]
     chosen, mean = fit(tasks)
-    precision = model.encoder.info.precision
+    info = model.encoder.info
+    key = f"{info.precision}-{info.dimension}" if model.dimension else info.precision
     path = model.folder / FILE
     held: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {"precisions": {}}
     fitted_on = {"tasks": sorted(TASKS), "queries": "train", "count": sum(map(len, tasks)), "mean ndcg@10 at alpha 0.5": round(mean, 4)}
-    held["precisions"][precision] = asdict(chosen)
+    held["precisions"][key] = asdict(chosen)
     path.write_text(json.dumps({**held, "fitted_on": fitted_on}, indent=1) + "\n")
     print(path.read_text())
 

@@ -71,7 +71,7 @@ class Collection:
 def ingested(task: Task, data: Path, model: Model = SHIPPED, calls: int | None = None) -> Collection:
     """Ingest what is not yet in the benchmark store, by the product's own command path; of calls_sgd only about `calls`, evenly spread, if given."""
     store = model.store(calls)
-    client = connect(f"embedded:{store}", model=model.folder, precision=model.precision)
+    client = connect(f"embedded:{store}", model=model.folder, precision=model.precision, dimension=model.dimension)
     client.ingest_lines(lines(task, data, calls), index=task.name, rejects=store / f"{task.name}.rejected.jsonl")
     return Collection(task, model, store, client, dict(_places(lines(task, data, calls))))
 

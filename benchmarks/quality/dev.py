@@ -16,6 +16,7 @@ from hybrid_search.calibration import Calibration
 from hybrid_search.encoder import Encoder
 
 EVALUATIONS = ("stsb-context", "pic", "turns")
+ROWS = ("gold", "scores")
 
 
 def measure(
@@ -34,6 +35,11 @@ def measure(
     return {name: made[name]() for name in only}
 
 
+def figures(measured: Any) -> Any:
+    """`measured` without what it says of each row: gold scores are the data's, and data are not kept here."""
+    return {name: figures(value) for name, value in measured.items() if name not in ROWS} if isinstance(measured, dict) else measured
+
+
 def _ngrams(text: str) -> int | None:
     return None if text == "all" else int(text)
 
@@ -43,7 +49,7 @@ def main() -> None:
     encoders.add_options(parser)
     parser.add_argument("--only", action="append", choices=EVALUATIONS, help="only this one; may be repeated")
     parser.add_argument("--ngrams", type=_ngrams, default=stsb_context.PRUNED, help="spans a row that are encoded by themselves, or all")
-    parser.add_argument("--out", type=Path, help="the JSON file; default: results/dev_MODEL-COMMIT.json")
+    parser.add_argument("--out", type=Path, help="the JSON file, with each row's score; default: figures alone, to results/dev_MODEL-COMMIT.json")
     options = parser.parse_args()
     model = encoders.chosen(options)
     measured = measure(model.encoder, options.data, model.calibration, tuple(options.only or EVALUATIONS), options.ngrams)
@@ -51,7 +57,7 @@ def main() -> None:
     if options.out:
         results.save(options.out, payload)
     else:
-        results.write(f"dev_{model.label}", payload)
+        results.write(f"dev_{model.label}", figures(payload))
 
 
 if __name__ == "__main__":

@@ -21,23 +21,25 @@ class Model:
 
     folder: Path = SHIPPED
     precision: str = "auto"
+    dimension: int | None = None
 
     @property
     def encoder(self) -> Encoder:
-        """Loaded once a process, the client's too."""
-        return encoder.load(self.folder, "auto", self.precision)
+        """Loaded once a process, the client's too; its vectors have `dimension` numbers."""
+        return encoder.sized(whole(self), self.dimension)
 
     @property
     def calibration(self) -> Calibration | None:
-        """Its own for its precision; None where the folder was never calibrated."""
-        there = (self.folder / calibration.FILE).is_file()
-        return calibration.load(self.folder, self.encoder.info.precision) if there else None
+        """Its own for its precision and dimension; None where the folder was never calibrated."""
+        info, there = self.encoder.info, (self.folder / calibration.FILE).is_file()
+        return calibration.load(self.folder, info.precision, info.dimension) if there else None
 
     @property
     def label(self) -> str:
-        """Its name, precision and the head of its fingerprint, fit for a file name."""
+        """Its name, precision, the head of its fingerprint and, where it was asked for, its dimension, fit for a file name."""
         info = self.encoder.info
-        return f"{re.sub(r'[^A-Za-z0-9.-]+', '-', info.name)}_{info.precision}_{info.fingerprint[:8]}"
+        size = f"_{self.dimension}" if self.dimension else ""
+        return f"{re.sub(r'[^A-Za-z0-9.-]+', '-', info.name)}_{info.precision}_{info.fingerprint[:8]}{size}"
 
     def suffix(self, calls: int | None = None) -> str:
         """What the names of its results have behind the measurement, and its indexes' folder: nothing for the shipped model and all calls."""
@@ -49,16 +51,22 @@ class Model:
         return results.STORE / suffix.removeprefix("_") if suffix else results.STORE
 
 
+def whole(model: Model) -> Encoder:
+    """The encoder of `model`, its vectors not cut."""
+    return encoder.load(model.folder, "auto", model.precision)
+
+
 def add_options(parser: ArgumentParser) -> None:
-    """``--model``, ``--precision`` and ``--data``."""
+    """``--model``, ``--precision``, ``--dimension`` and ``--data``."""
     parser.add_argument("--model", type=Path, default=SHIPPED, help="a folder made by python -m export.to_onnx; default: the shipped one")
     parser.add_argument("--precision", choices=PRECISIONS, default="auto", help="what it computes in; default: what suits the device")
+    parser.add_argument("--dimension", type=int, help="numbers a vector, one of the model's sizes; default: its usual one")
     parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
 
 
 def chosen(options: Namespace) -> Model:
     """The model that was asked for. Raises SystemExit with one line where it cannot be loaded."""
-    model = Model(options.model, options.precision)
+    model = Model(options.model, options.precision, options.dimension)
     try:
         model.encoder  # noqa: B018
     except HybridSearchError as error:
