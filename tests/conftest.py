@@ -52,8 +52,8 @@ def _nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def real_encoder() -> Encoder:
-    """The shipped model, on the CPU."""
-    return encoder.load(device="cpu")
+    """The shipped model on the CPU, its vectors of the usual size."""
+    return encoder.sized(encoder.load(device="cpu"))
 
 
 @pytest.fixture(scope="session")
