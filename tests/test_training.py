@@ -32,6 +32,18 @@ Table = dict[str, Any]
 # --- losses ---
 
 
+def test_decorrelation_forgets_what_is_added_to_all() -> None:
+    student, teacher = torch.tensor([0.5, 0.6, 0.7]), torch.tensor([0.0, 0.3, 0.3])
+    # less their means: -.1, 0, .1 and -.2, .1, .1; products sum to .03, the norms are sqrt(.02) and sqrt(.06)
+    by_hand = 1 - 0.03 / math.sqrt(0.02 * 0.06)
+    assert losses.decorrelation(student, teacher).item() == pytest.approx(by_hand, abs=1e-6)
+    assert losses.decorrelation(0.5 * student + 0.4, teacher).item() == pytest.approx(by_hand, abs=1e-6)
+
+
+def test_sharpened_keeps_signs() -> None:
+    assert losses.sharpened(torch.tensor([0.25, -0.25, 0.0, 1.0]), 1.5).tolist() == pytest.approx([0.125, -0.125, 0.0, 1.0])
+
+
 def test_the_papers_loss_is_what_it_is_by_hand() -> None:
     true, false = torch.tensor([0.6, 0.0]), torch.tensor([0.2, 0.4])
     # cosines on [0, 1]: .8 against .6, .5 against .7; times 30 the differences are 6 and -6; -s_t + log(e^s_t + e^s_f) = log(1 + e^(s_f - s_t))
@@ -293,6 +305,62 @@ def test_a_batch_follows_from_the_seed_and_the_step(tiny: Path) -> None:
     assert [text.text for text in first.texts] == [text.text for text in again.texts]
     assert first.spans == again.spans
     assert [text.text for text in first.texts] != [text.text for text in other.texts]
+
+
+def test_an_echo_is_words_of_a_clause_in_their_order() -> None:
+    composer, random = compose.Composer(data.Sampler([corpus(triples())], {}, 1.0), recipe.Mixture()), dice(5)
+    passage = compose.Composed("First comes a long clause of words, then another clause of seven words. No?")
+    clauses = (["First", "comes", "a", "long", "clause", "of", "words"], ["then", "another", "clause", "of", "seven", "words"])
+    kept = set()
+    for _ in range(40):
+        echo = composer.echo(passage, random).split()
+        left = [iter(clause) for clause in clauses]
+        assert echo
+        assert any(all(word in words for word in echo) for words in left)  # an iterator: in order, none twice
+        kept.add(len(echo))
+    assert len(kept) > 3
+    assert composer.echo(compose.Composed("Hello"), random) == "Hello"
+
+
+def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
+    from export.training.model import SpanEncoder, read
+    from export.training.objective import Batcher, goals_of, losses_of
+    from export.training.teacher import Frozen
+
+    stage = recipe.parse({"name": "x", "stages": [{**DISTIL, "triples": 4, "echoes": 2, "sharpen": 1.5, "weights": {"score": 1.0}}]}).stages[0]
+    cutter = texts.Cutter(tiny, 60)
+    student, teacher = SpanEncoder.load(tiny), Frozen(SpanEncoder.load(tiny), cutter, 1024)
+    batch = Batcher([corpus(triples())], stage, cutter, "1/0").batch(0)
+    assert {(query, batch.positives[(i + step) % 4]) for i, query in enumerate(batch.queries) for step in (0, 1, 2)} <= {*batch.pairs}
+    assert {*zip(batch.queries, batch.negatives, strict=True)} <= {*batch.pairs}
+    assert len(batch.pairs) == 4 * 4 + 2 * 2  # queries with four passages each, echoes with both that there are
+    goals = goals_of(batch, teacher, stage)
+    assert goals is not None
+    assert goals.scores is not None
+    wanted = torch.empty(len(batch.pairs))
+    for row, (short, passage) in enumerate(batch.pairs):
+        clauses = [batch.texts[passage].text[start:end] for number, start, end in batch.units if number == passage]
+        wanted[row] = (teacher.alone([batch.texts[short].text]) @ teacher.alone(clauses).T).max()
+    torch.testing.assert_close(goals.scores, wanted, atol=1e-5, rtol=0)
+    seen = read(student, cutter, batch.texts, 1024)
+    found = losses_of(batch, goals, seen, stage, [student.hidden])
+    best = [_best(seen.whole([short])[0], _tokens(seen, passage), stage.longest) for short, passage in batch.pairs]
+    sharp = [math.copysign(abs(each) ** 1.5, each) for each in wanted.tolist()]
+    assert found.keys() == {"score"}
+    assert found["score"].item() == pytest.approx(1 - np.corrcoef(best, sharp)[0, 1], abs=1e-5)
+
+
+def _best(query: Any, tokens: Any, longest: int) -> float:
+    ends = ((first, last) for first in range(len(tokens)) for last in range(first + 1, min(first + longest, len(tokens)) + 1))
+    return max(_cosine(query, tokens[first:last].sum(0)) for first, last in ends)
+
+
+def _tokens(seen: Any, text: int) -> Any:
+    return seen.flat[seen.starts[text] : seen.starts[text] + seen.counts[text]]
+
+
+def _cosine(a: Any, b: Any) -> float:
+    return float(torch.nn.functional.cosine_similarity(a, b, dim=0))
 
 
 def test_a_passage_is_cut_around_its_span_and_a_negative_to_what_is_like_the_query() -> None:

@@ -29,6 +29,9 @@ SHORTER = 1.6
 UNITS = 0.4
 """The share of spans that are a whole sentence or clause."""
 
+ECHOED = (0.4, 1.0)
+"""The share of a clause's words that an echo of it keeps."""
+
 _CLAUSE = re.compile(r"[^,;:.!?()\"]+")
 _LEADING = {"a", "an", "the", "this", "that", "these", "those", "it", "he", "she", "they", "we", "there", "his", "her", "their", "its", "some", "in"}
 
@@ -68,6 +71,13 @@ class Composer:
         length = min(len(tokens), _length(random) if kind < 0.75 else random.randint(1, 3))
         start = random.randint(0, len(tokens) - length)
         return " ".join(tokens[start : start + length]).strip(" ,;:.") or triple.query
+
+    def echo(self, passage: Composed, random: Random) -> str:
+        """A clause of `passage` with some words left out: a text that means about the same as some words of it."""
+        clauses = [match.group().split() for match in _CLAUSE.finditer(passage.text)]
+        tokens = random.choice([each for each in clauses if len(each) >= 3] or [passage.text.split()])[:LONGEST]
+        share = random.uniform(*ECHOED)
+        return " ".join(token for token in tokens if random.random() < share) or tokens[0]
 
     def _text(self, random: Random) -> str:
         triple = self._sampler.draw(random)
@@ -136,11 +146,11 @@ def spans(text: Text, unit: tuple[int, int] | None, count: int, whole: float, ra
     chosen = dict.fromkeys([unit] if unit and unit[1] <= reach and unit[0] < unit[1] else [])
     if random.random() < whole:
         chosen[int(found[0, 0]), reach] = None
-    units = _units(text, reach)
+    pieces = units(text, reach)
     for _ in range(3 * count):
         if len(chosen) >= count:
             break
-        chosen[random.choice(units) if units and random.random() < UNITS else _any(text, random)] = None
+        chosen[random.choice(pieces) if pieces and random.random() < UNITS else _any(text, random)] = None
     return list(chosen)[:count]
 
 
@@ -151,7 +161,7 @@ def _any(text: Text, random: Random) -> tuple[int, int]:
     return int(found[first, 0]), int(found[first + length - 1, 1])
 
 
-def _units(text: Text, reach: int) -> list[tuple[int, int]]:
+def units(text: Text, reach: int) -> list[tuple[int, int]]:
     """Clauses and sentences of 2 to 20 words, without the space and marks at their ends."""
     clauses = [match.span() for match in _CLAUSE.finditer(text.text)] + [match.span() for match in re.finditer(r"[^.!?]+", text.text)]
     found = []

@@ -104,6 +104,17 @@ def relational(spans: Tensor, others: Tensor, teacher: Tensor) -> Tensor:
     return ((unit(spans) @ unit(others).T - teacher) ** 2).mean()
 
 
+def sharpened(cosines: Tensor, power: float) -> Tensor:
+    """`cosines` raised to `power`, their signs kept: the larger it is, the farther unrelated texts are from related ones."""
+    return cosines.sign() * cosines.abs() ** power
+
+
+def decorrelation(student: Tensor, teacher: Tensor) -> Tensor:
+    """One minus Pearson's correlation of two vectors ``[n]``: the best of many spans is higher than the teacher's few, and what all are
+    higher by does not matter."""
+    return 1 - cosines(student - student.mean(), teacher - teacher.mean())
+
+
 def prefixes(dimensions: Sequence[int], *vectors: Tensor) -> list[tuple[Tensor, ...]]:
     """The first d numbers of each of `vectors`, for every d of `dimensions` (Matryoshka): losses of them are averaged."""
     return [tuple(each[..., :size] for each in vectors) for size in dimensions]

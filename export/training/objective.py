@@ -15,6 +15,9 @@ from export.training.recipe import Stage
 from export.training.teacher import Frozen
 from export.training.texts import Cutter, Text
 
+CLAUSES = 12
+"""Clauses and sentences of a passage, at most, that the teacher scores it by."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
@@ -22,7 +25,9 @@ class Batch:
 
     `spans` are (text, start, end) in characters and `pieces` the same in tokens; `shorts` are numbers of texts, those of queries too; triple i has
     texts ``queries[i]``, ``positives[i]`` and ``negatives[i]``, and ``gold[i]`` are the first and last token of the positive that carry the
-    meaning. ``allowed[i, j]`` is False where passage j (positives, then negatives) may be right for query i beside its own.
+    meaning. `pairs` are a short text and a passage that are likely, or not, to be about the same, and `units` the clauses and sentences of these
+    passages, (text, start, end) in characters.
+    ``allowed[i, j]`` is False where passage j (positives, then negatives) may be right for query i beside its own.
     """
 
     texts: list[Text]
@@ -33,6 +38,8 @@ class Batch:
     positives: list[int]
     negatives: list[int]
     gold: list[tuple[int, int] | None]
+    pairs: list[tuple[int, int]]
+    units: list[tuple[int, int, int]]
     allowed: Tensor
 
     @property
@@ -54,6 +61,7 @@ class Batcher:
         random, stage = Random(f"{self._seed}/{step}"), self._stage  # noqa: S311 (no secret)
         passages = [self._composer.passage(random) for _ in range(stage.passages)]
         shorts = [self._composer.short(random) for _ in range(stage.shorts)]
+        shorts += [self._composer.echo(each, random) for each in passages[: stage.echoes]]
         triples = self._sampler.batch(random, stage.triples, stage.alike)
         positives, negatives = [data.positive(each) for each in triples], [data.negative(each) for each in triples]
         groups = (
@@ -69,7 +77,9 @@ class Batcher:
         spans, pieces = self._spans(texts, units, random) if stage.weights.distil or stage.weights.relational else ([], [])
         gold = [_gold(texts[number], cut) for number, cut in zip(numbers[1], positives, strict=True)]
         kept = [number for number in numbers[3] + numbers[4] if texts[number].ids]
-        return Batch(texts, spans, pieces, kept, numbers[4], numbers[1], numbers[2], gold, _allowed(triples))
+        pairs = _pairs(texts, numbers, stage.shorts) if stage.weights.score else []
+        clauses = [each for number in dict.fromkeys(passage for _, passage in pairs) for each in _clauses(texts[number], number, units, random)]
+        return Batch(texts, spans, pieces, kept, numbers[4], numbers[1], numbers[2], gold, pairs, clauses, _allowed(triples))
 
     def _spans(
         self, texts: Sequence[Text], units: Sequence[tuple[int, int] | None], random: Random
@@ -91,6 +101,25 @@ def _numbers(counts: Sequence[int]) -> list[list[int]]:
         found.append(list(range(first, first + count)))
         first += count
     return found
+
+
+def _pairs(texts: Sequence[Text], numbers: Sequence[Sequence[int]], shorts: int) -> list[tuple[int, int]]:
+    """What is scored: each echo with its passage and with the next two, each query with its positive, its negative and the next two positives."""
+    passages, positives, negatives, short, queries = numbers
+    found = [*zip(queries, negatives, strict=True)]
+    for step in (0, 1, 2):
+        found += zip(short[shorts:], [*passages[step:], *passages[:step]], strict=False)
+        found += zip(queries, [*positives[step:], *positives[:step]], strict=True)
+    return [(a, b) for a, b in dict.fromkeys(found) if texts[a].ids and texts[b].ids]
+
+
+def _clauses(text: Text, number: int, known: Sequence[tuple[int, int] | None], random: Random) -> list[tuple[int, int, int]]:
+    """Some clauses and sentences of a passage, the one that was put into it among them; all of it where it has none."""
+    reach = int(text.offsets[-1, 1])
+    own = compose.units(text, reach) or [(0, reach)]
+    unit = known[number] if number < len(known) else None
+    chosen = random.sample(own, min(len(own), CLAUSES)) + ([unit] if unit and unit[1] <= reach and unit[0] < unit[1] else [])
+    return [(number, start, end) for start, end in dict.fromkeys(chosen)]
 
 
 def _gold(text: Text, cut: data.Cut) -> tuple[int, int] | None:
@@ -115,30 +144,42 @@ def _allowed(triples: Sequence[data.Triple]) -> Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Goals:
-    """What the teacher says of a batch's spans and short texts: unit vectors ``[spans, hidden]`` and ``[shorts, hidden]``."""
+    """What the teacher says of a batch's spans and short texts: unit vectors ``[spans, hidden]`` and ``[shorts, hidden]``; and of its pairs, by the
+    best clause of each passage: cosines ``[pairs]``, where the stage asks for them."""
 
     spans: Tensor
     shorts: Tensor
+    scores: Tensor | None = None
 
 
 def goals_of(batch: Batch, teacher: Frozen, stage: Stage) -> Goals | None:
-    """Asks the teacher; None where the stage does not, or no text has a word."""
-    if not batch.pieces or not (stage.weights.distil or stage.weights.relational):
+    """Asks the teacher; None where the stage has nothing to ask."""
+    if not (batch.pieces or batch.units):
         return None
-    pairs = [(batch.texts[number], start, end) for number, start, end in batch.spans]
-    shorts = [batch.texts[number].text for number in batch.shorts]
-    if stage.teacher.window:
-        return Goals(teacher.mixed(pairs, stage.teacher), teacher.alone(shorts))
-    vectors = teacher.alone([text.text[start:end] for text, start, end in pairs] + shorts)  # together: less padding
-    return Goals(vectors[: len(pairs)], vectors[len(pairs) :])
+    spans = [(batch.texts[number], start, end) for number, start, end in batch.spans]
+    clauses = [batch.texts[number].text[start:end] for number, start, end in batch.units]
+    alone = teacher.alone([batch.texts[number].text for number in batch.shorts] + clauses)  # together: less padding
+    shorts, units = alone[: len(batch.shorts)], alone[len(batch.shorts) :]
+    return Goals(teacher.mixed(spans, stage.teacher) if spans else shorts[:0], shorts, _scores(batch, shorts, units) if batch.pairs else None)
+
+
+def _scores(batch: Batch, shorts: Tensor, units: Tensor) -> Tensor:
+    """The cosine of each pair's short text with the best clause of its passage."""
+    row = {number: place for place, number in enumerate(batch.shorts)}
+    owners = torch.tensor([number for number, _, _ in batch.units], device=shorts.device)
+    queries, passages = (torch.tensor(each, device=shorts.device) for each in zip(*batch.pairs, strict=True))
+    cosines = shorts[[row[number] for number in queries.tolist()]] @ units.T
+    return cosines.masked_fill(owners != passages[:, None], -1.0).amax(1)
 
 
 def losses_of(batch: Batch, goals: Goals | None, read: Read, stage: Stage, dimensions: Sequence[int]) -> dict[str, Tensor]:
     """Each loss that the stage weighs, averaged over `dimensions`."""
     weights = stage.weights
     found: dict[str, Tensor] = {}
-    if goals is not None:
+    if goals is not None and batch.pieces:
         found |= _distilled(batch, goals, read, stage, dimensions)
+    if goals is not None and goals.scores is not None:
+        found["score"] = _scored(batch, goals.scores, read, stage, dimensions)
     if weights.slice or weights.contrast or weights.within:
         found |= _contrasted(batch, read, stage, dimensions)
     return found
@@ -153,6 +194,15 @@ def _distilled(batch: Batch, goals: Goals, read: Read, stage: Stage, dimensions:
         relations = goals.spans @ goals.shorts.T
         found["relational"] = _mean([losses.relational(a, b, relations) for a, b in losses.prefixes(dimensions, spans, shorts)])
     return found
+
+
+def _scored(batch: Batch, goal: Tensor, read: Read, stage: Stage, dimensions: Sequence[int]) -> Tensor:
+    """The best span of each pair's passage, against what the teacher says of the best clause."""
+    queries, (tokens, mask) = read.whole([a for a, _ in batch.pairs]), read.padded([b for _, b in batch.pairs])
+    products = torch.einsum("pd,ptd->pt", queries.detach(), tokens.detach())[None]
+    best = losses.span_sums(tokens, losses.find_spans(products, tokens, mask, stage.longest))[0]
+    goal = losses.sharpened(goal, stage.sharpen)
+    return _mean([losses.decorrelation(losses.cosines(*each), goal) for each in losses.prefixes(dimensions, queries, best)])
 
 
 def _contrasted(batch: Batch, read: Read, stage: Stage, dimensions: Sequence[int]) -> dict[str, Tensor]:

@@ -22,6 +22,7 @@ class Weights:
 
     distil: float = 0.0
     relational: float = 0.0
+    score: float = 0.0
     slice: float = 0.0
     contrast: float = 0.0
     within: float = 0.0
@@ -53,11 +54,12 @@ class Mixture:
 class Stage:
     """Some steps with one set of losses, one learning rate and one set of trained layers.
 
-    A step reads `passages` composed passages, `shorts` short texts and `triples` triples, which come from one file in the share `alike` of all
-    steps. `spans` are distilled of every passage, and in the share `whole` of passages all of it; `longest` bounds the spans that the contrastive
-    losses look for, in tokens. `layers` is a number of top layers, or "all": these and the embeddings. `data` maps a file's name to its weight;
-    those not named have `others`. With `average` the weights that are scored and kept are a running mean of that decay. What is kept is the
-    `best` by dev score or the `last`; `patience` evaluations without a better one end the stage, 0: none do.
+    A step reads `passages` composed passages, `shorts` short texts, `echoes` more that repeat words of those passages, and `triples` triples, which
+    come from one file in the share `alike` of all steps. `spans` are distilled of every passage, and in the share `whole` of passages all of it;
+    `longest` bounds the spans that losses look for, in tokens. The teacher's scores are raised to the power `sharpen`. `layers` is a number of top
+    layers, or "all": these and the embeddings. `data` maps a file's name to its weight; those not named have `others`. With `average` the weights
+    that are scored and kept are a running mean of that decay.
+    What is kept is the `best` by dev score or the `last`; `patience` evaluations without a better one end the stage, 0: none do.
     """
 
     steps: int
@@ -71,12 +73,14 @@ class Stage:
     train_head: bool = True
     passages: int = 12
     shorts: int = 12
+    echoes: int = 0
     triples: int = 0
     alike: float = 0.0
     spans: int = 8
     whole: float = 0.0
     longest: int = 10
     scale: float = 30.0
+    sharpen: float = 1.0
     average: float = 0.0
     eval_every: int = 0
     keep: str = "best"
