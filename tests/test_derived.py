@@ -35,12 +35,13 @@ LEAST = {"float32": 0.999999, "float16": 0.99999, "int8": 0.999}
 
 
 def graph() -> onnx.ModelProto:
-    """A word's vector with its neighbours' mean, through two layers of random weights: small, and with all that a precision changes."""
+    """A word's vector with its neighbours' mean, through two layers and a head of random weights: small, and with all that a precision changes."""
     random = np.random.default_rng(5)
     weights = {
         "words": random.standard_normal((30522, DIMENSION)),
         "first": random.standard_normal((DIMENSION, 2 * DIMENSION)) / 8,
         "second": random.standard_normal((2 * DIMENSION, DIMENSION)) / 8,
+        "head": random.standard_normal((DIMENSION, DIMENSION)) / 8,
     }
     nodes = [
         helper.make_node("Gather", ["words", "input_ids"], ["embedded"]),
@@ -49,7 +50,8 @@ def graph() -> onnx.ModelProto:
         helper.make_node("Mul", ["embedded", "column"], ["masked"]),
         helper.make_node("MatMul", ["masked", "first"], ["hidden"]),
         helper.make_node("Tanh", ["hidden"], ["bent"]),
-        helper.make_node("MatMul", ["bent", "second"], ["token_vectors"]),
+        helper.make_node("MatMul", ["bent", "second"], ["turned"]),
+        helper.make_node("MatMul", ["turned", "head"], ["token_vectors"]),
     ]
     ids, mask = (helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask"))
     out = helper.make_tensor_value_info("token_vectors", TensorProto.FLOAT, ["batch", "tokens", DIMENSION])
@@ -114,8 +116,9 @@ def test_the_precisions_are_what_they_are_called(model: Path, whole: Path, tmp_p
     OnnxEncoder(model, "cpu", precision="int8", cache=tmp_path / "int8")
     OnnxEncoder(model, "cpu", precision="float16", cache=tmp_path / "float16")
     held = {name: onnx.load(kept(tmp_path / name)[0]) for name in ("int8", "float16")}
-    matrices = {weight.data_type for weight in held["int8"].graph.initializer if len(weight.dims) == 2}
-    assert matrices == {TensorProto.INT8, TensorProto.UINT8}  # of products, and those that rows are taken from
+    matrices = {weight.data_type: list(weight.dims) for weight in held["int8"].graph.initializer if len(weight.dims) == 2}
+    assert set(matrices) == {TensorProto.INT8, TensorProto.UINT8, TensorProto.FLOAT}  # of products, of rows that are taken, and of the head
+    assert matrices[TensorProto.FLOAT] == [DIMENSION, DIMENSION]
     assert "MatMulInteger" in {node.op_type for node in held["int8"].graph.node}
     assert {weight.data_type for weight in held["float16"].graph.initializer if len(weight.dims) == 2} == {TensorProto.FLOAT16}
     assert [round(size / kept(tmp_path / name)[0].stat().st_size) for name in ("int8", "float16")] == [4, 2]
