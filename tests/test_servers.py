@@ -84,8 +84,10 @@ def eventually(holds: Callable[[], object]) -> bool:
 
 def runs(process: int) -> bool:
     """Whether it does; one that has ended and was not waited for has no command line."""
-    line = Path(f"/proc/{process}/cmdline")
-    return line.exists() and line.read_bytes() != b""
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes() != b""
+    except (FileNotFoundError, ProcessLookupError):  # the latter where it ends between the opening and the reading
+        return False
 
 
 def guarded(folder: Path, seconds: float = 600) -> list[str]:
