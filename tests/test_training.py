@@ -283,7 +283,7 @@ def test_spans_are_whole_words_of_the_text_and_a_woven_clause_is_one(tiny: Path)
     for _ in range(60):
         passage = composer.passage(random)
         text = cutter.cut([passage.text])[0]
-        found = compose.spans(text, passage.unit, 6, 0.0, random)
+        found = compose.spans(text, passage.unit, 6, 0.0, 0.4, random)
         edges = text.words.tolist()
         assert len(found) == len(set(found))
         for start, end in found:

@@ -26,9 +26,6 @@ LONGEST = 20
 SHORTER = 1.6
 """Lengths are ``ceil(LONGEST * u ** SHORTER)``, u uniform: half of the spans have up to 7 words."""
 
-UNITS = 0.4
-"""The share of spans that are a whole sentence or clause."""
-
 ECHOED = (0.4, 1.0)
 """The share of a clause's words that an echo of it keeps."""
 
@@ -136,9 +133,9 @@ def _length(random: Random) -> int:
     return max(1, math.ceil(LONGEST * math.pow(random.random(), SHORTER)))
 
 
-def spans(text: Text, unit: tuple[int, int] | None, count: int, whole: float, random: Random) -> list[tuple[int, int]]:
+def spans(text: Text, unit: tuple[int, int] | None, count: int, whole: float, clauses: float, random: Random) -> list[tuple[int, int]]:
     """Up to `count` spans of whole words of `text`, (start, end) in characters: the `unit`, where there is one; all of it, with the probability
-    `whole`; the rest drawn, none twice."""
+    `whole`; the rest drawn, none twice, in the share `clauses` a whole sentence or clause."""
     found = text.words
     if not len(found):
         return []
@@ -150,7 +147,7 @@ def spans(text: Text, unit: tuple[int, int] | None, count: int, whole: float, ra
     for _ in range(3 * count):
         if len(chosen) >= count:
             break
-        chosen[random.choice(pieces) if pieces and random.random() < UNITS else _any(text, random)] = None
+        chosen[random.choice(pieces) if pieces and random.random() < clauses else _any(text, random)] = None
     return list(chosen)[:count]
 
 

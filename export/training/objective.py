@@ -86,7 +86,7 @@ class Batcher:
     ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
         chosen, pieces = [], []
         for number, unit in enumerate(units):
-            for start, end in compose.spans(texts[number], unit, self._stage.spans, self._stage.whole, random):
+            for start, end in compose.spans(texts[number], unit, self._stage.spans, self._stage.whole, self._stage.clauses, random):
                 first, last = texts[number].tokens(start, end)
                 if first < last:
                     chosen.append((number, start, end))

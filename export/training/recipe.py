@@ -55,10 +55,10 @@ class Stage:
     """Some steps with one set of losses, one learning rate and one set of trained layers.
 
     A step reads `passages` composed passages, `shorts` short texts, `echoes` more that repeat words of those passages, and `triples` triples, which
-    come from one file in the share `alike` of all steps. `spans` are distilled of every passage, and in the share `whole` of passages all of it;
-    `longest` bounds the spans that losses look for, in tokens. The teacher's scores are raised to the power `sharpen`. `layers` is a number of top
-    layers, or "all": these and the embeddings. `data` maps a file's name to its weight; those not named have `others`. With `average` the weights
-    that are scored and kept are a running mean of that decay.
+    come from one file in the share `alike` of all steps. `spans` are distilled of every passage, in the share `clauses` a whole sentence or clause,
+    and in the share `whole` of passages all of it; `longest` bounds the spans that losses look for, in tokens. The teacher's scores are raised to
+    the power `sharpen`. `layers` is a number of top layers, or "all": these and the embeddings. `data` maps a file's name to its weight; those not
+    named have `others`. With `average` the weights that are scored and kept are a running mean of that decay.
     What is kept is the `best` by dev score or the `last`; `patience` evaluations without a better one end the stage, 0: none do.
     """
 
@@ -78,6 +78,7 @@ class Stage:
     alike: float = 0.0
     spans: int = 8
     whole: float = 0.0
+    clauses: float = 0.4
     longest: int = 10
     scale: float = 30.0
     sharpen: float = 1.0
