@@ -140,7 +140,7 @@ def spans(text: Text, unit: tuple[int, int] | None, count: int, whole: float, cl
     if not len(found):
         return []
     reach = int(found[-1, 1])
-    chosen = dict.fromkeys([unit] if unit and unit[1] <= reach and unit[0] < unit[1] else [])
+    chosen = dict.fromkeys(within(unit, reach))
     if random.random() < whole:
         chosen[int(found[0, 0]), reach] = None
     pieces = units(text, reach)
@@ -156,6 +156,11 @@ def _any(text: Text, random: Random) -> tuple[int, int]:
     length = min(_length(random), len(found))
     first = random.randint(0, len(found) - length)
     return int(found[first, 0]), int(found[first + length - 1, 1])
+
+
+def within(unit: tuple[int, int] | None, reach: int) -> list[tuple[int, int]]:
+    """The `unit`, where there is one and no part of it was cut off at `reach`."""
+    return [unit] if unit and unit[0] < unit[1] <= reach else []
 
 
 def units(text: Text, reach: int) -> list[tuple[int, int]]:

@@ -118,7 +118,7 @@ def _clauses(text: Text, number: int, known: Sequence[tuple[int, int] | None], r
     reach = int(text.offsets[-1, 1])
     own = compose.units(text, reach) or [(0, reach)]
     unit = known[number] if number < len(known) else None
-    chosen = random.sample(own, min(len(own), CLAUSES)) + ([unit] if unit and unit[1] <= reach and unit[0] < unit[1] else [])
+    chosen = random.sample(own, min(len(own), CLAUSES)) + compose.within(unit, reach)
     return [(number, start, end) for start, end in dict.fromkeys(chosen)]
 
 
