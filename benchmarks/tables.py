@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import results
-from benchmarks.markdown import row
+from benchmarks.markdown import head, row
 from benchmarks.quality import models
 from benchmarks.quality.tasks import TASKS
 from hybrid_search import mappings
@@ -18,7 +18,7 @@ PAGES = [results.ROOT.parent / name for name in ("README.md", "docs/servers.md")
 def retrieval() -> str:
     """nDCG@10 of each way of ranking on each task, and the mean."""
     held = {name: results.newest(f"retrieval-{name}")["rankings"] for name in TASKS}
-    lines = [row("nDCG@10", *TASKS, "mean"), row("---", *["---:"] * (len(TASKS) + 1))]
+    lines = head("nDCG@10", *TASKS, "mean")
     for way in next(iter(held.values())):
         values = [held[name][way]["ndcg@10"] for name in TASKS]
         shown = [f"{value:.3f}" for value in (*values, sum(values) / len(values))]
@@ -30,14 +30,14 @@ def retrieval() -> str:
 def reciprocal() -> str:
     """MRR@10 of the legs, the default and the baseline."""
     held = {name: results.newest(f"retrieval-{name}")["rankings"] for name in TASKS}
-    lines = [row("MRR@10", *TASKS), row("---", *["---:"] * len(TASKS))]
+    lines = head("MRR@10", *TASKS)
     lines += [row(way, *[f"{held[name][way]['mrr@10']:.3f}" for name in TASKS]) for way in ("bm25", "spans", "hybrid 0.5", "one vector a passage")]
     return "\n".join(lines)
 
 
 def recall() -> str:
     """The index of covering spans against exhaustive search."""
-    lines = [row("against exhaustive search", "passages", "phrases", "recall@10", "same best passage"), row("---", *["---:"] * 4)]
+    lines = head("against exhaustive search", "passages", "phrases", "recall@10", "same best passage")
     for name in ("calls_sgd", "calls_qmsum"):
         held = results.newest(f"recall-{name}")
         values = (f"{held['passages']:,}", held["phrases"], f"{held['recall@10']:.3f}", f"{held['same best passage']:.3f}")
@@ -49,13 +49,13 @@ def ingest() -> str:
     """End-to-end ingest beside the encoder alone and the store alone."""
     held = results.newest("ingest-calls_sgd")
     names = [name for name, value in held.items() if isinstance(value, int | float)]
-    return "\n".join([row("ingest of calls_sgd", ""), row("---", "---:"), *[row(name, f"{held[name]:,}") for name in names]])
+    return "\n".join([*head("ingest of calls_sgd", ""), *[row(name, f"{held[name]:,}") for name in names]])
 
 
 def latency() -> str:
     """Warm queries, in all and by leg."""
     held = {name: results.newest(f"latency-{name}")["milliseconds"] for name in ("calls_sgd", "calls_qmsum")}
-    lines = [row("milliseconds, p50 / p95", *held), row("---", *["---:"] * len(held))]
+    lines = head("milliseconds, p50 / p95", *held)
     ways = next(iter(held.values()))
     return "\n".join([*lines, *[row(way, *[f"{held[name][way]['p50']:.0f} / {held[name][way]['p95']:.0f}" for name in held]) for way in ways]])
 
@@ -64,7 +64,7 @@ def size() -> str:
     """Bytes on disk."""
     held = {name: results.newest(f"size-{name}") for name in ("calls_sgd", "calls_qmsum")}
     names = ["words", "covering spans a word", "bytes per 1,000 words", "all spans as float32, times as large"]
-    lines = [row("on disk", *held), row("---", *["---:"] * len(held))]
+    lines = head("on disk", *held)
     return "\n".join([*lines, *[row(name, *[f"{each[name]:,}" for each in held.values()]) for name in names]])
 
 
@@ -72,10 +72,7 @@ def server_latency() -> str:
     """The hybrid query beside a plain match and plain kNN, on the same server in the same run."""
     held = {dimension: results.newest(f"latency_opensearch_{dimension}-calls_sgd") for dimension in (384, 128)}
     version = next(iter(held.values()))["version"]
-    lines = [
-        row(f"OpenSearch {version}, milliseconds, p50 / p95", *[f"{dimension} dimensions" for dimension in held]),
-        row("---", *["---:"] * len(held)),
-    ]
+    lines = head(f"OpenSearch {version}, milliseconds, p50 / p95", *[f"{dimension} dimensions" for dimension in held])
     ways = next(iter(held.values()))["milliseconds"]
     lines += [
         row(way, *[f"{each['milliseconds'][way]['p50']:.0f} / {each['milliseconds'][way]['p95']:.0f}" for each in held.values()]) for way in ways
@@ -99,7 +96,7 @@ def _by_server(measurement: str, heading: str, rows: str, cell: Callable[[dict[s
     measured = [name for name in mappings.ENGINES if results.there(f"{measurement}_{name}-calls_sgd")]
     held = {name: results.newest(f"{measurement}_{name}-calls_sgd") for name in measured}
     versions = [f"{mappings.ENGINES[name]} {each['version']}" for name, each in held.items()]
-    lines = [row(heading, *versions), row("---", *["---:"] * len(held))]
+    lines = head(heading, *versions)
     ways = next(iter(held.values()))[rows]
     return "\n".join([*lines, *[row(way, *[cell(each[rows][way]) for each in held.values()]) for way in ways]])
 
