@@ -322,6 +322,38 @@ def test_an_echo_is_words_of_a_clause_in_their_order() -> None:
     assert composer.echo(compose.Composed("Hello"), random) == "Hello"
 
 
+def test_spans_are_distilled_without_short_texts_and_equal_words_are_read_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from export.training.model import SpanEncoder
+    from export.training.objective import Batcher, goals_of
+    from export.training.teacher import Frozen
+
+    cutter = texts.Cutter(tiny, 60)
+    teacher = Frozen(SpanEncoder.load(tiny), cutter, 1024)
+    asked: list[int] = []
+    alone = teacher.alone
+
+    def counted(given: list[str]) -> Any:
+        asked.append(len(given))
+        return alone(given)
+
+    monkeypatch.setattr(teacher, "alone", counted)
+    for weights, more in (("distil", {"shorts": 0}), ("score", {"echoes": 2, "triples": 3})):
+        table = {**DISTIL, "triples": 0, **more, "weights": {"distil": 1.0, weights: 1.0}}
+        chosen = recipe.parse({"name": "x", "stages": [table]}).stages[0]
+        batch = Batcher([corpus(triples())], chosen, cutter, "1/0").batch(0)
+        goals = goals_of(batch, teacher, chosen)
+        assert goals is not None
+        wanted = alone([batch.texts[number].text[start:end] for number, start, end in batch.spans])
+        torch.testing.assert_close(goals.spans, wanted, atol=1e-5, rtol=0)
+        assert len(goals.shorts) == len(batch.shorts)
+    assert len(asked) == 2  # all of a batch together: one pass, in which a clause that is both distilled and scored is read once
+
+
+def test_scores_without_anything_to_score_are_refused() -> None:
+    with pytest.raises(SystemExit, match="no echoes and no triples"):
+        recipe.parse({"name": "x", "stages": [{**DISTIL, "triples": 0, "weights": {"score": 1.0}}]})
+
+
 def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
     from export.training.model import SpanEncoder, read
     from export.training.objective import Batcher, goals_of, losses_of

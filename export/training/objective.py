@@ -78,7 +78,9 @@ class Batcher:
         gold = [_gold(texts[number], cut) for number, cut in zip(numbers[1], positives, strict=True)]
         kept = [number for number in numbers[3] + numbers[4] if texts[number].ids]
         pairs = _pairs(texts, numbers, stage.shorts) if stage.weights.score else []
-        clauses = [each for number in dict.fromkeys(passage for _, passage in pairs) for each in _clauses(texts[number], number, units, random)]
+        clauses = [
+            each for number in dict.fromkeys(passage for _, passage in pairs) for each in _clauses(texts[number], number, units[number], random)
+        ]
         return Batch(texts, spans, pieces, kept, numbers[4], numbers[1], numbers[2], gold, pairs, clauses, _allowed(triples))
 
     def _spans(
@@ -113,11 +115,10 @@ def _pairs(texts: Sequence[Text], numbers: Sequence[Sequence[int]], shorts: int)
     return [(a, b) for a, b in dict.fromkeys(found) if texts[a].ids and texts[b].ids]
 
 
-def _clauses(text: Text, number: int, known: Sequence[tuple[int, int] | None], random: Random) -> list[tuple[int, int, int]]:
+def _clauses(text: Text, number: int, unit: tuple[int, int] | None, random: Random) -> list[tuple[int, int, int]]:
     """Some clauses and sentences of a passage, the one that was put into it among them; all of it where it has none."""
     reach = int(text.offsets[-1, 1])
     own = compose.units(text, reach) or [(0, reach)]
-    unit = known[number] if number < len(known) else None
     chosen = random.sample(own, min(len(own), CLAUSES)) + compose.within(unit, reach)
     return [(number, start, end) for start, end in dict.fromkeys(chosen)]
 
@@ -158,9 +159,12 @@ def goals_of(batch: Batch, teacher: Frozen, stage: Stage) -> Goals | None:
         return None
     spans = [(batch.texts[number], start, end) for number, start, end in batch.spans]
     clauses = [batch.texts[number].text[start:end] for number, start, end in batch.units]
-    alone = teacher.alone([batch.texts[number].text for number in batch.shorts] + clauses)  # together: less padding
-    shorts, units = alone[: len(batch.shorts)], alone[len(batch.shorts) :]
-    return Goals(teacher.mixed(spans, stage.teacher) if spans else shorts[:0], shorts, _scores(batch, shorts, units) if batch.pairs else None)
+    words = [] if stage.teacher.window else [text.text[start:end] for text, start, end in spans]
+    groups = [batch.texts[number].text for number in batch.shorts], clauses, words
+    alone = teacher.alone([text for group in groups for text in group])  # together: less padding, and what is distilled and scored is read once
+    shorts, units, plain = alone.split([len(group) for group in groups])
+    goal = teacher.mixed(spans, stage.teacher) if spans and stage.teacher.window else plain
+    return Goals(goal, shorts, _scores(batch, shorts, units) if batch.pairs else None)
 
 
 def _scores(batch: Batch, shorts: Tensor, units: Tensor) -> Tensor:

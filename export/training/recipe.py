@@ -158,6 +158,7 @@ def _stage(table: Mapping[str, Any], where: str) -> Stage:
     _require(any(asdict(stage.weights).values()), f"{where}: no loss has a weight: give one of {', '.join(asdict(stage.weights))}")
     weights = stage.weights
     _require(bool(stage.triples) or not (weights.slice or weights.contrast or weights.within), f"{where}: triples is 0, and a loss needs them")
+    _require(bool(stage.echoes + stage.triples) or not weights.score, f"{where}: no echoes and no triples to score passages for")
     _require(bool(stage.passages + stage.triples) or not weights.distil, f"{where}: no passages and no triples to distil from")
     return stage
 
