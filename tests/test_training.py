@@ -197,11 +197,11 @@ def run(base: Path, triple_file: Path, out: Path, table: Table, score: Callable[
 
 def toml(table: Table) -> str:
     """`table` as TOML, which reads JSON's values."""
-    top = [f"{key} = {json.dumps(value)}" for key, value in table.items() if key != "stages"]
-    inner = [
-        f"{key} = {value if isinstance(value, str) and value.startswith('{') else json.dumps(value)}" for key, value in table["stages"][0].items()
-    ]
-    return "\n".join([*top, "[[stages]]", *inner])
+    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items() if key != "stages"]
+    for each in table["stages"]:
+        lines.append("[[stages]]")
+        lines += [f"{key} = {value if isinstance(value, str) and value.startswith('{') else json.dumps(value)}" for key, value in each.items()]
+    return "\n".join(lines)
 
 
 def stage(steps: int, weights: str, **more: Any) -> Table:
@@ -473,6 +473,7 @@ def test_every_recipe_of_the_project_is_one() -> None:
         ({"stages": [{"weights": {"distil": 1.0}}]}, "stage 1: .*steps"),
         ({"head": "big", "stages": [{"steps": 1, "weights": {"distil": 1.0}}]}, "head is 'big': one of none"),
         ({"stages": [{"steps": 1, "decay": "square", "weights": {"distil": 1.0}}]}, "decay is 'square'"),
+        ({"stages": [{"steps": 1, "blend": 0.0, "weights": {"distil": 1.0}}]}, "blend is 0.0"),
     ],
 )
 def test_what_is_wrong_with_a_recipe_is_said(table: Table, said: str) -> None:
@@ -529,7 +530,7 @@ def test_an_interrupted_run_leaves_usable_weights_and_ends_with_those_of_a_whole
     from export.training import loop
     from export.training.model import SpanEncoder
 
-    table = {"head": "principal", "dimensions": [8], "checkpoint_every": 2, "stages": [{**DISTIL, "keep": "last"}]}
+    table = {"head": "principal", "dimensions": [8], "checkpoint_every": 2, "stages": [{**DISTIL, "keep": "last", "blend": 0.5}]}
     loop.train(run(tiny, written, tmp_path / "whole", table, constant))
     asked = 0
 
@@ -576,6 +577,19 @@ def test_the_best_weights_are_kept_and_patience_ends_a_stage(tiny: Path, written
     loop.train(run(tiny, written, tmp_path / "one", one, lambda _: {"chosen": next(two)}))
     best, same = weights_of(tmp_path / "out"), weights_of(tmp_path / "one")
     assert all(torch.equal(best[name], same[name]) for name in best)  # those of step 1
+
+
+def test_blended_weights_lie_between_where_the_stage_began_and_where_it_went(tiny: Path, written: Path, tmp_path: Path) -> None:
+    from export.training import loop
+
+    stages = [stage(2, "{ slice = 1.0 }", triples=4, average=0.5, keep="last") for _ in range(2)]
+    loop.train(run(tiny, written, tmp_path / "first", {"stages": stages[:1]}))
+    loop.train(run(tiny, written, tmp_path / "own", {"stages": stages}))
+    loop.train(run(tiny, written, tmp_path / "blended", {"stages": [stages[0], {**stages[1], "blend": 0.25}]}))
+    began, own, blended = (weights_of(tmp_path / name) for name in ("first", "own", "blended"))
+    assert any(not torch.equal(began[name], own[name]) for name in own)
+    for name, value in blended.items():
+        torch.testing.assert_close(value, began[name] + 0.25 * (own[name] - began[name]), rtol=1e-5, atol=1e-7)
 
 
 def test_only_the_top_layers_are_trained_where_the_recipe_says_so(tiny: Path, written: Path, tmp_path: Path) -> None:

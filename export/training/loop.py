@@ -117,7 +117,8 @@ class Trainer:
         self.run, self.stage, self.state = run, stage, state
         run.student.train_only(stage.layers, stage.train_head)
         self.trained = run.student.trained()
-        self.average = {name: value.detach().clone() for name, value in self.trained.items()} if stage.average else {}
+        self.average = self._clones() if stage.average else {}
+        self.began = self._clones() if stage.blend < 1 else {}
         plain = [value for value in self.trained.values() if value.ndim < 2]
         matrices = [value for value in self.trained.values() if value.ndim >= 2]
         groups = [{"params": matrices, "weight_decay": stage.weight_decay}, {"params": plain, "weight_decay": 0.0}]
@@ -179,22 +180,25 @@ class Trainer:
 
     @contextmanager
     def averaged(self) -> Iterator[SpanEncoder]:
-        """The student with its averaged weights."""
-        if not self.average:
-            yield self.run.student
-            return
-        own = {name: value.detach().clone() for name, value in self.trained.items()}
+        """The student with its averaged weights, drawn back towards those that the stage began with where it blends them."""
+        own = self._clones()
         self._copy(self.average, self.trained)
+        if self.began:
+            with torch.no_grad():
+                torch._foreach_lerp_([self.trained[name] for name in self.began], list(self.began.values()), 1 - self.stage.blend)
         try:
             yield self.run.student
         finally:
             self._copy(own, self.trained)
 
+    def _clones(self) -> dict[str, Tensor]:
+        return {name: value.detach().clone() for name, value in self.trained.items()}
+
     @staticmethod
     def _copy(values: Mapping[str, Tensor], into: Mapping[str, Tensor]) -> None:
         with torch.no_grad():
-            for name, held in into.items():
-                held.copy_(values[name])
+            for name, value in values.items():
+                into[name].copy_(value)
 
     def evaluate(self, score: Score, keep: bool = False) -> None:
         """Dev scores of the averaged weights, which are kept where they are the stage's best, or where `keep` says so."""
@@ -225,6 +229,7 @@ class Trainer:
             "model": {name: value.detach() for name, value in self.run.student.state_dict().items()},
             "optimizer": self.optimizer.state_dict(),
             "average": self.average,
+            "began": self.began,
         }
         checkpoint.save(self.run.folder, self.state, tensors)
 
@@ -233,7 +238,9 @@ class Trainer:
         self.run.student.load_state_dict(tensors["model"])
         if "optimizer" in tensors:
             self.optimizer.load_state_dict(tensors["optimizer"])
-        self._copy(tensors.get("average", {name: value.detach() for name, value in self.trained.items()}), self.average)
+        for name, held in (("average", self.average), ("began", self.began)):
+            if held:
+                self._copy(tensors.get(name, {key: value.detach() for key, value in self.trained.items()}), held)
 
 
 def _stay_mixed(run: Run) -> None:

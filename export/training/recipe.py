@@ -58,7 +58,8 @@ class Stage:
     come from one file in the share `alike` of all steps. `spans` are distilled of every passage, in the share `clauses` a whole sentence or clause,
     and in the share `whole` of passages all of it; `longest` bounds the spans that losses look for, in tokens. The teacher's scores are raised to
     the power `sharpen`. `layers` is a number of top layers, or "all": these and the embeddings. `data` maps a file's name to its weight; those not
-    named have `others`. With `average` the weights that are scored and kept are a running mean of that decay.
+    named have `others`. With `average` the weights that are scored and kept are a running mean of that decay; with `blend` they lie only that far
+    from the weights that the stage began with, 0.5 half way, which is better than either end (WiSE-FT, arXiv:2109.01903).
     What is kept is the `best` by dev score or the `last`; `patience` evaluations without a better one end the stage, 0: none do.
     """
 
@@ -84,6 +85,7 @@ class Stage:
     sharpen: float = 1.0
     average: float = 0.0
     eval_every: int = 0
+    blend: float = 1.0
     keep: str = "best"
     patience: int = 0
     others: float = 1.0
@@ -155,6 +157,7 @@ def _stage(table: Mapping[str, Any], where: str) -> Stage:
     _require(stage.keep in KEPT, f"{where}: keep is {stage.keep!r}: one of {', '.join(KEPT)}")
     _require(stage.layers == "all" or isinstance(stage.layers, int), f'{where}: layers is {stage.layers!r}: "all" or a number of top layers')
     _require(0 <= stage.average < 1, f"{where}: average is {stage.average}: a decay from 0 (none) to below 1")
+    _require(0 < stage.blend <= 1, f"{where}: blend is {stage.blend}: above 0 (where the stage began) and at most 1 (its own weights)")
     _require(any(asdict(stage.weights).values()), f"{where}: no loss has a weight: give one of {', '.join(asdict(stage.weights))}")
     weights = stage.weights
     _require(bool(stage.triples) or not (weights.slice or weights.contrast or weights.within), f"{where}: triples is 0, and a loss needs them")
