@@ -24,7 +24,7 @@ from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.encoder.precisions import PRECISIONS, STORED
 from hybrid_search.ingest import documents, sources
 from hybrid_search.passages import split
-from hybrid_search.types import Document, Encoding, Floats, Ints, Part
+from hybrid_search.types import Encoding, Floats, Ints, Part
 
 PASSAGES = 96
 LEAST = {"float32": ("min", 0.999), "float16": ("min", 0.999), "int8": ("mean", 0.99)}
@@ -62,13 +62,16 @@ class Side:
         return np.array([(turn @ self.phrases.T).argmax(axis=0) for turn in self.turns], dtype=np.int32)
 
 
-def corpus() -> list[tuple[Document, Part]]:
-    """Turns of the bundled sample, one from each of its first passages."""
-    found = []
+def corpus() -> tuple[list[Part], list[str]]:
+    """Turns of the bundled sample, one from each of its first passages, and their texts."""
+    parts: list[Part] = []
+    texts: list[str] = []
     for line in sources.read([str(sources.SAMPLE)]):
         document, _ = documents.parse(line.data)
-        found += [(document, passage.parts[0]) for passage in split(document)]
-    return found[:PASSAGES]
+        for passage in split(document):
+            parts.append(first := passage.parts[0])
+            texts.append(document.text[first.start : first.end])
+    return parts[:PASSAGES], texts[:PASSAGES]
 
 
 def phrases() -> list[str]:
@@ -91,9 +94,7 @@ def parity(model: torch.nn.Module, folder: Path) -> dict[str, dict[str, Any]]:
 
 def measure(model: torch.nn.Module, folder: Path, precisions: Sequence[str]) -> dict[str, Parity]:
     """Compare the folder, in each of `precisions` on the CPU, with torch. What has to be made for that is not kept."""
-    turns = corpus()
-    texts = [document.text[part.start : part.end] for document, part in turns]
-    parts = [part for _, part in turns]
+    parts, texts = corpus()
     tokenizer = folder / "tokenizer.json"
     reference = _side(torch_encodings(model, tokenizer, texts), torch_encodings(model, tokenizer, phrases()), parts)
     measured = {}

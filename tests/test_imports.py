@@ -42,8 +42,8 @@ SEAMS = {("backends", "encoder.base"), ("mappings", "backends.base"), ("mappings
 """The exceptions: an index says by which model it was written, its mapping repeats that and the options. They meet frozen types alone."""
 
 PLACES = {
-    "onnxruntime": {"encoder.derived", "encoder.onnx"},
-    "onnx": {"encoder.derived"},
+    "onnxruntime": {"encoder.conversions", "encoder.derived", "encoder.onnx"},
+    "onnx": {"encoder.conversions"},
     "tokenizers": {"encoder.onnx"},
     "usearch": {"backends.embedded.grower", "backends.embedded.neighbours", "backends.embedded.segments"},
     "sqlite3": {

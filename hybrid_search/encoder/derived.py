@@ -13,15 +13,16 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
 
+from hybrid_search.encoder import conversions
 from hybrid_search.errors import MissingExtraError, ModelError
 
-RECIPE = 2
+RECIPE = 3
 """Part of the name: raised when graphs are to be made in another way, so that those of before are not taken."""
 
 REMEDY = "ask for precision='float32', which runs as it is"
@@ -79,7 +80,7 @@ def _made(source: Path, precision: str, folder: Path, name: str) -> Path:
 def _make(source: Path, precision: str, path: Path) -> None:
     try:
         with _logging_left_alone():
-            MAKERS[precision](source, path)
+            conversions.MAKERS[precision](source, path)
     except OSError:
         raise
     except ImportError as error:
@@ -93,12 +94,15 @@ def _make(source: Path, precision: str, path: Path) -> None:
 
 @contextmanager
 def _logging_left_alone() -> Iterator[None]:
-    """The quantizer calls ``logging.info``, which would configure logging for the whole program where the program has not yet."""
-    root, nothing = logging.getLogger(), logging.NullHandler()
+    """The quantizers configure logging for the whole program where the program has not yet, and one says of each node what it does with it."""
+    root, nothing, theirs = logging.getLogger(), logging.NullHandler(), logging.getLogger("onnxruntime.quantization")
+    level = theirs.level
     root.addHandler(nothing)
+    theirs.setLevel(logging.WARNING)
     try:
         yield
     finally:
+        theirs.setLevel(level)
         root.removeHandler(nothing)
 
 
@@ -147,59 +151,3 @@ def _private() -> Path:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def int8(source: Path, path: Path) -> None:
-    """Write dynamic int8, one scale per channel: one scale per tensor lost 5% of cosine where this loses 1%.
-
-    The product that makes the vectors, where the graph has a head, stays as it is: of MiniLM's multiplications it is 1.4%, and in int8 a quarter
-    of the loss was its own (the mean cosine of a span was .9892 with it, .9921 without).
-    Weights kept as float16 become float32 on the way, since preparing the graph computes what is constant. No attention was fused beforehand: what
-    ONNX Runtime fuses by itself when it loads the graph was 10% faster than its fused int8 attention, and as near to float32.
-    """
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-    from onnxruntime.quantization.shape_inference import quant_pre_process
-
-    with tempfile.TemporaryDirectory(prefix="hybrid_search-") as scratch:
-        prepared = Path(scratch) / "prepared.onnx"
-        quant_pre_process(str(source), str(prepared), skip_symbolic_shape=True)
-        quantize_dynamic(str(prepared), str(path), per_channel=True, weight_type=QuantType.QInt8, nodes_to_exclude=_last(prepared))
-
-
-def _last(path: Path) -> list[str]:
-    """The names of the nodes that make what the graph gives; they are given some, since one without a name cannot be told from others."""
-    import onnx
-
-    model = onnx.load(path)
-    given = {output.name for output in model.graph.output}
-    last = [node for node in model.graph.node if given & set(node.output)]
-    for number, node in enumerate(last):
-        node.name = f"last-{number}"
-    onnx.save(model, path)
-    return [node.name for node in last]
-
-
-def float16(source: Path, path: Path) -> None:
-    """Write weights and arithmetic in float16; token ids go in and float32 vectors come out as before."""
-    import onnx
-    from onnxruntime.transformers.float16 import convert_float_to_float16
-
-    with tempfile.TemporaryDirectory(prefix="hybrid_search-") as scratch:
-        folded = Path(scratch) / "folded.onnx"
-        _fold(source, folded)
-        onnx.save(convert_float_to_float16(onnx.load(folded), keep_io_types=True), path)
-
-
-def _fold(source: Path, path: Path) -> None:
-    """Write the graph with all that is constant computed, so that weights kept as float16 are float32; with no operators of ONNX Runtime's own."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    options.optimized_model_filepath = str(path)
-    options.log_severity_level = 3
-    onnxruntime.InferenceSession(str(source), options, providers=["CPUExecutionProvider"])
-
-
-MAKERS: Mapping[str, Callable[[Path, Path], None]] = {"int8": int8, "float16": float16}
-"""How each precision is made: of the graph at the first path, to the second."""
