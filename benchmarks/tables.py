@@ -12,7 +12,7 @@ from benchmarks.quality import models
 from benchmarks.quality.tasks import TASKS
 from hybrid_search import mappings
 
-PAGES = [results.ROOT.parent / name for name in ("README.md", "docs/servers.md")]
+PAGES = [results.ROOT.parent / name for name in ("README.md", "docs/servers.md", "export/README.md")]
 
 
 def retrieval() -> str:

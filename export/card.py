@@ -42,7 +42,7 @@ each turn and phrase, that are the same words, and `lost` how much lower, by tor
 
 LIMITS = {
     "": "What it was measured on is mostly English.",
-    "int8": "In int8 the activations are scaled by the largest of a batch: what is beside a text in its batch moves its cosines by about 0.01. "
+    "int8": "In int8 the activations are scaled by the largest of a batch: what is beside a text in its batch moves its cosines by some thousandths. "
     "A threshold, and the calibration, belong to the precision that they were found with.",
     "float16": "float16 was compared on a CPU, which computes it in float32: a GPU may round otherwise.",
 }

@@ -24,22 +24,22 @@ REFUND = "I would like a refund for my order."
 RIVER = "The river bank was muddy."
 
 GOLDEN = [
-    (REFUND, "und", [-0.0675, 0.0357, 0.0430, 0.0172], 12.27),
-    (REFUND, "order", [-0.0875, 0.0141, 0.0829, 0.0781], 12.27),
-    (RIVER, "river", [0.0220, 0.0029, 0.0295, -0.0314], 11.16),
-    (RIVER, "muddy", [-0.0149, -0.0222, 0.1049, -0.0143], 12.31),
+    (REFUND, "und", [-0.0993, 0.3565, 0.0898, -0.1786], 12.13),
+    (REFUND, "order", [-0.1541, 0.2721, 0.0102, -0.1114], 12.43),
+    (RIVER, "river", [-0.1767, 0.0489, -0.0917, -0.0612], 10.79),
+    (RIVER, "muddy", [-0.2059, -0.0788, -0.0168, -0.0851], 12.08),
 ]
 """Text, token, the first components of its unit vector and its norm, by the model in float32. The shipped one, in int8, was off by at most
-.013 and 5%, whatever stood beside the text in the batch."""
+.012 and 2%, whatever stood beside the text in the batch."""
 
 SIMILAR = [
-    ("a refund", "money back", 0.564),
-    ("a refund", "opening hours", 0.010),
-    ("cancel my account", "close my account", 0.804),
-    ("the river bank", "the central bank", 0.584),
-    ("not working", "broken", 0.350),
+    ("a refund", "money back", 0.661),
+    ("a refund", "opening hours", 0.077),
+    ("cancel my account", "close my account", 0.869),
+    ("the river bank", "the central bank", 0.687),
+    ("not working", "broken", 0.561),
 ]
-"""Cosines of two phrases by the model in float32; int8 was off by at most .025."""
+"""Cosines of two phrases by the model in float32; int8 was off by at most .003."""
 
 FILES = ["model.onnx", "tokenizer.json", "encoder.json"]
 
@@ -66,13 +66,13 @@ def test_golden_numbers_hold_alone_and_in_a_batch(
     encoding = real_encoder.encode([text, *turns(calls, beside)])[0]
     (place,) = np.flatnonzero(encoding.offsets[:, 0] == text.index(token))
     found = encoding.vectors[place]
-    assert np.linalg.norm(found) == pytest.approx(norm, rel=0.1)
+    assert np.linalg.norm(found) == pytest.approx(norm, rel=0.04)
     assert (found[:4] / np.linalg.norm(found)).tolist() == pytest.approx(components, abs=0.02)
 
 
 @pytest.mark.parametrize(("one", "other", "cosine"), SIMILAR)
 def test_golden_cosines_of_phrases_hold(real_encoder: Encoder, one: str, other: str, cosine: float) -> None:
-    assert phrase.similarity(real_encoder, one, other) == pytest.approx(cosine, abs=0.05)
+    assert phrase.similarity(real_encoder, one, other) == pytest.approx(cosine, abs=0.01)
 
 
 def test_the_encoder_is_what_its_folder_says(real_encoder: Encoder) -> None:
@@ -132,8 +132,8 @@ def test_the_order_within_a_batch_changes_no_bit(real_encoder: Encoder, calls: l
 
 def test_what_is_beside_a_text_in_its_batch_moves_its_cosines_by_the_noise_of_int8(real_encoder: Encoder, calls: list[dict[str, Any]]) -> None:
     # The int8 graph scales its activations by the largest of the whole batch, so a token's vector depends on what is beside it: token by token
-    # the cosine between the two was .983 on average and .91 at worst, which says little. What a user sees is a span's cosine with a phrase.
-    # Alone against in a batch it differed by .010 (root mean square; .065 at worst), and so did each of them from the model in float32:
+    # the cosine between the two was .998 on average and .992 at worst, which says little. What a user sees is a span's cosine with a phrase.
+    # Alone against in a batch it differed by .004 (root mean square; .022 at worst), and by .006 from the model in float32:
     # a batch adds no error of another size. Of float32 itself not one bit changed. Twice the measured values are allowed.
     texts = turns(calls, 60)
     together, alone = real_encoder.encode(texts), [real_encoder.encode([text])[0] for text in texts]
@@ -143,8 +143,8 @@ def test_what_is_beside_a_text_in_its_batch_moves_its_cosines_by_the_noise_of_in
             a, b = span_cosines(query, text, one), span_cosines(query, text, other)
             differences.append(a - b)
             best.append(abs(a.max() - b.max()))
-    assert np.sqrt(np.mean(np.concatenate(differences) ** 2)) < 0.02
-    assert np.mean(best) < 0.02
+    assert np.sqrt(np.mean(np.concatenate(differences) ** 2)) < 0.008
+    assert np.mean(best) < 0.007
 
 
 def span_cosines(query: Floats, text: str, encoding: Encoding) -> Floats:
@@ -219,7 +219,7 @@ def refusal(folder: Path) -> str:
 
 
 def test_a_whole_copy_of_the_folder_works(tmp_path: Path, real_encoder: Encoder) -> None:
-    found = OnnxEncoder(copied(tmp_path / "model"), "cpu").encode([REFUND])
+    found = encoder.sized(OnnxEncoder(copied(tmp_path / "model"), "cpu"), None).encode([REFUND])
     assert same(found, real_encoder.encode([REFUND]))
 
 
@@ -289,8 +289,8 @@ def test_a_setting_that_is_missing_is_named(tmp_path: Path) -> None:
     assert "encoder.json: pooling: " in refusal(copied(tmp_path / "model", encoder_json=settings(pooling=None)))
 
 
-def test_a_setting_that_is_not_known_is_no_error(tmp_path: Path, real_encoder: Encoder) -> None:
-    assert OnnxEncoder(copied(tmp_path / "model", encoder_json=settings(colour="blue")), "cpu").info == real_encoder.info
+def test_a_setting_that_is_not_known_is_no_error(tmp_path: Path) -> None:
+    assert OnnxEncoder(copied(tmp_path / "model", encoder_json=settings(colour="blue")), "cpu").info == encoder.load(device="cpu").info
 
 
 def test_a_damaged_folder_is_an_error_where_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

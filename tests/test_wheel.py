@@ -50,7 +50,7 @@ def test_the_wheel_holds_the_product_its_model_and_its_sample_and_nothing_else(i
     names = zipfile.ZipFile(installed.wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"hybrid_search"}  # the package, and hybrid_search-VERSION.dist-info
     wanted = {"py.typed", "sample/calls.jsonl", "sample/topics.jsonl"} | {
-        f"models/all-MiniLM-L6-v2/{file}" for file in ("model.onnx", "tokenizer.json", "encoder.json")
+        f"models/slice-minilm-l6/{file}" for file in ("model.onnx", "tokenizer.json", "encoder.json")
     }
     assert {f"hybrid_search/{name}" for name in wanted} <= set(names)
 

@@ -17,9 +17,10 @@ RECIPES = {
     BASE: "none: the base model",
     "paper": "`paper`: one negative a triple",
     "contrast": "`contrast`: all of a batch as negatives",
-    "distil": "`distil`: distillation, all layers",
     "top": "`top`: distillation, three top layers",
     "small": "`small`: both in turn, three top layers",
+    "first-stage": "`shipped`, first stage: distillation, all layers",
+    "first-round": "`shipped`, first round: scores and contrast as well",
 }
 """Models that are not shipped, by name, and what made them."""
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import ModelError
 
-SHIPPED = Path(__file__).parent.parent / "models" / "all-MiniLM-L6-v2"
+SHIPPED = Path(__file__).parent.parent / "models" / "slice-minilm-l6"
 SCHEMA = 1
 CONTEXT = "turn"
 """What the encoder is shown around a span: its turn. Part of the fingerprint, because it changes the vectors."""
