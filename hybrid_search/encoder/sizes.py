@@ -16,7 +16,7 @@ from hybrid_search.types import Encoding
 def sized(encoder: Encoder, dimension: int | None = None) -> Encoder:
     """`encoder` with vectors of `dimension` numbers; of the usual size, where None is given.
 
-    Raises UsageError for a size that the model was not trained for.
+    Raises UsageError for a size that is not one of the model's.
     """
     info = encoder.info
     wanted = dimension or next(iter(info.sizes), info.dimension)
