@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import math
 import signal
@@ -197,11 +198,10 @@ def run(base: Path, triple_file: Path, out: Path, table: Table, score: Callable[
 
 def toml(table: Table) -> str:
     """`table` as TOML, which reads JSON's values."""
-    lines = [f"{key} = {json.dumps(value)}" for key, value in table.items() if key != "stages"]
-    for each in table["stages"]:
-        lines.append("[[stages]]")
-        lines += [f"{key} = {value if isinstance(value, str) and value.startswith('{') else json.dumps(value)}" for key, value in each.items()]
-    return "\n".join(lines)
+    inline = {key: value for key, value in table.items() if key != "stages"}
+    tables = [("", inline), *(("[[stages]]", each) for each in table["stages"])]
+    lines = [[head, *(f"{key} = {value if str(value).startswith('{') else json.dumps(value)}" for key, value in each.items())] for head, each in tables]
+    return "\n".join(itertools.chain(*lines))
 
 
 def stage(steps: int, weights: str, **more: Any) -> Table:
@@ -474,6 +474,9 @@ def test_every_recipe_of_the_project_is_one() -> None:
         ({"head": "big", "stages": [{"steps": 1, "weights": {"distil": 1.0}}]}, "head is 'big': one of none"),
         ({"stages": [{"steps": 1, "decay": "square", "weights": {"distil": 1.0}}]}, "decay is 'square'"),
         ({"stages": [{"steps": 1, "blend": 0.0, "weights": {"distil": 1.0}}]}, "blend is 0.0"),
+        ({"soup": {"b": 1.0}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]}, "soup names 'b', as 0 stages are called: .* a$"),
+        ({"soup": {"a": 0.9}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]}, "shares of soup sum to 0.9"),
+        ({"soup": {"a": "1"}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]}, "soup, a is '1': it must be float"),
     ],
 )
 def test_what_is_wrong_with_a_recipe_is_said(table: Table, said: str) -> None:
@@ -590,6 +593,24 @@ def test_blended_weights_lie_between_where_the_stage_began_and_where_it_went(tin
     assert any(not torch.equal(began[name], own[name]) for name in own)
     for name, value in blended.items():
         torch.testing.assert_close(value, began[name] + 0.25 * (own[name] - began[name]), rtol=1e-5, atol=1e-7)
+
+
+def test_a_soup_is_the_weighted_mean_of_stages_and_other_shares_need_no_training(tiny: Path, written: Path, tmp_path: Path) -> None:
+    from export.training import loop
+
+    stages = [stage(2, "{ slice = 1.0 }", triples=4, name=name) for name in ("a", "b", "c")]
+    for out, shares in (("soup", "{ a = 0.25, c = 0.75 }"), ("alone", "{ a = 1.0 }")):
+        loop.train(run(tiny, written, tmp_path / out, {"stages": stages, "head": "principal", "soup": shares}, constant))
+    first, last = (weights_of(tmp_path / "soup" / "stages" / number) for number in "13")
+    assert any(not torch.equal(first[name], last[name]) for name in last)
+    for name, value in weights_of(tmp_path / "soup").items():
+        torch.testing.assert_close(value, 0.25 * first[name] + 0.75 * last[name], rtol=1e-5, atol=1e-7)
+    alone = weights_of(tmp_path / "alone")
+    assert all(torch.equal(alone[name], value) for name, value in first.items())
+    again = loop.train(run(tiny, written, tmp_path / "soup", {"stages": stages, "head": "principal", "soup": "{ a = 1.0 }"}, constant))
+    assert again.tokens == loop.checkpoint.load(tmp_path / "soup", again.digest)[0].tokens  # type: ignore[index]
+    assert all(torch.equal(alone[name], value) for name, value in weights_of(tmp_path / "soup").items())
+    assert [line["stage"] for line in again.curve if "dev" in line][-1] == 4  # the soup's own scores, after three stages
 
 
 def test_only_the_top_layers_are_trained_where_the_recipe_says_so(tiny: Path, written: Path, tmp_path: Path) -> None:

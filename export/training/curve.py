@@ -85,6 +85,12 @@ def note(folder: Path, state: State, values: Mapping[str, Any]) -> None:
         file.write(json.dumps(line) + "\n")
 
 
+def scored(folder: Path, state: State, scores: Mapping[str, float], kept: bool) -> None:
+    """Say dev scores, and add them to the curve; `kept` are those of weights that were the stage's best."""
+    say(f"step {state.step}: dev " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
+    note(folder, state, {"dev": scores, "kept": kept})
+
+
 def rewind(folder: Path, lines: Sequence[Mapping[str, Any]]) -> None:
     """Make the file say what the checkpoint knows: later lines will be written again."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from export.training import checkpoint, curve, losses
+from export.training import checkpoint, curve, losses, soup
 from export.training.data import Corpus
 from export.training.model import SpanEncoder, read
 from export.training.objective import Batch, Batcher, Goals, goals_of, losses_of
@@ -50,6 +50,11 @@ class Run:
     threads: int = 1
 
     @property
+    def base(self) -> Path:
+        """The folder that the tokenizer's files are copied from."""
+        return self.cutter.path.parent
+
+    @property
     def budget(self) -> int:
         return CUDA_BUDGET if self.device.type == "cuda" else CPU_BUDGET
 
@@ -63,7 +68,10 @@ class Run:
 
 
 def train(run: Run) -> checkpoint.State:
-    """Run all stages, or what is left of them; the folder then holds the best weights of the last. Raises SystemExit when it was interrupted."""
+    """Run all stages, or what is left of them; the folder then holds what the last kept, or the recipe's soup, and in ``stages/`` what each kept.
+
+    Raises SystemExit when it was interrupted.
+    """
     held = checkpoint.load(run.folder, run.digest)
     state, tensors = held or (checkpoint.State(run.digest), None)
     if held:
@@ -72,10 +80,23 @@ def train(run: Run) -> checkpoint.State:
     with interruptions() as interrupted:
         while state.stage < len(run.recipe.stages):
             _stage(run, state, tensors, interrupted)
+            kept = SpanEncoder.load(run.folder)  # the next stage begins with the weights that this one kept
+            kept.save(soup.folder_of(run.folder, state.stage), run.base)
             state.stage, state.step, state.best, state.since = state.stage + 1, 0, None, 0
-            tensors = {"model": SpanEncoder.load(run.folder).state_dict()}  # the next stage begins with the weights that this one kept
+            tensors = {"model": kept.state_dict()}
             checkpoint.save(run.folder, state, tensors)
+    if run.recipe.soup:
+        _soup(run, state)
     return state
+
+
+def _soup(run: Run, state: checkpoint.State) -> None:
+    """Leave the mean of the stages' weights in the folder. No checkpoint follows: run again, this alone is done again."""
+    stages = {stage.name: number for number, stage in enumerate(run.recipe.stages)}
+    model = soup.mean({soup.folder_of(run.folder, stages[name]): share for name, share in run.recipe.soup.items()})
+    model.save(run.folder, run.base)
+    if run.score:
+        curve.scored(run.folder, state, run.score(model.to(run.device)), kept=True)
 
 
 def _stage(run: Run, state: checkpoint.State, tensors: dict[str, Any] | None, interrupted: Callable[[], bool]) -> None:
@@ -211,15 +232,14 @@ class Trainer:
             if better:
                 self.state.best = scores["chosen"]
             if better or keep or self.stage.keep == "last":
-                model.save(self.run.folder, self.run.cutter.path.parent)
+                model.save(self.run.folder, self.run.base)
         torch.set_num_threads(threads)
-        curve.say(f"step {self.state.step}: dev " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
-        curve.note(self.run.folder, self.state, {"dev": scores, "kept": better})
+        curve.scored(self.run.folder, self.state, scores, better)
 
     def keep(self) -> None:
         """Keep the averaged weights as they are."""
         with self.averaged() as model:
-            model.save(self.run.folder, self.run.cutter.path.parent)
+            model.save(self.run.folder, self.run.base)
 
     def save(self) -> None:
         """A checkpoint, from which the run goes on; and weights that can be used, where there are none yet."""

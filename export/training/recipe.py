@@ -97,7 +97,11 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A whole run. `window` is the longest text that is trained on, in tokens; `dimensions` are the Matryoshka prefixes beside the whole vector."""
+    """A whole run. `window` is the longest text that is trained on, in tokens; `dimensions` are the Matryoshka prefixes beside the whole vector.
+
+    `soup` maps names of stages to shares, together 1: the run ends with the mean of what these stages kept, weighed so (model soups,
+    arXiv:2203.05482), and without it with what the last stage kept.
+    """
 
     name: str
     stages: tuple[Stage, ...]
@@ -108,10 +112,12 @@ class Recipe:
     dimensions: tuple[int, ...] = ()
     checkpoint_every: int = 200
     dev_rows: int = 256
+    soup: Mapping[str, float] = field(default_factory=dict)
 
     def digest(self) -> str:
-        """SHA-256 of all that the run depends on, first 16 digits."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+        """SHA-256 of all that the steps depend on, first 16 digits: not of the soup, which is made of what they left."""
+        steps = {key: value for key, value in self.to_dict().items() if key != "soup"}
+        return hashlib.sha256(json.dumps(steps, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -145,7 +151,17 @@ def parse(table: Mapping[str, Any], where: str = "recipe") -> Recipe:
     recipe: Recipe = _build(Recipe, table | {"stages": made, "dimensions": tuple(table.get("dimensions", ()))}, where)
     _require(recipe.head in HEADS, f"{where}: head is {recipe.head!r}: one of {', '.join(HEADS)}")
     _require(recipe.window >= 16, f"{where}: window is {recipe.window}: at least 16 tokens")
+    _check_soup(recipe, where)
     return recipe
+
+
+def _check_soup(recipe: Recipe, where: str) -> None:
+    names = [stage.name for stage in recipe.stages]
+    for name, share in recipe.soup.items():
+        _require(names.count(name) == 1, f"{where}: soup names {name!r}, as {names.count(name)} stages are called: name one of {', '.join(names)}")
+        _check("float", share, f"{where}: soup, {name}")
+    total = sum(recipe.soup.values())
+    _require(not recipe.soup or abs(total - 1) < 1e-6, f"{where}: the shares of soup sum to {total:g}: they must sum to 1")
 
 
 def _stage(table: Mapping[str, Any], where: str) -> Stage:

@@ -1,0 +1,26 @@
+"""A model soup: the weighted mean of what some stages of a run kept (arXiv:2203.05482)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+
+from export.training.model import SpanEncoder
+
+STAGES = "stages"
+
+
+def folder_of(run: Path, stage: int) -> Path:
+    """Where the folder `run` keeps the weights of a stage, counted from 0."""
+    return run / STAGES / str(stage + 1)
+
+
+def mean(shares: Mapping[Path, float]) -> SpanEncoder:
+    """The model whose every weight is the mean of those in the folders, each counting by its share; shares sum to 1."""
+    models = [SpanEncoder.load(folder) for folder in shares]
+    with torch.no_grad():
+        for parameters in zip(*(model.parameters() for model in models), strict=True):
+            parameters[0].copy_(sum(share * each for share, each in zip(shares.values(), parameters, strict=True)))
+    return models[0]
