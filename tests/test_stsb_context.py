@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.quality import stsb_context
+from benchmarks.quality import setups, stsb_context
 from benchmarks.quality.compare import contexts, unpacked
 from benchmarks.quality.sentences import sentences
+from benchmarks.quality.systems.base import TokenMeans
 from benchmarks.quality.vectors import Spans, means
 from hybrid_search.phrase import best_spans, vector
 from tests.conftest import DATA
@@ -77,7 +78,7 @@ CROWDED = SpelledEncoder(TABLE, crowd=3)
 def test_each_way_of_encoding_and_its_cost(tmp_path: Path, name: str, cosine: float, tokens: float, texts: float) -> None:
     (tmp_path / "stsb-context").mkdir()
     table(tmp_path / "stsb-context", [("None none. Same none.", "Same", 11, 5.0), ("none none", "none", 0, 0.0)] * 2)
-    made = stsb_context.measure(CROWDED, tmp_path, pruned=1)["setups"][name]
+    made = stsb_context.measure(TokenMeans(CROWDED), tmp_path, pruned=1)["setups"][name]
     assert unpacked(made["scores"])[0] == pytest.approx(cosine, abs=1e-4)
     other = {"single pass": (2, 1), "sentence-wise": (2, 1), "target alone": (1, 1), "full context": (2, 1), "per n-gram, best 1": (3, 2)}[name]
     assert (made["tokens a row"], made["texts a row"]) == ((tokens + other[0]) / 2, (texts + other[1]) / 2)
@@ -94,9 +95,9 @@ def test_a_span_lies_inside_a_sentence_when_sentences_are_encoded(tmp_path: Path
 def test_every_n_gram_is_counted(tmp_path: Path) -> None:
     # four words have 4 + 3 + 2 + 1 spans, of 4 * 1 + 3 * 2 + 2 * 3 + 1 * 4 words
     rows = stsb_context.read(table(tmp_path, [("none same none none", "same", 5, 5.0)]))
-    assert stsb_context.every_ngram(CROWDED, rows) == {"texts a row": 10, "tokens a row": 20}
-    every = stsb_context.run(CROWDED, rows, stsb_context.per_ngram(None))
-    assert (every["texts a row"], every["tokens a row"]) == (1 + 10, 4 + 20)
+    assert setups.every_ngram(CROWDED, rows) == {"texts a row": 10, "tokens a row": 20}
+    every = stsb_context.run(TokenMeans(CROWDED), rows, setups.per_ngram(None))
+    assert (every["texts a row"], every["tokens a row"]) == (10, 20)
     assert unpacked(every["scores"]) == [1.0]
 
 
@@ -109,7 +110,9 @@ def test_a_part_of_the_rows_is_spread_and_half_of_it_is_woven(tmp_path: Path) ->
 def test_two_results_are_compared_on_the_same_rows(tmp_path: Path) -> None:
     (tmp_path / "stsb-context").mkdir()
     table(tmp_path / "stsb-context")
-    plain, crowded = (stsb_context.measure(encoder, tmp_path, pruned=2) for encoder in (SpelledEncoder(TABLE), SpelledEncoder(TABLE, crowd=2)))
+    plain, crowded = (
+        stsb_context.measure(TokenMeans(encoder), tmp_path, pruned=2) for encoder in (SpelledEncoder(TABLE), SpelledEncoder(TABLE, crowd=2))
+    )
     tested = contexts(plain, crowded, "single pass", "single pass")
     assert tested["pearson"]["first"] == pytest.approx(plain["setups"]["single pass"]["pearson"], abs=1e-4)
     assert tested["spearman"]["second"] == pytest.approx(crowded["setups"]["single pass"]["spearman"], abs=1e-4)

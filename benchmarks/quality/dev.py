@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.quality import encoders, pic, stsb_context, turns
+from benchmarks.quality.systems.base import TokenMeans
 from hybrid_search.calibration import Calibration
 from hybrid_search.encoder import Encoder
 
@@ -28,7 +29,7 @@ def measure(
 ) -> dict[str, Any]:
     """The results of the evaluations named in `only`. `ngrams` spans a row are encoded by themselves, all if None (hours on a CPU)."""
     made: dict[str, Callable[[], dict[str, Any]]] = {
-        "stsb-context": lambda: stsb_context.measure(encoder, data, pruned=ngrams),
+        "stsb-context": lambda: stsb_context.measure(TokenMeans(encoder), data, pruned=ngrams),
         "pic": lambda: pic.measure(encoder, data),
         "turns": lambda: turns.measure(encoder, data, calibration),
     }

