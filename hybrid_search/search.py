@@ -94,7 +94,7 @@ def search(backend: Backend, encoder: Encoder, calibrated: Callable[[str, int], 
     requests = [query.request(text, encoder, fields) for text in query.phrases]
     calibration = calibrated(spec.precision, spec.dimension)
     scored, plan = _scored(backend, requests, calibration, query)
-    groups = hits.grouped([each for each in scored if query.min_score is None or each.score >= query.min_score], query.group_by)
+    groups = [group for group in hits.grouped(scored, query.group_by) if query.min_score is None or group[0].score >= query.min_score]
     if query.sort:
         groups = facets.ordered(backend, query.index, groups, query.sort)
     explained = hits.Explained(query.compat or query.fusion, query.alpha, query.window, calibration) if query.explain else None

