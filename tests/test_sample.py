@@ -75,7 +75,7 @@ def recall(sample: Client, by_id: dict[str, dict[str, Any]], alpha: float) -> fl
 
 def test_ten_hits_hold_four_in_ten_of_the_labelled_calls(sample: Client, by_id: dict[str, dict[str, Any]]) -> None:
     found = recall(sample, by_id, 0.5)
-    assert found >= 0.40  # 0.426 was measured
+    assert found >= 0.40  # 0.427 was measured
     assert found >= 1.5 * recall(sample, by_id, 0.0)  # 0.168: what BM25 finds by itself
 
 
@@ -99,7 +99,7 @@ def test_the_best_span_of_a_labelled_call_is_often_where_the_label_is(sample: Cl
     pairs = list(best_and_labelled(sample, by_id))
     overlaps = [max(overlap((best["start"], best["end"]), (each["start"], each["end"])) for each in labelled) for best, labelled in pairs]
     in_turn = [any(each["turn"] == best["turn"] for each in labelled) for best, labelled in pairs]
-    # Measured: 0.103 and 0.360. Labels are clauses of ten words, best spans one to four; a turn taken by chance is right in 0.058.
-    assert sum(overlaps) / len(pairs) >= 0.09
+    # Measured: 0.113 and 0.364. Labels are clauses of ten words, best spans one to four; a turn taken by chance is right in 0.058.
+    assert sum(overlaps) / len(pairs) >= 0.1
     assert sum(in_turn) / len(pairs) >= 0.33
     assert len(pairs) >= 200

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
 from benchmarks.quality import bootstrap
-from benchmarks.quality.calibrate import fit
+from benchmarks.quality.fitting import fit
 from benchmarks.quality.measures import DEPTH, ndcg
 from benchmarks.quality.tasks import TASKS, Query, lines
 from benchmarks.quality.vectors import TEXTS, Spans, mean, means
@@ -105,6 +105,12 @@ def measure(encoder: Encoder, data: Path, calibration: Calibration | None = None
         "systems": {name: {**bootstrap.summary(list(values.values())), "intents": _rounded(values)} for name, values in intents.items()},
         "differences": {f"{a} - {b}": bootstrap.difference(list(intents[a].values()), list(intents[b].values())) for a, b in PAIRS},
     }
+
+
+def judged(encoder: Encoder, data: Path, part: str, calls: int = CALLS) -> list[Asked]:
+    """The queries of the intents of `part` on the turns of about so many calls, scored by every system."""
+    turns = read(data, calls)
+    return ask(encoder, turns, queries(turns, data, part))
 
 
 def read(data: Path, calls: int) -> Turns:
