@@ -73,7 +73,7 @@ def _cut(document: Document) -> Iterator[Cut]:
 
 def _encode(cut: Sequence[Cut]) -> tuple[float, int, list[Entry]]:
     """Seconds that the encoder alone takes, its tokens, and what the store is to be given (made outside the clock)."""
-    loaded = encoder.load()
+    loaded = encoder.sized(encoder.load())
     spec = IndexSpec.of(loaded.info, covering.DEFAULT_POLICY)
     seconds, tokens = 0.0, 0
     entries: list[Entry] = []
@@ -92,7 +92,7 @@ def _encode(cut: Sequence[Cut]) -> tuple[float, int, list[Entry]]:
 
 def _store(entries: Sequence[Entry], folder: Path) -> float:
     """Seconds to write `entries` and to close the index, graphs and all."""
-    spec = IndexSpec.of(encoder.load().info, covering.DEFAULT_POLICY)
+    spec = IndexSpec.of(encoder.sized(encoder.load()).info, covering.DEFAULT_POLICY)
     began = time.perf_counter()
     with open_backend(f"embedded:{folder}").writer("calls", spec) as writer:
         for start in range(0, len(entries), BLOCK_PASSAGES):
