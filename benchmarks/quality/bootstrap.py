@@ -9,12 +9,17 @@ import numpy as np
 RESAMPLES = 10_000
 LEVEL = 0.95
 SEED = 5
+TOGETHER = 2_000_000
+"""Values drawn at a time: 16 MB, however many there are to draw from."""
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """The 95% interval of the mean of `values`, which are drawn again with replacement. The same values give the same interval."""
-    drawn = np.random.default_rng(SEED).integers(0, len(values), size=(RESAMPLES, len(values)))
-    low, high = np.quantile(np.asarray(values)[drawn].mean(axis=1), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    held, generator = np.asarray(values, dtype=np.float64), np.random.default_rng(SEED)
+    rows = max(1, TOGETHER // len(held))
+    sizes = [min(rows, RESAMPLES - start) for start in range(0, RESAMPLES, rows)]
+    means = [held[generator.integers(0, len(held), size=(size, len(held)))].mean(axis=1) for size in sizes]
+    low, high = np.quantile(np.concatenate(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 

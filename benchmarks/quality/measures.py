@@ -1,33 +1,75 @@
-"""nDCG@10 and MRR@10 by passage, a turn that was cut into several passages counted once."""
+"""nDCG@10, MRR@10 and recall by pytrec_eval, which is NIST's trec_eval: Van Gysel and de Rijke, "Pytrec_eval", SIGIR 2018.
+
+Something that was ranked more than once, as the passages that one long turn was cut into, stands where it came first.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import pytrec_eval
+
+from benchmarks.quality import bootstrap
 
 DEPTH = 10
+NDCG = "ndcg@10"
+
+MEASURES = {NDCG: ("ndcg_cut_10", DEPTH), "mrr@10": ("recip_rank", DEPTH), "recall@10": ("recall_10", DEPTH), "recall@100": ("recall_100", 100)}
+"""trec_eval's name of each measure, and how much of a ranking it is shown: a reciprocal rank has no cut of its own."""
+
+Ranking = Sequence[Hashable]
+Grades = Mapping[Any, int]
+"""How right something is: 0 not at all. What has no grade has 0."""
 
 
-def ndcg(ranked: Sequence[Hashable], right: set[Hashable]) -> float:
-    """Binary nDCG@10: gain 1 for a right one at rank r divided by log2(r + 1), over that of the ideal order. Repeated items count once."""
-    gains = [1 / math.log2(rank + 1) for rank, each in enumerate(_once(ranked), 1) if each in right]
-    ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(DEPTH, len(right)) + 1))
-    return sum(gains) / ideal
+def evaluate(ranked: Sequence[Ranking], right: Sequence[Grades]) -> dict[str, list[float]]:
+    """Each of `MEASURES` of each ranking, best first, by the grades beside it; all from 0 to 1, and 0 where nothing is right.
+
+    To nDCG a grade is the gain (Järvelin and Kekäläinen, 2002, with log2(rank + 1) for the discount); to the others all from 1 on are as right.
+    """
+    return {name: _values(name, ranked, right) for name in MEASURES}
 
 
-def reciprocal_rank(ranked: Sequence[Hashable], right: set[Hashable]) -> float:
-    """1 / rank of the first right one among the first 10, else 0."""
-    return next((1 / rank for rank, each in enumerate(_once(ranked), 1) if each in right), 0.0)
+def ndcg(ranked: Ranking, right: Iterable[Hashable]) -> float:
+    """nDCG@10 of one ranking, where all that is right is as right."""
+    return _values(NDCG, [ranked], [dict.fromkeys(right, 1)])[0]
 
 
-def _once(ranked: Sequence[Hashable]) -> list[Hashable]:
-    return list(dict.fromkeys(ranked))[:DEPTH]
+def _values(name: str, ranked: Sequence[Ranking], right: Sequence[Grades]) -> list[float]:
+    """trec_eval orders by score, and by id where scores are equal: here none are."""
+    measure, depth = MEASURES[name]
+    qrels, run = {}, {}
+    for number, (ranking, grades) in enumerate(zip(ranked, right, strict=True)):
+        shown = list(dict.fromkeys(ranking))[:depth]
+        ids = {each: str(place) for place, each in enumerate(dict.fromkeys([*shown, *grades]))}
+        qrels[str(number)] = {ids[each]: grade for each, grade in grades.items()}
+        run[str(number)] = {ids[each]: -float(rank) for rank, each in enumerate(shown)}
+    found = pytrec_eval.RelevanceEvaluator(qrels, {measure}).evaluate(run)
+    return [found.get(str(number), {measure: 0.0})[measure] for number in range(len(ranked))]
+
+
+def by_group(values: Sequence[float], groups: Sequence[str]) -> dict[str, float]:
+    """The mean of each group, in the order in which groups are met."""
+    held: dict[str, list[float]] = {}
+    for value, group in zip(values, groups, strict=True):
+        held.setdefault(group, []).append(value)
+    return {group: sum(each) / len(each) for group, each in held.items()}
 
 
 def grouped_mean(values: Sequence[float], groups: Sequence[str]) -> float:
     """The mean over groups of each group's mean."""
-    held: dict[str, list[float]] = {}
-    for value, group in zip(values, groups, strict=True):
-        held.setdefault(group, []).append(value)
-    means = [sum(each) / len(each) for each in held.values()]
+    means = by_group(values, groups).values()
     return sum(means) / len(means)
+
+
+def row(values: Mapping[str, Sequence[float]], groups: Sequence[str]) -> dict[str, Any]:
+    """The mean over groups of each measure of `values` (as `evaluate` gives them), and the 95% interval of that of nDCG@10."""
+    means = {name: round(grouped_mean(each, groups), 4) for name, each in values.items()}
+    return {**means, f"{NDCG} interval": bootstrap.summary(list(by_group(values[NDCG], groups).values()))["interval"]}
+
+
+def difference(first: Mapping[str, Sequence[float]], second: Mapping[str, Sequence[float]], groups: Sequence[str]) -> dict[str, Any]:
+    """By how much the nDCG@10 of `first` is above that of `second`, and its 95% interval, paired by group."""
+    pair = (list(by_group(each[NDCG], groups).values()) for each in (first, second))
+    return bootstrap.difference(*pair)

@@ -1,14 +1,18 @@
-"""nDCG@10 and MRR of BM25, spans, hybrid at alpha 0 to 1, every fusion at 0.5, and one vector a passage, on the queries marked `dev`."""
+"""nDCG@10, MRR@10 and recall of BM25, spans, hybrid at alpha 0 to 1, every fusion at 0.5, and one vector a passage, on the queries marked `dev`.
+
+What is ranked are places (passages by the turns in them). Both legs give 100 passages, so recall@100 is that of the product's own candidates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from benchmarks.quality.collection import Collection, sampled
-from benchmarks.quality.measures import grouped_mean, ndcg, reciprocal_rank
+from benchmarks.quality.collection import Collection, Place, sampled
+from benchmarks.quality.measures import difference, evaluate, row
 from benchmarks.quality.tasks import Query
 from hybrid_search import phrase
 from hybrid_search.backends.base import Request
@@ -20,49 +24,79 @@ from hybrid_search.types import Floats
 ALPHAS = tuple(round(0.1 * step, 1) for step in range(11))
 MOST = 700
 """Queries of a task that are measured, evenly spread: squad_dev has 2,000."""
+BM25, SPANS, HYBRID, MEANS = "bm25", "spans", "hybrid 0.5", "one vector a passage"
+PAIRS = ((HYBRID, BM25), (HYBRID, MEANS), (SPANS, MEANS))
+"""Ways of ranking whose difference is stated with its interval."""
+DEPTH = 100
+"""Places that the baseline ranks, as many as a leg of the product gives passages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Queries, beside each the grades of the places that are right, and by way of ranking the places that each query found, best first."""
+
+    queries: list[Query]
+    right: list[dict[Place, int]]
+    ways: dict[str, list[list[Place]]]
+
+    @property
+    def groups(self) -> list[str]:
+        """The group of each query."""
+        return [query.group for query in self.queries]
 
 
 def measure(collection: Collection, queries: Sequence[Query]) -> dict[str, Any]:
-    """A row for each way of ranking: name -> {"ndcg@10", "mrr@10"}."""
+    """A row for each way of ranking: name -> {"ndcg@10", "ndcg@10 interval", "mrr@10", "recall@10", "recall@100"}; and the differences of `PAIRS`."""
+    ranked = rank(collection, queries)
+    values = {way: evaluate(places, ranked.right) for way, places in ranked.ways.items()}
+    return {
+        "documents": len(collection.places),
+        "queries": len(ranked.queries),
+        "groups": len(set(ranked.groups)),
+        "rankings": {way: row(each, ranked.groups) for way, each in values.items()},
+        "differences": {f"{a} - {b}": difference(values[a], values[b], ranked.groups) for a, b in PAIRS},
+    }
+
+
+def rank(collection: Collection, queries: Sequence[Query]) -> Ranked:
+    """Rank for at most `MOST` of `queries`, evenly spread; those for which nothing is right in this collection are left out."""
     queries = [query for query in sampled(queries, MOST) if collection.right(query)]
-    rankings: dict[str, list[list[Hashable]]] = {}
+    ways: dict[str, list[list[Place]]] = {}
     for query in queries:
         request, scored = collection.candidates(query)
         for name, fusion, alpha in _ways():
-            rankings.setdefault(name, []).append(_order(collection, scored, request, fusion, alpha))
-    rankings["one vector a passage"] = _by_means(collection, queries)
-    groups = [query.group for query in queries]
-    right = [collection.right(query) for query in queries]
-    return {"queries": len(queries), "groups": len(set(groups)), "rankings": {name: _row(ranked, right, groups) for name, ranked in rankings.items()}}
+            ways.setdefault(name, []).append(_order(collection, scored, request, fusion, alpha))
+    ways[MEANS] = _by_means(collection, queries)
+    return Ranked(queries, [_grades(collection, query) for query in queries], ways)
+
+
+def _grades(collection: Collection, query: Query) -> dict[Place, int]:
+    right = collection.right(query)
+    return {place: query.grades.get(id_, 1) for id_ in query.right for place in collection.places.get(id_, ()) if place in right}
 
 
 def _ways() -> list[tuple[str, str, float]]:
     fused = [(f"hybrid {alpha}", DEFAULT, alpha) for alpha in ALPHAS[1:-1]]
     others = [(f"{name} 0.5", name, 0.5) for name in FUSIONS if name != DEFAULT]
-    return [("bm25", DEFAULT, 0.0), ("spans", DEFAULT, 1.0), *fused, *others]
+    return [(BM25, DEFAULT, 0.0), (SPANS, DEFAULT, 1.0), *fused, *others]
 
 
-def _order(collection: Collection, scored: Sequence[Scored], request: Request, fusion: str, alpha: float) -> list[Hashable]:
+def _order(collection: Collection, scored: Sequence[Scored], request: Request, fusion: str, alpha: float) -> list[Place]:
     """Places, best first. At alpha 0 a passage without a matching term is not a hit."""
     fixed = collection.model.calibration or Calibration()
     fused = sorted(fuse(scored, request, fusion, alpha, fixed), key=lambda each: each.order)
     return [collection.place(each) for each in fused if alpha > 0 or each.stored.bm25 > 0]
 
 
-def _by_means(collection: Collection, queries: Sequence[Query]) -> list[list[Hashable]]:
+def _by_means(collection: Collection, queries: Sequence[Query]) -> list[list[Place]]:
     found, vectors = collection.means()
     documents = np.array([id_ for id_, _ in found])
     places = [place for _, place in found]
     return [_nearest(phrase.vector(collection.model.encoder, each.text), each.within, places, documents, vectors) for each in queries]
 
 
-def _nearest(query: Floats, within: str | None, places: Sequence[Hashable], documents: Any, vectors: Floats) -> list[Hashable]:
+def _nearest(query: Floats, within: str | None, places: Sequence[Place], documents: Any, vectors: Floats) -> list[Place]:
+    """The `DEPTH` nearest passages, as many as a leg of the product finds; with `within`, of that document alone."""
     scores = vectors @ query
-    if within:
-        scores = np.where(documents == within, scores, -2.0)
-    return [places[number] for number in np.argsort(-scores, kind="stable")[:50]]
-
-
-def _row(ranked: Sequence[Sequence[Hashable]], right: Sequence[set[Hashable]], groups: Sequence[str]) -> dict[str, float]:
-    measures = {"ndcg@10": ndcg, "mrr@10": reciprocal_rank}
-    return {name: round(grouped_mean([function(a, b) for a, b in zip(ranked, right, strict=True)], groups), 4) for name, function in measures.items()}
+    inside = np.flatnonzero(documents == within) if within else np.arange(len(places))
+    return [places[number] for number in inside[np.argsort(-scores[inside], kind="stable")][:DEPTH].tolist()]

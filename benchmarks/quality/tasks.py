@@ -9,8 +9,8 @@ import csv
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +20,37 @@ from hybrid_search.ingest.sources import Line
 Right = dict[str, frozenset[int]]
 """Labelled turns by document id."""
 
+ANSWERS = 4000
+"""Answers of medquad that are searched beside the judged ones if no number is given: all 16,373 take ten minutes to ingest on two cores."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One wording of a question. `group` is averaged over first (the texts of one intent); `within` is the only document searched, if any."""
+    """One wording of a question. `group` is averaged over first (the texts of one intent); `within` is the only document searched, if any.
+
+    `grades` says how right a document's labelled turns are, from 1; 1 where it does not say.
+    """
 
     text: str
     group: str
     right: Right
     within: str | None = None
+    grades: Mapping[str, int] = field(default_factory=dict)
+
+
+def _whole(path: Path, _: int | None) -> Iterator[Line]:
+    return sources.read([str(path)])
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A collection with labelled queries. `documents` is the file below the data folder that is ingested."""
+    """A collection with labelled queries. `documents` is the file below the data folder whose lines `read` gives, about so many of them if asked."""
 
     name: str
     documents: str
     queries: Callable[[Path, str], Iterator[Query]]
     about: str
+    read: Callable[[Path, int | None], Iterator[Line]] = _whole
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -49,12 +61,32 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def lines(task: Task, data: Path, calls: int | None = None) -> Iterator[Line]:
-    """The documents of `task`; of calls_sgd only every so many so that about `calls` are left, if given: the others are small."""
-    read = sources.read([str(data / task.documents)])
-    if not calls or task.name != "calls_sgd":
-        return read
-    held = list(read)
-    return iter(held[:: max(1, len(held) // calls)])
+    """The documents of `task`; of calls_sgd and medquad only every so many so that about `calls` are left, if given: the others are small."""
+    return task.read(data / task.documents, calls)
+
+
+def _spread(path: Path, calls: int | None) -> Iterator[Line]:
+    held = list(sources.read([str(path)]))
+    return iter(held[:: _step(held, calls or len(held))])
+
+
+def _step(held: Sequence[object], wanted: int) -> int:
+    return max(1, len(held) // wanted)
+
+
+def _answers(path: Path, calls: int | None) -> Iterator[Line]:
+    """The answers alone, without their questions: those that were judged, whatever the grade, and about `calls` others, evenly spread."""
+    judged = {row["doc_id"] for row in _judgements(path.parent)}
+    held = list(rows(path))
+    step = _step(held, calls or ANSWERS)
+    for number, row in enumerate(held):
+        if number % step == 0 or row["id"] in judged:
+            yield Line(str(path), number + 1, json.dumps({"id": row["id"], "text": row["answer"]}).encode())
+
+
+def _judgements(folder: Path) -> list[dict[str, str]]:
+    with (folder / "liveqa_qrels.tsv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def _sgd(data: Path, part: str) -> Iterator[Query]:
@@ -81,11 +113,35 @@ def _squad(data: Path, part: str) -> Iterator[Query]:
             yield Query(row["question"], row["id"], {row["passage_id"]: frozenset([0])})
 
 
+def _liveqa(data: Path, part: str) -> Iterator[Query]:
+    """All are `dev`: nothing is fitted on them. The short form of a question is asked, and an answer is right as a whole."""
+    grades: dict[str, dict[str, int]] = defaultdict(dict)
+    for row in _judgements(data / "medquad"):
+        if int(row["relevance"]) > 0:
+            grades[row["query_id"]][row["doc_id"]] = int(row["relevance"])
+    for row in rows(data / "medquad/liveqa_queries.jsonl") if part == "dev" else ():
+        graded = grades[row["id"]]
+        yield Query(row["text"], row["id"], dict.fromkeys(graded, frozenset([0])), grades=graded)
+
+
 TASKS = {
     task.name: task
     for task in (
-        Task("calls_sgd", "calls_sgd/calls.jsonl.gz", _sgd, "12,353 calls; descriptions of 17 intents, averaged by intent"),
+        Task("calls_sgd", "calls_sgd/calls.jsonl.gz", _sgd, "12,353 calls; descriptions of 17 intents, averaged by intent", _spread),
         Task("calls_qmsum", "calls_qmsum/calls.jsonl.gz", _qmsum, "165 meetings; questions, each within its own meeting"),
         Task("squad_dev", "squad_dev/passages.jsonl.gz", _squad, "1,596 paragraphs; questions"),
     )
 }
+"""Those that calibrations are fitted on and means are taken over."""
+
+MEDQUAD = Task(
+    "medquad",
+    "medquad/qa.jsonl.gz",
+    _liveqa,
+    f"answers of NIH's pages, the judged ones and about {ANSWERS:,} others (or --calls); consumers' questions of LiveQA-Med 2017, grades 1 to 3",
+    _answers,
+)
+"""Ben Abacha and Demner-Fushman, "A question-entailment approach to question answering", 2019. Not judged is not right."""
+
+ALL = {**TASKS, MEDQUAD.name: MEDQUAD}
+"""Those that are measured only, too."""
