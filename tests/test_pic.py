@@ -1,21 +1,46 @@
-"""The evaluation on pairs of phrases: their cosines alone and in a sentence, and the area under the curve."""
+"""PiC: the cosines of pairs of phrases, what chooses a threshold, ranked candidates, two senses of a phrase, and picked spans; all scored by hand."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import re
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks.quality import pic
+from benchmarks.quality.pic import candidates, classifier, files, ranking, selection, sense, similarity
+from benchmarks.quality.pic.files import Pair, Search
+from benchmarks.quality.systems.base import Range, TokenMeans
+from benchmarks.quality.systems.edit_distance import EditDistance
+from hybrid_search.types import Floats
+from tests.conftest import DATA
 from tests.spelled import SpelledEncoder
+from tests.tiny import TinyEncoder
 
 ENCODER = SpelledEncoder({"big": (1, 0, 0), "large": (0.8, 0.6, 0), "odd": (0.6, 0.8, 0), "wrong": (0, 1, 0)}, crowd=2)
 
 
 def pair(second: str, label: int, sentence: str = "a {} one") -> dict[str, object]:
     return {"phrase1": "big", "phrase2": second, "sentence1": sentence.format("big"), "sentence2": sentence.format(second), "label": label}
+
+
+def written(folder: Path, name: str, rows: Any) -> Path:
+    """Below ``pic/``: a list of objects as lines, all else as JSON."""
+    path = folder / "pic" / name
+    path.parent.mkdir(exist_ok=True)
+    text = "".join(json.dumps(row) + "\n" for row in rows) if ".jsonl" in name else json.dumps(rows)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+# --- the dev set: the product's own similarity ---
 
 
 def test_a_pair_alone_and_in_its_sentences() -> None:
@@ -35,3 +60,472 @@ def test_the_area_under_the_curve(tmp_path: Path) -> None:
     measured = pic.measure(ENCODER, tmp_path)
     assert measured == {"pairs": 4, "phrases alone": 2.5 / 4, "in context": 2.5 / 4}
     assert not math.isnan(measured["in context"])
+
+
+# --- phrase similarity ---
+
+TUNED = list(zip((0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.0), (1, 1, 0, 1, 1, 0, 1, 0, 0, 0), strict=True))
+"""From .9 down the threshold is right for 6, 7, 6, 7, 8, 7, 8, 7, 6 and 5 of the ten."""
+
+TESTED = list(zip((0.95, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25, 0.15, 0.05), (1, 1, 1, 1, 0, 0, 1, 1, 0, 0), strict=True))
+"""From .3 on the first seven are "the same": 7 are right. Same over other: 4 * 4 + 2 + 2 of 24 pairs."""
+
+SPELLED = SpelledEncoder(
+    {"big": (1, 0, 0)} | {f"w{round(100 * cosine)}": (cosine, math.sqrt(1 - cosine * cosine), 0) for cosine, _ in (*TUNED, *TESTED)}, crowd=2
+)
+"""The cosine of "big" and "w35" is .35; in a sentence of three words (.35 + 1) / 2."""
+
+
+def graded(rows: Sequence[tuple[float, int]]) -> list[dict[str, object]]:
+    return [pair(f"w{round(100 * cosine)}", label) for cosine, label in rows]
+
+
+def test_of_equal_thresholds_the_lowest() -> None:
+    scores, labels = (np.array(each) for each in zip(*TUNED, strict=True))
+    assert similarity.threshold(scores, labels.astype(bool)) == 0.3
+    assert similarity.threshold(np.array([0.5, 0.5, 0.2]), np.array([True, False, False])) == 0.5  # equal scores cannot be told apart
+
+
+def test_ten_pairs_by_hand(tmp_path: Path) -> None:
+    written(tmp_path, "ps_train.json", graded(TUNED))
+    written(tmp_path, "ps_dev.jsonl.gz", graded(TUNED[:2]))
+    written(tmp_path, "ps_test.json", {"data": [*graded(TESTED), {**pair("w35", 1), "sentence2": "nothing of it"}]})
+    made = similarity.measure(TokenMeans(SPELLED), tmp_path, classifiers=False)
+    assert {name: made[name] for name in ("file", "rows", "left out", "tuned on")} == {
+        "file": "ps_test.json",
+        "rows": 10,
+        "left out": 1,
+        "tuned on": "ps_train.json, ps_dev.jsonl.gz",
+    }
+    for name, threshold in (("phrase", 0.3), ("phrase in context", 0.65)):
+        found = made["setups"][name]["cosine"]
+        assert (found["accuracy"]["mean"], found["AUC"]) == (0.7, round(20 / 24, 4))
+        assert found["thresholds"] == pytest.approx([threshold])
+        assert found["accuracy"]["interval"][0] < 0.7 < found["accuracy"]["interval"][1]
+
+
+def test_the_figures_are_scikit_learn_s() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    random = np.random.default_rng(4)
+    labels, scores = random.random(80) < 0.5, random.random(80).round(1).astype(np.float32)
+    split = similarity.Split(np.arange(40), np.arange(5), np.arange(40, 80))
+    made = similarity.by_threshold(scores, labels, [split])
+    least = similarity.threshold(scores[:40], labels[:40])
+    assert made["AUC"] == pytest.approx(metrics.roc_auc_score(labels[40:], scores[40:]), abs=5e-5)  # of which four places are kept
+    assert made["accuracy"]["mean"] == pytest.approx(metrics.accuracy_score(labels[40:], scores[40:] >= least), abs=5e-5)
+    tried = [metrics.accuracy_score(labels[:40], scores[:40] >= each) for each in scores[:40]]
+    assert metrics.accuracy_score(labels[:40], scores[:40] >= least) == pytest.approx(max(tried), abs=1e-9)
+
+
+def test_a_system_without_vectors_is_scored_by_the_phrases_alone(tmp_path: Path) -> None:
+    rows = [{**pair("word", number % 2), "phrase1": f"p{number}", "sentence1": f"a p{number} one"} for number in range(20)]
+    same = [{**row, "phrase2": f"{row['phrase1']}s", "sentence2": f"a {row['phrase1']}s one"} for row in rows if row["label"]]
+    written(tmp_path, "ps_test_sample.jsonl", [*same, *(row for row in rows if not row["label"])])
+    made = similarity.measure(EditDistance(), tmp_path)
+    # one letter of three or four is another, so .67 or .75; of "p0" and "word" none can stay
+    assert (made["file"], made["rows"], made["setups"].keys()) == ("ps_test_sample.jsonl", 20, {"phrase"})
+    figures = made["setups"]["phrase"]["score"]
+    assert (figures["AUC"], figures["accuracy"]) == (1.0, {"mean": 1.0, "interval": [1.0, 1.0]})
+
+
+def phrases(count: int) -> list[Pair]:
+    return [Pair(f"phrase {number % (count // 2)}", "x", "x", "x", 1) for number in range(count)]
+
+
+def test_each_pair_is_tested_once_and_never_beside_its_phrase() -> None:
+    pairs = phrases(60)
+    splits = list(similarity.folds(pairs))
+    assert sorted(np.concatenate([split.test for split in splits]).tolist()) == list(range(60))
+    for split in splits:
+        assert set(split.dev) <= set(split.train)
+        assert len(split.train) + len(split.test) == 60
+        assert len(split.dev) < len(split.train)
+        assert not {pairs[i].phrase1 for i in split.train} & {pairs[i].phrase1 for i in split.test}
+
+
+def test_a_classifier_is_not_trained_on_the_pairs_that_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[list[int], list[int]]] = []
+
+    class Same:
+        epochs = 1
+
+        def predict(self, features: Floats) -> Any:
+            return np.ones(len(features), dtype=bool)
+
+    def fit(features: Floats, labels: Any, train: Any, dev: Any) -> Same:
+        given.append((train.tolist(), dev.tolist()))
+        return Same()
+
+    monkeypatch.setattr(classifier, "fit", fit)
+    split = similarity.Split(np.arange(2, 8), np.array([6, 7]), np.array([0, 1]))
+    made = similarity.by_classifier(np.zeros((8, 4), dtype=np.float32), np.array([True, False] * 4), [split])
+    assert given == [([2, 3, 4, 5], [6, 7])]
+    assert (made["accuracy"]["mean"], made["epochs"]) == (0.5, [1])
+
+
+def test_too_few_phrases_are_no_cross_validation() -> None:
+    with pytest.raises(SystemExit, match="2 pairs fall into 1 parts"):
+        list(similarity.folds(phrases(2)))
+
+
+# --- the classifier ---
+
+
+def learned(rows: int) -> tuple[Floats, Any]:
+    """Pairs of unit vectors of 8 numbers: they mean the same where the first numbers add up to more than 0."""
+    made = np.random.default_rng(8).standard_normal((rows, 2, 8)).astype(np.float32)
+    made /= np.linalg.norm(made, axis=2, keepdims=True)
+    return made.reshape(rows, 16), made[:, :, 0].sum(axis=1) > 0
+
+
+def test_the_classifier_learns_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = pytest.importorskip("sklearn.neural_network")
+    features, labels = learned(1000)
+    epochs, plain = count(), network.MLPClassifier.partial_fit
+    monkeypatch.setattr(network.MLPClassifier, "partial_fit", lambda *given, **more: (next(epochs), plain(*given, **more))[1])
+    made = classifier.fit(features, labels, np.arange(600), np.arange(600, 800))
+    assert next(epochs) == min(made.epochs + classifier.PATIENCE, classifier.EPOCHS)
+    assert (made.predict(features[800:]) == labels[800:]).mean() > 0.8
+    assert [each.shape for each in made.model.coefs_] == [(16, 256), (256, 1)]
+    assert made.model.out_activation_ == "logistic"
+
+
+def test_an_accuracy_that_stays_is_no_growth() -> None:
+    pytest.importorskip("sklearn")
+    features, labels = learned(400)
+    made = classifier.fit(features, labels, np.arange(300), np.array([300]))  # of one pair it is 0 or 1
+    assert made.predict(features[300:301])[0] == labels[300]
+    assert made.epochs + classifier.PATIENCE < classifier.EPOCHS
+
+
+def test_the_epoch_with_the_best_dev_accuracy_is_kept() -> None:
+    pytest.importorskip("sklearn")
+    features, labels = learned(400)
+    labels[300:] ^= True  # what is learned is wrong for dev: the longer, the more
+    made = classifier.fit(features, labels, np.arange(300), np.arange(300, 400))
+    assert made.epochs < 3
+    assert (made.predict(features[300:]) == labels[300:]).mean() > 0.35
+
+
+# --- where the data are ---
+
+DOCUMENT = "The massive figure fell. A massive figure stood in the hall."
+OTHER, GOLD = (4, 18), (27, 41)
+
+
+def asked(**more: Any) -> dict[str, Any]:
+    answers = {"text": ["massive figure"], "answer_start": [27]}
+    return {"id": "1", "title": "t", "context": DOCUMENT, "query": "huge model", "answers": answers, **more}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("psd_test.jsonl", [asked()]),
+        ("psd_test.json", [asked()]),
+        ("psd_test.json.gz", {"version": "1", "data": [asked()]}),
+        ("psd_test.json", {"data": [{"title": "t", "paragraphs": [{"context": DOCUMENT, "qas": [asked(context=DOCUMENT)]}]}]}),
+        ("psd_test.jsonl", [asked(question="huge model", query=None, answers=[{"text": "massive figure", "answer_start": 27}])]),
+        (
+            "pr_psd_site_examples.jsonl",
+            [
+                {"id": "0", "task": "pr-pass", "query": "x", "document": "x", "spans": [[0, 1]]},
+                {"id": "1", "task": "psd", "query": "huge model", "document": DOCUMENT, "spans": [GOLD], "distractor_spans": [OTHER]},
+            ],
+        ),
+    ],
+)
+def test_every_form_of_a_file_is_read(tmp_path: Path, name: str, rows: Any) -> None:
+    written(tmp_path, name, rows)
+    [found] = files.searches(files.test(tmp_path, "psd"), "psd")
+    assert found == Search("1", "huge model", DOCUMENT, (GOLD,), (OTHER,))
+    assert (found.answer, found.texts) == ("massive figure", ["massive figure"])
+
+
+def test_an_answer_is_looked_for_where_its_start_is_off(tmp_path: Path) -> None:
+    path = written(tmp_path, "pr_pass_test.jsonl", [asked(answers={"text": ["massive figure stood"], "answer_start": [26]})])
+    [found] = files.searches(path, "pr-pass")
+    assert (found.answer, found.others) == ("massive figure stood", ())
+
+
+def test_another_place_of_an_answer_is_another_sense_in_psd_alone(tmp_path: Path) -> None:
+    [found] = files.searches(written(tmp_path, "pr_pass_test.jsonl", [asked()]), "pr-pass")
+    assert (found.answers, found.others) == ((GOLD,), ())
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([asked(answers={"text": ["nothing"], "answer_start": [0]})], "row 1: not a query, a document and answers"),
+        ([asked(answers={"text": [], "answer_start": []})], "row 1: no answer"),
+        ([{"id": 7, "query": "x"}], "row 7: not a query"),
+        ([{"id": 7, "query": "x", "document": "abc", "spans": [[2, 9]]}], r"row 7: no answer at \[\(2, 9\)\] of a document of 3 characters"),
+        ([], "holds no row of pr-pass"),
+    ],
+)
+def test_a_row_that_is_none_is_named(tmp_path: Path, rows: list[Any], said: str) -> None:
+    with pytest.raises(SystemExit, match=said):
+        files.searches(written(tmp_path, "pr_pass_test.jsonl", rows), "pr-pass")
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"neither pr_page_test.jsonl nor pr_psd_site_examples.jsonl"):
+        files.test(tmp_path, "pr-page")
+    with pytest.raises(SystemExit, match="no task 'pr': it has ps, pr-pass, pr-page, psd"):
+        files.test(tmp_path, "pr")
+    with pytest.raises(SystemExit, match="not phrase1"):
+        files.pairs(written(tmp_path, "ps_test.jsonl", [{"phrase1": "x"}]))
+    (tmp_path / "broken.json").write_text('{"a": 1}\n{"b":')
+    with pytest.raises(SystemExit, match="neither JSON nor an object a line"):
+        files.objects(tmp_path / "broken.json")
+
+
+def test_a_phrase_stands_where_it_is_words() -> None:
+    assert files.standing("Art", "Party art, ART") == [(6, 9), (11, 14)]
+    assert files.standing("art", "party") == [(1, 4)]
+    assert files.standing("c++", "in C++.") == [(3, 6)]
+    assert files.standing("none", "there") == []
+    assert (files.meet((0, 3), (2, 5)), files.meet((0, 3), (3, 5))) == (True, False)
+
+
+# --- candidates ---
+
+
+def texts(document: str, places: Sequence[Range]) -> list[str]:
+    return [document[start:end] for start, end in places]
+
+
+def test_candidates_are_runs_of_two_and_three_words_inside_sentences_and_the_answer() -> None:
+    document = "One two, three. Four five! Six?"
+    search = Search("1", "x", document, ((0, 20),))
+    assert texts(document, candidates.ngrams(search)) == ["One two", "two, three", "One two, three", "Four five", "One two, three. Four"]
+    every = texts(document, candidates.inside_sentences(document, candidates.EVERY))
+    assert every == ["One", "two", "three", "One two", "two, three", "One two, three", "Four", "five", "Four five", "Six"]
+
+
+def test_a_place_is_shown_in_its_context_or_in_all_that_it_touches() -> None:
+    document = "One two. Three four. Five."
+    contexts = [(0, 8), (9, 20), (21, 26)]
+    found = candidates.shown(document, [(9, 14), (4, 14), (15, 19), (0, 3), (9, 19)], contexts)
+    assert [(each.text, texts(each.text, each.places), each.numbers) for each in found] == [
+        ("Three four.", ["Three", "four", "Three four"], [0, 2, 4]),
+        ("One two. Three four.", ["two. Three"], [1]),
+        ("One two.", ["One"], [3]),
+    ]
+    assert [each.text for each in candidates.shown("一二三四", [(2, 3)], [(0, 2), (2, 4)])] == ["三四"]  # a context may begin where another ends
+
+
+def test_vectors_come_in_the_order_of_the_places() -> None:
+    system, document = TokenMeans(TinyEncoder()), "One two. Three four. Five."
+    places = [(9, 14), (4, 14), (15, 19), (0, 3), (9, 19)]
+    shown = candidates.shown(document, places, [(0, 8), (9, 20), (21, 26)])
+    assert candidates.vectors(system, shown) == pytest.approx(system.alone(texts(document, places)), abs=1e-6)  # a word has one vector everywhere
+    assert candidates.swapped(system, shown, "my query") == pytest.approx(np.tile(system.alone(["my query"]), (5, 1)), abs=1e-6)
+
+
+def test_paragraphs_are_parted_by_two_spaces_or_an_empty_line() -> None:
+    document = "One. Two.  Three.\n\n Four\nfive."
+    assert texts(document, candidates.paragraphs(document)) == ["One. Two.", "Three.", "Four\nfive."]
+
+
+# --- ranking ---
+
+
+def test_the_rank_of_the_answer() -> None:
+    scores = np.array([0.9, 0.5, 0.7, 0.5, 0.2], dtype=np.float32)
+    assert ranking.rank(["a", "b", "c", "d", "e"], scores, "C") == 2
+    assert ranking.rank(["a", "b", "c", "d", "e"], scores, "b") == 4  # "d" scores the same, and stands before it
+    assert ranking.rank(["a", "b", "c", "B", "e"], scores, "b") == 3  # another place of the same phrase does not
+    assert ranking.rank(["a", "b", "c", "d", "e"], scores, "x") == math.inf
+
+
+RANKS = [1, 1, 2, 3, 4, 5, 6, None, 1, 20]
+"""Of ten answers: top-1 3, top-3 5, top-5 7; reciprocal ranks 1 + 1 + 1/2 + 1/3 + 1/4 + 1/5 + 1 = 4.2833."""
+
+
+def listed(search: Search) -> ranking.Ranked:
+    """Twenty candidates, the best first, the answer at the rank that is the search's id."""
+    return ["answer" if str(rank) == search.id else f"other {rank}" for rank in range(1, 21)], np.arange(20, 0, -1, dtype=np.float32)
+
+
+def test_ten_ranks_by_hand() -> None:
+    found = ranking.figures([Search(str(rank), "query", "the answer", ((4, 10),)) for rank in RANKS], listed)
+    low, high = found.pop("top-1 interval")
+    assert low < 0.3 < high
+    assert found == {"candidates": 20, "reachable": 0.9, "top-1": 0.3, "top-3": 0.5, "top-5": 0.7, "MRR@5": 0.4283}
+
+
+def test_the_ranks_are_scikit_learn_s() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    scores = np.random.default_rng(6).random((30, 9))
+    right = np.arange(30) % 9
+    ranks = [ranking.rank([f"{number}" for number in range(9)], row, str(label)) for row, label in zip(scores, right, strict=True)]
+    for k in ranking.TOP:
+        assert np.mean([rank <= k for rank in ranks]) == pytest.approx(metrics.top_k_accuracy_score(right, scores, k=k, labels=range(9)), abs=1e-6)
+    exact = metrics.label_ranking_average_precision_score(np.eye(9)[right], scores)  # of one right one its reciprocal rank
+    assert np.mean([1 / rank for rank in ranks]) == pytest.approx(exact, abs=1e-6)
+
+
+RANKED = SpelledEncoder({"big": (1, 0, 0), "huge": (1, 0, 0), "odd": (0.6, 0.8, 0)}, crowd=2)
+"""In texts of three words and more each token has (0, 0, 1) added. So "odd huge huge" is (2.6, .8, 3) by itself and in its sentence: .642 to "big".
+
+By itself "huge huge" is 1, "odd huge" and "huge odd" are .894, "A huge" is .707. In its sentence "huge huge" is (2, 0, 2), .707, all other runs are
+less; among all spans "huge" three times is .707, too. With "big" in its place "The big." is of two words, so .642 stays. Where two words go, three
+are left, "big" is (1, 0, 1), and all six are more alike: 1 for "huge huge", .805 for "The odd". Where three words go from the others, .365."""
+
+
+def found(**more: Any) -> dict[str, Any]:
+    document = "A huge odd thing. The odd huge huge."
+    return asked(context=document, query="big", answers={"text": ["odd huge huge"], "answer_start": [22]}, **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "rank", "number"),
+    [("phrase", 5, 10), ("phrase in context", 2, 10), ("both in context", 7, 10), ("all spans in context", 5, 20)],
+)
+def test_a_document_by_hand(tmp_path: Path, name: str, rank: int, number: int) -> None:
+    written(tmp_path, "pr_pass_test.jsonl", [found()])
+    made = ranking.measure(TokenMeans(RANKED), tmp_path, "pr-pass")
+    figures = made["setups"][name]
+    assert (made["file"], made["rows"], figures["candidates"], figures["reachable"]) == ("pr_pass_test.jsonl", 1, number, 1.0)
+    assert figures["MRR@5"] == (round(1 / rank, 4) if rank <= 5 else 0)
+    assert [figures[f"top-{k}"] for k in (1, 3, 5)] == [float(rank <= k) for k in (1, 3, 5)]
+
+
+def test_a_system_takes_the_set_ups_that_it_is_able_to(tmp_path: Path) -> None:
+    written(tmp_path, "pr_page_test.jsonl", [found(), found()])
+    assert ranking.measure(TokenMeans(RANKED), tmp_path, "pr-page", 1, swap=False)["setups"].keys() == {
+        "phrase",
+        "phrase in context",
+        "all spans in context",
+    }
+    made = ranking.measure(EditDistance(), tmp_path, "pr-page", 1)
+    assert (made["rows"], made["setups"].keys()) == (1, {"phrase"})
+
+
+def test_scores_rank_where_there_are_no_vectors() -> None:
+    document = "A huge house. The odd huge thing."
+    right = Search("1", "odd hugs", document, ((18, 26),))
+    ranked, scores = ranking.scored(EditDistance(), right)
+    assert ranking.rank(ranked, scores, right.answer) == 1  # "odd huge" is one letter away
+
+
+def test_a_phrase_by_itself_is_one_candidate_in_whatever_case() -> None:
+    ranked, _ = ranking.alone(TokenMeans(TinyEncoder()), Search("1", "x", "A thing. a thing. The thing.", ((9, 16),)))
+    assert ranked == ["a thing", "The thing"]
+
+
+# --- two senses ---
+
+SENSES = SpelledEncoder({"big": (1, 0, 0), "massive": (1, 0, 0), "figure": (1, 0, 0)}, crowd=3)
+"""In a text of more than three words "massive figure" is (2, 0, 2), .707 to "big"; in a shorter one 1."""
+
+
+def two(right_first: bool, short_first: bool) -> dict[str, Any]:
+    """A sentence of four words and one of three, each a paragraph."""
+    short, long = "One massive figure.", "One massive figure there."
+    document = "  ".join((short, long) if short_first else (long, short))
+    places = [match.start() for match in re.finditer("massive", document)]
+    return asked(context=document, query="big", answers={"text": ["massive figure"], "answer_start": [places[0 if right_first else 1]]})
+
+
+def test_ten_choices_by_hand(tmp_path: Path) -> None:
+    # the short sentence wins: right where the right place is in it, 3 + 4 of ten. "One big there." has three words: still .707
+    rows = [two(True, True)] * 3 + [two(False, False)] * 4 + [two(True, False)] * 2 + [two(False, True)]
+    written(tmp_path, "psd_test.jsonl", rows)
+    made = sense.measure(TokenMeans(SENSES), tmp_path)
+    assert (made["file"], made["rows"]) == ("psd_test.jsonl", 10)
+    assert {name: (each["rows"], each["mean"]) for name, each in made["choice"].items()} == {
+        "sentence": (10, 0.7),
+        "paragraph": (10, 0.7),
+        "sentence, both in context": (10, 0.7),
+    }
+    for name in ("sentence", "paragraph"):
+        figures = made["best of all"][name]  # the short sentence's "massive figure" is the only candidate of cosine 1
+        assert [figures[key]["mean"] for key in ("EM", "F1", "EM+loc", "F1+loc")] == [1.0, 1.0, 0.7, 0.7]
+
+
+def test_paragraphs_may_tell_apart_what_sentences_do_not(tmp_path: Path) -> None:
+    document = "One massive figure.  One massive figure. So it was."
+    written(tmp_path, "psd_test.jsonl", [asked(context=document, query="big", answers={"text": ["massive figure"], "answer_start": [4]})])
+    made = sense.measure(TokenMeans(SENSES), tmp_path)["choice"]
+    assert (made["sentence"]["mean"], made["paragraph"]["mean"]) == (0.0, 1.0)
+
+
+def test_rows_with_one_place_are_no_choice_and_other_systems_are_not_measured(tmp_path: Path) -> None:
+    single = asked(context="One massive figure.", answers={"text": ["massive figure"], "answer_start": [4]})
+    written(tmp_path, "psd_test.jsonl", [two(True, True), single])
+    made = sense.measure(TokenMeans(SENSES), tmp_path)
+    assert (made["choice"]["sentence"]["rows"], made["best of all"]["sentence"]["rows"]) == (1, 2)
+    assert sense.measure(EditDistance(), tmp_path) == {"file": "psd_test.jsonl", "rows": 2, "best of all": {}, "choice": {}}
+
+
+# --- picked spans ---
+
+
+def place(text: str, after: int = 0) -> Range:
+    start = DOCUMENT.index(text, after)
+    return start, start + len(text)
+
+
+PICKED = [
+    (GOLD, (1, 1, 1, 1)),
+    (OTHER, (1, 1, 0, 0)),
+    (place("A massive figure"), (1, 1, 1, 1)),  # articles count nothing
+    (place("massive", 20), (0, 2 / 3, 0, 2 / 3)),  # 2 * 1 / (1 + 2)
+    (place("massive"), (0, 2 / 3, 0, 0)),
+    (place("massive figure stood"), (0, 0.8, 0, 0.8)),  # 2 * 2 / (3 + 2)
+    (place("hall."), (0, 0, 0, 0)),
+    (place("figure fell. A massive"), (0, 0.8, 0, 0.8)),  # the words of the answer in another order, one of them its own
+    (place("the"), (0, 0, 0, 0)),  # nothing is left of it
+    (place("stood"), (0, 0, 0, 0)),
+]
+
+
+@pytest.mark.parametrize(("picked", "by_hand"), PICKED)
+def test_what_is_picked_is_scored(picked: Range, by_hand: tuple[float, ...]) -> None:
+    assert tuple(selection.scores(Search("1", "huge model", DOCUMENT, (GOLD,), (OTHER,)), picked).values()) == pytest.approx(by_hand)
+
+
+class Picker:
+    """Answers with what it was given, in turn; the third number, a score, is nothing to the measure."""
+
+    def __init__(self, places: Sequence[Range]) -> None:
+        self._places = iter(places)
+
+    def answer(self, query: str, document: str) -> tuple[int, int, float]:
+        assert (query, document) == ("huge model", DOCUMENT)
+        return *next(self._places), 0.5
+
+
+def test_ten_picks_by_hand(tmp_path: Path) -> None:
+    written(tmp_path, "psd_test.jsonl", [asked()] * 10)
+    made = selection.measure(Picker([picked for picked, _ in PICKED]), tmp_path, "psd")
+    assert (made["file"], made["rows"]) == ("psd_test.jsonl", 10)
+    # EM 3; F1 3 + 2 * 2/3 + 2 * .8; with the place 2, and 2 + 2/3 + 2 * .8
+    assert {name: made[name]["mean"] for name in ("EM", "F1", "EM+loc", "F1+loc")} == {"EM": 0.3, "F1": 0.5933, "EM+loc": 0.2, "F1+loc": 0.4267}
+
+
+def test_the_best_of_several_answers_counts() -> None:
+    search = Search("1", "huge model", DOCUMENT, (GOLD, place("hall")))
+    assert selection.scores(search, place("hall")) == {"EM": 1, "F1": 1, "EM+loc": 1, "F1+loc": 1}
+
+
+def test_texts_are_compared_as_squad_does() -> None:
+    assert selection.terms("The U.S. Army's  an-hour, a") == ["us", "armys", "anhour"]
+    assert selection.f1("a", "the") == selection.exact("a", "the") == 1.0  # two without a word
+    assert selection.f1("to be to", "to to or") == pytest.approx(2 * 2 / 6)  # a word counts as often as both have it
+
+
+# --- the sample beside the checkout ---
+
+
+@pytest.mark.data
+def test_the_sample_is_read_whole() -> None:
+    pairs = files.pairs(files.test(DATA, "ps"))
+    assert len(pairs) == 300
+    assert all(files.standing(pair.phrase1, pair.sentence1) and files.standing(pair.phrase2, pair.sentence2) for pair in pairs)
+    rows = {task: files.searches(files.test(DATA, task), task) for task in files.TASKS[1:]}
+    assert {task: len(found) for task, found in rows.items()} == {"pr-pass": 18, "pr-page": 1, "psd": 35}
+    assert all(len(search.others) == 1 and len(candidates.paragraphs(search.document)) >= 2 for search in rows["psd"])
+    assert all(files.standing(search.answer, search.document) for found in rows.values() for search in found)

