@@ -1,0 +1,60 @@
+"""The McPhraSy embedder (section 3.2 of the paper): a perceptron of two layers on frozen vectors, run by numpy. ``export/mcphrasy.py`` trains it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from benchmarks.quality.systems.base import unit
+from hybrid_search.types import Floats, Halves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embedder:
+    """``relu(x first + first_bias) second + second_bias``, all float32: `first` ``[mask + own, hidden]``, `second` ``[hidden, out]``.
+
+    `base` names the models whose vectors it was trained on.
+    """
+
+    base: str
+    first: Floats
+    first_bias: Floats
+    second: Floats
+    second_bias: Floats
+
+    def __call__(self, masks: Floats, own: Floats | None = None) -> Floats:
+        """A vector for each context, float32 ``[contexts, out]``, from the mask's ``[contexts, mask]`` and the phrase's own ``[own]``.
+
+        Without `own` that part is zeros: a context alone, as the anchors in training.
+        """
+        hidden = np.maximum(inputs(masks, own, len(self.first) - masks.shape[1]) @ self.first + self.first_bias, 0)
+        found: Floats = hidden @ self.second + self.second_bias
+        return found
+
+    def save(self, path: Path) -> None:
+        """Write an .npz with an array for each field."""
+        held: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        np.savez(path, **held)
+
+    @classmethod
+    def load(cls, path: Path, base: str) -> Self:
+        """Read `path`. Raises SystemExit where it is not such a file, or where it was trained on other models than `base`."""
+        try:
+            with np.load(path) as held:
+                found = cls(str(held["base"]), *(held[each.name] for each in fields(cls)[1:]))
+        except (OSError, ValueError, KeyError) as error:
+            raise SystemExit(f"{path} is not an embedder ({error}): make one with python -m export.mcphrasy") from error
+        if found.base != base:
+            raise SystemExit(f"{path} was trained on vectors of {found.base}, and these are of {base}: train it again with python -m export.mcphrasy")
+        return found
+
+
+def inputs(masks: Floats | Halves, own: Floats | None, width: int) -> Floats:
+    """What the perceptron reads, float32 ``[contexts, mask + width]``: both parts of a length at which their numbers have variance 1 or so, since
+    models differ in how long their vectors are. `own` is that of all contexts, ``[width]``, or that of each, ``[contexts, width]``."""
+    beside = np.zeros((len(masks), width), dtype=np.float32) if own is None else np.broadcast_to(own, (len(masks), width))
+    parts = [unit(part) * np.float32(np.sqrt(part.shape[1])) for part in (masks.astype(np.float32), beside.astype(np.float32))]
+    return np.concatenate(parts, axis=1)

@@ -1,0 +1,53 @@
+"""The evaluations by name, and all phrases that they measure on, so that nothing is trained on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.quality.mcphrasy import choice, clusters, groups, ppdb, senses, synonyms, wordnet
+from benchmarks.quality.mcphrasy.contexts import words
+from benchmarks.quality.systems.base import System
+
+EVALUATIONS: dict[str, Callable[[System, Path], dict[str, Any]]] = {
+    "synonyms": synonyms.measure,
+    "clusters": clusters.measure,
+    "senses": senses.measure,
+    "turney": choice.measure,
+    "ppdb-filtered": ppdb.measure,
+}
+
+HERE = ("synonyms", "clusters", "senses")
+"""Those whose data are in the data folder."""
+
+
+def phrases(data: Path) -> set[tuple[str, ...]]:
+    """The words of every phrase that is measured on, of the files that are there."""
+    optional = ((data / groups.PUBLISHED, _reviews), (data / choice.FILE, _turney), (data / ppdb.FILE, _ppdb))
+    found = [_synonyms(data), _senses(data), _requests(data), *(read(path) for path, read in optional if path.is_file())]
+    return {tuple(words(phrase)) for each in found for phrase in each}
+
+
+def _synonyms(data: Path) -> Iterator[str]:
+    return (phrase for pair in wordnet.synonyms(data) for phrase in (pair.first, pair.second))
+
+
+def _senses(data: Path) -> Iterator[str]:
+    return (form for word in wordnet.senses(data) for sense in word for form in sense.words)
+
+
+def _requests(data: Path) -> Iterator[str]:
+    return (phrase for name in ("banking77", "clinc150") for group in clusters.SOURCES[name](data) for phrase in group.phrases)
+
+
+def _reviews(path: Path) -> Iterator[str]:
+    return (phrase for group in groups.read(path) for phrase in group.phrases)
+
+
+def _turney(path: Path) -> Iterator[str]:
+    return (phrase for question in choice.read(path) for phrase in (question.phrase, *question.choices))
+
+
+def _ppdb(path: Path) -> Iterator[str]:
+    return (phrase for pair in ppdb.read(path) for phrase in (pair.first, pair.second))
