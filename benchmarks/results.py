@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,18 @@ STORE = ROOT.parent / ".benchmarks"
 DATA = ROOT.parent.parent / "shared" / "data"
 
 
-def write(name: str, payload: dict[str, Any]) -> Path:
-    """Save `payload` as ``results/NAME-COMMIT.json`` with the commit, the command and the machine; older results of that name are replaced."""
-    for old in RESULTS.glob(f"{name}-*.json"):
+def write(name: str, payload: dict[str, Any], folder: Path | None = None) -> Path:
+    """Save `payload` as ``NAME-COMMIT.json`` with the commit, the command and the machine; older results of that name in `folder` are replaced."""
+    folder = folder or RESULTS
+    for old in called(name, folder):
         old.unlink()
-    RESULTS.mkdir(exist_ok=True)
-    return save(RESULTS / f"{name}-{_commit()}.json", payload)
+    folder.mkdir(parents=True, exist_ok=True)
+    return save(folder / f"{name}-{_commit()}.json", payload)
+
+
+def called(name: str, folder: Path | None = None) -> list[Path]:
+    """The results of that name, in which ``?`` stands for any letter; what stands behind the last dash of a file is the commit."""
+    return sorted(path for path in (folder or RESULTS).glob("*.json") if fnmatchcase(path.stem.rpartition("-")[0], name))
 
 
 def save(path: Path, payload: dict[str, Any]) -> Path:
@@ -61,12 +68,12 @@ def _named(argument: str) -> str:
 
 def there(name: str) -> bool:
     """Whether there is a result of that name."""
-    return any(RESULTS.glob(f"{name}-*.json"))
+    return bool(called(name))
 
 
 def newest(name: str) -> dict[str, Any]:
     """The result of that name. Raises FileNotFoundError saying which command makes it."""
-    found = sorted(RESULTS.glob(f"{name}-*.json"))
+    found = called(name)
     if not found:
         raise FileNotFoundError(f"no result {name!r} in {RESULTS}: run python -m benchmarks.quality or python -m benchmarks.speed")
     read: dict[str, Any] = json.loads(found[-1].read_text())

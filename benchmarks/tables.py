@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from benchmarks import results
 from benchmarks.markdown import head, row
-from benchmarks.quality import models
+from benchmarks.quality import models, papers
 from benchmarks.quality.tasks import TASKS
 from hybrid_search import mappings
 
-PAGES = [results.ROOT.parent / name for name in ("README.md", "docs/servers.md", "export/README.md")]
+PAGES = [results.ROOT.parent / name for name in ("README.md", "docs/papers.md", "docs/servers.md", "export/README.md")]
 
 
 def retrieval() -> str:
@@ -116,6 +117,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "quantization": quantization,
     "graph": graph,
     **models.TABLES,
+    **{f"{paper}_paper": partial(papers.rendered, paper) for paper in papers.PAPERS},
 }
 
 

@@ -1,30 +1,77 @@
-"""``python -m benchmarks.quality [--model DIR] [--calls N] [--task NAME ...]``: ranking quality and recall of the span index, to results/*.json."""
+"""Ranking quality: ``python -m benchmarks.quality [--task NAME ...] [--system NAME ...] [--weights PATH] [--data DIR] [--out DIR]``.
+
+Without ``--task`` the retrieval tasks: every way of ranking, and recall of the span index. The papers' evaluations take any of their systems
+(``--system``, by default the encoder that ships) from its own weights or from ``--weights``. ``--all`` runs every task whose data are at hand
+with every system whose weights are, and says of the others what they need.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
 
 from benchmarks import results
 from benchmarks.phrases import phrases
 from benchmarks.quality import encoders, recall, retrieval
 from benchmarks.quality.collection import ingested
-from benchmarks.quality.tasks import TASKS
+from benchmarks.quality.encoders import Model
+from benchmarks.quality.evaluations import EVALUATIONS
+from benchmarks.quality.papers import result
+from benchmarks.quality.systems import registry
+from benchmarks.quality.tasks import ALL, TASKS
+
+
+def ranked(names: Iterable[str], model: Model, data: Path, calls: int | None, out: Path) -> None:
+    """The retrieval tasks."""
+    suffix = model.suffix(calls)
+    for name in names:
+        task = ALL[name]
+        collection = ingested(task, data, model, calls)
+        measured = retrieval.measure(collection, list(task.queries(data, "dev")))
+        results.write(f"retrieval{suffix}-{name}", {"task": name, "model": model.label, "about": task.about, **measured}, out)
+        results.write(f"recall{suffix}-{name}", {"task": name, "model": model.label, **recall.measure(collection, phrases(data))}, out)
+
+
+def evaluated(tasks: Iterable[str], system: str, weights: str | None, data: Path, out: Path) -> None:
+    """The papers' evaluations of one system, loaded once. Raises SystemExit where something is missing."""
+    loaded = registry.load(system, weights, data)
+    for task in tasks:
+        evaluation = EVALUATIONS[task]
+        results.write(result(task, system), {"task": task, "system": system, "about": evaluation.about, **evaluation.measure(loaded, data)}, out)
+
+
+def everything(model: Model, data: Path, calls: int | None, out: Path) -> None:
+    """All that can be run here; what cannot is said."""
+    tasks = [name for name, each in EVALUATIONS.items() if each.at_hand]
+    for system in registry.SYSTEMS:
+        try:
+            evaluated(tasks, system, None, data, out)
+        except SystemExit as missing:
+            print(f"{system}: not run: {missing}", file=sys.stderr)
+    ranked(ALL, model, data, calls, out)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument("--calls", type=int, help="about so many of calls_sgd, evenly spread; default: all")
-    parser.add_argument("--task", action="append", choices=sorted(TASKS), help="only this one; may be repeated")
+    parser.add_argument("--task", action="append", choices=[*ALL, *EVALUATIONS], help="only this one; may be repeated")
+    parser.add_argument("--system", action="append", choices=registry.SYSTEMS, help="of the papers' tables; default: slice, the one that ships")
+    parser.add_argument("--weights", help="what the system is loaded from; default: its own")
+    parser.add_argument("--all", action="store_true", help="every task and system that is at hand")
+    parser.add_argument("--out", type=Path, default=results.RESULTS, help="the folder of the results")
     options = parser.parse_args()
     model = encoders.chosen(options)
-    suffix = model.suffix(options.calls)
-    for name in options.task or TASKS:
-        task = TASKS[name]
-        collection = ingested(task, options.data, model, options.calls)
-        measured = retrieval.measure(collection, list(task.queries(options.data, "dev")))
-        results.write(f"retrieval{suffix}-{name}", {"task": name, "model": model.label, "about": task.about, **measured})
-        results.write(f"recall{suffix}-{name}", {"task": name, "model": model.label, **recall.measure(collection, phrases(options.data))})
+    if options.all:
+        everything(model, options.data, options.calls, options.out)
+        return
+    asked = options.task or list(TASKS)
+    ranked([name for name in asked if name in ALL], model, options.data, options.calls, options.out)
+    papers = [name for name in asked if name in EVALUATIONS]
+    for system in options.system or ["slice"] if papers else ():
+        evaluated(papers, system, options.weights, options.data, options.out)
 
 
 if __name__ == "__main__":

