@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -256,9 +256,14 @@ def test_the_more_contexts_are_shared_the_more_alike() -> None:
     random = np.random.default_rng(7)
     vectors = random.standard_normal((40, 16)).astype(np.float32)
     own = Cloud.of(vectors[:10])
-    shared = [mcphrasy(own, Cloud.of(vectors[start : start + 10])) for start in (0, 3, 6, 10)]
-    assert shared == sorted(shared, reverse=True)
-    assert len(set(shared)) == 4
+    others = [Cloud.of(vectors[start : start + 10]) for start in (0, 3, 6, 10)]
+    whole = [mcphrasy(own, other, -2.0, 2.0) for other in others]
+    assert whole == sorted(whole, reverse=True)
+    assert min(a - b for a, b in pairwise(whole)) > 0.001
+    paper = [mcphrasy(own, other) for other in others]  # from 0 on: seven of ten may be as good as all
+    assert paper[0] == pytest.approx(1, abs=1e-6)
+    assert min(a - b for a, b in pairwise(paper)) > -1e-6
+    assert paper[2] > paper[3]
 
 
 def test_single_contexts_have_their_cosine() -> None:

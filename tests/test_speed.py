@@ -28,4 +28,5 @@ def test_ingest_is_timed_beside_its_two_parts(calls: list[dict[str, Any]], tmp_p
     measured = ingest.measure(tmp_path / "calls.jsonl.gz", 3)
     assert measured["calls"] == 3
     assert measured["passages"] >= 3
-    assert min(measured[name] for name in ("e: encoder alone, s", "s: store alone, s", "ingest, s", "peak memory, MB")) > 0
+    assert min(measured[name] for name in ("tokens", "ingest, s", "ingest / (e + s)", "peak memory, MB")) > 0
+    assert min(measured[name] for name in ("e: encoder alone, s", "s: store alone, s")) >= 0  # in tenths: of three calls there may be none
