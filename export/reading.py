@@ -3,9 +3,9 @@
     python -m export.reading train --base DIR --triples FILE... --out DIR [--data FILE...] [--dev FILE...] [--examples N]
     python -m export.reading predict --model DIR --data FILE [--task pr-pass|pr-page|psd] [--out FILE]
 
-The recipe is that of PiC's appendix B: "[CLS] query [SEP] document [SEP]" in as many tokens as the model takes (512; a Longformer's 4,096), 2 epochs
-in batches of 8 by Adam at .00003, which falls to 0 as in Hugging Face's scheme; the weights with the least dev loss are kept. A longer document is
-read in windows that share 128 tokens; in training a window without the answer points to [CLS]; the best span of all windows counts.
+The recipe is that of PiC's appendix B: 2 epochs in batches of 8 by Adam at .00003, which falls to 0 as in Hugging Face's scheme; the weights with the
+least dev loss are kept. How a document is read is said in ``benchmarks.quality.systems.reader``; in training a window without the answer points to
+[CLS]. ``python -m benchmarks.quality --task pic-pr-pass --system reader-slice --weights DIR`` puts what was made into the paper's tables.
 
 ``--triples`` are those of ``export.train`` whose span is known; ``--data`` are PR or PSD files (see ``benchmarks.quality.pic.files``), which is also
 what ``--dev`` takes. PiC's own are not for models that are sold. ``--base`` is as for ``export.train``, whose folders serve, too, without their
@@ -31,21 +31,12 @@ import torch
 import transformers
 
 from benchmarks.quality.pic import files, selection
+from benchmarks.quality.systems.reader import BATCH, Reader, Window
 from export import to_onnx
 from export.training import curve, data
 from hybrid_search import spans
-from hybrid_search.types import Floats, Ints
 
-SHARED = 128
-"""Tokens that two windows of a document share, or a quarter of shorter windows."""
-
-QUERY = 64
-"""Tokens of a query that are read, or a quarter of shorter windows."""
-
-ANSWER = 30
-"""Tokens of the longest answer."""
-
-EPOCHS, BATCH, RATE, SEED = 2, 8, 3e-5, 42
+EPOCHS, RATE, SEED = 2, 3e-5, 42
 
 POOL = 32
 """Batches that are drawn together, so that little of each is padding."""
@@ -55,9 +46,6 @@ LOOKS = 4
 
 HELD_OUT = 20
 """Without ``--dev``, the examples of one document in so many are kept from training, for the dev loss."""
-
-LENGTH = 4096
-"""Tokens a window at most: a tokenizer that does not know its model says that there is no end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,117 +58,27 @@ class Example:
     end: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Window:
-    """What the model reads at once: `inputs` as the tokenizer gives them. The document's tokens begin at number `first`; `offsets` int32
-    ``[tokens, 2]`` are theirs, in code points of the document. `label` is the number of the answer's first and last token among all."""
-
-    inputs: dict[str, list[int]]
-    first: int
-    offsets: Ints
-    label: tuple[int, int] = (0, 0)
-
-
-class Reader:
-    """The model in `folder`, made by ``train``; an encoder alone gets heads that know nothing yet. `length` is tokens a window.
-
-    Raises SystemExit where the folder cannot be loaded.
-    """
-
-    def __init__(self, folder: str | Path, device: str = "cpu", length: int | None = None) -> None:
-        try:
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-            model = transformers.AutoModelForQuestionAnswering.from_pretrained(folder, dtype=torch.float32)
-        except (OSError, ValueError) as error:
-            raise SystemExit(f"{folder}: {str(error).splitlines()[0]}: give a folder with config.json, tokenizer.json and weights") from error
-        self.model = model.to(device).eval()
-        told = self.tokenizer.model_max_length
-        self.length = length or (told if told <= LENGTH else min(LENGTH, model.config.max_position_embeddings))
-
-    def answer(self, query: str, document: str) -> tuple[int, int, float]:
-        """Start and end of the best answer in `document`, in code points, and its score: the sum of two logits.
-
-        Without a token in the document it is (0, 0, -inf).
-        """
-        found = (0, 0, float("-inf"))
-        windows = self.windows(query, document)
-        for start in range(0, len(windows), BATCH):
-            some = windows[start : start + BATCH]
-            for window, starts, ends in zip(some, *self._logits(some), strict=True):
-                own = slice(window.first, window.first + len(window.offsets))
-                score, first, last = best(starts[own], ends[own])
-                if score > found[2]:
-                    found = (int(window.offsets[first, 0]), int(window.offsets[last, 1]), score)
-        return found
-
-    def windows(self, query: str, document: str) -> list[Window]:
-        """`query` with each part of `document`."""
-        encoded = self.tokenizer(
-            self._cut(query),
-            document,
-            truncation="only_second",
-            max_length=self.length,
-            stride=min(SHARED, self.length // 4),
-            return_overflowing_tokens=True,
-            return_offsets_mapping=True,
-        )
-        found = []
-        for row, offsets in enumerate(encoded["offset_mapping"]):
-            own = [number for number, text in enumerate(encoded.sequence_ids(row)) if text == 1]
-            inputs = {name: encoded[name][row] for name in self.tokenizer.model_input_names if name in encoded}
-            there = np.array([offsets[number] for number in own], dtype=np.int32).reshape(-1, 2)
-            found.append(Window(inputs, own[0] if own else 0, there))
-        return found
-
-    def labelled(self, example: Example) -> Iterator[Window]:
-        """The windows of an example; those that do not hold the whole answer point to [CLS]."""
-        for window in self.windows(example.query, example.document):
-            nowhere = window.inputs["input_ids"].index(self.tokenizer.cls_token_id)
-            first, after = spans.token_bounds(window.offsets, np.array([[example.start, example.end]], dtype=np.int32))[0].tolist()
-            whole = first < after and window.offsets[0, 0] <= example.start and example.end <= window.offsets[-1, 1]
-            label = (window.first + first, window.first + after - 1) if whole else (nowhere, nowhere)
-            yield Window(window.inputs, window.first, window.offsets, label)
-
-    def loss(self, windows: Sequence[Window]) -> torch.Tensor:
-        """The mean cross entropy of the starts and ends of some windows."""
-        labels = torch.tensor([window.label for window in windows], device=self.model.device)
-        made: torch.Tensor = self.model(**self._batch(windows), start_positions=labels[:, 0], end_positions=labels[:, 1]).loss
-        return made
-
-    def save(self, folder: Path) -> None:
-        """Write weights, heads, configuration and tokenizer."""
-        self.model.save_pretrained(folder)
-        self.tokenizer.save_pretrained(folder)
-
-    def _cut(self, query: str) -> str:
-        """As much of `query` as is read."""
-        most = min(QUERY, self.length // 4)
-        offsets = self.tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
-        return query if len(offsets) <= most else query[: offsets[most - 1][1]]
-
-    def _batch(self, windows: Sequence[Window]) -> Any:
-        inputs = {name: [window.inputs[name] for window in windows] for name in windows[0].inputs}
-        return self.tokenizer.pad(inputs, return_tensors="pt").to(self.model.device)
-
-    def _logits(self, windows: Sequence[Window]) -> tuple[Floats, Floats]:
-        """Of starts and of ends, float32 ``[windows, tokens]``."""
-        with torch.no_grad():
-            made = self.model(**self._batch(windows))
-        return made.start_logits.float().cpu().numpy(), made.end_logits.float().cpu().numpy()
+def labelled(reader: Reader, example: Example) -> Iterator[Window]:
+    """The windows of an example; those that do not hold the whole answer point to [CLS]."""
+    for window in reader.windows(example.query, example.document):
+        nowhere = window.inputs["input_ids"].index(reader.tokenizer.cls_token_id)
+        first, after = spans.token_bounds(window.offsets, np.array([[example.start, example.end]], dtype=np.int32))[0].tolist()
+        whole = first < after and window.offsets[0, 0] <= example.start and example.end <= window.offsets[-1, 1]
+        label = (window.first + first, window.first + after - 1) if whole else (nowhere, nowhere)
+        yield Window(window.inputs, window.first, window.offsets, label)
 
 
-def best(starts: Floats, ends: Floats) -> tuple[float, int, int]:
-    """The greatest sum of a start and an end, and the first and last of the 1 to `ANSWER` tokens between; (-inf, 0, 0) of none.
+def loss(reader: Reader, windows: Sequence[Window]) -> torch.Tensor:
+    """The mean cross entropy of the starts and ends of some windows."""
+    labels = torch.tensor([window.label for window in windows], device=reader.whole.device)
+    made: torch.Tensor = reader.whole(**reader.batch(windows), start_positions=labels[:, 0], end_positions=labels[:, 1]).loss
+    return made
 
-    `starts` and `ends` are float32 ``[tokens]``. Every span is looked at.
-    """
-    found = (float("-inf"), 0, 0)
-    for length in range(min(ANSWER, len(starts))):
-        sums = starts[: len(starts) - length] + ends[length:]
-        first = int(np.argmax(sums))
-        if sums[first] > found[0]:
-            found = (float(sums[first]), first, first + length)
-    return found
+
+def save(reader: Reader, folder: Path) -> None:
+    """Write weights, heads, configuration and tokenizer."""
+    reader.whole.save_pretrained(folder)
+    reader.tokenizer.save_pretrained(folder)
 
 
 def fit(reader: Reader, train: Sequence[Example], dev: Sequence[Example], options: argparse.Namespace) -> list[dict[str, float]]:
@@ -189,10 +87,10 @@ def fit(reader: Reader, train: Sequence[Example], dev: Sequence[Example], option
     `options` has epochs, batch, rate, seed and bfloat16. The same ones give the same weights, on one machine.
     """
     torch.manual_seed(options.seed)
-    windows, watched = ([window for example in some for window in reader.labelled(example)] for some in (train, dev))
+    windows, watched = ([window for example in some for window in labelled(reader, example)] for some in (train, dev))
     plan = list(batches(windows, options))
     every = max(1, len(plan) // options.epochs // LOOKS)
-    optimizer = torch.optim.Adam(reader.model.parameters(), lr=options.rate, betas=(0.9, 0.999), eps=1e-8)
+    optimizer = torch.optim.Adam(reader.whole.parameters(), lr=options.rate, betas=(0.9, 0.999), eps=1e-8)
     falling = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / len(plan))
     seen, losses, kept = list[dict[str, float]](), list[float](), None
     for step, some in enumerate(plan, 1):
@@ -204,21 +102,21 @@ def fit(reader: Reader, train: Sequence[Example], dev: Sequence[Example], option
         curve.say(f"step {step} of {len(plan)}: loss {seen[-1]['train']}, dev {seen[-1]['dev']}")
         losses = []
         if kept is None or seen[-1]["dev"] < min(each["dev"] for each in seen[:-1]):
-            kept = copy.deepcopy(reader.model.state_dict())
-    reader.model.load_state_dict(kept)
+            kept = copy.deepcopy(reader.whole.state_dict())
+    reader.whole.load_state_dict(kept)
     return seen
 
 
 def _step(reader: Reader, windows: Sequence[Window], optimizer: Any, fast: bool) -> float:
-    reader.model.train()
+    reader.whole.train()
     optimizer.zero_grad()
-    with torch.autocast(reader.model.device.type, torch.bfloat16, enabled=fast):
-        loss = reader.loss(windows)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(reader.model.parameters(), 1.0)
+    with torch.autocast(reader.whole.device.type, torch.bfloat16, enabled=fast):
+        found = loss(reader, windows)
+    found.backward()
+    torch.nn.utils.clip_grad_norm_(reader.whole.parameters(), 1.0)
     optimizer.step()
-    reader.model.eval()
-    return float(loss.item())
+    reader.whole.eval()
+    return float(found.item())
 
 
 def batches(windows: Sequence[Window], options: argparse.Namespace) -> Iterator[list[Window]]:
@@ -239,7 +137,7 @@ def mean_loss(reader: Reader, windows: Sequence[Window]) -> float:
     with torch.no_grad():
         for start in range(0, len(windows), BATCH):
             some = windows[start : start + BATCH]
-            total += float(reader.loss(some)) * len(some)
+            total += float(loss(reader, some)) * len(some)
     return total / len(windows)
 
 
@@ -273,9 +171,9 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     if not learned or not watched:
         raise SystemExit(f"{len(learned)} examples to train on and {len(watched)} for the dev loss: give more --triples or --data, or --dev")
     torch.manual_seed(options.seed)  # the heads begin at random
-    reader = Reader(to_onnx.find(options.base, None, None).folder, options.device, options.length)
+    reader = Reader(to_onnx.find(options.base, None, None).folder, options.device, options.length, fresh=True)
     seen = fit(reader, learned, watched, options)
-    reader.save(options.out)
+    save(reader, options.out)
     made = {
         "base": options.base,
         "files": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (*options.triples, *options.data, *options.dev)},

@@ -22,9 +22,12 @@ torch = pytest.importorskip("torch", reason="the extra [export] is not installed
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from benchmarks.quality.pic import selection  # noqa: E402 (torch is asked for first)
+from benchmarks.quality.evaluations import EVALUATIONS  # noqa: E402 (torch is asked for first)
+from benchmarks.quality.systems import registry  # noqa: E402
+from benchmarks.quality.systems.huggingface import HuggingFace  # noqa: E402
+from benchmarks.quality.systems.reader import ANSWER, Reader, best  # noqa: E402
 from export import reading  # noqa: E402
-from export.reading import Example, Reader  # noqa: E402
+from export.reading import Example  # noqa: E402
 
 WORDS = [f"{a}{b}" for a in ("ba", "de", "fi", "go", "lu", "ma") for b in ("ras", "nel", "tik", "vom", "xar", "dun", "sel", "mip")]
 LENGTH = 32
@@ -54,7 +57,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def reader(tiny: Path) -> Reader:
     torch.manual_seed(3)  # its heads are made at random
-    return Reader(tiny, length=LENGTH)
+    return Reader(tiny, length=LENGTH, fresh=True)
 
 
 def example(seed: int, words: int = 20) -> Example:
@@ -92,26 +95,26 @@ def options(**more: Any) -> argparse.Namespace:
 
 def test_the_best_span_by_hand() -> None:
     starts, ends = np.array([1, 5, 2, 0], dtype=np.float32), np.array([9, 1, 3, 2], dtype=np.float32)
-    assert reading.best(starts, ends) == (10.0, 0, 0)  # 5 + 9 would end before it begins; 1 + 9 is the best, 5 + 3 the next
-    assert reading.best(starts[1:], ends[1:]) == (8.0, 0, 1)
-    assert reading.best(starts[:0], ends[:0]) == (float("-inf"), 0, 0)
+    assert best(starts, ends) == (10.0, 0, 0)  # 5 + 9 would end before it begins; 1 + 9 is the best, 5 + 3 the next
+    assert best(starts[1:], ends[1:]) == (8.0, 0, 1)
+    assert best(starts[:0], ends[:0]) == (float("-inf"), 0, 0)
 
 
 def test_the_best_span_is_that_of_trying_all() -> None:
     random = np.random.default_rng(5)
     starts, ends = (random.standard_normal(50).astype(np.float32) for _ in range(2))
-    tried = {(i, j): starts[i] + ends[j] for i in range(50) for j in range(i, min(i + reading.ANSWER, 50))}
-    score, first, last = reading.best(starts, ends)
+    tried = {(i, j): starts[i] + ends[j] for i in range(50) for j in range(i, min(i + ANSWER, 50))}
+    score, first, last = best(starts, ends)
     assert (first, last) == max(tried, key=lambda span: tried[span])
     assert score == pytest.approx(max(tried.values()))
 
 
 def test_a_span_is_not_longer_than_an_answer() -> None:
     starts, ends = np.zeros(60, dtype=np.float32), np.zeros(60, dtype=np.float32)
-    starts[0], ends[reading.ANSWER] = 5, 5
-    assert reading.best(starts, ends) == (5.0, 0, 0)
-    ends[reading.ANSWER - 1] = 4
-    assert reading.best(starts, ends) == (9.0, 0, reading.ANSWER - 1)
+    starts[0], ends[ANSWER] = 5, 5
+    assert best(starts, ends) == (5.0, 0, 0)
+    ends[ANSWER - 1] = 4
+    assert best(starts, ends) == (9.0, 0, ANSWER - 1)
 
 
 # --- windows ---
@@ -137,7 +140,7 @@ def test_windows_hold_every_token_and_share_a_quarter(reader: Reader) -> None:
 def test_only_windows_with_the_whole_answer_point_to_it(reader: Reader) -> None:
     document = " ".join(WORDS + WORDS)
     start = len(" ".join(WORDS[:44])) + 1  # words 44 to 46: of the windows above 19..46 holds one and two thirds of it, 38..65 all
-    labelled = list(reader.labelled(Example("baras banel", document, start, start + len(" ".join(WORDS[44:47])))))
+    labelled = list(reading.labelled(reader, Example("baras banel", document, start, start + len(" ".join(WORDS[44:47])))))
     nowhere = (0, 0)  # [CLS]
     assert [window.label for window in labelled] == [nowhere, nowhere, (4 + 6, 4 + 8), nowhere, nowhere]
 
@@ -152,8 +155,8 @@ def test_a_document_without_a_token_has_no_answer(reader: Reader) -> None:
 
 
 def test_the_window_is_as_long_as_the_model_takes(tiny: Path) -> None:
-    assert Reader(tiny).length == 64  # its tokenizer knows no length, its configuration has 64 positions
-    with pytest.raises(SystemExit, match=r"give a folder with config\.json"):
+    assert Reader(tiny, fresh=True).length == 64  # its tokenizer knows no length, its configuration has 64 positions
+    with pytest.raises(SystemExit, match="give --weights FOLDER"):
         Reader(tiny / "nothing")
 
 
@@ -181,7 +184,7 @@ def test_it_learns_a_handful_of_examples_is_saved_and_answers_the_same(reader: R
     curve = reading.fit(reader, EXAMPLES, EXAMPLES, options())
     assert right(reader, EXAMPLES) == 8
     assert curve[-1]["dev"] < 0.2 < 2 < curve[0]["dev"]
-    reader.save(tmp_path)
+    reading.save(reader, tmp_path)
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= {path.name for path in tmp_path.iterdir()}
     again = Reader(tmp_path, length=LENGTH)
     told = [model.answer(each.query, each.document) for model in (reader, again) for each in EXAMPLES]
@@ -192,7 +195,7 @@ def test_it_learns_a_handful_of_examples_is_saved_and_answers_the_same(reader: R
 def test_the_best_of_all_windows_counts(reader: Reader) -> None:
     """Documents of two windows: each answer lies in one of them, and the other points to [CLS]."""
     long = [example(seed, 46) for seed in range(8)]
-    labels = [[window.label != (0, 0) for window in reader.labelled(each)] for each in long]
+    labels = [[window.label != (0, 0) for window in reading.labelled(reader, each)] for each in long]
     assert [True, False] in labels and [False, True] in labels
     reading.fit(reader, long, long[:1], options())
     assert right(reader, long) == 8
@@ -204,7 +207,7 @@ def test_the_weights_with_the_least_dev_loss_are_kept(reader: Reader) -> None:
     curve = reading.fit(reader, EXAMPLES, wrong, options())
     least = min(look["dev"] for look in curve)
     assert least < curve[-1]["dev"]
-    windows = [window for each in wrong for window in reader.labelled(each)]
+    windows = [window for each in wrong for window in reading.labelled(reader, each)]
     assert reading.mean_loss(reader, windows) == pytest.approx(least, abs=1e-3)
 
 
@@ -218,9 +221,9 @@ def test_the_same_seed_gives_the_same_weights(tiny: Path) -> None:
     made = []
     for _ in range(2):
         torch.manual_seed(3)
-        model = Reader(tiny, length=LENGTH)
+        model = Reader(tiny, length=LENGTH, fresh=True)
         reading.fit(model, EXAMPLES, EXAMPLES[:2], options(epochs=2))
-        made.append(model.model.state_dict())
+        made.append(model.whole.state_dict())
     assert all(torch.equal(made[0][name], made[1][name]) for name in made[0])
 
 
@@ -256,12 +259,27 @@ def test_a_model_is_made_and_asked(tiny: Path, tmp_path: Path, capsys: pytest.Ca
     assert [(answer["start"], answer["end"]) for answer in answers] == [(each.start, each.end) for each in EXAMPLES]
 
 
-def test_a_reader_is_measured_as_any_other(tmp_path: Path, reader: Reader) -> None:
+def test_a_reader_is_a_system_of_the_tables(tiny: Path, tmp_path: Path, reader: Reader) -> None:
+    """It ranks by its encoder, and selects spans by its heads."""
     (tmp_path / "pic").mkdir()
-    (tmp_path / "pic" / "psd_test.jsonl").write_text(rows(EXAMPLES))
-    made = selection.measure(reader, tmp_path, "psd")
-    assert (made["file"], made["rows"]) == ("psd_test.jsonl", 8)
-    assert 0 <= made["EM+loc"]["mean"] <= made["EM"]["mean"] <= made["F1"]["mean"] <= 1
+    for task in ("psd", "pr_pass"):
+        (tmp_path / "pic" / f"{task}_test.jsonl").write_text(rows(EXAMPLES))
+    reading.save(reader, tmp_path / "made")
+    system = registry.load("reader-slice", str(tmp_path / "made"), tmp_path)
+    assert isinstance(system, Reader)
+    texts = [each.document for each in EXAMPLES]
+    assert np.allclose(system.alone(texts), HuggingFace(str(tiny)).alone(texts), atol=1e-6)
+    ranked = EVALUATIONS["pic-pr-pass"].measure(system, tmp_path)["setups"]
+    assert {"phrase", "phrase in context", "span selection"} <= ranked.keys()
+    assert ranked["span selection"]["rows"] == 8
+    found = EVALUATIONS["pic-psd"].measure(system, tmp_path)["setups"]["span selection"]  # no phrase stands twice: no choice
+    assert 0 <= found["EM+loc"] <= found["EM"] <= found["F1"] <= 1
+    assert found["EM"] == ranked["span selection"]["EM"]  # the same rows
+
+
+def test_an_encoder_without_heads_is_no_reader(tiny: Path, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"has no qa_outputs\.bias and qa_outputs\.weight, so it is no reader: train one"):
+        registry.load("reader-slice", str(tiny), tmp_path)
 
 
 def test_examples_are_kept_for_dev_by_document() -> None:

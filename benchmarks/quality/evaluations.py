@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.quality import stsb_context
 from benchmarks.quality.dev import figures
 from benchmarks.quality.mcphrasy import choice, clusters, ppdb, senses, synonyms
-from benchmarks.quality.pic import ranking, sense, similarity
+from benchmarks.quality.pic import files, ranking, selection, sense, similarity
 from benchmarks.quality.systems.base import System
 
 Measure = Callable[[System, Path], dict[str, Any]]
@@ -59,12 +59,23 @@ def _plain(held: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
+def _phrases_found(system: System, data: Path, task: str) -> dict[str, Any]:
+    """PR: the ranking, and what a reader selects."""
+    made = ranking.measure(system, data, task)
+    return {**made, "setups": {**made["setups"], **_selected(system, data, task)}}
+
+
+def _selected(system: System, data: Path, task: str) -> dict[str, Any]:
+    """Span selection, of a system that is able to it."""
+    return {"span selection": _plain(selection.measure(system, data, task))} if isinstance(system, selection.Reader) else {}
+
+
 def _senses_of_phrases(system: System, data: Path) -> dict[str, Any]:
-    """PSD: the best of all n-grams, and the choice between the two places."""
+    """PSD: the best of all n-grams, the choice between the two places, and what a reader selects."""
     made = sense.measure(system, data)
     best = {f"best n-gram, {name}": _plain(held) for name, held in made.pop("best of all").items()}
     chosen = {f"choice, {name}": _plain(held) for name, held in made.pop("choice").items()}
-    return {**made, "setups": {**best, **chosen}}
+    return {**made, "setups": {**best, **chosen, **_selected(system, data, files.PSD)}}
 
 
 def _clusters(system: System, data: Path) -> dict[str, Any]:
@@ -87,8 +98,8 @@ def _single(measure: Measure) -> Measure:
 EVALUATIONS = {
     "stsb-context": Evaluation(_contexts, "SLICE, table 1: the best span of a context against people's scores"),
     "pic-ps": Evaluation(_phrases, "PiC: do two phrases mean the same in a sentence?"),
-    "pic-pr-pass": Evaluation(partial(ranking.measure, task="pr-pass"), "PiC: the phrase of a passage that means what another one does"),
-    "pic-pr-page": Evaluation(partial(ranking.measure, task="pr-page"), "PiC: the same in a whole page"),
+    "pic-pr-pass": Evaluation(partial(_phrases_found, task=files.PR_PASS), "PiC: the phrase of a passage that means what another one does"),
+    "pic-pr-page": Evaluation(partial(_phrases_found, task=files.PR_PAGE), "PiC: the same in a whole page"),
     "pic-psd": Evaluation(_senses_of_phrases, "PiC: which of two places uses a phrase in the right sense?"),
     "clusters": Evaluation(_clusters, "McPhraSy, table 3: groups of phrases by complete linkage"),
     "senses": Evaluation(senses.measure, "which sense of a word does a sentence use? (WordNet's examples)"),

@@ -12,7 +12,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from benchmarks.quality import bootstrap
 from benchmarks.quality.pic import files
@@ -23,6 +23,7 @@ _ARTICLE = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
+@runtime_checkable
 class Reader(Protocol):
     """What picks a span of a document for a query; a third number, its score, may follow."""
 

@@ -31,11 +31,10 @@ def measure(system: System, data: Path, most: int | None = None) -> dict[str, An
     searches = files.searches(path, files.PSD)[:most]
     made: dict[str, Any] = {"file": path.name, "rows": len(searches), "best of all": {}, "choice": {}}
     if isinstance(system, SpanEncoder):
-        twice = [each for each in searches if each.others]
-        for name, cut in CONTEXTS.items():
-            made["best of all"][name] = selection.figures(searches, [best(system, each, cut(each.document)) for each in searches])
-            made["choice"][name] = chosen([cosines(system, each, cut(each.document)) for each in twice])
-        made["choice"]["sentence, both in context"] = chosen([swapped(system, each) for each in twice])
+        made["best of all"] = {
+            name: selection.figures(searches, [best(system, each, cut(each.document)) for each in searches]) for name, cut in CONTEXTS.items()
+        }
+        made["choice"] = choices(system, [each for each in searches if each.others])
     return made
 
 
@@ -44,6 +43,14 @@ def best(system: SpanEncoder, search: Search, contexts: Sequence[Range]) -> Rang
     places = candidates.ngrams(search)
     found = candidates.vectors(system, candidates.shown(search.document, places, contexts))
     return places[int(np.argmax(found @ system.alone([search.query])[0]))]
+
+
+def choices(system: SpanEncoder, searches: Sequence[Search]) -> dict[str, Any]:
+    """The choice between the places of each of `searches`, in each set-up; none of no searches."""
+    if not searches:
+        return {}
+    found = {name: chosen([cosines(system, each, cut(each.document)) for each in searches]) for name, cut in CONTEXTS.items()}
+    return {**found, "sentence, both in context": chosen([swapped(system, each) for each in searches])}
 
 
 def chosen(told: Sequence[Floats]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from benchmarks.quality.systems.base import System, TokenMeans
 from benchmarks.quality.systems.densephrases import DensePhrases
 from benchmarks.quality.systems.edit_distance import EditDistance
 from benchmarks.quality.systems.huggingface import FIRST, HuggingFace
+from benchmarks.quality.systems.reader import Reader
 from benchmarks.quality.systems.use import UniversalSentenceEncoder
 from benchmarks.quality.tasks import rows
 from hybrid_search.errors import HybridSearchError
@@ -94,9 +95,10 @@ def _hub(title: str, name: str, load: Callable[[str, Path], System] = _huggingfa
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
 
-def _reader(title: str, base: str, load: Callable[[str, Path], System] = _huggingface) -> Entry:
-    """The encoder of a reader, whose heads are left out; with its heads a reader is measured by ``export.reading``."""
-    return Entry(f"{title}, trained as a reader", load, "", f"a reader trained from {base}: python -m export.reading train")
+def _reader(title: str, base: str) -> Entry:
+    """A reader, which selects spans; for all else it is its encoder without the heads."""
+    needs = f"a reader trained from {base}: python -m export.reading train"
+    return Entry(f"{title}, trained as a reader", lambda weights, _: Reader(weights), "", needs)
 
 
 def _mcphrasy(variant: str) -> Callable[[str, Path], System]:

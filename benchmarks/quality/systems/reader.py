@@ -1,0 +1,135 @@
+"""An encoder with start and end heads, which reads a document for what a query asks (Devlin et al., 2019, section 4.2): made by ``export.reading``.
+
+"[CLS] query [SEP] document [SEP]" in as many tokens as the model takes (512; a Longformer's 4,096). A longer document is read in windows that share
+128 tokens, and the best span of all windows counts. As a system of the tables it is its encoder, without the heads, and it selects spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.quality.systems.huggingface import HuggingFace
+from benchmarks.quality.systems.needs import library
+from hybrid_search.types import Floats, Ints
+
+SHARED = 128
+"""Tokens that two windows of a document share, or a quarter of shorter windows."""
+
+QUERY = 64
+"""Tokens of a query that are read, or a quarter of shorter windows."""
+
+ANSWER = 30
+"""Tokens of the longest answer."""
+
+BATCH = 8
+"""Windows in a forward pass."""
+
+LENGTH = 4096
+"""Tokens a window at most: a tokenizer that does not know its model says that there is no end."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Window:
+    """What the model reads at once: `inputs` as the tokenizer gives them. The document's tokens begin at number `first`; `offsets` int32
+    ``[tokens, 2]`` are theirs, in code points of the document. `label` is the number of the answer's first and last token among all."""
+
+    inputs: dict[str, list[int]]
+    first: int
+    offsets: Ints
+    label: tuple[int, int] = (0, 0)
+
+
+class Reader(HuggingFace):
+    """The model in `folder`, heads and all. `length` is tokens a window.
+
+    An encoder alone is a reader only where `fresh` heads are asked for, which know nothing yet. Raises SystemExit where the folder cannot be loaded.
+    """
+
+    def __init__(self, folder: str | Path, device: str = "cpu", length: int | None = None, fresh: bool = False) -> None:
+        try:
+            super().__init__(str(folder), load=lambda name: self._load(name, fresh))
+        except ValueError as error:
+            raise SystemExit(f"{folder}: {str(error).splitlines()[0]}: give a folder with config.json, tokenizer.json and weights") from error
+        self.whole.to(device).eval()
+        told = self.tokenizer.model_max_length
+        self.length = length or (told if told <= LENGTH else min(LENGTH, self.whole.config.max_position_embeddings))
+
+    def _load(self, name: str, fresh: bool) -> Any:
+        """The encoder of the whole model, which is kept as `whole`."""
+        maker = library("transformers").AutoModelForQuestionAnswering
+        self.whole, told = maker.from_pretrained(name, dtype=self._torch.float32, output_loading_info=True)
+        missing = sorted(each for each in told["missing_keys"] if each.startswith("qa_outputs"))
+        if missing and not fresh:
+            raise SystemExit(f"{name} has no {' and '.join(missing)}, so it is no reader: train one by python -m export.reading train")
+        return self.whole.base_model
+
+    def answer(self, query: str, document: str) -> tuple[int, int, float]:
+        """Start and end of the best answer in `document`, in code points, and its score: the sum of two logits.
+
+        Without a token in the document it is (0, 0, -inf).
+        """
+        found = (0, 0, float("-inf"))
+        windows = self.windows(query, document)
+        for start in range(0, len(windows), BATCH):
+            some = windows[start : start + BATCH]
+            for window, starts, ends in zip(some, *self._logits(some), strict=True):
+                own = slice(window.first, window.first + len(window.offsets))
+                score, first, last = best(starts[own], ends[own])
+                if score > found[2]:
+                    found = (int(window.offsets[first, 0]), int(window.offsets[last, 1]), score)
+        return found
+
+    def windows(self, query: str, document: str) -> list[Window]:
+        """`query` with each part of `document`."""
+        encoded = self.tokenizer(
+            self._cut(query),
+            document,
+            truncation="only_second",
+            max_length=self.length,
+            stride=min(SHARED, self.length // 4),
+            return_overflowing_tokens=True,
+            return_offsets_mapping=True,
+        )
+        found = []
+        for row, offsets in enumerate(encoded["offset_mapping"]):
+            own = [number for number, text in enumerate(encoded.sequence_ids(row)) if text == 1]
+            inputs = {name: encoded[name][row] for name in self.tokenizer.model_input_names if name in encoded}
+            there = np.array([offsets[number] for number in own], dtype=np.int32).reshape(-1, 2)
+            found.append(Window(inputs, own[0] if own else 0, there))
+        return found
+
+    def batch(self, windows: Sequence[Window]) -> Any:
+        """The inputs of some windows as tensors, padded, on the model's device."""
+        inputs = {name: [window.inputs[name] for window in windows] for name in windows[0].inputs}
+        return self.tokenizer.pad(inputs, return_tensors="pt").to(self.whole.device)
+
+    def _cut(self, query: str) -> str:
+        """As much of `query` as is read."""
+        most = min(QUERY, self.length // 4)
+        offsets = self.tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        return query if len(offsets) <= most else query[: offsets[most - 1][1]]
+
+    def _logits(self, windows: Sequence[Window]) -> tuple[Floats, Floats]:
+        """Of starts and of ends, float32 ``[windows, tokens]``."""
+        with self._torch.no_grad():
+            made = self.whole(**self.batch(windows))
+        return made.start_logits.float().cpu().numpy(), made.end_logits.float().cpu().numpy()
+
+
+def best(starts: Floats, ends: Floats) -> tuple[float, int, int]:
+    """The greatest sum of a start and an end, and the first and last of the 1 to `ANSWER` tokens between; (-inf, 0, 0) of none.
+
+    `starts` and `ends` are float32 ``[tokens]``. Every span is looked at.
+    """
+    found = (float("-inf"), 0, 0)
+    for length in range(min(ANSWER, len(starts))):
+        sums = starts[: len(starts) - length] + ends[length:]
+        first = int(np.argmax(sums))
+        if sums[first] > found[0]:
+            found = (float(sums[first]), first, first + length)
+    return found
