@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := .demo
+EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
 
-.PHONY: help demo test test-servers prove check test-export format bench clean
+.PHONY: help demo test test-servers prove check test-export format bench papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
@@ -13,6 +14,7 @@ help:
 	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
 	@echo "make check        ruff, mypy, import direction"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
+	@echo "make papers       the papers' evaluations, as far as weights and data are at hand (under an hour on two cores; needs ../shared/data)"
 	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
 
 # The runtime alone: what a user installs.
@@ -58,6 +60,13 @@ format: $(VENV)/.dev
 
 test-export: .venv-export/.done
 	HF_HUB_OFFLINE=1 .venv-export/bin/python -m pytest -m export tests/test_export.py tests/test_training.py tests/test_systems_torch.py tests/test_reading.py tests/test_mcphrasy_training.py
+
+# All of the papers' evaluations that can run with what is at hand, McPhraSy's embedder trained first.
+papers: .venv-export/.done
+	test -e $(EMBEDDER) || HF_HUB_OFFLINE=1 .venv-export/bin/python -m export.mcphrasy --out $(dir $(EMBEDDER))
+	HF_HUB_OFFLINE=1 .venv-export/bin/python -m benchmarks.quality --all
+	.venv-export/bin/python -m benchmarks.plots
+	.venv-export/bin/python -m benchmarks.tables
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed

@@ -71,11 +71,11 @@ def there(name: str) -> bool:
     return bool(called(name))
 
 
-def newest(name: str) -> dict[str, Any]:
+def newest(name: str, folder: Path | None = None) -> dict[str, Any]:
     """The result of that name. Raises FileNotFoundError saying which command makes it."""
-    found = called(name)
+    found = called(name, folder)
     if not found:
-        raise FileNotFoundError(f"no result {name!r} in {RESULTS}: run python -m benchmarks.quality or python -m benchmarks.speed")
+        raise FileNotFoundError(f"no result {name!r} in {folder or RESULTS}: run python -m benchmarks.quality or python -m benchmarks.speed")
     read: dict[str, Any] = json.loads(found[-1].read_text())
     return read
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.markdown import head, row
-from benchmarks.quality import models, papers
+from benchmarks.quality import models, papers, significance
 from benchmarks.quality.tasks import TASKS
 from hybrid_search import mappings
 
@@ -117,6 +117,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "quantization": quantization,
     "graph": graph,
     **models.TABLES,
+    "significance": significance.rendered,
     **{f"{paper}_paper": partial(papers.rendered, paper) for paper in papers.PAPERS},
 }
 

@@ -483,17 +483,17 @@ def test_clusters_that_are_right_and_one_that_is_not() -> None:
     gold = groups.Group("lengths", ("a", "b", "cc", "dd", "eeeeee"), ("1", "1", "2", "2", "3"))
     measured = clusters.score(Lengths(), [gold])
     assert measured["groups"] == 1
-    assert measured["k"]["gold"] == {"v": 1, "ar": 1, "ami": 1}
+    assert measured["k"]["gold"] == {"V": 1, "ARI": 1, "AMI": 1}
     wrong = groups.Group("lengths", gold.phrases, ("1", "2", "1", "2", "3"))
     # found {a b} {cc dd} {eeeeee}: no pair of gold is found. Of 10 pairs 2 are in either: the adjusted index is (0 - 2 * 2 / 10) / (2 - .4)
-    assert clusters.score(Lengths(), [wrong])["k"]["gold"]["ar"] == pytest.approx(-0.4 / 1.6, abs=1e-4)
+    assert clusters.score(Lengths(), [wrong])["k"]["gold"]["ARI"] == pytest.approx(-0.4 / 1.6, abs=1e-4)
     # half of the entropy is shared, by the phrase that stands alone
     by_hand = (-2 * 0.4 * math.log(0.4) - 0.2 * math.log(0.2) - 0.8 * math.log(2)) / (-2 * 0.4 * math.log(0.4) - 0.2 * math.log(0.2))
-    assert clusters.score(Lengths(), [wrong])["k"]["gold"]["v"] == pytest.approx(by_hand, abs=1e-4)
-    both = clusters.score(Lengths(), [gold, wrong])["k"]["gold"]["v"]
+    assert clusters.score(Lengths(), [wrong])["k"]["gold"]["V"] == pytest.approx(by_hand, abs=1e-4)
+    both = clusters.score(Lengths(), [gold, wrong])["k"]["gold"]["V"]
     assert both == pytest.approx((1 + by_hand) / 2, abs=1e-4)
     # five phrases cannot be cut into ten: each is its own, and every pair is lost
-    assert measured["k"]["10"]["ar"] == 0
+    assert measured["k"]["10"]["ARI"] == 0
 
 
 def test_groups_are_read(tmp_path: Path) -> None:

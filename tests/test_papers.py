@@ -46,13 +46,13 @@ def test_every_table_is_counted() -> None:
     assert [table.name for table in TABLES] == list(ROWS)
 
 
-TABLE = papers.Table("T", "About it.", "clusters", ("v", "ar"), (papers.Row("glove", "k = 10", (0.5, 0.25)), papers.Row("slice", "k = 10")), False)
+TABLE = papers.Table("T", "About it.", "clusters", ("V", "ARI"), (papers.Row("glove", "k = 10", (0.5, 0.25)), papers.Row("slice", "k = 10")), False)
 
 
 def test_a_row_shows_our_figure_beside_the_paper_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     monkeypatch.setattr(papers, "read", lambda _: [TABLE])
-    (tmp_path / "clusters_glove-0123456789.json").write_text(json.dumps({"setups": {"k = 10": {"v": 0.625, "ar": 0.125}}}))
+    (tmp_path / "clusters_glove-0123456789.json").write_text(json.dumps({"setups": {"k = 10": {"V": 0.625, "ARI": 0.125}}}))
     shown = papers.rendered("any").splitlines()
     assert shown[:3] == ["### T", "", "About it."]
     assert "| `glove` | k = 10 | 0.500 / 0.250 | 0.625 / 0.125 | +0.125 / -0.125 |" in shown

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.quality import setups, stsb_context
-from benchmarks.quality.compare import contexts, unpacked
+from benchmarks.quality.compare import contexts
 from benchmarks.quality.sentences import sentences
 from benchmarks.quality.systems.base import TokenMeans
 from benchmarks.quality.vectors import Spans, means
@@ -51,7 +51,7 @@ def test_ten_rows_by_hand(tmp_path: Path) -> None:
     # ranks from their mean: 4 4 2 2 -1 -1 -1 -1 -4 -4 and 4 4 2 2 0 0 -3 -3 -3 -3: products 32 + 8 + 6 + 24 = 70, squares 76 and 76
     assert scored["spearman"] == pytest.approx(70 / 76, abs=1e-4)
     assert scored["found"] == 2 / 4
-    assert unpacked(scored["scores"]) == pytest.approx([1, 1, 0.8, 0.8, 0.6, 0.6, 0.6, 0.6, 0, 0], abs=1e-4)
+    assert stsb_context.unpacked(scored["scores"]) == pytest.approx([1, 1, 0.8, 0.8, 0.6, 0.6, 0.6, 0.6, 0, 0], abs=1e-4)
     # the contexts have 3 + 3 + 3 + 4 + 6 * 2 = 25 words, and each is one token
     assert (scored["rows"], scored["tokens a row"], scored["texts a row"]) == (10, 2.5, 1)
 
@@ -78,8 +78,8 @@ CROWDED = SpelledEncoder(TABLE, crowd=3)
 def test_each_way_of_encoding_and_its_cost(tmp_path: Path, name: str, cosine: float, tokens: float, texts: float) -> None:
     (tmp_path / "stsb-context").mkdir()
     table(tmp_path / "stsb-context", [("None none. Same none.", "Same", 11, 5.0), ("none none", "none", 0, 0.0)] * 2)
-    made = stsb_context.measure(TokenMeans(CROWDED), tmp_path, pruned=1)["setups"][name]
-    assert unpacked(made["scores"])[0] == pytest.approx(cosine, abs=1e-4)
+    made = stsb_context.measure(TokenMeans(CROWDED), stsb_context.read(tmp_path / stsb_context.FILE), pruned=1)["setups"][name]
+    assert stsb_context.unpacked(made["scores"])[0] == pytest.approx(cosine, abs=1e-4)
     other = {"single pass": (2, 1), "sentence-wise": (2, 1), "target alone": (1, 1), "full context": (2, 1), "per n-gram, best 1": (3, 2)}[name]
     assert (made["tokens a row"], made["texts a row"]) == ((tokens + other[0]) / 2, (texts + other[1]) / 2)
 
@@ -88,8 +88,8 @@ def test_a_span_lies_inside_a_sentence_when_sentences_are_encoded(tmp_path: Path
     """(.6, .8) and (.6, -.8) add up to the query's direction, but only across the full stop."""
     encoder = SpelledEncoder({**TABLE, "down": (0.6, -0.8, 0)})
     path = table(tmp_path, [("So low. Down so.", "low. Down", 3, 5.0), ("none", "none", 0, 0.0)])
-    assert unpacked(stsb_context.score(encoder, path)["scores"])[0] == pytest.approx(1.0)
-    assert unpacked(stsb_context.score(encoder, path, sentencewise=True)["scores"])[0] == pytest.approx(0.6)
+    assert stsb_context.unpacked(stsb_context.score(encoder, path)["scores"])[0] == pytest.approx(1.0)
+    assert stsb_context.unpacked(stsb_context.score(encoder, path, sentencewise=True)["scores"])[0] == pytest.approx(0.6)
 
 
 def test_every_n_gram_is_counted(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_every_n_gram_is_counted(tmp_path: Path) -> None:
     assert setups.every_ngram(CROWDED, rows) == {"texts a row": 10, "tokens a row": 20}
     every = stsb_context.run(TokenMeans(CROWDED), rows, setups.per_ngram(None))
     assert (every["texts a row"], every["tokens a row"]) == (10, 20)
-    assert unpacked(every["scores"]) == [1.0]
+    assert stsb_context.unpacked(every["scores"]) == [1.0]
 
 
 def test_a_part_of_the_rows_is_spread_and_half_of_it_is_woven(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_a_part_of_the_rows_is_spread_and_half_of_it_is_woven(tmp_path: Path) ->
 
 def test_two_results_are_compared_on_the_same_rows(tmp_path: Path) -> None:
     (tmp_path / "stsb-context").mkdir()
-    table(tmp_path / "stsb-context")
+    rows = stsb_context.read(table(tmp_path / "stsb-context"))
     plain, crowded = (
-        stsb_context.measure(TokenMeans(encoder), tmp_path, pruned=2) for encoder in (SpelledEncoder(TABLE), SpelledEncoder(TABLE, crowd=2))
+        stsb_context.measure(TokenMeans(encoder), rows, pruned=2) for encoder in (SpelledEncoder(TABLE), SpelledEncoder(TABLE, crowd=2))
     )
     tested = contexts(plain, crowded, "single pass", "single pass")
     assert tested["pearson"]["first"] == pytest.approx(plain["setups"]["single pass"]["pearson"], abs=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.quality import setups, stsb_context
+from benchmarks.quality import evaluations, setups, stsb_context
+from benchmarks.quality.__main__ import columns
+from benchmarks.quality.mcphrasy.embedder import Embedder
 from benchmarks.quality.systems import edit_distance, glove, registry
 from benchmarks.quality.systems.base import Scorer, SpanEncoder, TextEncoder, TokenMeans, span_means
 from benchmarks.quality.systems.bm25 import Bm25
@@ -118,6 +121,11 @@ def table(folder: Path, heading: str = "query\tcontext\ttarget\tscore") -> Path:
     return path
 
 
+def dev(folder: Path) -> list[stsb_context.Row]:
+    """What stands in the table of `folder`."""
+    return stsb_context.read(folder / stsb_context.FILE)
+
+
 def test_a_system_is_measured_in_the_set_ups_that_it_is_able_to(tmp_path: Path) -> None:
     table(tmp_path)
     spans = TokenMeans(SpelledEncoder({"query": (1, 0, 0)}))
@@ -125,10 +133,10 @@ def test_a_system_is_measured_in_the_set_ups_that_it_is_able_to(tmp_path: Path) 
     assert not isinstance(Whole(), SpanEncoder)
     assert isinstance(Whole(), TextEncoder)
     assert isinstance(edit_distance.EditDistance(), Scorer)
-    assert list(stsb_context.measure(edit_distance.EditDistance(), tmp_path)["setups"]) == ["text scores"]
-    assert list(stsb_context.measure(Whole(), tmp_path)["setups"]) == ["target alone", "full context"]
-    assert "per n-gram, all" in stsb_context.measure(Whole(), tmp_path, pruned=None)["setups"]
-    assert list(stsb_context.measure(spans, tmp_path)["setups"])[:2] == ["single pass", "sentence-wise"]
+    assert list(stsb_context.measure(edit_distance.EditDistance(), dev(tmp_path))["setups"]) == ["text scores"]
+    assert list(stsb_context.measure(Whole(), dev(tmp_path))["setups"]) == ["target alone", "full context"]
+    assert "per n-gram, all" in stsb_context.measure(Whole(), dev(tmp_path), pruned=None)["setups"]
+    assert list(stsb_context.measure(spans, dev(tmp_path))["setups"])[:2] == ["single pass", "sentence-wise"]
 
 
 def test_the_longest_span_is_swept(tmp_path: Path) -> None:
@@ -137,12 +145,12 @@ def test_the_longest_span_is_swept(tmp_path: Path) -> None:
     rows = [f"{'go ' * 5}home\tzero {'go ' * 5}home\thome\t5", "go\tgo zero\tgo\t1", "go\tzero\tzero\t0"]
     (tmp_path / "stsb-context").mkdir()
     (tmp_path / stsb_context.FILE).write_text("\n".join(["query\tcontext\ttarget\tscore", *rows]) + "\n")
-    held = stsb_context.read(tmp_path / stsb_context.FILE)
-    swept = setups.sweep(system, [row.query for row in held], held)
+    found = dev(tmp_path)
+    swept = setups.sweep(system, [row.query for row in found], found)
     # the query is 5 go + home; of five words the best are 4 go + home: (5 * 4 + 1) / (sqrt(25 + 1) * sqrt(16 + 1))
     assert swept[5][0].score == pytest.approx(21 / math.sqrt(26 * 17))
     assert [answers[0].score for answers in swept.values()][1:] == pytest.approx([1.0] * 6)
-    assert list(stsb_context.measure(system, tmp_path, sweep=True)["longest"]) == ["5", "10", "15", "20", "25", "30", "35"]
+    assert list(stsb_context.measure(system, dev(tmp_path), sweep=True)["longest"]) == ["5", "10", "15", "20", "25", "30", "35"]
 
 
 def test_a_table_of_other_columns_and_one_without_a_heading(tmp_path: Path) -> None:
@@ -173,3 +181,27 @@ def test_what_comes_with_the_project_is_loaded(tmp_path: Path) -> None:
     assert isinstance(registry.load("edit-distance", None, tmp_path), Scorer)
     (tmp_path / "docs.txt").write_text("one document\nanother\none more\n")
     assert registry.load("bm25", str(tmp_path / "docs.txt"), tmp_path).scores(["another"], ["another one"])[0] > 0  # type: ignore[union-attr]
+
+
+def test_another_table_is_measured_by_the_command_s_columns(tmp_path: Path) -> None:
+    table(tmp_path, "origin\ttext\tphrase\tgold").rename(tmp_path / "authors.tsv")
+    names = columns("query=origin,context=text,target=phrase,score=gold")
+    made = evaluations.contexts(edit_distance.EditDistance(), tmp_path, tmp_path / "authors.tsv", names)
+    assert (made["file"], made["setups"]["text scores"]["rows"]) == ("authors.tsv", 4)
+    assert "gold" not in made  # the data stay where they are
+    assert columns("score=gold")["query"] == "query"
+    with pytest.raises(ArgumentTypeError, match="querry is none of query, context, target, score"):
+        columns("querry=origin")
+
+
+def test_what_a_training_here_has_left_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MADE", tmp_path)
+    with pytest.raises(SystemExit, match=r"mcphrasy needs embedder.npz of python -m export.mcphrasy: give it as --weights"):
+        registry.load("mcphrasy", None, tmp_path)
+    (tmp_path / "mcphrasy").mkdir()
+    none = np.zeros(2, dtype=np.float32)
+    Embedder("another base", np.zeros((6, 2), dtype=np.float32), none, np.zeros((2, 2), dtype=np.float32), none).save(
+        tmp_path / "mcphrasy/embedder.npz"
+    )
+    with pytest.raises(SystemExit, match="trained on vectors of another base"):  # it is read: the base that it was made for is not the one that ships
+        registry.load("mcphrasy", None, tmp_path)

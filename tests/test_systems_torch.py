@@ -159,7 +159,7 @@ def test_every_bert_of_the_papers_is_measured_from_a_folder(tmp_path: Path, name
     (tmp_path / "stsb-context").mkdir()
     rows = [f"the card\tI called so my old {word} was sent\tmy old {word}\t{gold}" for word, gold in (("card", 5), ("refund", 3), ("week", 1))]
     (tmp_path / stsb_context.FILE).write_text("\n".join(["query\tcontext\ttarget\tscore", *rows]) + "\n")
-    made = stsb_context.measure(system, tmp_path, pruned=4)["setups"]
+    made = stsb_context.measure(system, stsb_context.read(tmp_path / stsb_context.FILE), pruned=4)["setups"]
     assert list(made) == ["single pass", "sentence-wise", "target alone", "full context", "per n-gram, best 4"]
     assert all(-1 <= each["pearson"] <= 1 for each in made.values())
 

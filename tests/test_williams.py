@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 
+from benchmarks import results
+from benchmarks.quality import significance, stsb_context
 from benchmarks.quality.williams import compare, probability, statistic
 
 
@@ -53,3 +57,52 @@ def test_a_measure_that_follows_gold_is_told_from_one_that_does_not() -> None:
 def test_three_rows_are_too_few() -> None:
     with pytest.raises(ValueError, match="3 rows are too few"):
         compare([1, 2, 3], [1, 2, 3], [3, 2, 1])
+
+
+# --- between set-ups ---
+
+
+def kept(folder: Path, system: str, setups: dict[str, list[float]]) -> None:
+    """A result as ``python -m benchmarks.quality --task stsb-context`` leaves it."""
+    held = {name: {"rows": len(scores), "scores": stsb_context.packed(scores)} for name, scores in setups.items()}
+    (folder / f"stsb-context_{system}-0123456789.json").write_text(json.dumps({"setups": held}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A table of ten rows, and the scores of two systems: one as gold but for its last row, one that knows little."""
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    (tmp_path / "stsb-context").mkdir()
+    rows = [f"none\tnone\tnone\t{number}" for number in range(10)]
+    (tmp_path / stsb_context.FILE).write_text("\n".join(["query\tcontext\ttarget\tscore", *rows]))
+    near, far = [*(number / 10 for number in range(9)), 0.0], [0.1, 0.9] * 5
+    kept(tmp_path, "slice", {"single pass": near, "target alone": near, "full context": far})
+    kept(tmp_path, "all-minilm-l6-v2", {"single pass": far[::-1]})
+    return tmp_path
+
+
+def test_every_two_set_ups_are_compared(folder: Path) -> None:
+    significance.write(folder, folder)
+    held = results.newest("williams")
+    assert list(held["pearson"]) == ["slice, single pass", "slice, full context", "all-minilm-l6-v2, single pass"]
+    assert held["rows"] == 10
+    assert len(held["pairs"]) == 3  # what is told where the target is is left out
+    tested = held["pairs"]["slice, single pass : slice, full context"]
+    by_hand = compare(range(10), [*(number / 10 for number in range(9)), 0.0], [0.1, 0.9] * 5)
+    assert (tested["t"], tested["p"]) == pytest.approx((by_hand["t"], by_hand["p"]), rel=1e-3)
+
+
+def test_the_page_shows_differences_in_both_directions(folder: Path) -> None:
+    significance.write(folder, folder)
+    shown = significance.rendered().splitlines()
+    assert shown[0] == "| Pearson less that of | Pearson | slice, single pass | all-minilm-l6-v2, single pass |"
+    # 10 times the scores: their sum is 36, of products 204; 204 - 10 * 4.5 * 3.6 = 42, which is .5361 of sqrt(82.5 * (204 - 10 * 3.6^2))
+    assert shown[2].startswith("| slice, single pass | 0.536 |  | +0.710 (p ")
+    # of ten numbers in turn the second is 1 further on: 5 * .4 = 2 of sqrt(82.5 * 1.6) = .1741, the other way round
+    assert shown[-1].startswith("| all-minilm-l6-v2, single pass | -0.174 | -0.710 (p ")
+
+
+def test_results_of_another_table_are_not_compared(folder: Path) -> None:
+    kept(folder, "bm25", {"text scores": [0.5, 0.25]})
+    with pytest.raises(SystemExit, match=r"stsb-context_bm25 has 2 rows and dev\.tsv 10: measure it again"):
+        significance.write(folder, folder)

@@ -14,13 +14,9 @@ from typing import Any
 
 from benchmarks.quality import bootstrap, williams
 from benchmarks.quality.correlation import ranks
+from benchmarks.quality.stsb_context import unpacked
 
 Result = Mapping[str, Any]
-
-
-def unpacked(scores: str) -> list[float]:
-    """The scores row by row, from `stsb_context.packed`."""
-    return [float(each) for each in scores.split()]
 
 
 def contexts(first: Result, second: Result, setup: str, against: str) -> dict[str, dict[str, float]]:

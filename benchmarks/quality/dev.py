@@ -29,7 +29,7 @@ def measure(
 ) -> dict[str, Any]:
     """The results of the evaluations named in `only`. `ngrams` spans a row are encoded by themselves, all if None (hours on a CPU)."""
     made: dict[str, Callable[[], dict[str, Any]]] = {
-        "stsb-context": lambda: stsb_context.measure(TokenMeans(encoder), data, pruned=ngrams),
+        "stsb-context": lambda: stsb_context.measure(TokenMeans(encoder), stsb_context.read(data / stsb_context.FILE), pruned=ngrams),
         "pic": lambda: pic.measure(encoder, data),
         "turns": lambda: turns.measure(encoder, data, calibration),
     }

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks.quality import stsb_context
-from benchmarks.quality.dev import figures
 from benchmarks.quality.mcphrasy import choice, clusters, ppdb, senses, synonyms
 from benchmarks.quality.pic import files, ranking, selection, sense, similarity
 from benchmarks.quality.systems.base import System
@@ -31,10 +30,12 @@ class Evaluation:
     at_hand: bool = True
 
 
-def _contexts(system: System, data: Path) -> dict[str, Any]:
-    """Without what is said of each row, since gold scores are the data's."""
-    found: dict[str, Any] = figures(stsb_context.measure(system, data, sweep=True))
-    return found
+def contexts(system: System, data: Path, file: Path | None = None, columns: stsb_context.Columns = stsb_context.SAME) -> dict[str, Any]:
+    """STS-B-Context, of `file` where it is given. Gold scores are the data's, and data are not kept here."""
+    path = file or data / stsb_context.FILE
+    found = stsb_context.measure(system, stsb_context.read(path, columns=columns), sweep=True)
+    del found["gold"]
+    return {"file": path.name, **found}
 
 
 def _phrases(system: System, data: Path) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def _single(measure: Measure) -> Measure:
 
 
 EVALUATIONS = {
-    "stsb-context": Evaluation(_contexts, "SLICE, table 1: the best span of a context against people's scores"),
+    "stsb-context": Evaluation(contexts, "SLICE, table 1: the best span of a context against people's scores"),
     "pic-ps": Evaluation(_phrases, "PiC: do two phrases mean the same in a sentence?"),
     "pic-pr-pass": Evaluation(partial(_phrases_found, task=files.PR_PASS), "PiC: the phrase of a passage that means what another one does"),
     "pic-pr-page": Evaluation(partial(_phrases_found, task=files.PR_PAGE), "PiC: the same in a whole page"),

@@ -133,20 +133,24 @@ def _found(row: Row, place: Range) -> bool:
 
 
 def packed(scores: Sequence[float]) -> str:
-    """Scores row by row as one line of JSON; `benchmarks.quality.compare` reads them."""
+    """Scores row by row as one line of JSON."""
     return " ".join(f"{each:.4f}" for each in scores)
 
 
-def measure(system: System, data: Path, rows: int | None = None, pruned: int | None = PRUNED, sweep: bool = False) -> dict[str, Any]:
-    """Every set-up that `system` is able to, on the same rows; `pruned` spans a row are encoded by themselves, all if None.
+def unpacked(scores: str) -> list[float]:
+    """The scores row by row, from `packed`."""
+    return [float(each) for each in scores.split()]
+
+
+def measure(system: System, rows: Sequence[Row], pruned: int | None = PRUNED, sweep: bool = False) -> dict[str, Any]:
+    """Every set-up that `system` is able to; `pruned` spans a row are encoded by themselves, all if None.
 
     With `sweep` the single pass also with other longest spans than 20 words. Of token means it says what the whole enumeration would cost.
     """
-    held = read(data / FILE, rows)
-    made = {name: run(system, held, setup) for name, setup in _setups(system, pruned).items()}
-    swept = {"longest": _sweep(system, held)} if sweep and isinstance(system, SpanEncoder) else {}
-    cost = {"cost of every n-gram": setups.every_ngram(system.encoder, held)} if isinstance(system, TokenMeans) else {}
-    return {"setups": made, **swept, **cost, "gold": packed([row.score for row in held])}
+    made = {name: run(system, rows, setup) for name, setup in _setups(system, pruned).items()}
+    swept = {"longest": _sweep(system, rows)} if sweep and isinstance(system, SpanEncoder) else {}
+    cost = {"cost of every n-gram": setups.every_ngram(system.encoder, rows)} if isinstance(system, TokenMeans) else {}
+    return {"setups": made, **swept, **cost, "gold": packed([row.score for row in rows])}
 
 
 def _setups(system: System, pruned: int | None) -> dict[str, Setup]:

@@ -22,8 +22,8 @@ from hybrid_search.types import Floats, Ints
 
 GOLD = "gold"
 KS = (10, 15, 20, GOLD)
-METRICS = {"v": "v_measure_score", "ar": "adjusted_rand_score", "ami": "adjusted_mutual_info_score"}
-"""As in the paper's table, and scikit-learn's names."""
+METRICS = {"V": "v_measure_score", "ARI": "adjusted_rand_score", "AMI": "adjusted_mutual_info_score"}
+"""V-measure, adjusted Rand index and adjusted mutual information, by scikit-learn's names."""
 
 SOURCES: dict[str, Callable[[Path], list[Group]]] = {
     "banking77": lambda data: groups.of_intents(data / "banking77/banking77.jsonl.gz"),

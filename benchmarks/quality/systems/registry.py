@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks import results
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.mcphrasy import corpora
 from benchmarks.quality.mcphrasy.contexts import Library
@@ -34,23 +35,34 @@ CONTEXTS = 100
 """Of a phrase, for McPhraSy: a third of the paper's, and a third of the time; it gained little beyond."""
 
 
+MADE = results.STORE / "weights"
+"""Where weights are looked for that are made here and not shipped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A system. `weights` is what it loads by default: a name on the hub, a file below the ``{data}`` folder, or "" where there is none.
 
-    `needs` says for people what it takes; "" where all of it comes with the project.
+    `needs` says for people what it takes; "" where all of it comes with the project. `made` is where, below `MADE`, a training here leaves it.
     """
 
     title: str
     load: Callable[[str, Path], System]
     weights: str
     needs: str
+    made: str = ""
+
+    @property
+    def left(self) -> str:
+        """What a training here has left, or ""."""
+        path = MADE / self.made
+        return str(path) if self.made and path.exists() else ""
 
 
 def load(name: str, weights: str | None, data: Path) -> System:
     """The system `name` from `weights`, or from its own. Raises SystemExit, in one line, where something is missing."""
     entry = SYSTEMS[name]
-    chosen = weights or entry.weights.format(data=data)
+    chosen = weights or entry.weights.format(data=data) or entry.left
     if not chosen and entry.needs:
         raise SystemExit(f"{name} needs {entry.needs}: give it as --weights")
     return entry.load(chosen, data)
@@ -95,10 +107,11 @@ def _hub(title: str, name: str, load: Callable[[str, Path], System] = _huggingfa
 BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
 
-def _reader(title: str, base: str) -> Entry:
+def _reader(name: str) -> Entry:
     """A reader, which selects spans; for all else it is its encoder without the heads."""
+    title, base = SYSTEMS[name].title, SYSTEMS[name].weights or name
     needs = f"a reader trained from {base}: python -m export.reading train"
-    return Entry(f"{title}, trained as a reader", lambda weights, _: Reader(weights), "", needs)
+    return Entry(f"{title}, trained as a reader", lambda weights, _: Reader(weights), "", needs, f"reader-{name}")
 
 
 def _mcphrasy(variant: str) -> Callable[[str, Path], System]:
@@ -112,6 +125,8 @@ def _mcphrasy(variant: str) -> Callable[[str, Path], System]:
 
 EMBEDDER = "embedder.npz of python -m export.mcphrasy"
 """What the variants of McPhraSy need that do not stand on mask vectors alone."""
+
+EMBEDDER_FILE = "mcphrasy/embedder.npz"
 
 READERS = ("phrase-bert", "bert", "bert-large", "spanbert", "sbert-nli", "simcse", "longformer", "longformer-large", "slice")
 
@@ -140,10 +155,10 @@ SYSTEMS = {
     ),
     "joint-sb": Entry("joint-SB", _huggingface, "", "weights that their authors (Zhou and Wakabayashi, 2022) have not published"),
 }
-SYSTEMS |= {f"reader-{name}": _reader(SYSTEMS[name].title, SYSTEMS[name].weights or name) for name in READERS}
+SYSTEMS |= {f"reader-{name}": _reader(name) for name in READERS}
 SYSTEMS |= {
     "mcphrasy-mask": Entry("McPhraSy SpanBERT only", _mcphrasy("mask only"), "", ""),
-    "mcphrasy-emb": Entry("McPhraSy SpanBERT+emb", _mcphrasy("+emb"), "", EMBEDDER),
-    "mcphrasy-average": Entry("McPhraSy+emb average", _mcphrasy("+emb average"), "", EMBEDDER),
-    "mcphrasy": Entry("McPhraSy", _mcphrasy("McPhraSy"), "", EMBEDDER),
+    "mcphrasy-emb": Entry("McPhraSy SpanBERT+emb", _mcphrasy("+emb"), "", EMBEDDER, EMBEDDER_FILE),
+    "mcphrasy-average": Entry("McPhraSy+emb average", _mcphrasy("+emb average"), "", EMBEDDER, EMBEDDER_FILE),
+    "mcphrasy": Entry("McPhraSy", _mcphrasy("McPhraSy"), "", EMBEDDER, EMBEDDER_FILE),
 }
