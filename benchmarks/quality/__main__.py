@@ -2,8 +2,8 @@
 
 Without ``--task`` the retrieval tasks: every way of ranking, and recall of the span index. The papers' evaluations take any of their systems
 (``--system``, by default the encoder that ships) from its own weights or from ``--weights``; STS-B-Context takes another table, too
-(``--contexts``, ``--columns``). ``--all`` runs every task whose data are at hand with every system whose weights are, and says of the others what
-they need.
+(``--contexts``, ``--columns``). ``--all`` runs every row of the tables whose data and weights are at hand, and says of the other systems what they
+need.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.quality import encoders, recall, retrieval, significance
 from benchmarks.quality.collection import ingested
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.evaluations import EVALUATIONS, Evaluation, contexts
-from benchmarks.quality.papers import result
+from benchmarks.quality.papers import result, runs
 from benchmarks.quality.stsb_context import COLUMNS, SAME
 from benchmarks.quality.systems import registry
 from benchmarks.quality.tasks import ALL, TASKS
@@ -46,11 +46,10 @@ def evaluated(tasks: Mapping[str, Evaluation], system: str, weights: str | None,
 
 
 def everything(model: Model, data: Path, calls: int | None, out: Path) -> None:
-    """All that can be run here; what cannot is said."""
-    tasks = {name: each for name, each in EVALUATIONS.items() if each.at_hand}
-    for system in registry.SYSTEMS:
+    """Every row of the tables that can be run here; what cannot is said."""
+    for system, tasks in runs().items():
         try:
-            evaluated(tasks, system, None, data, out)
+            evaluated({name: EVALUATIONS[name] for name in tasks if EVALUATIONS[name].at_hand}, system, None, data, out)
         except SystemExit as missing:
             print(f"{system}: not run: {missing}", file=sys.stderr)
     significance.write(data, out)

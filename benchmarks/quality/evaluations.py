@@ -80,11 +80,12 @@ def _senses_of_phrases(system: System, data: Path) -> dict[str, Any]:
 
 
 def _clusters(system: System, data: Path) -> dict[str, Any]:
-    """The mean over the sources, which have as many groups each."""
+    """The mean over the sources, which have as many groups each, and each source by itself with as many clusters as there are."""
     made = clusters.measure(system, data)
     ks = next(iter(made.values()))["k"]
     means = {f"k = {k}": {name: round(float(np.mean([each["k"][k][name] for each in made.values()])), 4) for name in ks[k]} for k in ks}
-    return {"setups": means, "sources": made}
+    own = {f"{source}, k = {clusters.GOLD}": each["k"][clusters.GOLD] for source, each in made.items()}
+    return {"setups": {**means, **own}, "sources": made}
 
 
 def _single(measure: Measure) -> Measure:

@@ -54,6 +54,16 @@ def _table(held: Mapping[str, Any]) -> Table:
     return Table(held["name"], held["about"], held["task"], tuple(held["columns"]), tuple(rows), held.get("percent", False))
 
 
+def runs() -> dict[str, list[str]]:
+    """The tasks that each system has a row in, in the order of the tables."""
+    found: dict[str, list[str]] = {}
+    for table in (table for paper in PAPERS for table in read(paper)):
+        for each in table.rows:
+            if each.system != PEOPLE and table.task not in found.setdefault(each.system, []):
+                found[each.system].append(table.task)
+    return found
+
+
 def result(task: str, system: str) -> str:
     """What the result of a system on a task is called."""
     return f"{task}_{system}"
