@@ -76,10 +76,14 @@ def _onnx(weights: str, _: Path) -> System:
 
 
 def _base(weights: str, _: Path) -> System:
-    """From the package where it is installed, else from the hub."""
+    return HuggingFace(base_folder() if weights == BASE else weights)
+
+
+def base_folder() -> str:
+    """Where the base model is: in the package where it is installed, else on the hub."""
     module, inside = PACKAGE
     spec = importlib.util.find_spec(module)
-    return HuggingFace(str(Path(spec.origin).parent / inside) if spec and spec.origin and weights == BASE else weights)
+    return str(Path(spec.origin).parent / inside) if spec and spec.origin else BASE
 
 
 def _bm25(weights: str, _: Path) -> System:

@@ -1,0 +1,155 @@
+"""How fast texts become vectors: ``python -m benchmarks.speed.encode [--model DIR] [--data DIR] [--tokens N] [--rounds N] [--device NAME]``.
+
+sentence-transformers as it comes, torch with our batches, and our sessions in each precision, with batches of like length and in the order that
+the texts came in. All encode the same texts in turn, round by round, so that a busy neighbour slows each alike; the least seconds of a round count.
+The torch models are the base, which has the same layers; ours has a linear head of one per cent of the multiplications more, and gives every token.
+Needs the extra ``export`` and sentence-transformers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from benchmarks import results
+from benchmarks.quality.systems import registry
+from benchmarks.quality.systems.needs import library
+from benchmarks.quality.tasks import rows
+from hybrid_search.encoder import SHIPPED, onnx
+
+PASSAGE = 128
+"""Tokens of a passage, special ones included."""
+
+BATCH = 32
+"""Texts together where their length is not looked at, as in sentence-transformers."""
+
+BLOCK = 256
+"""Texts that our encoder is given at once: some 64 passages of a call are as many turns and windows."""
+
+Way = Callable[[Sequence[str]], object]
+
+
+def passages(data: Path, tokenizer: Any, tokens: int) -> list[str]:
+    """Paragraphs of squad_dev, joined and cut into texts of exactly `PASSAGE` tokens, `tokens` in all."""
+    ids = [each for row in rows(data / "squad_dev/passages.jsonl.gz") for each in tokenizer.encode(row["text"], add_special_tokens=False).ids]
+    size = PASSAGE - 2
+    pieces = (tokenizer.decode(ids[start : start + size]) for start in range(0, len(ids) - size, size))
+    return [text for _, text in zip(range(tokens // PASSAGE), pieces, strict=False)]
+
+
+def turns(data: Path, tokenizer: Any, tokens: int) -> list[str]:
+    """Turns of calls_sgd as they come, until they have `tokens`."""
+    found: list[str] = []
+    for text in (turn["text"] for row in rows(data / "calls_sgd/calls.jsonl.gz") for turn in row["turns"]):
+        found.append(text)
+        tokens -= len(tokenizer.encode(text, add_special_tokens=True).ids)
+        if tokens <= 0:
+            break
+    return found
+
+
+def ours(model: Path, precision: str, device: str, *, buckets: bool = True) -> Way:
+    """Our encoder; without `buckets` texts are batched in the order in which they come."""
+    loaded = onnx.OnnxEncoder(model, device, precision=precision)
+
+    def encode(texts: Sequence[str]) -> None:
+        for start in range(0, len(texts), BLOCK):
+            loaded.encode(texts[start : start + BLOCK])
+
+    def unsorted(texts: Sequence[str]) -> None:
+        with mock.patch.object(onnx, "_batches", in_order):
+            encode(texts)
+
+    return encode if buckets else unsorted
+
+
+def in_order(windows: Sequence[Any], _: int) -> Iterator[Sequence[Any]]:
+    """Batches of so many texts, whatever their length."""
+    return (windows[start : start + BATCH] for start in range(0, len(windows), BATCH))
+
+
+def sentence_transformers(folder: str, device: str) -> Way:
+    """One vector a text, by ``SentenceTransformer.encode`` as it comes."""
+    model = library("sentence_transformers").SentenceTransformer(folder, device=device)
+    return lambda texts: model.encode(list(texts))
+
+
+def torch_batches(folder: str, device: str, half: bool = False) -> Way:
+    """Every token's vector by torch, with our batches of like length."""
+    torch, transformers = library("torch"), library("transformers")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    model = transformers.AutoModel.from_pretrained(folder).to(device).eval()
+    model = model.half() if half else model
+
+    def encode(texts: Sequence[str]) -> None:
+        for start in range(0, len(texts), BLOCK):
+            held = sorted(tokenizer(list(texts[start : start + BLOCK]))["input_ids"], key=len)
+            for batch in onnx._batches(held, 0):  # lists of tokens have a length, as windows have
+                given = tokenizer.pad({"input_ids": batch}, return_tensors="pt").to(device)
+                with torch.inference_mode():
+                    model(**given).last_hidden_state.float().cpu().numpy()
+
+    return encode
+
+
+def ways(model: Path, device: str) -> dict[str, Way]:
+    """All that is compared, by name."""
+    base = registry.base_folder()
+    kind = "cuda" if device in ("cuda", "tensorrt") else "cpu"
+    precisions = ("float32", "float16") if kind == "cuda" else ("float32", "int8")
+    found = {"sentence-transformers": sentence_transformers(base, kind), "torch, buckets": torch_batches(base, kind)}
+    if kind == "cuda":
+        found["torch float16, buckets"] = torch_batches(base, kind, half=True)
+    for precision in precisions:
+        found[f"{precision}, in order"] = ours(model, precision, device, buckets=False)
+        found[f"{precision}, buckets"] = ours(model, precision, device)
+    return found
+
+
+def raced(found: dict[str, Way], texts: Sequence[str], rounds: int) -> dict[str, float]:
+    """The least seconds of each way over `rounds` in turn, after one round on a few texts that warms it up."""
+    taken: dict[str, list[float]] = {name: [] for name in found}
+    for number in range(rounds + 1):
+        for name, way in found.items():
+            began = time.perf_counter()
+            way(texts if number else texts[:BLOCK])
+            if number:
+                taken[name].append(time.perf_counter() - began)
+    return {name: min(each) for name, each in taken.items()}
+
+
+def measure(model: Path, data: Path, tokens: int, rounds: int, device: str) -> dict[str, Any]:
+    """Tokens a second of each way on passages and on turns, and how many times those of sentence-transformers that is."""
+    tokenizer, found = onnx._tokenizer(model / "tokenizer.json"), ways(model, device)
+    made: dict[str, Any] = {"cores": os.cpu_count(), "device": device, "rounds": rounds, "texts": {}}
+    for name, cut in (("passages of 128 tokens", passages), ("turns", turns)):
+        texts = cut(data, tokenizer, tokens)
+        began = time.perf_counter()
+        encodings = tokenizer.encode_batch(texts, add_special_tokens=True)
+        tokenizing = time.perf_counter() - began
+        count = sum(len(each.ids) for each in encodings)
+        seconds = raced(found, texts, rounds)
+        first = seconds["sentence-transformers"]
+        rates = {way: {"tokens/s": round(count / each), "times": round(first / each, 2)} for way, each in seconds.items()}
+        made["texts"][name] = {"texts": len(texts), "tokens": count, "tokenizing alone, tokens/s": round(count / tokenizing), "ways": rates}
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--model", type=Path, default=SHIPPED, help="a folder made by python -m export.to_onnx; default: the shipped one")
+    parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
+    parser.add_argument("--tokens", type=int, default=40_000, help="of each kind of texts")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda", "tensorrt"))
+    options = parser.parse_args()
+    results.write(f"encode-{options.device}", measure(options.model, options.data, options.tokens, options.rounds, options.device))
+
+
+if __name__ == "__main__":
+    main()
