@@ -62,8 +62,9 @@ def _made() -> dict[str, str]:
 
 
 def _named(argument: str) -> str:
-    """An argument without the folders of this machine: of an absolute path its last name."""
-    return Path(argument).name if Path(argument).is_absolute() else argument
+    """An argument without the folders of this machine, of an absolute path its last name; of a URL, which may hold a password, what kind it is."""
+    scheme, at, _ = argument.partition("://")
+    return f"{scheme}{at}" if at else Path(argument).name if Path(argument).is_absolute() else argument
 
 
 def there(name: str) -> bool:

@@ -28,5 +28,13 @@ def test_ingest_is_timed_beside_its_two_parts(calls: list[dict[str, Any]], tmp_p
     measured = ingest.measure(tmp_path / "calls.jsonl.gz", 3)
     assert measured["calls"] == 3
     assert measured["passages"] >= 3
+    assert measured["its share of the encoder's own rate"] > 0
     assert min(measured[name] for name in ("tokens", "ingest, s", "ingest / (e + s)", "peak memory, MB")) > 0
     assert min(measured[name] for name in ("e: encoder alone, s", "s: store alone, s")) >= 0  # in tenths: of three calls there may be none
+
+
+def test_a_result_s_command_holds_no_login_and_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["speed", "--url", "opensearch+https://reader:secret@search.example:9200", "--data", str(tmp_path / "data")])
+    results.save(tmp_path / "kept.json", {})
+    command = json.loads((tmp_path / "kept.json").read_text())["made"]["command"]
+    assert command.endswith("--url opensearch+https:// --data data")

@@ -17,10 +17,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=results.DATA)
     parser.add_argument("--calls", type=int, default=1_000_000, help="only the first so many of calls_sgd")
     parser.add_argument("--only", choices=("ingest", "latency", "size"), help="only this measurement")
+    parser.add_argument("--url", help="a server to ingest into, as in --url of the product; default: the embedded index")
     options = parser.parse_args()
     wanted = {options.only} if options.only else {"ingest", "latency", "size"}
     if "ingest" in wanted:
-        results.write("ingest-calls_sgd", ingest.measure(options.data / TASKS["calls_sgd"].documents, options.calls))
+        kind = f"_{options.url.partition('+')[0]}" if options.url else ""
+        results.write(f"ingest{kind}-calls_sgd", ingest.measure(options.data / TASKS["calls_sgd"].documents, options.calls, options.url))
     for name in ("calls_sgd", "calls_qmsum"):
         client = ingested(TASKS[name], options.data).client
         if "latency" in wanted:

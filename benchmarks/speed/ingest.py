@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
+from benchmarks.speed.counting import Counting
 from hybrid_search import covering, encoder, phrase
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import IndexSpec
 from hybrid_search.ingest import documents, sources
+from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.worker import BLOCK_PASSAGES
+from hybrid_search.ingest.worker import ingest as ingesting
 from hybrid_search.passages import split
 from hybrid_search.types import Document, Entry, Passage
 
@@ -26,10 +29,10 @@ INDEX = "calls_sgd"
 Cut = tuple[Document, int, Passage]
 
 
-def measure(source: Path, calls: int) -> dict[str, Any]:
+def measure(source: Path, calls: int, url: str | None = None) -> dict[str, Any]:
     """Seconds of each on the first `calls` documents of `source`, and the peak memory of the ingest process.
 
-    The index that the ingest makes stays in the benchmark store, where the other measurements find it.
+    The index is made at `url`, where both are removed again, or else in the benchmark store, where the other measurements find it.
     """
     folder = results.STORE / "speed"
     shutil.rmtree(folder, ignore_errors=True)
@@ -37,11 +40,14 @@ def measure(source: Path, calls: int) -> dict[str, Any]:
     lines = list(sources.read([str(_head(source, calls, folder / "calls.jsonl.gz"))]))
     cut = [piece for line in lines for piece in _cut(documents.parse(line.data)[0])]
     encoding, tokens, entries = _encode(cut)
-    storing = _store(entries, folder / "store")
+    storing = _store(entries, url or f"embedded:{folder / 'store'}")
     del entries
-    for old in results.STORE.glob(f"{INDEX}.*"):
-        shutil.rmtree(old) if old.is_dir() else old.unlink()
-    ingest = _ingest(folder / "calls.jsonl.gz", results.STORE)
+    counting = _counted(lines, folder / "rejected.jsonl")
+    if not url:
+        _clear(results.STORE)
+    ingest = _ingest(folder / "calls.jsonl.gz", url or f"embedded:{results.STORE}")
+    if url:
+        _drop(url)
     both = encoding + storing
     return {
         "calls": len(lines),
@@ -51,6 +57,8 @@ def measure(source: Path, calls: int) -> dict[str, Any]:
         "s: store alone, s": round(storing, 1),
         "ingest, s": round(ingest["seconds"], 1),
         "ingest / (e + s)": round(ingest["seconds"] / both, 3),
+        "into a store that only counts, s": round(counting, 1),
+        "its share of the encoder's own rate": round(encoding / counting, 3),
         "tokens/s": round(tokens / ingest["seconds"]),
         "stages, s": ingest["stages"],
         "peak memory, MB": ingest["peak"],
@@ -90,13 +98,37 @@ def _encode(cut: Sequence[Cut]) -> tuple[float, int, list[Entry]]:
     return seconds, tokens, entries
 
 
-def _store(entries: Sequence[Entry], folder: Path) -> float:
+def _store(entries: Sequence[Entry], url: str) -> float:
     """Seconds to write `entries` and to close the index, graphs and all."""
     spec = IndexSpec.of(encoder.sized(encoder.load()).info, covering.DEFAULT_POLICY)
+    backend = open_backend(url)
     began = time.perf_counter()
-    with open_backend(f"embedded:{folder}").writer("calls", spec) as writer:
+    with backend.writer(INDEX, spec) as writer:
         for start in range(0, len(entries), BLOCK_PASSAGES):
             writer.write(entries[start : start + BLOCK_PASSAGES])
+    taken = time.perf_counter() - began
+    backend.close()
+    if not url.startswith("embedded:"):
+        _drop(url)
+    return taken
+
+
+def _drop(url: str) -> None:
+    backend = open_backend(url)
+    backend.drop(INDEX)
+    backend.close()
+
+
+def _clear(store: Path) -> None:
+    """Remove an index of before."""
+    for old in store.glob(f"{INDEX}.*"):
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
+
+
+def _counted(lines: Sequence[Line], rejects: Path) -> float:
+    """Seconds of the whole worker with a store that takes no time."""
+    began = time.perf_counter()
+    ingesting(lines, Counting(), encoder.sized(encoder.load()), INDEX, rejects)
     return time.perf_counter() - began
 
 
@@ -111,10 +143,10 @@ finally:
 """
 
 
-def _ingest(source: Path, store: Path) -> dict[str, Any]:
+def _ingest(source: Path, url: str) -> dict[str, Any]:
     """The command itself in a process of its own: wall seconds, stages, and peak resident memory in MB."""
-    command = [sys.executable, "-c", _CHILD, "--index", INDEX, "--url", f"embedded:{store}", str(source)]
+    command = [sys.executable, "-c", _CHILD, "--index", INDEX, "--url", url, str(source)]
     began = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=store)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=source.parent)
     summary = json.loads(done.stdout.splitlines()[-1])
     return {"seconds": time.perf_counter() - began, "stages": summary["stages"], "peak": int(done.stderr.splitlines()[-1])}
