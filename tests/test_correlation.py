@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from benchmarks.quality.correlation import auc, pearson, ranks, spearman
 
@@ -30,6 +31,15 @@ def test_spearman_sees_only_the_order() -> None:
 
 def test_a_constant_list_correlates_with_nothing() -> None:
     assert math.isnan(pearson([1, 1, 1], [1, 2, 3]))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=3, max_size=50))
+def test_correlations_are_scipy_s(rows: list[tuple[int, int]]) -> None:
+    a, b = (list(each) for each in zip(*rows, strict=True))
+    if len(set(a)) > 1 and len(set(b)) > 1:
+        assert pearson(a, b) == pytest.approx(stats.pearsonr(a, b).statistic, abs=1e-6)
+        assert spearman(a, b) == pytest.approx(stats.spearmanr(a, b).statistic, abs=1e-6)
 
 
 def test_auc_is_the_share_of_pairs_in_the_right_order() -> None:

@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from benchmarks import results
 from benchmarks.quality import significance, stsb_context
@@ -57,6 +58,12 @@ def test_a_measure_that_follows_gold_is_told_from_one_that_does_not() -> None:
 def test_three_rows_are_too_few() -> None:
     with pytest.raises(ValueError, match="3 rows are too few"):
         compare([1, 2, 3], [1, 2, 3], [3, 2, 1])
+
+
+@pytest.mark.parametrize("freedom", [3, 23, 1021])
+@pytest.mark.parametrize("t", [0.0, 0.5, 1.96, 6.0])
+def test_probabilities_are_scipy_s(t: float, freedom: int) -> None:
+    assert probability(t, freedom) == pytest.approx(2 * stats.t.sf(t, freedom), abs=1e-6)
 
 
 # --- between set-ups ---
