@@ -26,6 +26,9 @@ from hybrid_search.types import Document, Entry, Passage
 
 INDEX = "calls_sgd"
 
+FEW = 2000
+"""Calls whose memory is compared with that of all."""
+
 Cut = tuple[Document, int, Passage]
 
 
@@ -43,6 +46,7 @@ def measure(source: Path, calls: int, url: str | None = None) -> dict[str, Any]:
     storing = _store(entries, url or f"embedded:{folder / 'store'}")
     del entries
     counting = _counted(lines, folder / "rejected.jsonl")
+    few = _ingest(_head(source, min(calls, FEW), folder / "few.jsonl.gz"), f"embedded:{folder / 'few'}")
     if not url:
         _clear(results.STORE)
     ingest = _ingest(folder / "calls.jsonl.gz", url or f"embedded:{results.STORE}")
@@ -62,6 +66,8 @@ def measure(source: Path, calls: int, url: str | None = None) -> dict[str, Any]:
         "tokens/s": round(tokens / ingest["seconds"]),
         "stages, s": ingest["stages"],
         "peak memory, MB": ingest["peak"],
+        "peak anonymous memory, MB": ingest["anonymous"],
+        f"peak anonymous memory of {FEW:,} calls, MB": few["anonymous"],
     }
 
 
@@ -133,20 +139,28 @@ def _counted(lines: Sequence[Line], rejects: Path) -> float:
 
 
 _CHILD = r"""
-import re, runpy, sys
+import json, re, runpy, sys, threading
+def held(name):
+    return int(re.search(name + r":\s+(\d+)", open("/proc/self/status").read())[1]) // 1024
+anonymous, done = [0], threading.Event()
+def watch():  # the system keeps no peak of it
+    while not done.wait(0.2):
+        anonymous[0] = max(anonymous[0], held("RssAnon"))
+threading.Thread(target=watch, daemon=True).start()
 sys.argv = ["ingest", *sys.argv[1:]]
 try:
     runpy.run_module("hybrid_search.ingest", run_name="__main__")
 finally:
+    done.set()
     # The process's own peak; getrusage would begin at that of the process that started it.
-    print(int(re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1]) // 1024, file=sys.stderr)
+    print(json.dumps({"peak": held("VmHWM"), "anonymous": anonymous[0]}), file=sys.stderr)
 """
 
 
 def _ingest(source: Path, url: str) -> dict[str, Any]:
-    """The command itself in a process of its own: wall seconds, stages, and peak resident memory in MB."""
+    """The command itself in a process of its own: wall seconds, stages, and the peaks of resident and of anonymous memory in MB."""
     command = [sys.executable, "-c", _CHILD, "--index", INDEX, "--url", url, str(source)]
     began = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=source.parent)
     summary = json.loads(done.stdout.splitlines()[-1])
-    return {"seconds": time.perf_counter() - began, "stages": summary["stages"], "peak": int(done.stderr.splitlines()[-1])}
+    return {"seconds": time.perf_counter() - began, "stages": summary["stages"], **json.loads(done.stderr.splitlines()[-1])}
