@@ -59,7 +59,7 @@ format: $(VENV)/.dev
 	@touch $@
 
 test-export: .venv-export/.done
-	HF_HUB_OFFLINE=1 .venv-export/bin/python -m pytest -m export tests/test_export.py tests/test_training.py tests/test_systems_torch.py tests/test_reading.py tests/test_mcphrasy_training.py
+	HF_HUB_OFFLINE=1 .venv-export/bin/python -m pytest -m export tests/test_export.py tests/test_training.py tests/test_systems_torch.py tests/test_systems_tensorflow.py tests/test_reading.py tests/test_mcphrasy_training.py
 
 # All of the papers' evaluations that can run with what is at hand, McPhraSy's embedder trained first.
 papers: .venv-export/.done
