@@ -1,4 +1,4 @@
-"""The Universal Sentence Encoder's loader, on a small SavedModel of the same form. Needs tensorflow, which no extra brings: pip install tensorflow-cpu."""
+"""The Universal Sentence Encoder, on a small SavedModel of the same form. Needs tensorflow, which no extra brings: pip install tensorflow-cpu."""
 
 from __future__ import annotations
 
