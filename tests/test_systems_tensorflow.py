@@ -19,8 +19,8 @@ from benchmarks.quality.systems.base import SpanEncoder, TextEncoder  # noqa: E4
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Called with a list of texts, as the published one is; a text's vector counts its letters and its words."""
 
-    class Counts(tensorflow.Module):  # type: ignore[misc] # the library has no types
-        @tensorflow.function(input_signature=[tensorflow.TensorSpec([None], tensorflow.string)])  # type: ignore[untyped-decorator]
+    class Counts(tensorflow.Module):  # type: ignore[misc, name-defined] # the library has no types
+        @tensorflow.function(input_signature=[tensorflow.TensorSpec([None], tensorflow.string)])
         def __call__(self, texts):  # type: ignore[no-untyped-def]
             words = tensorflow.strings.split(texts).row_lengths()
             return tensorflow.cast(
