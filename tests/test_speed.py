@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from benchmarks import results
-from benchmarks.speed import ingest, latency
+from benchmarks.speed import encode, ingest, latency
 from hybrid_search.client import Client
+from hybrid_search.encoder import onnx
 
 
 def test_every_leg_of_a_query_is_timed(sample: Client) -> None:
@@ -38,3 +41,29 @@ def test_a_result_s_command_holds_no_login_and_no_folder(tmp_path: Path, monkeyp
     results.save(tmp_path / "kept.json", {})
     command = json.loads((tmp_path / "kept.json").read_text())["made"]["command"]
     assert command.endswith("--url opensearch+https:// --data data")
+
+
+def test_each_way_to_encode_is_timed_in_turn_after_a_warm_up() -> None:
+    asked: list[tuple[str, int]] = []
+    pauses = {"a": iter([0.0, 0.02, 0.01]), "b": iter([0.0, 0.03, 0.04])}
+
+    def way(name: str) -> encode.Way:
+        def timed(texts: Sequence[str]) -> None:
+            asked.append((name, len(texts)))
+            time.sleep(next(pauses[name]))
+
+        return timed
+
+    taken = encode.raced({name: way(name) for name in "ab"}, ["text"] * 300, 2)
+    assert asked == [("a", 256), ("b", 256), *[("a", 300), ("b", 300)] * 2]
+    assert 0.01 <= taken["a"] < taken["b"]  # the least of each: the warm-up is not among them
+
+
+def test_texts_of_like_length_fill_batches_and_texts_in_order_do_not() -> None:
+    """Padding is what batches in order cost: of one long and 31 short texts each takes as many tokens as the long one."""
+    lengths = [128, *[8] * 31, *[8] * 32]
+    rows = [range(length) for length in lengths]
+    ordered = [list(batch) for batch in encode.in_order(rows, 0)]
+    bucketed = list(onnx._batches(cast("Sequence[Any]", rows), 0))
+    padded = [sum(len(batch) * max(map(len, batch)) for batch in batches) for batches in (ordered, bucketed)]
+    assert padded == [32 * 128 + 32 * 8, 63 * 8 + 128]

@@ -35,7 +35,7 @@ Way = Callable[[Sequence[str]], object]
 
 
 def passages(data: Path, tokenizer: Any, tokens: int) -> list[str]:
-    """Paragraphs of squad_dev, joined and cut into texts of exactly `PASSAGE` tokens, `tokens` in all."""
+    """Paragraphs of squad_dev, joined and cut into texts of `PASSAGE` tokens (words cut in two may give one more or less), `tokens` in all."""
     ids = [each for row in rows(data / "squad_dev/passages.jsonl.gz") for each in tokenizer.encode(row["text"], add_special_tokens=False).ids]
     size = PASSAGE - 2
     pieces = (tokenizer.decode(ids[start : start + size]) for start in range(0, len(ids) - size, size))
