@@ -89,7 +89,7 @@ class ServerWriter:
         """Why the document cannot be indexed, said once; None if it can, or was refused before."""
         try:
             if entry.passage.ordinal == 0:
-                self._forget()
+                self.abandon()
                 new = new_fields(self._fields, entry.document.metadata)
                 self._fields |= new
                 self._draft = Draft(entry.document, entry.passages)
@@ -97,12 +97,12 @@ class ServerWriter:
                 self._check(entry)
                 self._draft.add(documents.source(entry, self._made.spec, datetime.now(UTC).isoformat(timespec="seconds")))
         except InputError as error:
-            self._forget()
+            self.abandon()
             return str(error)
         return None
 
-    def _forget(self) -> None:
-        """Drop the document whose passages are coming in."""
+    def abandon(self) -> None:
+        """Forget the document whose last passage has not come; of its passages nothing was sent."""
         if self._draft:
             self._draft.close()
         self._draft = None
@@ -208,7 +208,7 @@ class ServerWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._forget()
+        self.abandon()
         if kind is None:
             self._refresh()
 
