@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.errors import IndexStoreError
+from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest.rejects import Rejects, settled
 from hybrid_search.ingest.sources import Line
 
@@ -29,10 +29,11 @@ Known = Callable[[Sequence[str]], dict[str, str]]
 class Checkpoint:
     """The note in `file` of a run of `sources` into `place`: whatever names the index; a note of another place does not hold.
 
-    To be made before the sources are opened: files that are replaced later are then others."""
+    To be made before the sources are opened: files that are replaced later are then others. Raises UsageError where `file` is something else."""
 
     def __init__(self, file: Path, place: str, sources: Sequence[str]) -> None:
         self.file, self._place = file, place
+        self._held = _read(file)
         self._heads = {source: found for source in sources if (found := head(Path(source)))}
         self._last: tuple[str, str] | None = None
         self._noted = 0.0
@@ -67,15 +68,11 @@ class Checkpoint:
 
     def _done(self, known: Known) -> dict[str, int]:
         """How many lines are done of each source that is what it was."""
-        try:
-            held = json.loads(self.file.read_bytes())
-            (document_id, source_hash), sources, place = held["last"], held["sources"], held["place"]
-        except (OSError, ValueError, LookupError, TypeError):
-            return {}
-        if place != self._place or known([document_id]).get(document_id) != source_hash:
+        document_id, source_hash = self._held.get("last", ("", ""))
+        if self._held.get("place") != self._place or known([document_id]).get(document_id) != source_hash:
             return {}
         self._last = (document_id, source_hash)
-        for source, told in sources.items():
+        for source, told in self._held["sources"].items():
             if told == {**self._heads.get(source, {}), "lines": told.get("lines")}:
                 self._heads[source] = told
         return {source: found["lines"] for source, found in self._heads.items() if "lines" in found}
@@ -92,6 +89,18 @@ class Checkpoint:
                 f"the checkpoint cannot be written to {self.file} ({error.strerror}). What was committed is safe: free space, or name another "
                 "file with --checkpoint, and run the same command again"
             ) from error
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """What is noted; nothing where there is no file yet."""
+    if not file.exists():
+        return {}
+    try:
+        held = json.loads(file.read_bytes())
+        (_, _), _, _ = held["last"], held["sources"].items(), held["place"]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UsageError(f"{file} is no checkpoint: name another file with --checkpoint") from error
+    return dict(held)
 
 
 def head(path: Path) -> dict[str, Any]:
