@@ -1,8 +1,8 @@
 """``--checkpoint FILE``: how many lines of each file are done, so that the same command after a kill begins behind them.
 
 A line is done when its document is committed, unchanged or in the rejects file; the note is made after that, so it may lag and never leads. It
-holds while the file is the same and while the index has the last document that was committed, in that very version: an index that was dropped,
-restored or written by another model is ingested from the beginning.
+holds while the file is the same, the rejects are those that were written, and the index has the last document that was committed, in that very
+version: an index that was dropped, restored or written by another model is ingested from the beginning.
 """
 
 from __future__ import annotations
@@ -43,8 +43,12 @@ class Checkpoint:
     def left(self, lines: Iterable[Line], known: Known, rejects: Rejects) -> Iterator[Line]:
         """The lines that are not done. `rejects` goes on with those of the lines that are."""
         done = self._done(known)
-        if done:
-            rejects.carry(lambda source, number: number <= done.get(source, 0))
+        if done and rejects.carry(*self._held["rejects"], lambda source, number: number <= done.get(source, 0)):
+            self._last = self._held["last"]
+            for source, number in done.items():
+                self._heads[source]["lines"] = number
+        else:
+            done = {}
         for line in lines:
             if line.number > done.get(line.source, 0):
                 yield line
@@ -58,8 +62,7 @@ class Checkpoint:
             return
         self._heads[line.source]["lines"] = line.number
         if self._last and time.monotonic() - self._noted >= SECONDS:
-            rejects.sync()
-            self._write({"place": self._place, "last": self._last, "sources": self._heads})
+            self._write({"place": self._place, "last": self._last, "rejects": rejects.state(), "sources": self._heads})
             self._noted = time.monotonic()
 
     def finish(self) -> None:
@@ -71,11 +74,8 @@ class Checkpoint:
         document_id, source_hash = self._held.get("last", ("", ""))
         if self._held.get("place") != self._place or known([document_id]).get(document_id) != source_hash:
             return {}
-        self._last = (document_id, source_hash)
-        for source, told in self._held["sources"].items():
-            if told == {**self._heads.get(source, {}), "lines": told.get("lines")}:
-                self._heads[source] = told
-        return {source: found["lines"] for source, found in self._heads.items() if "lines" in found}
+        told = self._held["sources"].items()
+        return {source: was["lines"] for source, was in told if "lines" in was and was == {**self._heads.get(source, {}), "lines": was["lines"]}}
 
     def _write(self, held: dict[str, Any]) -> None:
         beside = self.file.with_name(f"{self.file.name}.new")
@@ -97,7 +97,7 @@ def _read(file: Path) -> dict[str, Any]:
         return {}
     try:
         held = json.loads(file.read_bytes())
-        (_, _), _, _ = held["last"], held["sources"].items(), held["place"]
+        (_, _), (_, _), _, _ = held["last"], held["rejects"], held["sources"].items(), held["place"]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UsageError(f"{file} is no checkpoint: name another file with --checkpoint") from error
     return dict(held)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
@@ -25,7 +26,8 @@ class Rejects:
         self.count = 0
         self.carried = False
         self._notes: list[Refused] = []
-        self._file: IO[str] | None = None
+        self._file: IO[bytes] | None = None
+        self._bytes, self._digest = 0, hashlib.sha256()
         self._one_at_a_time = threading.Lock()
 
     def add(self, line: Line, reason: str, document_id: str | None = None) -> None:
@@ -38,24 +40,44 @@ class Rejects:
         with self._one_at_a_time:
             self._file = self._file or self._open()
             with self._written():
-                self._file.write(json.dumps(entry) + "\n")
+                self._append(self._file, entry)
                 self._file.flush()
             self.count += 1
             self._notes.append(Refused(line.source, line.number, reason, document_id))
 
-    def carry(self, done: Callable[[str, int], bool]) -> None:
-        """Go on with the file of an earlier run, of which the lines (source and number) that are not `done` are read again."""
-        if not self.path.exists():
-            return
+    def _append(self, file: IO[bytes], entry: dict[str, Any]) -> None:
+        data = json.dumps(entry).encode() + b"\n"
+        file.write(data)
+        self._bytes += len(data)
+        self._digest.update(data)
+
+    def state(self) -> tuple[int, str]:
+        """How many bytes were written by now, and their digest; they are durable then."""
+        with self._one_at_a_time, self._written():
+            if self._file:
+                settled(self._file)
+            return self._bytes, self._digest.hexdigest()
+
+    def carry(self, size: int, digest: str, done: Callable[[str, int], bool]) -> bool:
+        """Go on with the file of an earlier run, whose `state` was that; False where the file is another.
+
+        Lines (source and number) that are not `done` are left out: they are read again.
+        """
+        if not size:
+            return True
+        before = self.path.read_bytes()[:size] if self.path.exists() else b""
+        if hashlib.sha256(before).hexdigest() != digest:
+            return False
         beside = self.path.with_name(f"{self.path.name}.carried")
-        with self._written(), beside.open("w", encoding="utf-8") as file:
-            for entry in map(entry_of, self.path.open("rb")):
-                if entry is not None and done(entry["source"], entry["line"]):
-                    file.write(json.dumps(entry) + "\n")
-                    self.carried = True
-            settled(file)
-        beside.replace(self.path)
-        self._file = self.path.open("a", encoding="utf-8")
+        with self._written():
+            with beside.open("wb") as file:
+                for entry in filter(None, map(entry_of, before.splitlines())):
+                    if done(entry["source"], entry["line"]):
+                        self._append(file, entry)
+                settled(file)
+            beside.replace(self.path)
+            self._file, self.carried = self.path.open("ab"), self._bytes > 0
+        return True
 
     def notes(self) -> list[Refused]:
         """What was refused since this was last asked, without what is in it."""
@@ -63,15 +85,9 @@ class Rejects:
             notes, self._notes = self._notes, []
         return notes
 
-    def sync(self) -> None:
-        """Make durable what was written."""
-        with self._one_at_a_time, self._written():
-            if self._file:
-                settled(self._file)
-
-    def _open(self) -> IO[str]:
+    def _open(self) -> IO[bytes]:
         try:
-            return self.path.open("w", encoding="utf-8")
+            return self.path.open("wb")
         except OSError as error:
             raise UsageError(f"refused documents cannot be written to {self.path} ({error.strerror}): name another file for them") from error
 
@@ -102,7 +118,7 @@ def entry_of(data: bytes) -> dict[str, Any] | None:
     return entry if whole else None
 
 
-def settled(file: IO[str]) -> None:
+def settled(file: IO[Any]) -> None:
     """Let the disk have what was written to `file`."""
     file.flush()
     os.fsync(file.fileno())
