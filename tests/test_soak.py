@@ -94,13 +94,19 @@ def corpus(chance: Chance) -> Corpus:
 class Store(Protocol):
     """Where the documents go."""
 
-    away: tuple[int, ...]
-    """Statuses that an attempt may have besides its own."""
-    index: str
-
     @property
     def url(self) -> str:
         """As the command takes it."""
+        ...
+
+    @property
+    def index(self) -> str:
+        """Its name there."""
+        ...
+
+    @property
+    def away(self) -> tuple[int, ...]:
+        """Statuses that an attempt may have besides its own."""
         ...
 
     def verify(self, good: Sequence[Call]) -> None:
@@ -142,13 +148,12 @@ def content(folder: Path) -> list[tuple[Any, ...]]:
 @dataclass(frozen=True, slots=True)
 class OnServer:
     place: Place
-    away: tuple[int, ...]
-    """Statuses that an attempt may have besides its own."""
-    index: str
+    url: str
+    away: tuple[int, ...] = (2,)
 
     @property
-    def url(self) -> str:
-        """As the command takes it."""
+    def index(self) -> str:
+        return self.place.index
 
     def verify(self, good: Sequence[Call]) -> None:
         places.sound(self.place, good)

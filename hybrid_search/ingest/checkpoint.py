@@ -43,7 +43,8 @@ class Checkpoint:
     def left(self, lines: Iterable[Line], known: Known, rejects: Rejects) -> Iterator[Line]:
         """The lines that are not done. `rejects` goes on with those of the lines that are."""
         done = self._done(known)
-        if done and rejects.carry(*self._held["rejects"], lambda source, number: number <= done.get(source, 0)):
+        size, digest = self._held.get("rejects", (0, ""))
+        if done and rejects.carry(size, digest, lambda source, number: number <= done.get(source, 0)):
             self._last = self._held["last"]
             for source, number in done.items():
                 self._heads[source]["lines"] = number
