@@ -5,13 +5,14 @@ BIN := $(VENV)/bin
 DEMO := .demo
 EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
 
-.PHONY: help demo test test-servers prove check test-export format bench papers clean
+.PHONY: help demo test test-servers prove soak check test-export format bench papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
 	@echo "make test         every test that needs no server and no torch"
 	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
 	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
+	@echo "make soak         an ingest that fails again and again, at every seam, on OpenSearch and embedded (SOAK_MINUTES=10)"
 	@echo "make check        ruff, mypy, import direction"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make papers       the papers' evaluations, as far as weights and data are at hand (under an hour on two cores; needs ../shared/data)"
@@ -33,7 +34,7 @@ demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not export and not server"
+	$(BIN)/python -m pytest -m "not export and not server and not long"
 
 # pytest fails where no test was selected, and without servers there is none to select.
 test-servers: $(VENV)/.dev
@@ -42,6 +43,10 @@ test-servers: $(VENV)/.dev
 # 2,000 calls through a proxy that fails, 20 killed workers, 5 killed servers, agreement with exhaustive search: half an hour on two cores.
 prove: $(VENV)/.dev
 	$(BIN)/python -m tests.servers --servers "$${SERVERS:-default}" --minutes 120 -- $(BIN)/python -m pytest -m "server and long"
+
+# Kills, signals, a full disk, a broken encoder, a source that ends in a line, a server that is away: in the end every document once.
+soak: $(VENV)/.dev
+	$(BIN)/python -m tests.servers --servers "$${SERVERS:-opensearch-3.5.0}" --minutes 120 -- $(BIN)/python -m pytest -s -m long tests/test_soak.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

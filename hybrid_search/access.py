@@ -13,6 +13,8 @@ from hybrid_search.errors import UsageError
 HIDDEN = "***"
 TIMEOUT = 60.0
 """Seconds to wait for one answer."""
+PATIENCE = 600.0
+"""Seconds for which a writer waits for a server that takes nothing."""
 
 
 class Secret:
@@ -62,6 +64,7 @@ class Access:
     ca: Path | None = None
     verify: bool = True
     timeout: float = TIMEOUT
+    patience: float = PATIENCE
 
     @property
     def who(self) -> str:

@@ -49,9 +49,10 @@ class AsyncClient:
         device: str | None = None,
         dimension: int | None = None,
         precision: str | None = None,
+        patience: float | None = None,
         threads: int = THREADS,
     ) -> None:
-        self._client = connect(url, model=model, device=device, dimension=dimension, precision=precision)
+        self._client = connect(url, model=model, device=device, dimension=dimension, precision=precision, patience=patience)
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="hybrid_search")
 
     query = _threaded(Client.query)

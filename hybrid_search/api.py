@@ -21,6 +21,7 @@ def connect(
     device: str | None = None,
     dimension: int | None = None,
     precision: str | None = None,
+    patience: float | None = None,
 ) -> Client:
     """A client for the indexes at `url` (``embedded:PATH``, ``memory:``, ``opensearch+https://HOST``, ``elasticsearch+https://HOST``, or ``https://HOST``
     of either; default: ``HYBRID_SEARCH_URL``, else the user's data folder).
@@ -29,11 +30,12 @@ def connect(
     is how many numbers vectors have in indexes that are made (default: ``HYBRID_SEARCH_DIMENSION``, else the model's usual size): fewer take less
     space and time, and find a little less. Those that are there keep theirs. `precision` is one of auto, int8, float16, float32 (default:
     ``HYBRID_SEARCH_PRECISION``, else auto: int8 on CPUs, float16 elsewhere); an index of one can be asked in another.
+    `patience` is for how many seconds an ingest waits for a server that takes nothing (default: ``HYBRID_SEARCH_PATIENCE``, else 600).
     """
     from hybrid_search.client import Client
     from hybrid_search.config import settings
 
-    return Client(settings(url, model, device, dimension, precision))
+    return Client(settings(url, model, device, dimension, precision, patience))
 
 
 def query(

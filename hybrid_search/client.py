@@ -16,6 +16,7 @@ from hybrid_search.covering import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.fusion import DEFAULT
+from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.worker import Report, ingest, unreported
@@ -151,11 +152,15 @@ class Client:
         rejects: str | Path | None = None,
         policy: str | None = None,
         report: Report = unreported,
+        checkpoint: Checkpoint | None = None,
     ) -> Summary:
-        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far."""
+        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far.
+
+        Lines that `checkpoint` says are done are passed over. It is to be finished where the lines came to their end.
+        """
         file = Path(rejects or f"{index}.rejected.jsonl")
         held = self._spec(index)
-        return ingest(lines, self.backend, self._fitting(held), index, file, policy or _policy(held), report)
+        return ingest(lines, self.backend, self._fitting(held), index, file, policy or _policy(held), report, checkpoint)
 
     def _spec(self, index: str) -> IndexSpec | None:
         """What an index was made for; None where there is none yet."""

@@ -17,6 +17,7 @@ To reach a server, one login at most; of a secret either the value or a file tha
 ``HYBRID_SEARCH_CA``           certificates to trust, a PEM file (default: those of the system)
 ``HYBRID_SEARCH_VERIFY``       false: take any certificate
 ``HYBRID_SEARCH_TIMEOUT``      seconds to wait for one answer (default: 60)
+``HYBRID_SEARCH_PATIENCE``     seconds for which an ingest waits for a server that takes nothing, 0: a few tries (default: 600)
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from __future__ import annotations
 import logging
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
 import platformdirs
 
-from hybrid_search.access import TIMEOUT, Access, Secret, refuse_secrets
+from hybrid_search.access import PATIENCE, TIMEOUT, Access, Secret, refuse_secrets
 from hybrid_search.errors import UsageError
 
 DEFAULT_INDEX = "calls"
@@ -57,6 +58,7 @@ def settings(
     device: str | None = None,
     dimension: int | None = None,
     precision: str | None = None,
+    patience: float | None = None,
 ) -> Settings:
     """Fill in what was not given. Raises UsageError for a URL with a secret in it, and for an access that is not clear."""
     where = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
@@ -66,7 +68,7 @@ def settings(
         url=where,
         model=Path(folder) if folder else None,
         device=device or _read("DEVICE") or "auto",
-        access=_access(),
+        access=_access() if patience is None else replace(_access(), patience=patience),
         dimension=dimension or _dimension(),
         precision=precision or _read("PRECISION") or "auto",
     )
@@ -93,7 +95,8 @@ def _access() -> Access:
         aws_service=service or "es",
         ca=Path(ca) if ca else None,
         verify=_switch("VERIFY"),
-        timeout=_seconds("TIMEOUT"),
+        timeout=_seconds("TIMEOUT", TIMEOUT),
+        patience=_seconds("PATIENCE", PATIENCE, or_none=True),
     )
     access.check()
     return access
@@ -153,12 +156,12 @@ def _switch(name: str) -> bool:
     return WORDS[said]
 
 
-def _seconds(name: str) -> float:
+def _seconds(name: str, default: float, *, or_none: bool = False) -> float:
     said = _read(name)
     try:
-        seconds = float(said or TIMEOUT)
+        seconds = float(said or default)
     except ValueError:
         seconds = math.nan
-    if not 0 < seconds < math.inf:
-        raise UsageError(f"HYBRID_SEARCH_{name} is {said!r}: it is to be a number of seconds over 0")
+    if not (0 < seconds < math.inf or (or_none and seconds == 0)):
+        raise UsageError(f"HYBRID_SEARCH_{name} is {said!r}: it is to be a number of seconds {'from 0 on' if or_none else 'over 0'}")
     return seconds

@@ -86,10 +86,12 @@ class Place:
         """The indexes of this name, of any version, and that of its refused documents."""
         return sorted(each["index"] for each in self.asked("GET", f"/_cat/indices/{self.index}*?format=json&h=index"))
 
-    def ingest(self, lines: Iterable[Call | bytes], url: str = "", encoder: Encoder | None = None, timeout: float = 60.0) -> Summary:
+    def ingest(
+        self, lines: Iterable[Call | bytes], url: str = "", encoder: Encoder | None = None, timeout: float = 60.0, patience: float = 600.0
+    ) -> Summary:
         """Run the worker in this process, by way of `url`."""
         numbered = (Line("calls", number, each if isinstance(each, bytes) else json.dumps(each).encode()) for number, each in enumerate(lines, 1))
-        with closing(open_backend(url or self.url, Access(timeout=timeout))) as backend:
+        with closing(open_backend(url or self.url, Access(timeout=timeout, patience=patience))) as backend:
             return ingest(numbered, backend, encoder or TinyEncoder(), self.index, Path("rejected.jsonl"))
 
 

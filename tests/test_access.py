@@ -121,6 +121,7 @@ MISTAKES: list[tuple[dict[str, str], str]] = [
     ({"TIMEOUT": "soon"}, "HYBRID_SEARCH_TIMEOUT is 'soon'"),
     ({"TIMEOUT": "0"}, "HYBRID_SEARCH_TIMEOUT is '0'"),
     ({"TIMEOUT": "inf"}, "HYBRID_SEARCH_TIMEOUT is 'inf'"),
+    ({"PATIENCE": "-1"}, "HYBRID_SEARCH_PATIENCE is '-1': it is to be a number of seconds from 0 on"),
 ]
 
 

@@ -64,7 +64,7 @@ PLACES = {
     "botocore": {"backends.server.sigv4"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
-    "typer": {"cli.app", "cli.ingest", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
+    "typer": {"cli.app", "cli.ingest", "cli.lasting", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
     "rich": {"cli.options", "progress", "cli.query"},
 }
 """Libraries and the only modules that may import them."""

@@ -41,7 +41,7 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "best_spans": ({"phrase": EMPTY, "text": EMPTY}, {"k": 1, "context": None}),
     "phrase_similarity": ({"a": EMPTY, "b": EMPTY}, {"context1": None, "context2": None}),
-    "connect": ({"url": None}, {"model": None, "device": None, "dimension": None, "precision": None}),
+    "connect": ({"url": None}, {"model": None, "device": None, "dimension": None, "precision": None, "patience": None}),
 }
 """Of each function the parameters that may be given by place, and those only by name, with their defaults."""
 

@@ -121,6 +121,9 @@ class _Copying:
         self.kept += entries
         return self.writer.write(entries)
 
+    def abandon(self) -> None:
+        self.writer.abandon()
+
     def delete(self, ids: Sequence[str]) -> int:
         return self.writer.delete(ids)
 

@@ -21,7 +21,7 @@ from hybrid_search import reindex
 from hybrid_search.access import Access
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import IndexSpec
-from hybrid_search.backends.server import retry, sending
+from hybrid_search.backends.server import retry
 from hybrid_search.covering import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError, ServerError
@@ -217,14 +217,13 @@ def never(taken: Callable[[bytes], bool], refusal: dict[str, Any]) -> Plan:
     return lambda asked: refusing if faults.called(asked) == "_bulk" else None
 
 
-def test_a_server_that_stays_busy_is_one_error_and_nothing_half_written_passes_for_whole(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "PATIENCE", 1.0)
+def test_a_server_that_stays_busy_is_one_error_and_nothing_half_written_passes_for_whole(place: Place) -> None:
     documents_ = [*calls("first", lambda _: 1, 20), *calls("first", lambda _: 8, 40)[20:]]
     with (
         Proxy(place.url, never(lambda action: ordinal(action) != 1, faults.REJECTED)) as proxy,
         pytest.raises(ServerError, match=r"did not take \d+ passages .*'call-020#1'.*: .*the queue is full.* run the same command again") as told,
     ):
-        place.ingest(documents_, proxy.url)
+        place.ingest(documents_, proxy.url, patience=1.0)
     assert told.value.status == 429
     assert skipped(place, documents_) == {f"call-{number:03d}" for number in range(20)}
     summary = place.ingest(documents_)

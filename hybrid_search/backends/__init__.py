@@ -36,7 +36,7 @@ def _server(rest: str, scheme: str, access: Access) -> Backend:
     from hybrid_search.backends.server.engines import connect
 
     address = Address.parse(f"{scheme}:{rest}")
-    return ServerBackend(connect(address, access), IndexOptions.parse(address.options))
+    return ServerBackend(connect(address, access), IndexOptions.parse(address.options), access.patience)
 
 
 BACKENDS: dict[str, Callable[[str, str, Access], Backend]] = {

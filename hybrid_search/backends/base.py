@@ -143,7 +143,14 @@ class Writer(Protocol):
         ...
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Write passages. Those of a document follow each other and replace all that it had when its last one is written."""
+        """Write passages. Those of a document follow each other and replace all that it had when its last one is written.
+
+        Where the last of `entries` is the last of its document, everything is committed when this returns: a process that is then killed loses none.
+        """
+        ...
+
+    def abandon(self) -> None:
+        """Forget the document whose last passage has not come, and will not: what it had before stays. Nothing where there is no such one."""
         ...
 
     def delete(self, ids: Sequence[str]) -> int:

@@ -107,6 +107,10 @@ class MemoryWriter:
                 self._index.documents[entry.document.id] = self._held
         return None
 
+    def abandon(self) -> None:
+        """Forget the document whose last passage has not come."""
+        self._held = None
+
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents; how many there were."""
         return sum(self._index.documents.pop(each, None) is not None for each in ids)

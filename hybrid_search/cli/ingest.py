@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from hybrid_search.cli import options
+from hybrid_search.cli import lasting, options
 from hybrid_search.config import DEFAULT_INDEX, settings
 from hybrid_search.errors import UsageError
 
@@ -26,31 +27,42 @@ def ingest(
     rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
     policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's.")] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Ingest the bundled sample, which on a server has to be asked for.")] = False,
+    retry: lasting.Retry = None,
+    checkpoint: lasting.Kept = None,
+    patience: lasting.Patience = None,
 ) -> None:
     """Index documents, one JSON object a line: {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}.
 
     All other keys are kept as metadata. Unchanged documents are skipped, refused ones go to the rejects file, and the last line on
-    standard output is a JSON summary. Exit status: 0, 1 if some documents were refused, 2 if nothing could run.
+    standard output is a JSON summary. Exit status: 0, 1 if some documents were refused, 2 if nothing could run. SIGTERM and Ctrl-C end the
+    reading: what was read is finished.
     """
     with options.told():
         from hybrid_search.api import connect
+        from hybrid_search.ingest import again
         from hybrid_search.ingest import sources as reading
+        from hybrid_search.ingest.checkpoint import Checkpoint
         from hybrid_search.progress import progress, said
 
-        chosen = sources or _sample(url, asked=sample)
+        lasting.check(retry, checkpoint, others=bool(sources) or sample)
+        chosen = [str(retry)] if retry else sources or _sample(url, asked=sample)
         if sources and sample:
             raise UsageError(f"both --sample and sources ({', '.join(sources)}): give one of them")
         refused = rejects or Path(f"{index}.rejected.jsonl")
-        reading.check(chosen, refused)
-        opened = connect(url, model=model, device=device, dimension=dimension, precision=precision)
+        if not retry:
+            reading.check(chosen, refused)
+        kept = Checkpoint(checkpoint, f"{settings(url).url} {index}", chosen) if checkpoint else None
+        lines = again.read(retry) if retry else reading.read(chosen)
+        opened = connect(url, model=model, device=device, dimension=dimension, precision=precision, patience=patience)
         with opened as client, progress(reading.size(chosen)) as report:
-            summary = client.ingest_lines(reading.read(chosen), index=index, rejects=refused, policy=policy, report=report)
+            run = partial(client.ingest_lines, index=index, policy=policy, report=report)
+            summary = lasting.lasting(run, lines, refused, retry, kept)
         typer.echo(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", err=True)
         if summary.rejected:
             typer.echo(f"refused documents, with reasons: {summary.rejected}", err=True)
         options.print_json(summary.to_dict())
         sys.stdout.flush()
-        raise typer.Exit(SOME_REFUSED if summary.failed else 0)
+        raise typer.Exit(SOME_REFUSED if summary.rejected else 0)
 
 
 def _sample(url: str | None, *, asked: bool) -> list[str]:

@@ -43,6 +43,11 @@ class Prepared:
     passages: int
     passage: Passage
 
+    @property
+    def last(self) -> bool:
+        """Whether this is the document's last passage."""
+        return self.passage.ordinal == self.passages - 1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:

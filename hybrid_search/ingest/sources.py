@@ -58,8 +58,16 @@ def size(sources: Sequence[str]) -> int | None:
 
 def _open(source: str) -> AbstractContextManager[BinaryIO]:
     if source == STDIN:
-        return nullcontext(sys.stdin.buffer)
+        return _stdin()
     return cast("BinaryIO", gzip.open(source, "rb")) if source.endswith(".gz") else Path(source).open("rb")
+
+
+def _stdin() -> AbstractContextManager[BinaryIO]:
+    """A reader of its own: a thread that waits in Python's would hold a lock that the interpreter wants when it ends."""
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # standard input of a test is no file
+        return nullcontext(sys.stdin.buffer)
 
 
 def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:

@@ -15,6 +15,8 @@ STAGES = ("read", "encode", "shape", "write")
 class Summary:
     """`failed` documents were refused and are in the rejects file; `skipped` ones were unchanged; `duplicates` replaced one of this run.
 
+    `resumed` lines were done before, by a checkpoint, and not read again; `stopped` says that the run was asked to end before its sources did.
+
     `stages` are seconds of work in each stage; stages overlap, so they may add up to more than `seconds`.
     """
 
@@ -25,10 +27,12 @@ class Summary:
     failed: int = 0
     skipped: int = 0
     duplicates: int = 0
+    resumed: int = 0
     tokens: int = 0
     bytes: int = 0
     seconds: float = 0.0
     rejected: str | None = None
+    stopped: bool = False
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
 
     @contextmanager
@@ -42,6 +46,6 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as the command line prints it."""
-        names = ("read", "documents", "passages", "spans", "failed", "skipped", "duplicates", "tokens", "rejected")
+        names = ("read", "documents", "passages", "spans", "failed", "skipped", "duplicates", "resumed", "tokens", "rejected", "stopped")
         stages = {name: round(value, 3) for name, value in self.stages.items()}
         return {**{name: getattr(self, name) for name in names}, "seconds": round(self.seconds, 3), "stages": stages}

@@ -14,6 +14,8 @@ from pathlib import Path
 from hybrid_search import covering, phrase
 from hybrid_search.backends.base import IndexSpec, Writable, Writer
 from hybrid_search.encoder.base import Encoder
+from hybrid_search.ingest.checkpoint import Checkpoint
+from hybrid_search.ingest.encoding import Found, Sieve, encoded
 from hybrid_search.ingest.prefetch import prefetch
 from hybrid_search.ingest.prepare import Preparation, Prepared
 from hybrid_search.ingest.rejects import Rejects
@@ -29,6 +31,8 @@ AHEAD = 2
 """Blocks that a stage may be ahead of the next."""
 
 Block = Sequence[Prepared]
+Known = tuple[str, str]
+"""Id and source hash of a document."""
 Report = Callable[[Summary], None]
 
 
@@ -44,30 +48,32 @@ def ingest(
     rejects: Path,
     policy: str = covering.DEFAULT_POLICY,
     report: Report = unreported,
+    checkpoint: Checkpoint | None = None,
 ) -> Summary:
     """Index the documents of `lines`; refused ones go to the file `rejects`, the others go on. `report` is called after each block.
 
+    A `checkpoint` passes over the lines that it says are done, and is kept by the way; who reads the lines knows when it is to `finish`.
     Raises IndexStoreError when the store cannot go on (what was committed stays), IndexBusyError, ModelError.
     """
     covering.parse(policy)  # before an index is made for a policy that is none
     summary, refused, seen = Summary(), Rejects(rejects), Seen()
-    tally = _Tally(summary)
     spec, began = IndexSpec.of(encoder.info, policy), time.perf_counter()
     try:
         with backend.writer(index, spec) as writer:
-            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary).blocks(lines, BLOCK_PASSAGES), AHEAD)
-            with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as encoded:
-                for block, encodings in encoded:
-                    entries = _shaped(block, encodings, spec, summary)
-                    _write(writer, block, entries, refused, tally)
-                    _note(writer, refused)
+            left = checkpoint.left(lines, writer.known, refused) if checkpoint else lines
+            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary).blocks(left, BLOCK_PASSAGES), AHEAD)
+            writing = _Writing(writer, spec, refused, _Tally(summary), Sieve(refused), checkpoint)
+            with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as coming:
+                for block, found in coming:
+                    writing.take(block, found)
                     summary.seconds = time.perf_counter() - began
                     report(summary)
             _note(writer, refused)
     finally:
         refused.close()
         seen.close()
-    summary.failed, summary.rejected = refused.count, str(rejects) if refused.count else None
+    summary.failed, summary.rejected = refused.count, str(rejects) if refused.count or refused.carried else None
+    summary.resumed = checkpoint.passed if checkpoint else 0
     summary.seconds = time.perf_counter() - began
     return summary
 
@@ -77,12 +83,47 @@ def _note(writer: Writer, rejects: Rejects) -> None:
         writer.note(notes)
 
 
-def _encoded(blocks: Iterator[Block], encoder: Encoder, summary: Summary) -> Iterator[tuple[Block, list[Encoding]]]:
+def _encoded(blocks: Iterator[Block], encoder: Encoder, summary: Summary) -> Iterator[tuple[Block, list[Found]]]:
     for block in blocks:
         with summary.timed("encode"):
-            encodings = encoder.encode([text for each in block for text in phrase.windows(each.parsed.document, [each.passage])])
-        summary.tokens += sum(len(encoding.offsets) for encoding in encodings)
-        yield block, encodings
+            found = encoded(encoder, [text for each in block for text in phrase.windows(each.parsed.document, [each.passage])])
+        summary.tokens += sum(len(each.offsets) for each in found if isinstance(each, Encoding))
+        yield block, found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Writing:
+    """The last stage: shapes and writes what is encoded, and tells of what is refused and of what is done."""
+
+    writer: Writer
+    spec: IndexSpec
+    rejects: Rejects
+    tally: _Tally
+    sieve: Sieve
+    checkpoint: Checkpoint | None
+
+    def take(self, block: Block, found: Sequence[Found]) -> None:
+        """Write the documents that end in `block`, but those that the encoder or the store does not take."""
+        kept, encodings, back = self.sieve.good(block, found, self.tally.refused)
+        if back:
+            self.writer.abandon()
+            self.tally.abandon()
+        committed = self._write(kept, _shaped(kept, encodings, self.spec, self.tally.summary))
+        _note(self.writer, self.rejects)
+        if self.checkpoint:
+            self.checkpoint.note(block[-1].parsed.line, committed, whole=block[-1].last, rejects=self.rejects)
+
+    def _write(self, block: Block, entries: Sequence[Entry]) -> list[Known]:
+        """Write `entries`, the passages of `block`; which documents the store now has whole, or has when it has all of the last one."""
+        with self.tally.summary.timed("write"):
+            refusals = self.writer.write(entries) if entries else []
+        lines = {id(each.parsed.document): each.parsed.line for each in block}
+        for refusal in refusals:
+            self.rejects.add(lines[id(refusal.document)], refusal.reason, refusal.document.id)
+        out = {id(self.tally.refused), *(id(refusal.document) for refusal in refusals)}
+        self.tally.add(entries, [refusal.document for refusal in refusals])
+        self.tally.summary.failed = self.rejects.count
+        return [(each.document.id, each.source_hash) for each in entries if each.last and id(each.document) not in out]
 
 
 def _shaped(block: Block, encodings: Sequence[Encoding], spec: IndexSpec, summary: Summary) -> list[Entry]:
@@ -94,16 +135,6 @@ def _shaped(block: Block, encodings: Sequence[Encoding], spec: IndexSpec, summar
 def _entry(prepared: Prepared, tokens: TokenCodes, policy: str) -> Entry:
     parsed, spans = prepared.parsed, len(covering.bounds(tokens.counts, policy))
     return Entry(parsed.document, parsed.source_hash, prepared.passages, prepared.passage, tokens, spans)
-
-
-def _write(writer: Writer, block: Block, entries: Sequence[Entry], rejects: Rejects, tally: _Tally) -> None:
-    with tally.summary.timed("write"):
-        refusals = writer.write(entries)
-    lines = {id(each.parsed.document): each.parsed.line for each in block}
-    for refusal in refusals:
-        rejects.add(lines[id(refusal.document)], refusal.reason, refusal.document.id)
-    tally.add(entries, [refusal.document for refusal in refusals])
-    tally.summary.failed = rejects.count
 
 
 @dataclass(slots=True)
@@ -125,6 +156,12 @@ class _Tally:
             self.refused = entry.document if id(entry.document) in out else None
             if entry.last:
                 self._end()
+
+    def abandon(self) -> None:
+        """Take back the document whose last passage has not come, and will not."""
+        self._count(-self.passages, -self.spans)
+        self.passages = self.spans = 0
+        self.refused = None
 
     def _count(self, passages: int, spans: int) -> None:
         self.passages += passages

@@ -11,7 +11,10 @@ from hybrid_search.backends.base import IndexSpec, Refusal, Refused
 from hybrid_search.backends.embedded import rows, schema
 from hybrid_search.backends.embedded.grower import Grower
 from hybrid_search.errors import InputError
-from hybrid_search.types import Entry
+from hybrid_search.types import Document, Entry
+
+BEFORE = "before_the_document"
+"""The savepoint to which a document is undone that does not come whole."""
 
 
 class EmbeddedWriter:
@@ -38,14 +41,29 @@ class EmbeddedWriter:
         with schema.translated(self._path):
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
-            refused = [refusal for entry in entries if (refusal := self._put(entry))]
+            goes_on = entries[-1].document if entries and not entries[-1].last else None
+            refused = [refusal for entry in entries if (refusal := self._put(entry, goes_on))]
             if entries and entries[-1].last:
-                self._connection.execute("COMMIT")
-                self._grower.grow()
+                self._commit()
         return refused
 
-    def _put(self, entry: Entry) -> Refusal | None:
+    def _commit(self) -> None:
+        self._connection.execute("COMMIT")
+        self._grower.grow()
+
+    def abandon(self) -> None:
+        """Undo what was written of the document whose last passage has not come, and commit those before it."""
+        with schema.translated(self._path):
+            if self._document is not None:
+                self._connection.execute(f"ROLLBACK TO {BEFORE}")
+                self._document = None
+            if self._connection.in_transaction:
+                self._commit()
+
+    def _put(self, entry: Entry, goes_on: Document | None) -> Refusal | None:
         if entry.passage.ordinal == 0:
+            if entry.document is goes_on:  # not for each: a savepoint makes FTS5 write what it holds
+                self._connection.execute(f"SAVEPOINT {BEFORE}")
             try:
                 rows.learn_fields(self._connection, entry.document.metadata)
             except InputError as error:
@@ -54,6 +72,8 @@ class EmbeddedWriter:
             self._document = rows.insert_document(self._connection, entry)
         if self._document is not None:
             rows.insert_passage(self._connection, self._document, entry)
+        if entry.last:
+            self._document = None
         return None
 
     def delete(self, ids: Sequence[str]) -> int:

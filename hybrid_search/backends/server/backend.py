@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from hybrid_search.access import PATIENCE
 from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpec, Key, Request, Stored
 from hybrid_search.backends.names import checked
 from hybrid_search.backends.options import IndexOptions
@@ -36,17 +37,17 @@ MANY = 500
 
 
 class ServerBackend:
-    """Indexes on one cluster. `options` are for those that are made here. Safe to use from several threads."""
+    """Indexes on one cluster. `options` are for those that are made here; a writer waits `patience` seconds. Safe to use from several threads."""
 
-    def __init__(self, server: Server, options: IndexOptions) -> None:
-        self.server, self.options = server, options
+    def __init__(self, server: Server, options: IndexOptions, patience: float = PATIENCE) -> None:
+        self.server, self.options, self._patience = server, options, patience
         self._hybrid: bool | None = None
         self._preference = secrets.token_hex(8)
         """Sends all requests of this object to the same copies of the shards: replicas that differ in deleted passages differ in scores."""
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
         """Open `index` for writing, and make it if it is not there. Raises ModelError if it is of another model or policy."""
-        return ServerWriter(self.server, indexes.opened(self.server, index, spec, self.options), self.options)
+        return ServerWriter(self.server, indexes.opened(self.server, index, spec, self.options), self.options, patience=self._patience)
 
     def create(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Make an empty `index`, if there is none, by this object's options and those given here. Raises ModelError for an index of another model

@@ -50,6 +50,8 @@ class Asking(TypedDict, total=False):
     """Whether the answer is to come in CBOR, which is shorter and sooner read than JSON where it is large."""
     check: Callable[[Any], None]
     """Raises ServerError for an answer that is none, though its status says 200."""
+    once: bool
+    """Whether it is sent once only, whatever comes of it: its sender tries again himself."""
 
 
 class Server(Protocol):

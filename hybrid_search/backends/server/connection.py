@@ -20,7 +20,7 @@ from hybrid_search.backends.server import retry
 from hybrid_search.backends.server.address import Address
 from hybrid_search.backends.server.base import Asking, Body, Engine, Outcome
 from hybrid_search.backends.server.cbor import CBOR
-from hybrid_search.backends.server.failures import LibraryError, explained, reason
+from hybrid_search.backends.server.failures import LibraryError, blocked, explained, reason
 from hybrid_search.errors import AccessError, ServerError, UsageError
 
 MINIMUM: dict[Engine, tuple[int, int, int]] = {"opensearch": (2, 12, 0), "elasticsearch": (8, 13, 0)}
@@ -40,6 +40,9 @@ BULK: dict[str, Any] = {
     "raise_on_exception": False,
 }
 """How both libraries' bulk helpers are asked: each request is sent once, and every outcome told."""
+
+BUSY = 503
+"""How an action counts that an index did not take because it is blocked for everybody, as on a full disk: it is no fault of the document."""
 
 JSON, LINES = "application/json", "application/x-ndjson"
 
@@ -98,7 +101,7 @@ class Connection:
                 asked["check"](answer)
             return answer
 
-        return retry.attempt(once)
+        return once() if asked.get("once") else retry.attempt(once)
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         """See `Server.bulk`. Raises AccessError where the login is refused, for then nothing that follows would be taken either."""
@@ -149,11 +152,11 @@ class Connection:
     def _outcome(self, action: Body, item: Mapping[str, Any], failure: LibraryError | None) -> Outcome:
         if failure is None:
             status = int(item.get("status", 500))
-            return Outcome(action, status, reason(item) if "error" in item else "")
+            return Outcome(action, BUSY if blocked(item) else status, reason(item) if "error" in item else "")
         error = explained(failure, self._address, self._access, "POST /_bulk")
         if isinstance(error, AccessError):
             raise error from failure.__cause__
-        return Outcome(action, error.status, str(error), error.retry_after or 0.0)
+        return Outcome(action, BUSY if blocked(failure.data) else error.status, str(error), error.retry_after or 0.0)
 
     def _supported(self, engine: Engine, version: tuple[int, int, int]) -> tuple[int, int, int]:
         if engine != self.engine:

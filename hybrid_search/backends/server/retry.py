@@ -46,7 +46,7 @@ def attempt(ask: Callable[[], T], tries: int = TRIES, total: float = TOTAL) -> T
 def pauses(tries: int = TRIES, first: float = FIRST, most: float = MOST) -> Iterator[float]:
     """Seconds to wait before each try but the first: ``tries - 1`` of them, the n-th anywhere from 0 to ``first * 2**n``, at most `most`."""
     for number in range(tries - 1):
-        yield random.uniform(0, min(most, first * 2.0**number))  # noqa: S311 # jitter, no secret
+        yield random.uniform(0, min(most, first * 2.0 ** min(number, 60)))  # noqa: S311 # jitter, no secret
 
 
 def _wait(error: ServerError, wait: float | None, left: float) -> float | None:

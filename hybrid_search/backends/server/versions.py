@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 from hybrid_search import covering
+from hybrid_search.access import PATIENCE
 from hybrid_search.backends.base import IndexInfo, IndexSpec, check_spec
 from hybrid_search.backends.options import IndexOptions
 from hybrid_search.backends.server import bodies, documents, indexes
 from hybrid_search.backends.server.base import Server
-from hybrid_search.backends.server.sending import sent
+from hybrid_search.backends.server.patience import Patient
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.errors import IndexStoreError, ServerError, UsageError
 
@@ -50,7 +51,7 @@ class NextVersion:
         """
         check_spec(self.old.alias, replace(self.old.spec, policy=self.new.spec.policy), self.new.spec)
         before = self._state(self.old)
-        for done, outcome in enumerate(sent(self._server, self._copies(rehash)), 1):
+        for done, outcome in enumerate(Patient(self._server, PATIENCE).sent(self._copies(rehash)), 1):
             if not outcome.taken:
                 raise IndexStoreError(f"passage {outcome.action['_id']!r} was refused by the new index: {outcome.reason}. Nothing was changed")
             if done % PAGE == 0:

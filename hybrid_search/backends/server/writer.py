@@ -13,12 +13,13 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from hybrid_search import mappings
+from hybrid_search.access import PATIENCE
 from hybrid_search.backends.base import Refusal, Refused
 from hybrid_search.backends.options import IndexOptions
 from hybrid_search.backends.server import documents, indexes
 from hybrid_search.backends.server.base import Outcome, Server
 from hybrid_search.backends.server.draft import Draft
-from hybrid_search.backends.server.sending import patiently, sent
+from hybrid_search.backends.server.patience import Patient
 from hybrid_search.errors import IndexStoreError, InputError, ServerError
 from hybrid_search.filters import new_fields
 from hybrid_search.types import Entry
@@ -39,14 +40,16 @@ _log = logging.getLogger(__name__)
 class ServerWriter:
     """Writes the index `made`. Several may write at once, if not the same documents. `known` may be called from another thread than the rest.
 
-    `published` says that its alias stands for it: where it no longer does, nobody would see what is written, and that is an error."""
+    A server that takes nothing is waited for up to `patience` seconds. `published` says that its alias stands for it: where it no longer does,
+    nobody would see what is written, and that is an error."""
 
-    def __init__(self, server: Server, made: indexes.Made, options: IndexOptions, *, published: bool = True) -> None:
-        self._server, self._made, self._options, self._published = server, made, options, published
+    def __init__(self, server: Server, made: indexes.Made, options: IndexOptions, *, patience: float = PATIENCE, published: bool = True) -> None:
+        self._server, self._courteous = Patient(server, patience), Patient(server, COURTESY)
+        self._made, self._options, self._published = made, options, published
         self._fields = dict(made.fields)
         self._draft: Draft | None = None
         self._unseen: set[str] = set()
-        indexes.refresh(server, made.name)
+        indexes.refresh(self._server, made.name)
         self._most_spans = self._nested_limit()
 
     def _nested_limit(self) -> int:
@@ -89,7 +92,7 @@ class ServerWriter:
         """Why the document cannot be indexed, said once; None if it can, or was refused before."""
         try:
             if entry.passage.ordinal == 0:
-                self._forget()
+                self.abandon()
                 new = new_fields(self._fields, entry.document.metadata)
                 self._fields |= new
                 self._draft = Draft(entry.document, entry.passages)
@@ -97,19 +100,19 @@ class ServerWriter:
                 self._check(entry)
                 self._draft.add(documents.source(entry, self._made.spec, datetime.now(UTC).isoformat(timespec="seconds")))
         except InputError as error:
-            self._forget()
+            self.abandon()
             return str(error)
         return None
 
-    def _forget(self) -> None:
-        """Drop the document whose passages are coming in."""
+    def abandon(self) -> None:
+        """Forget the document whose last passage has not come; of its passages nothing was sent."""
         if self._draft:
             self._draft.close()
         self._draft = None
 
     def _check_alias(self) -> None:
         """Raise IndexStoreError where the alias stands for another version by now."""
-        now = patiently(lambda: indexes.stands_for(self._server, self._made.alias)) if self._published else {self._made.name}
+        now = indexes.stands_for(self._server, self._made.alias) if self._published else {self._made.name}
         if self._made.name not in now:
             raise IndexStoreError(
                 f"{self._made.alias!r} stood for {self._made.name} when this began, and stands for {', '.join(sorted(now)) or 'none'} now: "
@@ -129,7 +132,7 @@ class ServerWriter:
         replaced = self._leftovers(drafts)
         refused: dict[str, str] = {}
         taken: Counter[str] = Counter()
-        for outcome in sent(self._server, self._actions(drafts)):
+        for outcome in self._server.sent(self._actions(drafts)):
             document_id = documents.place(str(outcome.action["_id"]))[0]
             if outcome.taken:
                 taken[document_id] += 1
@@ -170,7 +173,7 @@ class ServerWriter:
 
     def _remove(self, places: Iterable[tuple[str, int]]) -> None:
         actions = ({"_op_type": "delete", "_index": self._made.name, "_id": documents.passage_id(*each)} for each in places)
-        _all_taken(sent(self._server, actions))
+        _all_taken(self._server.sent(actions))
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents; how many there were."""
@@ -187,28 +190,28 @@ class ServerWriter:
         """Keep notes of refused documents in the index ``NAME-rejected``, for dashboards. It is a courtesy: where it fails, a line is logged."""
         name, now = f"{self._made.alias}{indexes.REJECTED}", datetime.now(UTC).isoformat(timespec="seconds")
         try:
-            indexes.ensure(self._server, name, mappings.rejected(self._server.engine, self._options))
+            indexes.ensure(self._courteous, name, mappings.rejected(self._server.engine, self._options))
             notes = [
                 {"index": self._made.alias, "at": now, **{key: value for key, value in asdict(each).items() if value is not None}} for each in refused
             ]
             actions = [{"_op_type": "index", "_index": name, "_id": secrets.token_hex(10), "_source": each} for each in notes]
-            _all_taken(sent(self._server, actions, COURTESY))
-            indexes.refresh(self._server, name)
+            _all_taken(self._courteous.sent(actions))
+            indexes.refresh(self._courteous, name)
         except ServerError as error:
             _log.warning("refused documents were not noted in %r (they are in the rejects file): %s", name, error)
 
     def _search(self, body: dict[str, Any]) -> dict[str, Any]:
-        return patiently(lambda: indexes.search(self._server, self._made.name, body))
+        return indexes.search(self._server, self._made.name, body)
 
     def _refresh(self) -> None:
-        patiently(lambda: indexes.refresh(self._server, self._made.name))
+        indexes.refresh(self._server, self._made.name)
         self._unseen.clear()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._forget()
+        self.abandon()
         if kind is None:
             self._refresh()
 

@@ -1,0 +1,151 @@
+"""Asked to stop, an ingest reads no more, finishes what it has read, says so, and can go on later."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search.backends import open_backend
+from hybrid_search.ingest.stopping import on_signals, until
+from tests.command import ingesting
+
+URL = "embedded:store"
+WAITED = 60
+
+
+def line(number: int) -> str:
+    return json.dumps({"id": f"d{number}", "text": f"word{number} of a short document"}) + "\n"
+
+
+def summary(process: subprocess.Popen[str], status: int = 0) -> dict[str, Any]:
+    out, err = process.communicate(timeout=WAITED)
+    assert process.returncode == status, err
+    assert "Traceback" not in err
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return found
+
+
+def held() -> int:
+    with closing(open_backend(URL)) as backend:
+        return backend.describe("calls").documents
+
+
+def waited(condition: Any) -> None:
+    end = time.monotonic() + WAITED
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+def test_what_came_on_standard_input_is_committed_though_more_is_waited_for(kind: signal.Signals) -> None:
+    process = ingesting("--url", URL, "-", stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write("".join(map(line, range(3))) + '{"id": "half')
+    process.stdin.flush()
+    waited(Path("store/calls.sqlite").exists)
+    time.sleep(1.0)
+    process.send_signal(kind)
+    assert process.wait(WAITED) == 0  # with standard input still open
+    out, err = process.communicate()
+    told = json.loads(out.splitlines()[-1])
+    assert (told["read"], told["documents"], told["failed"], told["stopped"]) == (3, 3, 0, True)
+    assert err.splitlines()[0] == "stopping: what was read is being finished; a second signal ends at once"
+    assert held() == 3
+
+
+def test_a_long_file_is_left_early_and_the_same_command_does_the_rest() -> None:
+    Path("calls.jsonl").write_text("not JSON\n" + "".join(map(line, range(5000))))
+    process = ingesting("--url", URL, "calls.jsonl", env={"SLOW": "0.05"})
+    waited(Path("store/calls.sqlite").exists)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    first = summary(process, 1)  # for one line was refused
+    assert first["stopped"]
+    assert 0 < first["documents"] == first["read"] - 1 == held() < 5000
+    again = summary(ingesting("--url", URL, "calls.jsonl"), 1)
+    assert (again["skipped"], again["documents"], again["failed"], again["stopped"]) == (first["documents"], 5000 - first["documents"], 1, False)
+
+
+def test_a_second_signal_ends_at_once_and_what_was_committed_stays() -> None:
+    Path("calls.jsonl").write_text("".join(map(line, range(1000))))
+    process = ingesting("--url", URL, "calls.jsonl", env={"SLOW": "30"})
+    waited(Path("store/calls.sqlite").exists)
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert process.poll() is None  # 16 passages are being encoded
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == -signal.SIGTERM
+    process.communicate()
+    assert summary(ingesting("--url", URL, "calls.jsonl"))["documents"] == 1000
+
+
+def test_the_handlers_are_as_before_behind_the_block() -> None:
+    before = [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)]
+    with on_signals() as stopped:
+        signal.raise_signal(signal.SIGINT)
+        assert stopped.is_set()
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert [signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)] == before
+
+
+# The event alone
+
+
+class Source:
+    """Numbers; `blocked` waits before the one of that value."""
+
+    def __init__(self, blocks_at: int) -> None:
+        self.blocks_at, self.release, self.closed = blocks_at, threading.Event(), threading.Event()
+
+    def items(self) -> Iterator[int]:
+        try:
+            for number in range(100):
+                if number == self.blocks_at:
+                    self.release.wait(WAITED)
+                yield number
+        finally:
+            self.closed.set()
+
+
+def test_all_items_come_in_order_where_nobody_stops() -> None:
+    assert list(until(threading.Event(), iter(range(1000)))) == list(range(1000))
+
+
+def test_an_error_of_the_source_comes_behind_its_items() -> None:
+    def broken() -> Iterator[int]:
+        yield 1
+        raise OSError("gone")
+
+    found: list[int] = []
+    with pytest.raises(OSError, match="gone"):
+        found.extend(until(threading.Event(), broken()))
+    assert found == [1]
+
+
+def test_what_was_read_is_given_and_a_source_that_blocks_is_not_waited_for() -> None:
+    source, stopped = Source(blocks_at=5), threading.Event()
+    items = until(stopped, source.items())
+    assert next(items) == 0
+    time.sleep(0.3)
+    stopped.set()
+    assert list(items) == [1, 2, 3, 4]
+    source.release.set()
+    assert source.closed.wait(WAITED)
+
+
+def test_a_reader_that_goes_away_ends_the_source() -> None:
+    source = Source(blocks_at=1000)
+    items = until(threading.Event(), source.items())
+    assert next(items) == 0
+    items.close()  # type: ignore[attr-defined] # a generator
+    assert source.closed.wait(WAITED)
