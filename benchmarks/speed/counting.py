@@ -29,6 +29,9 @@ class Counting:
         self.passages += len(entries)
         return []
 
+    def abandon(self) -> None:
+        """Nothing was begun."""
+
     def delete(self, ids: Sequence[str]) -> int:  # noqa: ARG002 (as the protocol has it)
         """None was there."""
         return 0
