@@ -18,7 +18,7 @@ from hybrid_search.errors import IndexMissingError
 from hybrid_search.fusion import DEFAULT
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.ingest.worker import Report, ingest, unreported
+from hybrid_search.ingest.worker import Report, Stopped, ingest, never, unreported
 from hybrid_search.results import Result, Span
 
 
@@ -151,11 +151,14 @@ class Client:
         rejects: str | Path | None = None,
         policy: str | None = None,
         report: Report = unreported,
+        where: Mapping[str, Any] | None = None,
+        stopped: Stopped = never,
     ) -> Summary:
-        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far."""
+        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them, those that fulfil `where`; `report` is called with the summary so far.
+        Where `stopped` says so, what follows is left for the next run."""
         file = Path(rejects or f"{index}.rejected.jsonl")
         held = self._spec(index)
-        return ingest(lines, self.backend, self._fitting(held), index, file, policy or _policy(held), report)
+        return ingest(lines, self.backend, self._fitting(held), index, file, policy or _policy(held), report, where, stopped)
 
     def _spec(self, index: str) -> IndexSpec | None:
         """What an index was made for; None where there is none yet."""

@@ -62,6 +62,7 @@ PLACES = {
     "elasticsearch": {"backends.server.elasticsearch"},
     "elastic_transport": {"backends.server.elasticsearch"},
     "botocore": {"backends.server.sigv4"},
+    "pyarrow": {"ingest.parquet"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
     "typer": {"cli.app", "cli.ingest", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
@@ -70,7 +71,7 @@ PLACES = {
 """Libraries and the only modules that may import them."""
 
 NEVER = {"torch", "transformers", "optimum", "export", "benchmarks", "tests", "rank_bm25"}
-HEAVY = ("onnx", "onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "elasticsearch", "botocore", "tokenizers", "numpy")
+HEAVY = ("onnx", "onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "elasticsearch", "botocore", "tokenizers", "numpy", "pyarrow")
 
 
 @cache

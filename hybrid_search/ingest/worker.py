@@ -6,10 +6,11 @@ A block is some passages, not some documents, so that a text of 5 MB passes thro
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hybrid_search import covering, phrase
 from hybrid_search.backends.base import IndexSpec, Writable, Writer
@@ -30,10 +31,16 @@ AHEAD = 2
 
 Block = Sequence[Prepared]
 Report = Callable[[Summary], None]
+Stopped = Callable[[], bool]
 
 
 def unreported(_: Summary) -> None:
     """Progress that nobody looks at."""
+
+
+def never() -> bool:
+    """Nobody stops it."""
+    return False
 
 
 def ingest(
@@ -44,8 +51,11 @@ def ingest(
     rejects: Path,
     policy: str = covering.DEFAULT_POLICY,
     report: Report = unreported,
+    where: Mapping[str, Any] | None = None,
+    stopped: Stopped = never,
 ) -> Summary:
-    """Index the documents of `lines`; refused ones go to the file `rejects`, the others go on. `report` is called after each block.
+    """Index the documents of `lines` that fulfil `where`; refused ones go to the file `rejects`, the others go on. `report` is called after each
+    block. What was not read when `stopped` says so is left for the next run.
 
     Raises IndexStoreError when the store cannot go on (what was committed stays), IndexBusyError, ModelError.
     """
@@ -55,7 +65,7 @@ def ingest(
     spec, began = IndexSpec.of(encoder.info, policy), time.perf_counter()
     try:
         with backend.writer(index, spec) as writer:
-            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary).blocks(lines, BLOCK_PASSAGES), AHEAD)
+            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary, where or {}).blocks(lines, BLOCK_PASSAGES), AHEAD)
             with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as encoded:
                 for block, encodings in encoded:
                     entries = _shaped(block, encodings, spec, summary)
@@ -63,6 +73,8 @@ def ingest(
                     _note(writer, refused)
                     summary.seconds = time.perf_counter() - began
                     report(summary)
+                    if stopped():
+                        break
             _note(writer, refused)
     finally:
         refused.close()
