@@ -35,9 +35,18 @@ class Condition:
 
 def compile_where(where: Mapping[str, Any] | None, fields: Mapping[str, str]) -> tuple[Condition, ...]:
     """Conditions for `where`, given the index's `fields` (name -> string, number, boolean or object). Raises UsageError."""
+    return tuple(_condition(name, wanted, {**fields, ID: "string"}) for name, wanted in sorted(checked(where).items()))
+
+
+def checked(where: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """`where`, if it is one whatever fields there are; empty for None. Raises UsageError."""
     if where is not None and not isinstance(where, Mapping):
         raise UsageError(f"where is {where!r}: give a mapping of fields to values, as in {{'sector': 'bank'}}")
-    return tuple(_condition(name, wanted, {**fields, ID: "string"}) for name, wanted in sorted((where or {}).items()))
+    for name, wanted in (where or {}).items():
+        unknown = sorted(set(wanted) - set(RANGES)) if isinstance(wanted, Mapping) else []
+        if unknown or (isinstance(wanted, Mapping) and not wanted):
+            raise UsageError(f"cannot filter {name!r} by {', '.join(unknown) or 'an empty range'}: use {', '.join(RANGES)}")
+    return where or {}
 
 
 def holds(condition: Condition, id: str, metadata: Mapping[str, Any]) -> bool:
@@ -73,9 +82,6 @@ def _condition(name: str, wanted: Any, fields: Mapping[str, str]) -> Condition:
         raise UsageError(f"cannot filter on {name!r}: the index has no such field. Its fields: {usable}")
     if not isinstance(wanted, Mapping):
         return Condition(name, values=tuple(_typed(name, value, kind) for value in listed(wanted)))
-    unknown = sorted(set(wanted) - set(RANGES))
-    if unknown or not wanted:
-        raise UsageError(f"cannot filter {name!r} by {', '.join(unknown) or 'an empty range'}: use {', '.join(RANGES)}")
     return Condition(name, ranges=tuple((op, _typed(name, bound, kind)) for op, bound in sorted(wanted.items())))
 
 

@@ -65,13 +65,27 @@ PLACES = {
     "pyarrow": {"ingest.parquet"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
-    "typer": {"cli.app", "cli.ingest", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
+    "typer": {"cli.app", "cli.following", "cli.ingest", "cli.inputs", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
     "rich": {"cli.options", "progress", "cli.query"},
 }
 """Libraries and the only modules that may import them."""
 
 NEVER = {"torch", "transformers", "optimum", "export", "benchmarks", "tests", "rank_bm25"}
-HEAVY = ("onnx", "onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "elasticsearch", "botocore", "tokenizers", "numpy", "pyarrow")
+HEAVY = (
+    "onnx",
+    "onnxruntime",
+    "usearch",
+    "typer",
+    "rich",
+    "pydantic",
+    "sqlite3",
+    "opensearchpy",
+    "elasticsearch",
+    "botocore",
+    "tokenizers",
+    "numpy",
+    "pyarrow",
+)
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import gzip
 import json
 import subprocess
@@ -169,7 +169,7 @@ def test_lists_of_structs_are_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_times_become_iso_strings_decimals_numbers_and_maps_objects() -> None:
-    at = datetime.datetime(2026, 3, 1, 9, 30, tzinfo=datetime.UTC)
+    at = dt.datetime(2026, 3, 1, 9, 30, tzinfo=dt.UTC)
     nanoseconds = pa.array([[{"at": 1_772_357_400_000_000_123}]], pa.list_(pa.struct([("at", pa.timestamp("ns"))])))
     source = table(
         id=["a"],
@@ -188,7 +188,9 @@ def test_times_become_iso_strings_decimals_numbers_and_maps_objects() -> None:
 
 def test_binary_is_refused_with_a_reason_and_the_row_is_told() -> None:
     source = table(id=["a", "b"], text=["x", "y"], audio=[b"\x00", None])
-    assert refused(source) == [(1, b'{"id": "a", "text": "x"}', "'audio' is binary, which no JSON can hold: leave the column out, or write it as text")]
+    assert refused(source) == [
+        (1, b'{"id": "a", "text": "x"}', "'audio' is binary, which no JSON can hold: leave the column out, or write it as text")
+    ]
     assert [json.loads(line.data) for line in lines(source) if not line.fault] == [{"id": "b", "text": "y"}]
 
 

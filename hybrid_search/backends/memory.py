@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
 from hybrid_search.backends import names
 from hybrid_search.backends.base import FACETS, Candidates, Content, IndexInfo, IndexSpec, Key, Refusal, Refused, Request, Stored, check_spec

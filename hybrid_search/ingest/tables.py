@@ -57,7 +57,13 @@ SAME = Columns()
 
 def document(keys: Iterable[str], cells: Iterable[Any]) -> bytes:
     """The JSON of a document, without the keys whose cell is empty."""
-    return json.dumps({key: cell for key, cell in zip(keys, cells, strict=True) if cell is not None and cell != ""}).encode()
+    given = {key: cell for key, cell in zip(keys, cells, strict=True) if cell is not None and cell != ""}
+    return json.dumps({**given, "id": worded(given["id"])} if "id" in given else given).encode()
+
+
+def worded(id: Any) -> Any:
+    """An id that is an integer, as text: tables and databases number their rows."""
+    return str(id) if isinstance(id, int) and not isinstance(id, bool) else id
 
 
 def rows(lines: Iterator[Row], columns: Columns, delimiter: str) -> Iterator[Row]:
@@ -71,10 +77,10 @@ def rows(lines: Iterator[Row], columns: Columns, delimiter: str) -> Iterator[Row
         return
     for cells in found:
         try:
-            row = document(keys, _fitting(keys, _good(cells))), None
+            row: Row = texts.began, document(keys, _fitting(keys, _good(cells))), None
         except InputError as error:
-            row = texts.taken, str(error)
-        yield (texts.began, *row)
+            row = texts.began, texts.taken, str(error)
+        yield row
 
 
 def _cells(texts: _Texts, delimiter: str) -> Iterator[list[str] | InputError]:

@@ -5,6 +5,7 @@ A block is some passages, not some documents, so that a text of 5 MB passes thro
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -15,6 +16,7 @@ from typing import Any
 from hybrid_search import covering, phrase
 from hybrid_search.backends.base import IndexSpec, Writable, Writer
 from hybrid_search.encoder.base import Encoder
+from hybrid_search.filters import checked
 from hybrid_search.ingest.prefetch import prefetch
 from hybrid_search.ingest.prepare import Preparation, Prepared
 from hybrid_search.ingest.rejects import Rejects
@@ -60,12 +62,14 @@ def ingest(
     Raises IndexStoreError when the store cannot go on (what was committed stays), IndexBusyError, ModelError.
     """
     covering.parse(policy)  # before an index is made for a policy that is none
+    selected = checked(where)
     summary, refused, seen = Summary(), Rejects(rejects), Seen()
     tally = _Tally(summary)
     spec, began = IndexSpec.of(encoder.info, policy), time.perf_counter()
     try:
         with backend.writer(index, spec) as writer:
-            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary, where or {}).blocks(lines, BLOCK_PASSAGES), AHEAD)
+            wanted = itertools.takewhile(lambda _: not stopped(), lines)
+            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary, selected).blocks(wanted, BLOCK_PASSAGES), AHEAD)
             with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as encoded:
                 for block, encodings in encoded:
                     entries = _shaped(block, encodings, spec, summary)
