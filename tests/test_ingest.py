@@ -7,7 +7,7 @@ import json
 import logging
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from hybrid_search.ingest import sources, worker
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.types import Encoding
+from tests.tiny import TinyEncoder
 
 REFUND: dict[str, Any] = {"id": "refund", "text": "I want my money back.", "sector": "shop"}
 LOCKED: dict[str, Any] = {"id": "locked", "text": "My account is locked.", "sector": "bank"}
@@ -313,3 +314,34 @@ def test_to_index_a_text_of_5_mb_takes_little_more_memory_than_to_index_its_part
     word = "x" * 110
     growth = peak(COMMAND.format("one"), five_megabytes(word, 1)) - peak(COMMAND.format("fifty"), five_megabytes(word, 50))
     assert growth < 64
+
+
+def test_documents_that_where_does_not_select_are_passed_over_and_counted(backend: Backend) -> None:
+    given = [REFUND, LOCKED, PARCEL, {**REFUND, "sector": "mail"}, b"no JSON"]
+    lines = [Line("calls.jsonl", number, each if isinstance(each, bytes) else json.dumps(each).encode()) for number, each in enumerate(given, 1)]
+    summary = worker.ingest(lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": ["shop", "post"]})
+    assert (summary.read, summary.documents, summary.excluded, summary.failed, summary.duplicates) == (5, 1, 3, 1, 0)
+    assert summary.to_dict()["excluded"] == 3
+    with pytest.raises(UsageError, match="cannot filter 'sector' by like"):
+        worker.ingest(lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": {"like": "s"}})
+
+
+def test_what_is_not_read_when_it_is_stopped_is_left_for_the_next_run(backend: Backend) -> None:
+    def lines(read: list[int]) -> Iterator[Line]:
+        for number in range(1, 1001):
+            read.append(number)
+            yield Line("calls.jsonl", number, json.dumps({"id": str(number), "text": f"call {number}"}).encode())
+
+    first: list[int] = []
+    summary = worker.ingest(lines(first), backend, TinyEncoder(), "calls", REJECTS, stopped=lambda: len(first) > 300)
+    assert 0 < summary.documents <= 300
+    assert len(first) == 301
+    again = worker.ingest(lines([]), backend, TinyEncoder(), "calls", REJECTS)
+    assert (again.skipped, again.documents) == (summary.documents, 1000 - summary.documents)
+
+
+def test_summaries_are_added() -> None:
+    total, other = Summary(read=2, documents=1, seconds=0.5), Summary(read=3, failed=1, seconds=1.0, rejected="r", stages={"read": 0.25, "wait": 1.0})
+    total.add(other)
+    assert (total.read, total.documents, total.failed, total.seconds, total.rejected) == (5, 1, 1, 1.5, "r")
+    assert total.stages == {"read": 0.25, "encode": 0.0, "shape": 0.0, "write": 0.0, "wait": 1.0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 import gzip
 import json
@@ -14,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from hybrid_search import connect
 from hybrid_search.errors import UsageError
@@ -137,6 +140,22 @@ def test_a_gzip_file_that_breaks_off_says_so_behind_its_rows() -> None:
     assert [json.loads(line.data)["id"] for line in rows] == ["a"] * 3
     assert last.fault is not None
     assert last.fault.startswith("the source cannot be read on after line 4: Compressed file ended")
+
+
+@given(st.lists(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=2, max_size=2)))
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_is_written_as_csv_is_read_as_it_was(cells: list[list[str]]) -> None:
+    with Path("x.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([["id", "text"], *cells])
+    assert [[each["id"], each["text"]] for each in documents("x.csv")] == cells
+
+
+@given(st.binary() | st.text('",\n\r\tax', max_size=60).map(str.encode))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_bytes_are_called_csv_each_row_is_a_document_or_a_fault(data: bytes) -> None:
+    for line in lines(written(b"id,text\n" + data)):
+        assert line.fault or isinstance(json.loads(line.data), dict)
+        assert line.number >= 2
 
 
 def table(name: str = "calls.parquet", schema: pa.Schema | None = None, **columns: Any) -> str:

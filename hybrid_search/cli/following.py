@@ -32,10 +32,10 @@ def followed(
 
     def ingest(file: Path, rejects: Path) -> Summary:
         lines = sources.read([str(file)], columns)
-        with progress(sources.size([str(file)])) as report:
+        with progress(None) as report:
             return client.ingest_lines(lines, index=index, rejects=rejects, policy=policy, report=report, where=where, stopped=stopped)
 
-    with _stoppable() as stopped:
+    with stoppable() as stopped:
         typer.echo(f"watching {folder} for files, until SIGTERM or Ctrl-C", err=True)
         return follow(inbox, ingest, stopped, _told)
 
@@ -45,7 +45,7 @@ def _told(now: Path, summary: Summary) -> None:
 
 
 @contextmanager
-def _stoppable() -> Iterator[Callable[[], bool]]:
+def stoppable() -> Iterator[Callable[[], bool]]:
     """Whether SIGTERM or SIGINT has come. A second one does what it would have done without us."""
     asked = Event()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}

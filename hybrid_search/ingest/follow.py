@@ -61,9 +61,12 @@ class Inbox:
             raise UsageError(f"--follow {self.folder}: {error.strerror}. Give a folder that can be written to") from error
 
     def waiting(self) -> list[Path]:
-        """The files to ingest, the oldest first. Hidden ones and those with an ending of `UNFINISHED` are left alone."""
-        with os.scandir(self.folder) as entries:
-            found = [(_written(each), each.name) for each in entries if _finished(each.name) and each.is_file()]
+        """The files to ingest, the oldest first. Hidden ones and those with an ending of `UNFINISHED` are left alone. Raises UsageError."""
+        try:
+            with os.scandir(self.folder) as entries:
+                found = [(_written(each), each.name) for each in entries if _finished(each.name) and each.is_file()]
+        except OSError as error:
+            raise UsageError(f"--follow {self.folder}: {error.strerror}. Give a folder that can be read") from error
         return [self.folder / name for _, name in sorted(found)]
 
     def rejects(self, file: Path) -> Path:
