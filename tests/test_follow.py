@@ -198,7 +198,7 @@ def started() -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def waited(what: Callable[[], bool], seconds: float = 120) -> None:
+def waited(what: Callable[[], bool], seconds: float = 240) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end
@@ -239,7 +239,7 @@ def test_the_command_goes_on_after_kill_9_and_ends_with_the_summary_of_everythin
     worker = started()
     waited(empty)
     worker.send_signal(signal.SIGTERM)
-    out, err = worker.communicate(timeout=30)
+    out, err = worker.communicate(timeout=120)
     summary = json.loads(out.splitlines()[-1])
     assert worker.returncode == 0, err
     assert there() == ["done/few.jsonl", "done/many.jsonl"]
