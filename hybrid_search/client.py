@@ -152,15 +152,16 @@ class Client:
         rejects: str | Path | None = None,
         policy: str | None = None,
         report: Report = unreported,
+        where: Mapping[str, Any] | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> Summary:
-        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far.
+        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them, those that fulfil `where`; `report` is called with the summary so far.
 
         Lines that `checkpoint` says are done are passed over. It is to be finished where the lines came to their end.
         """
         file = Path(rejects or f"{index}.rejected.jsonl")
         held = self._spec(index)
-        return ingest(lines, self.backend, self._fitting(held), index, file, policy or _policy(held), report, checkpoint)
+        return ingest(lines, self.backend, self._fitting(held), index, file, policy or _policy(held), report, where, checkpoint)
 
     def _spec(self, index: str) -> IndexSpec | None:
         """What an index was made for; None where there is none yet."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,8 @@ RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 ID = "id"
 INTEGERS = 2**63
 """Integers of 64 bits are below it."""
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {"gt": operator.gt, "gte": operator.ge, "lt": operator.lt, "lte": operator.le}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +35,44 @@ class Condition:
 
 def compile_where(where: Mapping[str, Any] | None, fields: Mapping[str, str]) -> tuple[Condition, ...]:
     """Conditions for `where`, given the index's `fields` (name -> string, number, boolean or object). Raises UsageError."""
+    return tuple(_condition(name, wanted, {**fields, ID: "string"}) for name, wanted in sorted(checked(where).items()))
+
+
+def checked(where: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """`where`, if it is one whatever fields there are; empty for None. Raises UsageError."""
     if where is not None and not isinstance(where, Mapping):
         raise UsageError(f"where is {where!r}: give a mapping of fields to values, as in {{'sector': 'bank'}}")
-    return tuple(_condition(name, wanted, {**fields, ID: "string"}) for name, wanted in sorted((where or {}).items()))
+    for name, wanted in (where or {}).items():
+        unknown = sorted(set(wanted) - set(RANGES)) if isinstance(wanted, Mapping) else []
+        if unknown or (isinstance(wanted, Mapping) and not wanted):
+            raise UsageError(f"cannot filter {name!r} by {', '.join(unknown) or 'an empty range'}: use {', '.join(RANGES)}")
+    return where or {}
+
+
+def holds(condition: Condition, id: str, metadata: Mapping[str, Any]) -> bool:
+    """Whether a document of this `id` and `metadata` fulfils `condition`."""
+    values = [id] if condition.field == ID else [value for name, _, value in leaves(metadata) if name == condition.field and value is not None]
+    if condition.ranges:
+        return any(all(_COMPARE[each](value, bound) for each, bound in condition.ranges) for value in values)
+    return any(value in condition.values for value in values)
+
+
+def selects(where: Mapping[str, Any], id: str, metadata: Mapping[str, Any]) -> bool:
+    """Whether a document fulfils `where` by itself, whatever fields others have: one that it does not have, or of another type, does not match."""
+    fields = {**{name: kind for name, kind, _ in leaves(metadata)}, ID: "string"}
+    return all(any(holds(each, id, metadata) for each in _readable(name, wanted, fields)) for name, wanted in where.items())
+
+
+def _readable(name: str, wanted: Any, fields: Mapping[str, str]) -> Iterator[Condition]:
+    """A condition for each value wanted that the field can have."""
+    for value in listed(wanted):
+        with suppress(UsageError):
+            yield _condition(name, value, fields)
+
+
+def listed(wanted: Any) -> Sequence[Any]:
+    """The alternatives that a field may have."""
+    return wanted if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
 
 
 def _condition(name: str, wanted: Any, fields: Mapping[str, str]) -> Condition:
@@ -43,11 +81,7 @@ def _condition(name: str, wanted: Any, fields: Mapping[str, str]) -> Condition:
         usable = ", ".join(sorted(field for field, type_ in fields.items() if type_ != "object"))
         raise UsageError(f"cannot filter on {name!r}: the index has no such field. Its fields: {usable}")
     if not isinstance(wanted, Mapping):
-        listed = wanted if isinstance(wanted, Sequence) and not isinstance(wanted, str) else [wanted]
-        return Condition(name, values=tuple(_typed(name, value, kind) for value in listed))
-    unknown = sorted(set(wanted) - set(RANGES))
-    if unknown or not wanted:
-        raise UsageError(f"cannot filter {name!r} by {', '.join(unknown) or 'an empty range'}: use {', '.join(RANGES)}")
+        return Condition(name, values=tuple(_typed(name, value, kind) for value in listed(wanted)))
     return Condition(name, ranges=tuple((op, _typed(name, bound, kind)) for op, bound in sorted(wanted.items())))
 
 

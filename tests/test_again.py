@@ -86,18 +86,22 @@ def test_another_file_for_what_is_refused_again_leaves_the_old_one_alone() -> No
 @pytest.mark.usefixtures("_refused")
 def test_a_retry_that_is_killed_or_stopped_or_fails_leaves_the_old_file_as_it_was() -> None:
     before = REJECTS.read_bytes()
-    for way in ("kill", "terminate"):
+
+    def ended(way: str) -> None:
         process = ingesting("--url", URL, "--retry", str(REJECTS), env={"SLOW": "2"})
         time.sleep(1.0)
         getattr(process, way)()
         process.communicate()
         assert REJECTS.read_bytes() == before
+
+    ended("kill")
     failed = ingest("--retry", str(REJECTS), env={"ENCODER_FAILS_AFTER": "0"})
     assert failed.error == (
         "the encoder tiny fails at every text: RuntimeError: the device is gone. What was committed is safe: see to the device, and run the same "
         "command again"
     )
     assert REJECTS.read_bytes() == before
+    ended("terminate")  # what was read by then is indexed
     ran = ingest("--retry", str(REJECTS))
     assert ran.json["documents"] + ran.json["skipped"] == 3
     assert set(refused()) == {("calls.jsonl", 2)}
@@ -134,8 +138,8 @@ def test_an_entry_that_was_cut_off_is_kept_as_it_is() -> None:
     [
         (["--retry", "calls.jsonl"], "calls.jsonl is no file of refused documents (its lines have source, line, reason and document)"),
         (["--retry", "none.jsonl"], "there is no file none.jsonl of refused documents"),
-        (["--retry", "calls.jsonl", "calls.jsonl"], "both --retry and a source"),
-        (["--retry", "calls.jsonl", "--checkpoint", "done.json"], "--retry with --checkpoint: leave the checkpoint out"),
+        (["--retry", "calls.jsonl", "calls.jsonl"], "both --retry and sources (calls.jsonl)"),
+        (["--retry", "calls.jsonl", "--checkpoint", "done.json"], "--checkpoint is for files, and --retry was given: leave it out"),
         (["--checkpoint", "calls.jsonl", "calls.jsonl"], "calls.jsonl is no checkpoint: name another file"),
     ],
 )

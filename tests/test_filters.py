@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hybrid_search.errors import InputError, UsageError
-from hybrid_search.filters import Condition, compile_where, leaves
+from hybrid_search.filters import Condition, checked, compile_where, leaves, selects
 
 FIELDS = {"sector": "string", "minutes": "number", "solved": "boolean", "customer": "object", "customer.tier": "string"}
 
@@ -145,3 +145,40 @@ def test_a_number_that_json_cannot_say_is_refused(number: float) -> None:
 def test_a_list_inside_a_list_is_refused() -> None:
     with pytest.raises(InputError, match="'grid' holds a list inside a list"):
         list(leaves({"grid": [[1, 2], [3, 4]]}))
+
+
+METADATA: dict[str, Any] = {"sector": ["shop", "bank"], "minutes": 7, "solved": True, "code": "007", "customer": {"tier": "gold"}, "gone": None}
+
+
+@pytest.mark.parametrize(
+    ("where", "taken"),
+    [
+        ({}, True),
+        ({"sector": "bank"}, True),
+        ({"sector": ["mail", "bank"]}, True),
+        ({"sector": "mail"}, False),
+        ({"sector": "bank", "minutes": "8"}, False),
+        ({"minutes": "7"}, True),
+        ({"minutes": ["seven", "7.0"]}, True),
+        ({"minutes": {"gte": 7, "lt": "8"}}, True),
+        ({"minutes": {"gt": 7}}, False),
+        ({"minutes": "true"}, False),
+        ({"solved": "true"}, True),
+        ({"solved": "1"}, False),
+        ({"code": "7"}, False),
+        ({"customer.tier": "gold"}, True),
+        ({"customer": "gold"}, False),
+        ({"gone": "x"}, False),
+        ({"unknown": "x"}, False),
+        ({"id": "call-1"}, True),
+        ({"id": ["call-2", "call-3"]}, False),
+    ],
+)
+def test_a_document_is_selected_by_its_own_fields_and_their_types(where: dict[str, Any], taken: bool) -> None:
+    assert selects(where, "call-1", METADATA) == taken
+
+
+def test_what_is_no_filter_for_any_document_is_an_error() -> None:
+    with pytest.raises(UsageError, match="cannot filter 'minutes' by after: use gt, gte, lt, lte"):
+        checked({"minutes": {"after": 3}})
+    assert checked(None) == {}

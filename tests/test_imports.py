@@ -62,15 +62,30 @@ PLACES = {
     "elasticsearch": {"backends.server.elasticsearch"},
     "elastic_transport": {"backends.server.elasticsearch"},
     "botocore": {"backends.server.sigv4"},
+    "pyarrow": {"ingest.parquet"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
-    "typer": {"cli.app", "cli.ingest", "cli.lasting", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
+    "typer": {"cli.app", "cli.following", "cli.ingest", "cli.inputs", "cli.lasting", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
     "rich": {"cli.options", "progress", "cli.query"},
 }
 """Libraries and the only modules that may import them."""
 
 NEVER = {"torch", "transformers", "optimum", "export", "benchmarks", "tests", "rank_bm25"}
-HEAVY = ("onnx", "onnxruntime", "usearch", "typer", "rich", "pydantic", "sqlite3", "opensearchpy", "elasticsearch", "botocore", "tokenizers", "numpy")
+HEAVY = (
+    "onnx",
+    "onnxruntime",
+    "usearch",
+    "typer",
+    "rich",
+    "pydantic",
+    "sqlite3",
+    "opensearchpy",
+    "elasticsearch",
+    "botocore",
+    "tokenizers",
+    "numpy",
+    "pyarrow",
+)
 
 
 @cache

@@ -23,6 +23,7 @@ from hybrid_search.ingest import sources, worker
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.types import Encoding
+from tests.tiny import TinyEncoder
 
 REFUND: dict[str, Any] = {"id": "refund", "text": "I want my money back.", "sector": "shop"}
 LOCKED: dict[str, Any] = {"id": "locked", "text": "My account is locked.", "sector": "bank"}
@@ -313,3 +314,20 @@ def test_to_index_a_text_of_5_mb_takes_little_more_memory_than_to_index_its_part
     word = "x" * 110
     growth = peak(COMMAND.format("one"), five_megabytes(word, 1)) - peak(COMMAND.format("fifty"), five_megabytes(word, 50))
     assert growth < 64
+
+
+def test_documents_that_where_does_not_select_are_passed_over_and_counted(backend: Backend) -> None:
+    given = [REFUND, LOCKED, PARCEL, {**REFUND, "sector": "mail"}, b"no JSON"]
+    lines = [Line("calls.jsonl", number, each if isinstance(each, bytes) else json.dumps(each).encode()) for number, each in enumerate(given, 1)]
+    summary = worker.ingest(lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": ["shop", "post"]})
+    assert (summary.read, summary.documents, summary.excluded, summary.failed, summary.duplicates) == (5, 1, 3, 1, 0)
+    assert summary.to_dict()["excluded"] == 3
+    with pytest.raises(UsageError, match="cannot filter 'sector' by like"):
+        worker.ingest(lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": {"like": "s"}})
+
+
+def test_summaries_are_added() -> None:
+    total, other = Summary(read=2, documents=1, seconds=0.5), Summary(read=3, failed=1, seconds=1.0, rejected="r", stages={"read": 0.25, "wait": 1.0})
+    total.add(other)
+    assert (total.read, total.documents, total.failed, total.seconds, total.rejected) == (5, 1, 1, 1.5, "r")
+    assert total.stages == {"read": 0.25, "encode": 0.0, "shape": 0.0, "write": 0.0, "wait": 1.0}

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self
 
 from hybrid_search.backends import names
 from hybrid_search.backends.base import FACETS, Candidates, Content, IndexInfo, IndexSpec, Key, Refusal, Refused, Request, Stored, check_spec
@@ -21,14 +21,12 @@ from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.backends.layout import layout
 from hybrid_search.backends.marks import CLOSE, OPEN, places
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
-from hybrid_search.filters import ID, Condition, Scalar, leaves, new_fields
+from hybrid_search.filters import Condition, Scalar, holds, leaves, new_fields
 from hybrid_search.tokens import best_passages
 from hybrid_search.types import Entry, Metadata
 from hybrid_search.words import query_terms
 
 K1, B = 1.2, 0.75
-
-_COMPARE = {"gt": lambda a, b: a > b, "gte": lambda a, b: a >= b, "lt": lambda a, b: a < b, "lte": lambda a, b: a <= b}
 
 
 class Stemmer:
@@ -72,7 +70,7 @@ class _Index:
         return {
             (name, number): passage
             for name, passages in self.documents.items()
-            if all(_holds(condition, name, passages[0].entry.document.metadata) for condition in conditions)
+            if all(holds(condition, name, passages[0].entry.document.metadata) for condition in conditions)
             for number, passage in enumerate(passages)
         }
 
@@ -244,10 +242,3 @@ def _counted(name: str, many: Iterable[Metadata]) -> dict[Scalar, int]:
     values = ({value for path, _, value in leaves(each) if path == name and value is not None} for each in many)
     counts = Counter(value for each in values for value in each)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:FACETS])
-
-
-def _holds(condition: Condition, id: str, metadata: Any) -> bool:
-    values = [id] if condition.field == ID else [value for name, _, value in leaves(metadata) if name == condition.field and value is not None]
-    if condition.ranges:
-        return any(all(_COMPARE[operator](value, bound) for operator, bound in condition.ranges) for value in values)
-    return any(value in condition.values for value in values)

@@ -9,15 +9,14 @@ from typing import Annotated
 
 import typer
 
-from hybrid_search.cli import lasting, options
-from hybrid_search.config import DEFAULT_INDEX, settings
-from hybrid_search.errors import UsageError
+from hybrid_search.cli import inputs, lasting, options
+from hybrid_search.config import DEFAULT_INDEX
 
 SOME_REFUSED = 1
 
 
 def ingest(
-    sources: Annotated[list[str] | None, typer.Argument(help="JSONL files, .gz too; - for standard input. None: the bundled sample.")] = None,
+    sources: inputs.Sources = None,
     index: options.Index = DEFAULT_INDEX,
     url: options.Url = None,
     model: options.Model = None,
@@ -26,12 +25,20 @@ def ingest(
     dimension: options.Dimension = None,
     rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
     policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's.")] = None,
-    sample: Annotated[bool, typer.Option("--sample", help="Ingest the bundled sample, which on a server has to be asked for.")] = False,
-    retry: lasting.Retry = None,
+    sample: inputs.Sample = False,
+    columns: inputs.ColumnNames = None,
+    where: inputs.Where = None,
+    from_index: inputs.FromIndex = None,
+    from_url: inputs.FromUrl = None,
+    text_field: inputs.TextField = "text",
+    id_field: inputs.IdField = "_id",
+    follow: inputs.Follow = None,
+    retry: inputs.Retry = None,
     checkpoint: lasting.Kept = None,
     patience: lasting.Patience = None,
 ) -> None:
-    """Index documents, one JSON object a line: {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}.
+    """Index documents, one JSON object a line: {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}, or one row of a
+    table each.
 
     All other keys are kept as metadata. Unchanged documents are skipped, refused ones go to the rejects file, and the last line on
     standard output is a JSON summary. Exit status: 0, 1 if some documents were refused, 2 if nothing could run. SIGTERM and Ctrl-C end the
@@ -39,39 +46,25 @@ def ingest(
     """
     with options.told():
         from hybrid_search.api import connect
-        from hybrid_search.ingest import again
-        from hybrid_search.ingest import sources as reading
-        from hybrid_search.ingest.checkpoint import Checkpoint
+        from hybrid_search.cli.following import followed
+        from hybrid_search.ingest.existing import Existing
         from hybrid_search.progress import progress, said
 
-        lasting.check(retry, checkpoint, others=bool(sources) or sample)
-        chosen = [str(retry)] if retry else sources or _sample(url, asked=sample)
-        if sources and sample:
-            raise UsageError(f"both --sample and sources ({', '.join(sources)}): give one of them")
-        refused = rejects or Path(f"{index}.rejected.jsonl")
-        if not retry:
-            reading.check(chosen, refused)
-        kept = Checkpoint(checkpoint, f"{settings(url).url} {index}", chosen) if checkpoint else None
-        lines = again.read(retry) if retry else reading.read(chosen)
-        opened = connect(url, model=model, device=device, dimension=dimension, precision=precision, patience=patience)
-        with opened as client, progress(reading.size(chosen)) as report:
-            run = partial(client.ingest_lines, index=index, policy=policy, report=report)
-            summary = lasting.lasting(run, lines, refused, retry, kept)
+        inputs.check_one(sources, sample=sample, from_index=from_index, follow=follow, retry=retry)
+        lasting.check(checkpoint, retry=retry, from_index=from_index, follow=follow)
+        named, wanted, file = inputs.columns(columns), options.conditions(where), rejects or Path(f"{index}.rejected.jsonl")
+        with connect(url, model=model, device=device, dimension=dimension, precision=precision, patience=patience) as client:
+            if follow:
+                summary = followed(client, follow, named, index, policy, wanted, rejects)
+            else:
+                existing = Existing(from_index, text_field, id_field, wanted or {}) if from_index else None
+                with inputs.opened(sources, sample, named, file, existing, from_url, url, retry) as given, progress(given.size) as report:
+                    kept = lasting.kept(checkpoint, url, index, given.files)
+                    run = partial(client.ingest_lines, index=index, policy=policy, report=report, where=wanted)
+                    summary = lasting.lasting(run, given.lines, file, retry, kept)
         typer.echo(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", err=True)
         if summary.rejected:
             typer.echo(f"refused documents, with reasons: {summary.rejected}", err=True)
         options.print_json(summary.to_dict())
         sys.stdout.flush()
-        raise typer.Exit(SOME_REFUSED if summary.rejected else 0)
-
-
-def _sample(url: str | None, *, asked: bool) -> list[str]:
-    """The bundled sample as the source; said where nobody asked for it. Raises UsageError on a server, where it would stand among real documents."""
-    from hybrid_search.ingest.sources import SAMPLE
-
-    scheme = settings(url).url.partition(":")[0]
-    if not asked and scheme.endswith(("http", "https")):
-        raise UsageError("no source given: name the files to ingest (- for standard input), or give --sample for the bundled calls")
-    if not asked:
-        typer.echo("no source given: ingesting the bundled sample of 88 calls", err=True)
-    return [str(SAMPLE)]
+        raise typer.Exit(SOME_REFUSED if summary.rejected and not follow else 0)

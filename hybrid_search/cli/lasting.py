@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Protocol
 
 import typer
 
+from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest import again, stopping
 from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 
-Retry = Annotated[Path | None, typer.Option(help="A rejects file, whose documents are tried again instead of a source.")]
 Kept = Annotated[
     Path | None, typer.Option("--checkpoint", help="File that notes how many lines are done: the same command after a kill begins behind them.")
 ]
@@ -32,14 +32,15 @@ class Ingest(Protocol):
     def __call__(self, lines: Iterator[Line], *, rejects: Path, checkpoint: Checkpoint | None) -> Summary: ...
 
 
-def check(retry: Path | None, checkpoint: Path | None, others: bool) -> None:
-    """Raise UsageError for a `retry` beside what it takes the place of, or of a file that it cannot be of."""
-    if retry and others:
-        raise UsageError("both --retry and a source: give one of them")
-    if retry and checkpoint:
-        raise UsageError("--retry with --checkpoint: leave the checkpoint out, for what is done is skipped, and the file is kept until all was tried")
-    if retry:
-        again.check(retry)
+def check(checkpoint: Path | None, **others: object) -> None:
+    """Raise UsageError for a `checkpoint` beside one of the `others`, of whose lines none is noted."""
+    for name in (name for name, given in others.items() if checkpoint and given):
+        raise UsageError(f"--checkpoint is for files, and --{name.replace('_', '-')} was given: leave it out, for what is done is skipped")
+
+
+def kept(checkpoint: Path | None, url: str | None, index: str, files: Sequence[str]) -> Checkpoint | None:
+    """The note in `checkpoint` of these files into that index; None where none is asked for."""
+    return Checkpoint(checkpoint, f"{settings(url).url} {index}", files) if checkpoint else None
 
 
 def lasting(ingest: Ingest, lines: Iterator[Line], rejects: Path, retry: Path | None, checkpoint: Checkpoint | None) -> Summary:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from hybrid_search import passages
 from hybrid_search.backends.base import IndexSpec
 from hybrid_search.errors import InputError
+from hybrid_search.filters import selects
 from hybrid_search.ingest import documents
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen import Seen
@@ -58,6 +60,8 @@ class Preparation:
     rejects: Rejects
     seen: Seen
     summary: Summary
+    where: Mapping[str, Any] = field(default_factory=dict)
+    """What the metadata of a document must have (`hybrid_search.filters`); the others are passed over."""
 
     def blocks(self, lines: Iterable[Line], size: int) -> Iterator[list[Prepared]]:
         """Blocks of `size` passages."""
@@ -102,10 +106,13 @@ class Preparation:
                 self.rejects.add(line, str(error))
                 return None
 
-    def _document(self, line: Line) -> Parsed:
+    def _document(self, line: Line) -> Parsed | None:
         if line.fault:
             raise InputError(line.fault)
         document, canonical = documents.parse(line.data)
+        if not selects(self.where, document.id, document.metadata):
+            self.summary.excluded += 1
+            return None
         before = self.seen.add(document.id, f"{line.source}:{line.number}")
         if before:
             self.summary.duplicates += 1

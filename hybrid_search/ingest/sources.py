@@ -1,17 +1,21 @@
-"""Where documents come from: JSONL files, gzipped or not, standard input, or the bundled sample. One line at a time, whatever the size."""
+"""Where documents come from: JSONL, CSV and TSV files, gzipped or not, Parquet files, standard input, or the bundled sample.
+
+One line at a time, whatever the size.
+"""
 
 from __future__ import annotations
 
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from hybrid_search.errors import UsageError
+from hybrid_search.ingest.tables import DELIMITERS, SAME, Columns, Row, rows
 
 SAMPLE = Path(__file__).parent.parent / "sample" / "calls.jsonl"
 STDIN = "-"
@@ -21,7 +25,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a source, numbered from 1. `fault` says why it could not be read, if so."""
+    """A line or row of a source, numbered from 1: the JSON of a document. `fault` says why it could not be read, if so."""
 
     source: str
     number: int
@@ -29,24 +33,33 @@ class Line:
     fault: str | None = None
 
 
-def check(sources: Sequence[str], rejects: Path) -> None:
-    """Raise UsageError for a source that is not there, or that `rejects` would overwrite, before anything is begun."""
+PARQUET = ".parquet"
+
+
+def check(sources: Sequence[str], rejects: Path, columns: Columns = SAME) -> None:
+    """Raise UsageError for a source that is not there, or that `rejects` would overwrite, before anything is begun; MissingExtraError for one that
+    cannot be read here."""
     for source in sources:
         if source != STDIN and (Path(source).is_dir() or not Path(source).exists()):
             kind = "is a folder: name its files" if Path(source).is_dir() else "does not exist"
             raise UsageError(f"source {source} {kind}")
         if source != STDIN and rejects.exists() and rejects.samefile(source):
             raise UsageError(f"source {source} is the file that refused documents are written to: rename it, or name another with --rejects")
+    kinds = {_kind(source) for source in sources}
+    if columns.of and not kinds & {PARQUET, *DELIMITERS}:
+        raise UsageError(f"--columns is for CSV, TSV and Parquet, and the sources are {', '.join(sources)}: leave it out")
+    if PARQUET in kinds:
+        _parquet()
 
 
-def read(sources: Sequence[str]) -> Iterator[Line]:
-    """All lines of all sources. A source that breaks off ends with a line that says so; the next one is read."""
+def read(sources: Sequence[str], columns: Columns = SAME) -> Iterator[Line]:
+    """All lines of all sources, rows of tables by `columns`. A source that breaks off ends with a line that says so; the next one is read."""
     for source in sources:
         number = 0
         try:
-            with _open(source) as file:
-                for number, data, whole in _lines(file):
-                    yield Line(source, number, data, None if whole else f"the line is over {MAX_LINE_BYTES} bytes long")
+            with closing(_rows(source, columns)) as found:
+                for number, data, fault in found:
+                    yield Line(source, number, data, fault)
         except (OSError, EOFError, zlib.error) as error:
             yield Line(source, number + 1, b"", f"the source cannot be read on after line {number}: {error}")
 
@@ -59,7 +72,7 @@ def size(sources: Sequence[str]) -> int | None:
 def _open(source: str) -> AbstractContextManager[BinaryIO]:
     if source == STDIN:
         return _stdin()
-    return cast("BinaryIO", gzip.open(source, "rb")) if source.endswith(".gz") else Path(source).open("rb")
+    return cast("BinaryIO", gzip.open(source, "rb")) if source.lower().endswith(".gz") else Path(source).open("rb")
 
 
 def _stdin() -> AbstractContextManager[BinaryIO]:
@@ -70,8 +83,28 @@ def _stdin() -> AbstractContextManager[BinaryIO]:
         return nullcontext(sys.stdin.buffer)
 
 
-def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:
-    """Number, bytes, and whether that is all of the line. The rest of an over-long line is passed over."""
+def _kind(source: str) -> str:
+    """How its name ends, without ``.gz``."""
+    return Path(source.lower().removesuffix(".gz")).suffix
+
+
+def _parquet() -> Callable[[str, Columns], Iterator[Row]]:
+    from hybrid_search.ingest import parquet
+
+    return parquet.rows
+
+
+def _rows(source: str, columns: Columns) -> Generator[Row, None, None]:
+    kind = _kind(source)
+    if kind == PARQUET:
+        yield from _parquet()(source, columns)
+        return
+    with _open(source) as file:
+        yield from rows(_lines(file), columns, DELIMITERS[kind]) if kind in DELIMITERS else _lines(file)
+
+
+def _lines(file: BinaryIO) -> Iterator[Row]:
+    """Number, bytes, and what is wrong with a line that is too long: the rest of it is passed over."""
     number = 0
     while data := file.readline(MAX_LINE_BYTES):
         number += 1
@@ -79,4 +112,4 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes, bool]]:
         rest = b"" if whole else data
         while rest and not rest.endswith(b"\n"):
             rest = file.readline(MAX_LINE_BYTES)
-        yield number, data if whole else data[:1000], whole
+        yield (number, data, None) if whole else (number, data[:1000], f"the line is over {MAX_LINE_BYTES} bytes long")

@@ -17,6 +17,8 @@ T = TypeVar("T")
 AHEAD = 16
 """Items that are read ahead, at most: lines of up to 10 MB."""
 POLL_SECONDS = 0.1
+END_SECONDS = 1.0
+"""For which the reader may end what it is at, as a page of a server; who waits for standard input is left."""
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SAID = b"stopping: what was read is being finished; a second signal ends at once\n"
@@ -34,7 +36,8 @@ def until(stopped: threading.Event, source: Iterator[T]) -> Iterator[T]:
     """
     items: queue.Queue[T | _End] = queue.Queue(AHEAD)
     gone = threading.Event()
-    threading.Thread(target=_read, args=(source, items, stopped, gone), daemon=True).start()
+    reader = threading.Thread(target=_read, args=(source, items, stopped, gone), daemon=True)
+    reader.start()
     try:
         while not isinstance(item := _next(items, stopped), _End):
             yield item
@@ -42,6 +45,7 @@ def until(stopped: threading.Event, source: Iterator[T]) -> Iterator[T]:
             raise item.error
     finally:
         gone.set()
+        reader.join(END_SECONDS)
 
 
 def _next(items: queue.Queue[T | _End], stopped: threading.Event) -> T | _End:

@@ -6,14 +6,16 @@ A block is some passages, not some documents, so that a text of 5 MB passes thro
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hybrid_search import covering, phrase
 from hybrid_search.backends.base import IndexSpec, Writable, Writer
 from hybrid_search.encoder.base import Encoder
+from hybrid_search.filters import checked
 from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.encoding import Found, Sieve, encoded
 from hybrid_search.ingest.prefetch import prefetch
@@ -48,20 +50,23 @@ def ingest(
     rejects: Path,
     policy: str = covering.DEFAULT_POLICY,
     report: Report = unreported,
+    where: Mapping[str, Any] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Summary:
-    """Index the documents of `lines`; refused ones go to the file `rejects`, the others go on. `report` is called after each block.
+    """Index the documents of `lines` that fulfil `where`; refused ones go to the file `rejects`, the others go on. `report` is called after each
+    block.
 
     A `checkpoint` passes over the lines that it says are done, and is kept by the way; who reads the lines knows when it is to `finish`.
     Raises IndexStoreError when the store cannot go on (what was committed stays), IndexBusyError, ModelError.
     """
     covering.parse(policy)  # before an index is made for a policy that is none
+    selected = checked(where)
     summary, refused, seen = Summary(), Rejects(rejects), Seen()
     spec, began = IndexSpec.of(encoder.info, policy), time.perf_counter()
     try:
         with backend.writer(index, spec) as writer:
             left = checkpoint.left(lines, writer.known, refused) if checkpoint else lines
-            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary).blocks(left, BLOCK_PASSAGES), AHEAD)
+            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary, selected).blocks(left, BLOCK_PASSAGES), AHEAD)
             writing = _Writing(writer, spec, refused, _Tally(summary), Sieve(refused), checkpoint)
             with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as coming:
                 for block, found in coming:

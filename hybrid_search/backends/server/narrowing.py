@@ -1,0 +1,71 @@
+"""`where` as a filter of a foreign index: never narrower than `hybrid_search.filters.selects`, which has the last word on every document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hybrid_search.filters import ID, listed
+
+INTEGERS = ("long", "integer")
+EVERYTHING: dict[str, Any] = {"match_all": {}}
+
+
+def query(where: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]], *, by_id: bool) -> dict[str, Any]:
+    """A query that finds all that `where` selects in indexes with these properties. `by_id` says that a document's id is its ``_id``.
+
+    Only what a server compares as we do is asked of it: whole keywords, integers and booleans. All else it would cut into terms, round, or
+    convert.
+    """
+    filters = [found for name, wanted in sorted(where.items()) if (found := _filter(name, listed(wanted), mappings, by_id))]
+    return {"bool": {"filter": filters}} if filters else EVERYTHING
+
+
+def _filter(name: str, values: Sequence[Any], mappings: Sequence[Mapping[str, Any]], by_id: bool) -> dict[str, Any] | None:
+    if name == ID:
+        return {"ids": {"values": list(values)}} if by_id else None
+    asked = [_terms(name, values, _field(properties, name.split("."))) for properties in mappings]
+    return asked[0] if asked and all(each == asked[0] for each in asked) else None
+
+
+def _field(properties: Mapping[str, Any], steps: Sequence[str]) -> Mapping[str, Any]:
+    """How a field is mapped; nothing where it is not, or lies in ``nested`` objects, which have queries of their own."""
+    field: Mapping[str, Any] = {"properties": properties}
+    for step in steps:
+        if field.get("type", "object") != "object":
+            return {}
+        field = field.get("properties", {}).get(step, {})
+    return field
+
+
+def _terms(name: str, values: Sequence[Any], field: Mapping[str, Any]) -> dict[str, Any] | None:
+    if not field.get("index", True):
+        return None
+    kind = field.get("type")
+    if kind == "text":
+        inner = field.get("fields", {}).get("keyword", {})
+        return _terms(f"{name}.keyword", values, inner) if inner.get("type") == "keyword" else None
+    if kind == "keyword" and all(_plain(value, field.get("ignore_above", 8191)) for value in values):
+        return {"terms": {name: list(values)}}
+    if kind in INTEGERS and all(_integer(value) for value in values):
+        return {"terms": {name: [int(value) for value in values]}}
+    if kind == "boolean" and all(str(value).lower() in ("true", "false") for value in values):
+        return {"terms": {name: [str(value).lower() == "true" for value in values]}}
+    return None
+
+
+def _plain(value: Any, longest: int) -> bool:
+    """Whether a keyword of this value is stored under it alone. One that reads as a number or boolean may stand for 7.0, or for true."""
+    return isinstance(value, str) and len(value) <= longest // 2 and value.lower() not in ("true", "false") and not _number(value)
+
+
+def _number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _integer(value: Any) -> bool:
+    return not isinstance(value, bool) and str(value).removeprefix("-").isdecimal() and abs(int(value)) < 2**31
