@@ -118,6 +118,23 @@ def test_a_second_version_of_a_document_is_not_missed(backend: Backend) -> None:
     assert texts() == EXPECTED
 
 
+@pytest.mark.parametrize("url", ["memory:", "embedded:store"])
+def test_a_document_of_which_a_part_was_written_is_not_done(url: str) -> None:
+    """Calls of one to five passages in blocks of eight, killed at any of them: the note speaks of whole documents only."""
+    many = [{"id": f"d{number}", "turns": [{"text": " ".join([f"word{number}"] * 70)}] * (1 + number % 5)} for number in range(40)]
+    written(many)
+    resumed = []
+    for killed_at in range(1, 15):  # 120 passages are 15 blocks
+        with closing(open_backend(url)) as backend:
+            killed(backend, killed_at)
+            resumed.append(run(backend).resumed)
+            held = backend.describe("calls")
+            assert (held.documents, held.passages) == (40, 120)
+            backend.drop("calls")
+    assert resumed == sorted(resumed)
+    assert resumed[-1] > 30
+
+
 def emptied(backend: Backend) -> None:
     with backend.writer("calls", spec()) as writer:
         writer.delete([f"d{each}" for each in range(150)])

@@ -176,7 +176,8 @@ def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(
         with pytest.raises(IndexMissingError):
             backend.describe(place.index)
     told = [record.getMessage() for record in caplog.records if record.name.startswith("hybrid_search")]
-    assert [each for each in told if not each.endswith(("trying again", "the last one wins"))] == []
+    passing = ("trying again", "the last one wins", "waiting for it, up to 600 s")  # the last, and its end, where the machine is busy
+    assert [each for each in told if not each.endswith(passing) and "answers again, after" not in each] == []
 
 
 def answers(place: Place, url: str) -> list[Any]:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends import open_backend
+from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.stopping import on_signals, until
 from tests.command import ingesting
 
@@ -36,7 +37,10 @@ def summary(process: subprocess.Popen[str], status: int = 0) -> dict[str, Any]:
 
 def held() -> int:
     with closing(open_backend(URL)) as backend:
-        return backend.describe("calls").documents
+        try:
+            return backend.describe("calls").documents
+        except IndexMissingError:  # it is just being made
+            return 0
 
 
 def waited(condition: Any) -> None:
@@ -66,8 +70,7 @@ def test_what_came_on_standard_input_is_committed_though_more_is_waited_for(kind
 def test_a_long_file_is_left_early_and_the_same_command_does_the_rest() -> None:
     Path("calls.jsonl").write_text("not JSON\n" + "".join(map(line, range(5000))))
     process = ingesting("--url", URL, "calls.jsonl", env={"SLOW": "0.05"})
-    waited(Path("store/calls.sqlite").exists)
-    time.sleep(0.5)
+    waited(lambda: Path("store/calls.sqlite").exists() and held() > 0)
     process.send_signal(signal.SIGTERM)
     first = summary(process, 1)  # for one line was refused
     assert first["stopped"]
@@ -87,6 +90,16 @@ def test_a_second_signal_ends_at_once_and_what_was_committed_stays() -> None:
     assert process.wait(10) == -signal.SIGTERM
     process.communicate()
     assert summary(ingesting("--url", URL, "calls.jsonl"))["documents"] == 1000
+
+
+def test_an_error_does_not_wait_for_standard_input() -> None:
+    process = ingesting("--url", URL, "-", stdin=subprocess.PIPE, env={"ENCODER_FAILS_AFTER": "0"})
+    assert process.stdin is not None
+    process.stdin.write("".join(map(line, range(60))))
+    process.stdin.flush()
+    assert process.wait(WAITED) == 2  # with standard input still open
+    _, err = process.communicate()
+    assert err.splitlines()[-1].startswith("error: the encoder tiny fails at every text: RuntimeError: the device is gone.")
 
 
 def test_the_handlers_are_as_before_behind_the_block() -> None:

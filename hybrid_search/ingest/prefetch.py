@@ -11,6 +11,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL_SECONDS = 0.1
+LEAVE_SECONDS = 5.0
+"""After which a thread that does not end is left to itself: one that waits for standard input may do so for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ def prefetch(source: Iterator[T], ahead: int) -> Generator[T, None, None]:
             raise item.error
     finally:
         stopped.set()
-        thread.join()
+        thread.join(LEAVE_SECONDS)
 
 
 def _run(source: Iterator[T], items: queue.Queue[T | _End], stopped: threading.Event) -> None:
