@@ -28,7 +28,7 @@ LAYERS = (
     {"hits", "compatible"},
     {"facets"},
     {"search", "ingest"},
-    {"reindex", "progress"},
+    {"reindex", "progress", "verify"},
     {"client"},
     {"api"},
     {"aio"},
