@@ -134,7 +134,7 @@ def test_a_walk_lists_every_passage_once_document_by_document_and_finds_no_fault
     put(store, LONG, SHORT | {"id": "y"}, {"id": "dots", "text": "..."}, SHORT | {"id": "z"}, {**LONG, "id": "y"})
     listed = list(store.walk("calls"))
     rows = [(each.document_id, each.ordinal, each.passages, each.source_hash, each.faults) for each in listed]
-    documents = {"x": LONG, "y": LONG, "z": SHORT, "dots": {"text": "..."}}
+    documents: dict[str, dict[str, Any]] = {"x": LONG, "y": LONG, "z": SHORT, "dots": {"text": "..."}}
     expected = {id_: entries({**document, "id": id_})[0] for id_, document in documents.items()}
     all_of_them = [(id_, number, each.passages, each.source_hash, ()) for id_, each in expected.items() for number in range(each.passages)]
     assert sorted(rows) == sorted(all_of_them)

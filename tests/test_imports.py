@@ -16,7 +16,7 @@ import hybrid_search
 HOUSE = Path(hybrid_search.__file__).parent
 
 LAYERS = (
-    {"types", "errors", "results"},
+    {"types", "errors", "results", "telemetry", "logs"},
     {"access"},
     {"config", "words", "spans", "filters", "calibration", "mappings"},
     {"tokens", "passages"},
@@ -54,6 +54,7 @@ PLACES = {
         "backends.embedded.rows",
         "backends.embedded.schema",
         "backends.embedded.segments",
+        "backends.embedded.walking",
         "backends.memory",
         "ingest.seen",
     },
@@ -64,7 +65,9 @@ PLACES = {
     "botocore": {"backends.server.sigv4"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
-    "typer": {"cli.app", "cli.ingest", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
+    "prometheus_client": {"ingest.metrics"},
+    "opentelemetry": {"telemetry"},
+    "typer": {"cli.app", "cli.ingest", "cli.manage", "cli.options", "cli.query", "cli.verify", "cli.watching", "cli.doctor", "ingest.__main__"},
     "rich": {"cli.options", "progress", "cli.query"},
 }
 """Libraries and the only modules that may import them."""

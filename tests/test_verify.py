@@ -352,11 +352,11 @@ def on_server(place: Place) -> list[tuple[str, str, int | None]]:
     return sorted((each.kind, each.document_id, each.ordinal) for each in told.findings)
 
 
-def put(place: Place, document_id: str, ordinal: int, **changed: Any) -> None:
+def put(place: Place, document_id: str, number: int, **changed: Any) -> None:
     """Write one passage anew, with fields changed."""
-    entry = entries(next(each for each in FOUR if each["id"] == document_id))[ordinal]
+    entry = entries(next(each for each in FOUR if each["id"] == document_id))[number]
     source = documents.source(entry, TINY, "2026-01-01T00:00:00+00:00") | changed
-    place.written("PUT", f"/{place.index}/_doc/{quote(documents.passage_id(document_id, changed.get('ordinal', ordinal)))}", source)
+    place.written("PUT", f"/{place.index}/_doc/{quote(documents.passage_id(document_id, changed.get('ordinal', number)))}", source)
 
 
 def test_each_damage_of_an_index_on_a_server_is_found(place: Place) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,9 @@ STAGES = ("read", "encode", "shape", "write")
 class Summary:
     """`failed` documents were refused and are in the rejects file; `skipped` ones were unchanged; `duplicates` replaced one of this run.
 
-    `stages` are seconds of work in each stage; stages overlap, so they may add up to more than `seconds`.
+    `stages` are seconds of work in each stage; stages overlap, so they may add up to more than `seconds`. `cells` are the tokens, special ones
+    and padding included, that the encoder computed for `tokens` of them, 0 where it does not say. `running` says what works now, a stage and its
+    thread, `queues` how many blocks wait behind a stage.
     """
 
     read: int = 0
@@ -26,19 +29,24 @@ class Summary:
     skipped: int = 0
     duplicates: int = 0
     tokens: int = 0
+    cells: int = 0
     bytes: int = 0
     seconds: float = 0.0
     rejected: str | None = None
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
+    running: set[tuple[str, int]] = field(default_factory=set)
+    queues: dict[str, Callable[[], int]] = field(default_factory=dict)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
         """Add the time that the block takes to that of `stage`."""
-        began = time.perf_counter()
+        key, began = (stage, threading.get_ident()), time.perf_counter()
+        self.running.add(key)
         try:
             yield
         finally:
             self.stages[stage] += time.perf_counter() - began
+            self.running.discard(key)
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as the command line prints it."""

@@ -11,9 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from hybrid_search import covering, phrase
+from hybrid_search import covering, phrase, telemetry
 from hybrid_search.backends.base import IndexSpec, Writable, Writer
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, Padding
 from hybrid_search.ingest.prefetch import prefetch
 from hybrid_search.ingest.prepare import Preparation, Prepared
 from hybrid_search.ingest.rejects import Rejects
@@ -45,7 +45,8 @@ def ingest(
     policy: str = covering.DEFAULT_POLICY,
     report: Report = unreported,
 ) -> Summary:
-    """Index the documents of `lines`; refused ones go to the file `rejects`, the others go on. `report` is called after each block.
+    """Index the documents of `lines`; refused ones go to the file `rejects`, the others go on. `report` is called when it begins and after each
+    block.
 
     Raises IndexStoreError when the store cannot go on (what was committed stays), IndexBusyError, ModelError.
     """
@@ -54,9 +55,11 @@ def ingest(
     tally = _Tally(summary)
     spec, began = IndexSpec.of(encoder.info, policy), time.perf_counter()
     try:
-        with backend.writer(index, spec) as writer:
-            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary).blocks(lines, BLOCK_PASSAGES), AHEAD)
-            with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as encoded:
+        with telemetry.span("ingest"), backend.writer(index, spec) as writer:
+            read = telemetry.spans("ingest.read", Preparation(spec, writer.known, refused, seen, summary).blocks(lines, BLOCK_PASSAGES))
+            blocks = prefetch(read, AHEAD, "read", summary.queues)
+            with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD, "encode", summary.queues)) as encoded:
+                report(summary)
                 for block, encodings in encoded:
                     entries = _shaped(block, encodings, spec, summary)
                     _write(writer, block, entries, refused, tally)
@@ -78,15 +81,18 @@ def _note(writer: Writer, rejects: Rejects) -> None:
 
 
 def _encoded(blocks: Iterator[Block], encoder: Encoder, summary: Summary) -> Iterator[tuple[Block, list[Encoding]]]:
+    padded = getattr(encoder, "padding", Padding())
+    before = padded.cells
     for block in blocks:
-        with summary.timed("encode"):
+        with telemetry.span("ingest.encode"), summary.timed("encode"):
             encodings = encoder.encode([text for each in block for text in phrase.windows(each.parsed.document, [each.passage])])
         summary.tokens += sum(len(encoding.offsets) for encoding in encodings)
+        summary.cells = padded.cells - before
         yield block, encodings
 
 
 def _shaped(block: Block, encodings: Sequence[Encoding], spec: IndexSpec, summary: Summary) -> list[Entry]:
-    with summary.timed("shape"):
+    with telemetry.span("ingest.shape"), summary.timed("shape"):
         coded = phrase.pack(spec.dimension, [each.passage for each in block], encodings)
         return [_entry(each, tokens, spec.policy) for each, tokens in zip(block, coded, strict=True)]
 
@@ -97,7 +103,7 @@ def _entry(prepared: Prepared, tokens: TokenCodes, policy: str) -> Entry:
 
 
 def _write(writer: Writer, block: Block, entries: Sequence[Entry], rejects: Rejects, tally: _Tally) -> None:
-    with tally.summary.timed("write"):
+    with telemetry.span("ingest.write"), tally.summary.timed("write"):
         refusals = writer.write(entries)
     lines = {id(each.parsed.document): each.parsed.line for each in block}
     for refusal in refusals:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from hybrid_search import telemetry
 from hybrid_search.backends.server import retry
 from hybrid_search.backends.server.base import Body, Outcome, Server
 from hybrid_search.errors import ServerError
@@ -45,6 +46,7 @@ def sent(server: Server, actions: Iterable[Body], patience: float | None = None)
         pause = max(next(pauses, retry.MOST), *(outcome.retry_after for outcome in later))
         if time.monotonic() + pause > since + most:
             raise ServerError(_missing(server, later, why, most), later[0].status)
+        telemetry.counts["retries"] += len(later)
         _log.info("%d actions were not taken (%s): again in %.1f s", len(later), why, pause)
         time.sleep(pause)
         actions = [outcome.action for outcome in later]
