@@ -28,7 +28,7 @@ LAYERS = (
     {"hits", "compatible"},
     {"facets"},
     {"search", "ingest"},
-    {"reindex", "progress", "verify"},
+    {"reindex", "progress", "verify", "doctor"},
     {"client"},
     {"api"},
     {"aio"},
@@ -42,7 +42,7 @@ SEAMS = {("backends", "encoder.base"), ("mappings", "backends.base"), ("mappings
 """The exceptions: an index says by which model it was written, its mapping repeats that and the options. They meet frozen types alone."""
 
 PLACES = {
-    "onnxruntime": {"encoder.conversions", "encoder.derived", "encoder.onnx"},
+    "onnxruntime": {"encoder.conversions", "encoder.derived", "encoder.devices", "encoder.onnx"},
     "onnx": {"encoder.conversions"},
     "tokenizers": {"encoder.onnx"},
     "usearch": {"backends.embedded.grower", "backends.embedded.neighbours", "backends.embedded.segments"},

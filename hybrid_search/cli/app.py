@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from hybrid_search.cli.doctor import doctor
 from hybrid_search.cli.ingest import ingest
 from hybrid_search.cli.manage import delete, reindex, setup
 from hybrid_search.cli.query import best_spans, query
@@ -17,3 +18,4 @@ app.command()(setup)
 app.command()(reindex)
 app.command()(delete)
 app.command()(verify)
+app.command()(doctor)
