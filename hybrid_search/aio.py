@@ -63,6 +63,7 @@ class AsyncClient:
     ingest_lines = _threaded(Client.ingest_lines)
     setup = _threaded(Client.setup)
     reindex = _threaded(Client.reindex)
+    verify = _threaded(Client.verify)
     delete = _threaded(Client.delete)
     describe = _threaded(Client.describe)
     indexes = _threaded(Client.indexes)

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hybrid_search import backends, calibration, covering, encoder, phrase, reindex, search
+from hybrid_search import backends, calibration, covering, encoder, phrase, reindex, search, verify
 from hybrid_search.backends.base import IndexInfo, IndexSpec
 from hybrid_search.config import DEFAULT_INDEX, Settings
 from hybrid_search.covering import DEFAULT_POLICY
@@ -203,6 +203,11 @@ class Client:
         file, held = Path(rejects or f"{index}.rejected.jsonl"), self._spec(index)
         by = self.encoder if self._settings.dimension else self._fitting(held)
         return reindex.ingested(self.backend, by, index, lines, file, policy or _policy(held), options or {}, report, keep=keep)
+
+    def verify(self, index: str = DEFAULT_INDEX, *, sample: int = verify.SAMPLE) -> verify.Verification:
+        """Look whether all passages of `index` are there and whole, and encode `sample` of its documents again, evenly spread, to compare offsets and
+        token codes. Nothing is changed. Raises UsageError, IndexMissingError, and ModelError where the index is of another model."""
+        return verify.verify(self.backend, self._fitting(self.backend.head(index)[0]), index, sample)
 
     def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:
         """Remove documents from `index`; how many there were."""

@@ -1,8 +1,7 @@
-"""Progress on standard error: a bar on a terminal, a line every few seconds otherwise."""
+"""Progress on standard error: a bar on a terminal, a line every few seconds otherwise, and a record where logs are JSON."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from hybrid_search import logs
 from hybrid_search.ingest.summary import Summary
 
 LINE_SECONDS = 5.0
@@ -19,7 +19,7 @@ LINE_SECONDS = 5.0
 def progress(total_bytes: int | None) -> Iterator[Callable[[Summary], None]]:
     """A function that shows a summary; `total_bytes` of the sources, or None where nobody knows."""
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if logs.structured() or not console.is_terminal:
         yield _Lines()
         return
     columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TimeRemainingColumn())
@@ -35,7 +35,7 @@ class _Lines:
     def __call__(self, summary: Summary) -> None:
         if time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
-            print(said(summary), file=sys.stderr, flush=True)
+            logs.tell(said(summary), extra=summary.to_dict())
 
 
 def said(summary: Summary) -> str:

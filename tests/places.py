@@ -61,6 +61,11 @@ class Place:
         assert answer.status == 200, answer
         return json.loads(answer.body)
 
+    def written(self, method: str, target: str, body: Any = None) -> None:
+        """Change one passage behind the product's back."""
+        answer = sent(self.url, Asked(method, target, {"content-type": "application/json"}, json.dumps(body).encode() if body else b""))
+        assert answer.status in (200, 201), answer
+
     def held(self, index: str = "", sort: tuple[str, ...] = ("document_id", "ordinal"), without: tuple[str, ...] = ()) -> dict[str, Call]:
         """Everything that is in the index, by its ``_id``, but the fields `without`. `sort` are fields that tell all of it apart."""
         path, held = f"/{quote(index or self.index)}", dict[str, Call]()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,26 @@ def test_documents_passages_and_spans_are_counted(store: Backend) -> None:
     assert (held.documents, held.passages) == (2, 5)
     assert held.spans == sum(each.spans for each in [*entries(LONG), *entries(SHORT)])
     assert held.spec == spec()
+
+
+def test_a_walk_lists_every_passage_once_document_by_document_and_finds_no_fault(store: Backend) -> None:
+    put(store, LONG, SHORT | {"id": "y"}, {"id": "dots", "text": "..."}, SHORT | {"id": "z"}, {**LONG, "id": "y"})
+    listed = list(store.walk("calls"))
+    rows = [(each.document_id, each.ordinal, each.passages, each.source_hash, each.faults) for each in listed]
+    documents: dict[str, dict[str, Any]] = {"x": LONG, "y": LONG, "z": SHORT, "dots": {"text": "..."}}
+    expected = {id_: entries({**document, "id": id_})[0] for id_, document in documents.items()}
+    all_of_them = [(id_, number, each.passages, each.source_hash, ()) for id_, each in expected.items() for number in range(each.passages)]
+    assert sorted(rows) == sorted(all_of_them)
+    assert [row[0] for row in rows] == [id_ for id_, _ in groupby(row[0] for row in rows) for _ in range(expected[id_].passages)]
+    asked = request("anything", window=10)
+    assert [(each.document_id, each.ordinal) for each in store.complete("calls", asked, [each.key for each in listed])] == [row[:2] for row in rows]
+
+
+def test_a_walk_through_an_empty_index_lists_nothing_and_through_none_is_an_error(store: Backend) -> None:
+    put(store)
+    assert list(store.walk("calls")) == []
+    with pytest.raises(IndexMissingError):
+        list(store.walk("other"))
 
 
 def test_what_is_known_is_the_hash_of_what_was_wholly_written(store: Backend) -> None:

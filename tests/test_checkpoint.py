@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
+from hybrid_search.cli import lasting
 from hybrid_search.ingest import checkpoint as checkpoints
 from hybrid_search.ingest import prepare, sources, worker
 from hybrid_search.ingest.checkpoint import Checkpoint
@@ -57,10 +58,17 @@ LINES: list[Any] = [b"not JSON" if number % 20 == 7 else good(number) for number
 BAD = [number for number in range(1, 201) if number % 20 == 8]
 
 
-def run(backend: Backend, killed_at: int | None = None, place: str = "here", names: tuple[str, ...] = ("calls.jsonl",)) -> Summary:
+def run(
+    backend: Backend,
+    killed_at: int | None = None,
+    place: str = "here",
+    names: tuple[str, ...] = ("calls.jsonl",),
+    where: Mapping[str, Any] | None = None,
+    kept: Checkpoint | None = None,
+) -> Summary:
     """An ingest that is killed when so many blocks were written."""
-    kept = Checkpoint(FILE, place, names)
-    blocks = 0
+    kept = kept or Checkpoint(FILE, place, names)
+    blocks = -1  # it reports once before the first
 
     def report(_: Summary) -> None:
         nonlocal blocks
@@ -68,7 +76,7 @@ def run(backend: Backend, killed_at: int | None = None, place: str = "here", nam
         if blocks == killed_at:
             raise KilledError
 
-    summary = worker.ingest(sources.read(names), backend, TinyEncoder(), "calls", REJECTS, report=report, checkpoint=kept)
+    summary = worker.ingest(sources.read(names), backend, TinyEncoder(), "calls", REJECTS, report=report, where=where, checkpoint=kept)
     kept.finish()
     return summary
 
@@ -236,3 +244,19 @@ def test_a_command_that_is_killed_goes_on_behind_its_checkpoint() -> None:
     assert not FILE.exists()
     with closing(open_backend("embedded:store")) as opened:
         assert opened.describe("calls").documents == 4000
+
+
+def test_a_note_of_another_choice_of_documents_does_not_hold(backend: Backend) -> None:
+    """What ``--where`` passed over is done for that choice alone."""
+    written([{"id": f"d{number}", "text": "some words", "kind": "call" if number % 2 else "mail"} for number in range(200)])
+
+    def chosen(kind: str, killed_at: int | None = None) -> Summary:
+        where = {"kind": [kind]}
+        kept = lasting.kept(FILE, ("calls.jsonl",), "here", where)
+        assert kept
+        return run(backend, killed_at, where=where, kept=kept)
+
+    with pytest.raises(KilledError):
+        chosen("call", 5)
+    assert (chosen("mail").documents, len(texts())) == (100, 100 + 8 * 5)  # a block has 8 passages
+    assert chosen("call").documents + 8 * 5 == 100

@@ -16,7 +16,7 @@ import hybrid_search
 HOUSE = Path(hybrid_search.__file__).parent
 
 LAYERS = (
-    {"types", "errors", "results"},
+    {"types", "errors", "results", "telemetry", "logs"},
     {"access"},
     {"config", "words", "spans", "filters", "calibration", "mappings"},
     {"tokens", "passages"},
@@ -28,7 +28,7 @@ LAYERS = (
     {"hits", "compatible"},
     {"facets"},
     {"search", "ingest"},
-    {"reindex", "progress"},
+    {"reindex", "progress", "verify", "doctor"},
     {"client"},
     {"api"},
     {"aio"},
@@ -42,7 +42,7 @@ SEAMS = {("backends", "encoder.base"), ("mappings", "backends.base"), ("mappings
 """The exceptions: an index says by which model it was written, its mapping repeats that and the options. They meet frozen types alone."""
 
 PLACES = {
-    "onnxruntime": {"encoder.conversions", "encoder.derived", "encoder.onnx"},
+    "onnxruntime": {"encoder.conversions", "encoder.derived", "encoder.devices", "encoder.onnx"},
     "onnx": {"encoder.conversions"},
     "tokenizers": {"encoder.onnx"},
     "usearch": {"backends.embedded.grower", "backends.embedded.neighbours", "backends.embedded.segments"},
@@ -54,6 +54,7 @@ PLACES = {
         "backends.embedded.rows",
         "backends.embedded.schema",
         "backends.embedded.segments",
+        "backends.embedded.walking",
         "backends.memory",
         "ingest.seen",
     },
@@ -65,7 +66,12 @@ PLACES = {
     "pyarrow": {"ingest.parquet"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
-    "typer": {"cli.app", "cli.following", "cli.ingest", "cli.inputs", "cli.lasting", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
+    "prometheus_client": {"ingest.metrics"},
+    "opentelemetry": {"telemetry"},
+    "typer": {
+        *("cli.app", "cli.doctor", "cli.ingest", "cli.inputs", "cli.lasting", "cli.manage", "cli.options", "cli.query"),
+        *("cli.verify", "cli.watching", "ingest.__main__"),
+    },
     "rich": {"cli.options", "progress", "cli.query"},
 }
 """Libraries and the only modules that may import them."""

@@ -252,11 +252,11 @@ def test_a_second_writer_is_told_to_wait_and_the_first_goes_on(backend: Backend,
     assert worker.ingest(lines(), backend, counted, "calls", REJECTS).documents == 2
 
 
-def test_progress_is_reported_after_each_block(backend: Backend, counted: Counted) -> None:
+def test_progress_is_reported_at_the_beginning_and_after_each_block(backend: Backend, counted: Counted) -> None:
     reported: list[int] = []
     lines = [Line("x", 1, json.dumps(long(1)).encode())]
     worker.ingest(lines, backend, counted, "calls", REJECTS, report=lambda summary: reported.append(summary.passages))
-    assert reported == [64, 70]
+    assert reported == [0, 64, 70]
 
 
 PREPARATION = """

@@ -6,10 +6,10 @@ the hits that are shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import ModelError
@@ -111,6 +111,32 @@ class Content:
     text: str
     layout: str
     metadata: str
+
+
+Kind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors"]
+"""What can be wrong with a passage of an index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a passage, in words."""
+
+    kind: Kind
+    found: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A passage as a walk through an index comes by it, one of `passages` of its document's version `source_hash`, and what the store alone can see
+    is wrong with it. A document that lost all its passages is listed once, with ordinal -1; what has lost its document has an empty `document_id`.
+    """
+
+    key: Key
+    document_id: str
+    ordinal: int
+    passages: int
+    source_hash: str
+    faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +241,12 @@ class Backend(Writable, Protocol):
 
     def indexes(self) -> list[str]:
         """The names of all indexes, sorted."""
+        ...
+
+    def walk(self, index: str) -> Iterator[Listed]:
+        """Every passage, those of a document one after the other by their ordinals. Raises IndexMissingError.
+
+        Where the store has no snapshots, a document that is written meanwhile may be listed with passages of both versions."""
         ...
 
     def candidates(self, index: str, request: Request) -> Candidates:

@@ -10,13 +10,26 @@ import json
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import NoReturn, Self
 
 from hybrid_search.backends import names
-from hybrid_search.backends.base import FACETS, Candidates, Content, IndexInfo, IndexSpec, Key, Refusal, Refused, Request, Stored, check_spec
+from hybrid_search.backends.base import (
+    FACETS,
+    Candidates,
+    Content,
+    IndexInfo,
+    IndexSpec,
+    Key,
+    Listed,
+    Refusal,
+    Refused,
+    Request,
+    Stored,
+    check_spec,
+)
 from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.backends.layout import layout
 from hybrid_search.backends.marks import CLOSE, OPEN, places
@@ -158,6 +171,12 @@ class MemoryBackend:
     def indexes(self) -> list[str]:
         """The names of all indexes, sorted."""
         return sorted(self._indexes)
+
+    def walk(self, index: str) -> Iterator[Listed]:
+        """Every passage, document by document."""
+        for key, each in self._get(index).passages().items():
+            entry = each.entry
+            yield Listed(key, entry.document.id, entry.passage.ordinal, entry.passages, entry.source_hash)
 
     def candidates(self, index: str, request: Request) -> Candidates:
         """Both legs, by scoring everything."""

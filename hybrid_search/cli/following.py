@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import typer
-
+from hybrid_search import logs
+from hybrid_search.cli import watching
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest import sources, stopping
 from hybrid_search.ingest.follow import Inbox, follow
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.tables import Columns
+from hybrid_search.ingest.worker import Report
 from hybrid_search.progress import progress, said
 
 
 def followed(
-    client: Client, folder: Path, columns: Columns, index: str, policy: str | None, where: Mapping[str, Any] | None, rejects: Path | None
+    client: Client,
+    folder: Path,
+    columns: Columns,
+    index: str,
+    policy: str | None,
+    where: Mapping[str, Any] | None,
+    rejects: Path | None,
+    seen: Report,
 ) -> Summary:
     """Ingest what comes into `folder` until this process is asked to stop; a line on standard error for each file. Raises UsageError."""
     if rejects:
@@ -28,13 +37,14 @@ def followed(
 
     def ingest(file: Path, rejects: Path) -> Summary:
         lines = sources.read([str(file)], columns)
-        with progress(None) as report:
-            return client.ingest_lines(stopping.until(stopped, lines), index=index, rejects=rejects, policy=policy, report=report, where=where)
+        with progress(None) as shown:
+            run = partial(client.ingest_lines, index=index, rejects=rejects, policy=policy, where=where)
+            return run(stopping.until(stopped, lines), report=watching.both(seen, shown))
 
     with stopping.on_signals() as stopped:
-        typer.echo(f"watching {folder} for files, until SIGTERM or Ctrl-C", err=True)
+        logs.tell(f"watching {folder} for files, until SIGTERM or Ctrl-C")
         return follow(inbox, ingest, stopped.is_set, _told)
 
 
 def _told(now: Path, summary: Summary) -> None:
-    typer.echo(f"{now}: {said(summary)}", err=True)
+    logs.tell(f"{now}: {said(summary)}", extra=summary.to_dict())

@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
-from hybrid_search.cli import inputs, lasting, options
-from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search import logs
+from hybrid_search.cli import inputs, lasting, options, watching
+from hybrid_search.config import DEFAULT_INDEX, settings
+from hybrid_search.logs import Format
 
 SOME_REFUSED = 1
 
@@ -36,6 +38,11 @@ def ingest(
     retry: inputs.Retry = None,
     checkpoint: lasting.Kept = None,
     patience: lasting.Patience = None,
+    metrics_port: watching.MetricsPort = None,
+    metrics_host: watching.MetricsHost = watching.LOOPBACK,
+    log_format: watching.LogFormat = Format.text,
+    log_level: watching.LogLevel = None,
+    profile: watching.Profile = False,
 ) -> None:
     """Index documents, one JSON object a line: {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}, or one row of a
     table each.
@@ -44,27 +51,31 @@ def ingest(
     standard output is a JSON summary. Exit status: 0, 1 if some documents were refused, 2 if nothing could run. SIGTERM and Ctrl-C end the
     reading: what was read is finished.
     """
-    with options.told():
+    with options.told(log_format, log_level):
         from hybrid_search.api import connect
         from hybrid_search.cli.following import followed
+        from hybrid_search.ingest import stages
         from hybrid_search.ingest.existing import Existing
         from hybrid_search.progress import progress, said
 
         inputs.check_one(sources, sample=sample, from_index=from_index, follow=follow, retry=retry)
         lasting.check(checkpoint, retry=retry, from_index=from_index, follow=follow)
         named, wanted, file = inputs.columns(columns), options.conditions(where), rejects or Path(f"{index}.rejected.jsonl")
-        with connect(url, model=model, device=device, dimension=dimension, precision=precision, patience=patience) as client:
+        opened = connect(url, model=model, device=device, dimension=dimension, precision=precision, patience=patience)
+        with opened as client, watching.watched(metrics_port, metrics_host) as seen:
             if follow:
-                summary = followed(client, follow, named, index, policy, wanted, rejects)
+                summary = followed(client, follow, named, index, policy, wanted, rejects, seen)
             else:
                 existing = Existing(from_index, text_field, id_field, wanted or {}) if from_index else None
-                with inputs.opened(sources, sample, named, file, existing, from_url, url, retry) as given, progress(given.size) as report:
-                    kept = lasting.kept(checkpoint, url, index, given.files)
-                    run = partial(client.ingest_lines, index=index, policy=policy, report=report, where=wanted)
+                with inputs.opened(sources, sample, named, file, existing, from_url, url, retry) as given, progress(given.size) as shown:
+                    kept = lasting.kept(checkpoint, given.files, settings(url).url, index, named, wanted)
+                    run = partial(client.ingest_lines, index=index, policy=policy, report=watching.both(seen, shown), where=wanted)
                     summary = lasting.lasting(run, given.lines, file, retry, kept)
-        typer.echo(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", err=True)
+        logs.tell(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", extra=summary.to_dict())
         if summary.rejected:
-            typer.echo(f"refused documents, with reasons: {summary.rejected}", err=True)
+            logs.tell(f"refused documents, with reasons: {summary.rejected}")
+        if profile:
+            logs.tell(stages.table(summary))
         options.print_json(summary.to_dict())
         sys.stdout.flush()
         raise typer.Exit(SOME_REFUSED if summary.rejected and not follow else 0)

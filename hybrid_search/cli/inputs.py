@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from hybrid_search import logs
 from hybrid_search.backends import open_server
 from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
@@ -90,5 +91,5 @@ def _sample(url: str | None, *, asked: bool) -> list[str]:
     if not asked and scheme.endswith(("http", "https")):
         raise UsageError("no source given: name the files to ingest (- for standard input), or give --sample for the bundled calls")
     if not asked:
-        typer.echo("no source given: ingesting the bundled sample of 88 calls", err=True)
+        logs.tell("no source given: ingesting the bundled sample of 88 calls")
     return [str(sources.SAMPLE)]

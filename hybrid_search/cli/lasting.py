@@ -8,7 +8,6 @@ from typing import Annotated, Protocol
 
 import typer
 
-from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest import again, stopping
 from hybrid_search.ingest.checkpoint import Checkpoint
@@ -38,9 +37,10 @@ def check(checkpoint: Path | None, **others: object) -> None:
         raise UsageError(f"--checkpoint is for files, and --{name.replace('_', '-')} was given: leave it out, for what is done is skipped")
 
 
-def kept(checkpoint: Path | None, url: str | None, index: str, files: Sequence[str]) -> Checkpoint | None:
-    """The note in `checkpoint` of these files into that index; None where none is asked for."""
-    return Checkpoint(checkpoint, f"{settings(url).url} {index}", files) if checkpoint else None
+def kept(checkpoint: Path | None, files: Sequence[str], *run: object) -> Checkpoint | None:
+    """The note in `checkpoint` of these files; None where none is asked for. `run` is all that says which of their documents go where: a note of
+    another run does not hold."""
+    return Checkpoint(checkpoint, " ".join(map(repr, run)), files) if checkpoint else None
 
 
 def lasting(ingest: Ingest, lines: Iterator[Line], rejects: Path, retry: Path | None, checkpoint: Checkpoint | None) -> Summary:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from hybrid_search import logs
 from hybrid_search.errors import HybridSearchError, UsageError
 
 Index = Annotated[str, typer.Option(help="Name of the index.")]
@@ -39,19 +40,19 @@ FAILED = 2
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Our errors as one line each; warnings of the library as lines of their own."""
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, stream=sys.stderr)
+def told(log_format: logs.Format = logs.Format.text, log_level: logs.Level | None = None) -> Iterator[None]:
+    """Our errors as one line each; warnings of the library as lines of their own, or all of it as JSON."""
     logging.getLogger("hybrid_search.encoder").setLevel(logging.INFO)  # the first use of a model takes some seconds more: say why
-    try:
-        yield
-        sys.stdout.flush()
-    except HybridSearchError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(FAILED) from error
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # our reader has gone; the interpreter would complain at its end
-        raise typer.Exit(0) from None
+    with logs.configured(log_format, log_level):
+        try:
+            yield
+            sys.stdout.flush()
+        except HybridSearchError as error:
+            logs.tell(str(error), logging.ERROR)
+            raise typer.Exit(FAILED) from error
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # our reader has gone; the interpreter would complain at its end
+            raise typer.Exit(0) from None
 
 
 class Output(Console):

@@ -24,6 +24,13 @@ class EncoderInfo:
     sizes: tuple[int, ...] = ()
 
 
+@dataclass(slots=True)
+class Padding:
+    """How many tokens an encoder has computed so far, special ones and padding included. One that counts them has it as its `padding`."""
+
+    cells: int = 0
+
+
 class Encoder(Protocol):
     """Anything that gives every token of a text a vector such that a span's vector is the mean of its tokens'."""
 

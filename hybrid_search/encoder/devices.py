@@ -14,6 +14,14 @@ PROVIDERS = {
 DEVICES = ("auto", *PROVIDERS)
 
 
+def offered() -> list[str]:
+    """The providers of the ONNX Runtime that is installed. Raises ImportError where there is none."""
+    import onnxruntime
+
+    found: list[str] = onnxruntime.get_available_providers()
+    return found
+
+
 def choose(device: str, offered: Sequence[str]) -> str:
     """The provider for `device`; ``auto`` takes CUDA where the runtime offers it, else the CPU. Raises UsageError, DeviceError."""
     if device not in DEVICES:

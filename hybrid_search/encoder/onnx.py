@@ -19,7 +19,7 @@ from tokenizers import Tokenizer
 
 from hybrid_search import config
 from hybrid_search.encoder import artifact, devices, precisions
-from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.encoder.base import EncoderInfo, Padding
 from hybrid_search.encoder.derived import derived
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.types import Encoding, Floats, Ints
@@ -67,6 +67,7 @@ class OnnxEncoder:
         self._before, self._after = edges[: len(edges) // 2], edges[len(edges) // 2 :]
         self._limit = self.artifact.max_length - len(edges)
         self._padding = self._tokenizer.token_to_id("[PAD]") or 0
+        self.padding = Padding()
 
     @property
     def info(self) -> EncoderInfo:
@@ -83,7 +84,9 @@ class OnnxEncoder:
         tokenized = self._tokenize(texts)
         vectors = [np.empty((len(each), self.artifact.dimension), dtype=np.float32) for each in tokenized]
         windows = [window for text, each in enumerate(tokenized) for window in _windows(text, len(each), self._limit)]
-        batches = list(_batches(windows, len(self._before) + len(self._after)))
+        edges = len(self._before) + len(self._after)
+        batches = list(_batches(windows, edges))
+        self.padding.cells += sum(len(batch) * (max(map(len, batch)) + edges) for batch in batches)
         rows = ([tokenized[window.text].ids[window.start : window.end] for window in batch] for batch in batches)
         for batch, hidden in zip(batches, self._runs(rows, len(batches)), strict=True):
             for row, window in zip(hidden, batch, strict=True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybrid_search.encoder.base import Encoder, EncoderInfo
+from hybrid_search.encoder.base import Encoder, EncoderInfo, Padding
 from hybrid_search.errors import UsageError
 from hybrid_search.types import Encoding
 
@@ -40,6 +40,11 @@ class Cut:
         """What an index must know: vectors of one size cannot be compared with those of another."""
         whole = self.whole.info
         return replace(whole, dimension=self.dimension, fingerprint=f"{whole.fingerprint}-{self.dimension}")
+
+    @property
+    def padding(self) -> Padding:
+        """What the whole encoder has computed."""
+        return getattr(self.whole, "padding", Padding())
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """See `Encoder.encode`."""

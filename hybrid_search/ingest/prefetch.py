@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextvars
 import queue
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,17 +15,26 @@ POLL_SECONDS = 0.1
 LEAVE_SECONDS = 5.0
 """After which a thread that does not end is left to itself: one that waits for standard input may do so for ever."""
 
+Depths = dict[str, Callable[[], int]]
+"""How many items wait behind each stage, by its name."""
+
 
 @dataclass(frozen=True, slots=True)
 class _End:
     error: BaseException | None
 
 
-def prefetch(source: Iterator[T], ahead: int) -> Generator[T, None, None]:
-    """The items of `source`, made in another thread. Its error is raised here; closing this iterator stops the thread."""
+def prefetch(source: Iterator[T], ahead: int, name: str = "", depths: Depths | None = None) -> Generator[T, None, None]:
+    """The items of `source`, made in another thread. Its error is raised here; closing this iterator stops the thread.
+
+    How many items wait is kept in `depths` under `name`.
+    """
     items: queue.Queue[T | _End] = queue.Queue(ahead)
+    if depths is not None:
+        depths[name] = items.qsize
     stopped = threading.Event()
-    thread = threading.Thread(target=_run, args=(source, items, stopped), daemon=True)
+    context = contextvars.copy_context()  # the span in which this runs is that of the thread too
+    thread = threading.Thread(target=context.run, args=(_run, source, items, stopped), daemon=True)
     thread.start()
     try:
         while not isinstance(item := items.get(), _End):

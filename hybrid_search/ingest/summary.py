@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -18,7 +19,9 @@ class Summary:
 
     `resumed` lines were done before, by a checkpoint, and not read again; `stopped` says that the run was asked to end before its sources did.
 
-    `stages` are seconds of work in each stage; stages overlap, so they may add up to more than `seconds`.
+    `stages` are seconds of work in each stage; stages overlap, so they may add up to more than `seconds`. `cells` are the tokens, special ones
+    and padding included, that the encoder computed for `tokens` of them, 0 where it does not say. `running` says what works now, a stage and its
+    thread, `queues` how many blocks wait behind a stage.
     """
 
     read: int = 0
@@ -31,26 +34,31 @@ class Summary:
     duplicates: int = 0
     resumed: int = 0
     tokens: int = 0
+    cells: int = 0
     bytes: int = 0
     seconds: float = 0.0
     rejected: str | None = None
     stopped: bool = False
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
+    running: set[tuple[str, int]] = field(default_factory=set)
+    queues: dict[str, Callable[[], int]] = field(default_factory=dict)
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
         """Add the time that the block takes to that of `stage`."""
-        began = time.perf_counter()
+        key, began = (stage, threading.get_ident()), time.perf_counter()
+        self.running.add(key)
         try:
             yield
         finally:
             self.stages[stage] += time.perf_counter() - began
+            self.running.discard(key)
 
     def add(self, other: Summary) -> None:
         """Count what another run did, too."""
-        for name in (each.name for each in fields(self) if each.name not in ("rejected", "stages")):
+        for name in (each.name for each in fields(self) if type(each.default) in (int, float)):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.rejected = other.rejected or self.rejected
+        self.rejected, self.stopped = other.rejected or self.rejected, other.stopped or self.stopped
         for stage, seconds in other.stages.items():
             self.stages[stage] = self.stages.get(stage, 0.0) + seconds
 

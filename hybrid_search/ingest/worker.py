@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hybrid_search import covering, phrase
+from hybrid_search import covering, phrase, telemetry
 from hybrid_search.backends.base import IndexSpec, Writable, Writer
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, Padding
 from hybrid_search.filters import checked
 from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.encoding import Found, Sieve, encoded
@@ -53,7 +53,8 @@ def ingest(
     where: Mapping[str, Any] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Summary:
-    """Index the documents of `lines` that fulfil `where`; refused ones go to the file `rejects`, the others go on. `report` is called after each
+    """Index the documents of `lines` that fulfil `where`; refused ones go to the file `rejects`, the others go on. `report` is called when it begins
+    and after each
     block.
 
     A `checkpoint` passes over the lines that it says are done, and is kept by the way; who reads the lines knows when it is to `finish`.
@@ -64,11 +65,13 @@ def ingest(
     summary, refused, seen = Summary(), Rejects(rejects), Seen()
     spec, began = IndexSpec.of(encoder.info, policy), time.perf_counter()
     try:
-        with backend.writer(index, spec) as writer:
+        with telemetry.span("ingest"), backend.writer(index, spec) as writer:
             left = checkpoint.left(lines, writer.known, refused) if checkpoint else lines
-            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary, selected).blocks(left, BLOCK_PASSAGES), AHEAD)
+            prepared = Preparation(spec, writer.known, refused, seen, summary, selected).blocks(left, BLOCK_PASSAGES)
+            blocks = prefetch(telemetry.spans("ingest.read", prepared), AHEAD, "read", summary.queues)
             writing = _Writing(writer, spec, refused, _Tally(summary), Sieve(refused), checkpoint)
-            with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as coming:
+            with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD, "encode", summary.queues)) as coming:
+                report(summary)
                 for block, found in coming:
                     writing.take(block, found)
                     summary.seconds = time.perf_counter() - began
@@ -89,10 +92,13 @@ def _note(writer: Writer, rejects: Rejects) -> None:
 
 
 def _encoded(blocks: Iterator[Block], encoder: Encoder, summary: Summary) -> Iterator[tuple[Block, list[Found]]]:
+    padded = getattr(encoder, "padding", Padding())
+    before = padded.cells
     for block in blocks:
-        with summary.timed("encode"):
+        with telemetry.span("ingest.encode"), summary.timed("encode"):
             found = encoded(encoder, [text for each in block for text in phrase.windows(each.parsed.document, [each.passage])])
         summary.tokens += sum(len(each.offsets) for each in found if isinstance(each, Encoding))
+        summary.cells = padded.cells - before
         yield block, found
 
 
@@ -120,7 +126,7 @@ class _Writing:
 
     def _write(self, block: Block, entries: Sequence[Entry]) -> list[Known]:
         """Write `entries`, the passages of `block`; which documents the store now has whole, or has when it has all of the last one."""
-        with self.tally.summary.timed("write"):
+        with telemetry.span("ingest.write"), self.tally.summary.timed("write"):
             refusals = self.writer.write(entries) if entries else []
         lines = {id(each.parsed.document): each.parsed.line for each in block}
         for refusal in refusals:
@@ -132,7 +138,7 @@ class _Writing:
 
 
 def _shaped(block: Block, encodings: Sequence[Encoding], spec: IndexSpec, summary: Summary) -> list[Entry]:
-    with summary.timed("shape"):
+    with telemetry.span("ingest.shape"), summary.timed("shape"):
         coded = phrase.pack(spec.dimension, [each.passage for each in block], encodings)
         return [_entry(each, tokens, spec.policy) for each, tokens in zip(block, coded, strict=True)]
 

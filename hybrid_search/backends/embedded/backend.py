@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends import names
-from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpec, Key, Request, Stored, check_spec
-from hybrid_search.backends.embedded import lexical, rows, schema
+from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpec, Key, Listed, Request, Stored, check_spec
+from hybrid_search.backends.embedded import lexical, rows, schema, walking
 from hybrid_search.backends.embedded.neighbours import Neighbours
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.errors import IndexMissingError, UsageError
@@ -103,6 +103,13 @@ class EmbeddedBackend:
     def indexes(self) -> list[str]:
         """The names of all indexes, sorted."""
         return sorted(path.stem for path in self._folder.glob("*.sqlite"))
+
+    def walk(self, index: str) -> Iterator[Listed]:
+        """Every passage, as they are when the walk begins."""
+        path = self._path(index)
+        self._missing(index)
+        with schema.translated(path), closing(schema.connect(path)) as connection:
+            yield from walking.listed(connection, self._graphs(index))
 
     def candidates(self, index: str, request: Request) -> Candidates:
         """BM25 by FTS5; spans by the graphs, or by exact scoring where a filter leaves few passages."""

@@ -77,9 +77,7 @@ class Neighbours:
     def _open(self, connection: sqlite3.Connection, segment: Segment) -> Index | Exact:
         fault = segment.fault(self._folder)
         if fault is None:
-            graph = Index.restore(str(segment.path(self._folder)), view=True)
-            graph.expansion_search = segments.EXPANSION_SEARCH
-            return graph
+            return segments.viewed(segment, self._folder)
         _log.warning("%s: its %d spans are searched exactly, from the codes, until the next ingest makes it again", fault, segment.vectors)
         exact = Exact(self._dimension)
         exact.extend(segments.stored(connection, segment.first, segment.last, self._policy))

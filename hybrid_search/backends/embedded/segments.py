@@ -86,6 +86,13 @@ def listed(connection: sqlite3.Connection) -> list[Segment]:
     return [Segment(*row) for row in rows]
 
 
+def viewed(segment: Segment, folder: Path) -> Index:
+    """The graph of a segment, memory-mapped, to be searched."""
+    graph = Index.restore(str(segment.path(folder)), view=True)
+    graph.expansion_search = EXPANSION_SEARCH
+    return graph
+
+
 def stored(connection: sqlite3.Connection, first: int, last: int, policy: str) -> Iterator[tuple[Keys, Codes]]:
     """Covering spans of the passages from `first` to `last`, made again from their codes."""
     rows = connection.execute("SELECT passage, data FROM tokens WHERE passage BETWEEN ? AND ? ORDER BY passage", (first, last))

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import quote
 
 from hybrid_search.access import PATIENCE
-from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpec, Key, Request, Stored
+from hybrid_search.backends.base import Candidates, Content, IndexInfo, IndexSpec, Key, Listed, Request, Stored
 from hybrid_search.backends.names import checked
 from hybrid_search.backends.options import IndexOptions
-from hybrid_search.backends.server import bodies, documents, indexes
+from hybrid_search.backends.server import bodies, documents, indexes, walking
 from hybrid_search.backends.server.base import Server
 from hybrid_search.backends.server.failures import reason
 from hybrid_search.backends.server.plugins import has_neural_search
@@ -77,6 +77,10 @@ class ServerBackend:
     def indexes(self) -> list[str]:
         """The names of all indexes, sorted."""
         return indexes.names(self.server)
+
+    def walk(self, index: str) -> Iterator[Listed]:
+        """Every passage that searches see."""
+        return walking.listed(self.server, indexes.find(self.server, index).name)
 
     def candidates(self, index: str, request: Request) -> Candidates:
         """Both legs in one ``_msearch``. Their passages come with their codes; those of the span leg are put in the order of their best span, all

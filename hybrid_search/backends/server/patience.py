@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
 
+from hybrid_search import telemetry
 from hybrid_search.backends.server import retry
 from hybrid_search.backends.server.base import PASSING, Asking, Body, Engine, Outcome, Server
 from hybrid_search.errors import AccessError, ServerError
@@ -112,6 +113,7 @@ class Patient:
             if self._away is None and wait.spent + pause > SAID_AFTER:
                 self._away = wait.since
                 _log.warning("%s; waiting for it, up to %.0f s", why, self._seconds)
+        telemetry.counts["retries"] += 1
         time.sleep(pause)
         return True
 

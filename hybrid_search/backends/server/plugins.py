@@ -6,6 +6,9 @@ from hybrid_search.backends.server.base import Server
 
 NEURAL_SEARCH = "opensearch-neural-search"
 
+KNN = "opensearch-knn"
+"""Without it there are no vectors."""
+
 UNKNOWN = ("unknown query [hybrid]", "Invalid processor type normalization-processor", "Invalid processor type score-ranker-processor")
 """What an OpenSearch without it answers to a hybrid query, with status 400."""
 
@@ -14,8 +17,12 @@ def has_neural_search(server: Server) -> bool:
     """Whether `server` has the hybrid query. Raises AccessError where the user may not list plugins (cluster:monitor/nodes/info)."""
     if server.engine != "opensearch":
         return False
-    listed = server.request("GET", "/_cat/plugins", params={"format": "json", "h": "component"})
-    return any(each["component"] == NEURAL_SEARCH for each in listed)
+    return NEURAL_SEARCH in listed(server)
+
+
+def listed(server: Server) -> set[str]:
+    """The plugins of an OpenSearch. Raises AccessError where the user may not list them."""
+    return {each["component"] for each in server.request("GET", "/_cat/plugins", params={"format": "json", "h": "component"})}
 
 
 def missing_plugin(reason: str) -> str | None:

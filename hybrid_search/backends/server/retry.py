@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from hybrid_search import telemetry
 from hybrid_search.backends.server.base import PASSING
 from hybrid_search.errors import AccessError, ServerError
 
@@ -38,6 +39,7 @@ def attempt(ask: Callable[[], T], tries: int = TRIES, total: float = TOTAL) -> T
             wait = _wait(error, next(waits, None), total - (time.monotonic() - began))
             if wait is None:
                 raise _given_up(error, number, time.monotonic() - began) from error.__cause__
+            telemetry.counts["retries"] += 1
             _log.log(logging.WARNING if number == 1 else logging.INFO, "%s; trying again", error)
         time.sleep(wait)
     raise AssertionError("counting has no end")

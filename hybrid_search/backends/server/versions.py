@@ -11,7 +11,7 @@ from hybrid_search import covering
 from hybrid_search.access import PATIENCE
 from hybrid_search.backends.base import IndexInfo, IndexSpec, check_spec
 from hybrid_search.backends.options import IndexOptions
-from hybrid_search.backends.server import bodies, documents, indexes
+from hybrid_search.backends.server import bodies, documents, indexes, walking
 from hybrid_search.backends.server.base import Server
 from hybrid_search.backends.server.patience import Patient
 from hybrid_search.backends.server.writer import ServerWriter
@@ -96,15 +96,8 @@ class NextVersion:
 
     def _passages(self) -> Iterator[dict[str, Any]]:
         indexes.refresh(self._server, self.old.name)
-        body: dict[str, Any] = {
-            "size": PAGE,
-            "sort": ["document_id", "ordinal"],
-            "_source": {"excludes": ["spans", "tokens"]},
-            "docvalue_fields": bodies.CODES["docvalue_fields"],
-        }
-        while hits := self._searched(self.old, body)["hits"]["hits"]:
-            yield from hits
-            body["search_after"] = hits[-1]["sort"]
+        shown = {"_source": {"excludes": ["spans", "tokens"]}, "docvalue_fields": bodies.CODES["docvalue_fields"]}
+        yield from walking.hits(self._server, self.old.name, shown, PAGE)
 
     def _described(self, made: indexes.Made) -> IndexInfo:
         indexes.refresh(self._server, made.name)

@@ -1,0 +1,46 @@
+"""One thing that was looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from hybrid_search.errors import HybridSearchError
+
+State = Literal["ok", "warning", "problem"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was found, whether a run can do with it (`problem`: it cannot), and one line of what to do."""
+
+    name: str
+    state: State
+    found: str
+    remedy: str = ""
+
+
+def ok(name: str, found: str) -> Check:
+    """All is well."""
+    return Check(name, "ok", found)
+
+
+def warning(name: str, found: str, remedy: str) -> Check:
+    """It works, and somebody should know."""
+    return Check(name, "warning", found, remedy)
+
+
+def problem(name: str, found: str, remedy: str) -> Check:
+    """It does not work."""
+    return Check(name, "problem", found, remedy)
+
+
+def attempt(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
+    """What `look` finds; an error of any kind is a finding, and stops no other check."""
+    try:
+        yield from look()
+    except HybridSearchError as error:
+        yield problem(name, str(error), "do as the message says, and run this again")
+    except Exception as error:  # a check that was not prepared for what it met is no reason to be silent about the rest
+        yield problem(name, f"{type(error).__name__}: {error}", "this check itself failed: see to what the message names")
