@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -13,9 +14,11 @@ from hybrid_search import backends, calibration, covering, encoder, phrase, rein
 from hybrid_search.backends.base import IndexInfo, IndexSpec
 from hybrid_search.config import DEFAULT_INDEX, Settings
 from hybrid_search.covering import DEFAULT_POLICY
-from hybrid_search.encoder import Encoder
+from hybrid_search.encoder import Encoder, artifact
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.fusion import DEFAULT
+from hybrid_search.ingest.engine import LOCAL, Engine, checked
+from hybrid_search.ingest.shards import WHOLE, Shard
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.worker import Report, ingest, unreported
@@ -151,11 +154,28 @@ class Client:
         rejects: str | Path | None = None,
         policy: str | None = None,
         report: Report = unreported,
+        shard: Shard = WHOLE,
+        engine: str = LOCAL,
+        workers: int | None = None,
     ) -> Summary:
-        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far."""
+        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them; `report` is called with the summary so far.
+
+        Of `shard`'s documents alone. `engine` says where they are encoded: here ("local"), or by `workers` actors of a Ray cluster ("ray").
+        """
         file = Path(rejects or f"{index}.rejected.jsonl")
         held = self._spec(index)
-        return ingest(lines, self.backend, self._fitting(held), index, file, policy or _policy(held), report)
+        with self._engine(engine, workers, held) as by:
+            return ingest(lines, self.backend, by, index, file, policy or _policy(held), report, shard)
+
+    def _engine(self, name: str, workers: int | None, held: IndexSpec | None) -> AbstractContextManager[Encoder | Engine]:
+        checked(name, workers)
+        if name == LOCAL:
+            return nullcontext(self._fitting(held))
+        from hybrid_search.ingest.ray_engine import RayEngine
+
+        asked = self._settings  # what the model can do is not asked of an encoder here, where there may be no such device
+        kept = held.dimension if held and held.dimension in artifact.read(self._folder).sizes else asked.dimension
+        return RayEngine(self._folder, asked.device, asked.precision, kept, workers)
 
     def _spec(self, index: str) -> IndexSpec | None:
         """What an index was made for; None where there is none yet."""

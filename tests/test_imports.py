@@ -65,6 +65,7 @@ PLACES = {
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
     "typer": {"cli.app", "cli.ingest", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
+    "ray": {"ingest.ray_engine"},
     "rich": {"cli.options", "progress", "cli.query"},
 }
 """Libraries and the only modules that may import them."""

@@ -23,9 +23,21 @@ def ingest(
     device: options.Device = None,
     precision: options.Precision = None,
     dimension: options.Dimension = None,
-    rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
+    rejects: Annotated[
+        Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl; of a shard INDEX.I-of-N.rejected.jsonl")
+    ] = None,
     policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's.")] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Ingest the bundled sample, which on a server has to be asked for.")] = False,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Take the documents of shard I of N, from 0/N to N-1/N, by the hash of their ids: for N processes that write to one server. "
+            "An embedded index takes one writer at a time: there shards run one after the other.",
+        ),
+    ] = None,
+    engine: Annotated[str, typer.Option(help="Where texts are encoded: local, or ray: by actors of a Ray cluster.")] = "local",
+    workers: Annotated[int | None, typer.Option(help="Actors of --engine ray. Default: one a GPU of the cluster, else one a core.", min=1)] = None,
 ) -> None:
     """Index documents, one JSON object a line: {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}.
 
@@ -35,16 +47,20 @@ def ingest(
     with options.told():
         from hybrid_search.api import connect
         from hybrid_search.ingest import sources as reading
+        from hybrid_search.ingest.shards import WHOLE, Shard
         from hybrid_search.progress import progress, said
 
         chosen = sources or _sample(url, asked=sample)
         if sources and sample:
             raise UsageError(f"both --sample and sources ({', '.join(sources)}): give one of them")
-        refused = rejects or Path(f"{index}.rejected.jsonl")
+        part = Shard.parse(shard) if shard else WHOLE
+        refused = rejects or Path(part.named(index) + ".rejected.jsonl")
         reading.check(chosen, refused)
         opened = connect(url, model=model, device=device, dimension=dimension, precision=precision)
         with opened as client, progress(reading.size(chosen)) as report:
-            summary = client.ingest_lines(reading.read(chosen), index=index, rejects=refused, policy=policy, report=report)
+            summary = client.ingest_lines(
+                reading.read(chosen), index=index, rejects=refused, policy=policy, report=report, shard=part, engine=engine, workers=workers
+            )
         typer.echo(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", err=True)
         if summary.rejected:
             typer.echo(f"refused documents, with reasons: {summary.rejected}", err=True)

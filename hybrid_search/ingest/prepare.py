@@ -12,6 +12,7 @@ from hybrid_search.errors import InputError
 from hybrid_search.ingest import documents
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen import Seen
+from hybrid_search.ingest.shards import WHOLE, Shard
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.types import Document, Passage
@@ -46,13 +47,14 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """Reads, validates, looks up and cuts. Counts into `summary`, sends what is refused to `rejects`."""
+    """Reads, validates, looks up and cuts what is `shard`'s. Counts into `summary`, sends what is refused to `rejects`."""
 
     spec: IndexSpec
     known: Known
     rejects: Rejects
     seen: Seen
     summary: Summary
+    shard: Shard = WHOLE
 
     def blocks(self, lines: Iterable[Line], size: int) -> Iterator[list[Prepared]]:
         """Blocks of `size` passages."""
@@ -89,6 +91,9 @@ class Preparation:
         with self.summary.timed("read"):
             self.summary.bytes += len(line.data)
             if not line.fault and not line.data.strip():
+                return None
+            if not self.shard.owns(line):
+                self.summary.others += 1
                 return None
             self.summary.read += 1
             try:

@@ -13,7 +13,8 @@ STAGES = ("read", "encode", "shape", "write")
 
 @dataclass(slots=True)
 class Summary:
-    """`failed` documents were refused and are in the rejects file; `skipped` ones were unchanged; `duplicates` replaced one of this run.
+    """`failed` documents were refused and are in the rejects file; `skipped` ones were unchanged; `duplicates` replaced one of this run;
+    `others` are lines that other shards take, and are not among those `read`.
 
     `stages` are seconds of work in each stage; stages overlap, so they may add up to more than `seconds`.
     """
@@ -25,6 +26,7 @@ class Summary:
     failed: int = 0
     skipped: int = 0
     duplicates: int = 0
+    others: int = 0
     tokens: int = 0
     bytes: int = 0
     seconds: float = 0.0
@@ -42,6 +44,6 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as the command line prints it."""
-        names = ("read", "documents", "passages", "spans", "failed", "skipped", "duplicates", "tokens", "rejected")
+        names = ("read", "documents", "passages", "spans", "failed", "skipped", "duplicates", "others", "tokens", "rejected")
         stages = {name: round(value, 3) for name, value in self.stages.items()}
         return {**{name: getattr(self, name) for name in names}, "seconds": round(self.seconds, 3), "stages": stages}

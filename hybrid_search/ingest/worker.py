@@ -14,10 +14,12 @@ from pathlib import Path
 from hybrid_search import covering, phrase
 from hybrid_search.backends.base import IndexSpec, Writable, Writer
 from hybrid_search.encoder.base import Encoder
+from hybrid_search.ingest.engine import Engine, engine
 from hybrid_search.ingest.prefetch import prefetch
 from hybrid_search.ingest.prepare import Preparation, Prepared
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen import Seen
+from hybrid_search.ingest.shards import WHOLE, Shard
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.types import Document, Encoding, Entry, TokenCodes
@@ -39,13 +41,14 @@ def unreported(_: Summary) -> None:
 def ingest(
     lines: Iterable[Line],
     backend: Writable,
-    encoder: Encoder,
+    encoder: Encoder | Engine,
     index: str,
     rejects: Path,
     policy: str = covering.DEFAULT_POLICY,
     report: Report = unreported,
+    shard: Shard = WHOLE,
 ) -> Summary:
-    """Index the documents of `lines`; refused ones go to the file `rejects`, the others go on. `report` is called after each block.
+    """Index `shard`'s documents of `lines`; refused ones go to the file `rejects`, the others go on. `report` is called after each block.
 
     Raises IndexStoreError when the store cannot go on (what was committed stays), IndexBusyError, ModelError.
     """
@@ -55,8 +58,8 @@ def ingest(
     spec, began = IndexSpec.of(encoder.info, policy), time.perf_counter()
     try:
         with backend.writer(index, spec) as writer:
-            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary).blocks(lines, BLOCK_PASSAGES), AHEAD)
-            with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD)) as encoded:
+            blocks = prefetch(Preparation(spec, writer.known, refused, seen, summary, shard).blocks(lines, BLOCK_PASSAGES), AHEAD)
+            with closing(prefetch(_encoded(blocks, engine(encoder), summary), AHEAD)) as encoded:
                 for block, encodings in encoded:
                     entries = _shaped(block, encodings, spec, summary)
                     _write(writer, block, entries, refused, tally)
@@ -77,10 +80,10 @@ def _note(writer: Writer, rejects: Rejects) -> None:
         writer.note(notes)
 
 
-def _encoded(blocks: Iterator[Block], encoder: Encoder, summary: Summary) -> Iterator[tuple[Block, list[Encoding]]]:
-    for block in blocks:
-        with summary.timed("encode"):
-            encodings = encoder.encode([text for each in block for text in phrase.windows(each.parsed.document, [each.passage])])
+def _encoded(blocks: Iterator[Block], by: Engine, summary: Summary) -> Iterator[tuple[Block, list[Encoding]]]:
+    jobs = ((block, [text for each in block for text in phrase.windows(each.parsed.document, [each.passage])]) for block in blocks)
+    for block, encodings, seconds in by.run(jobs):
+        summary.stages["encode"] += seconds
         summary.tokens += sum(len(encoding.offsets) for encoding in encodings)
         yield block, encodings
 
