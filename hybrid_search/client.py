@@ -15,6 +15,7 @@ from hybrid_search.backends.base import IndexInfo, IndexSpec
 from hybrid_search.config import DEFAULT_INDEX, Settings
 from hybrid_search.covering import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder, artifact
+from hybrid_search.encoder.devices import accelerated
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.fusion import DEFAULT
 from hybrid_search.ingest.engine import LOCAL, Engine, checked
@@ -22,6 +23,9 @@ from hybrid_search.ingest.shards import WHOLE, Shard
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.worker import Report, ingest, unreported
+from hybrid_search.planning.estimate import Plan, plan
+from hybrid_search.planning.policies import POLICIES, compare
+from hybrid_search.planning.sample import take
 from hybrid_search.results import Result, Span
 
 
@@ -188,6 +192,20 @@ class Client:
         """The encoder with vectors of the size that the index has, where the model has that."""
         whole = self._whole
         return encoder.sized(whole, held.dimension) if held and held.dimension in whole.info.sizes else self.encoder
+
+    def plan_lines(self, lines: Iterable[Line], *, documents: int | None = None, index: str | None = None, policy: str | None = None) -> Plan:
+        """What indexing `documents` like those of `lines` takes: of `index`'s policy, vectors and number of documents, where it is named.
+
+        Raises UsageError where no line is a document with a word.
+        """
+        info = self.describe(index) if index else None
+        held = info.spec if info else None
+        by, chosen = self._fitting(held), policy or _policy(held)
+        covering.parse(chosen)
+        sample = take(by, lines)
+        wanted = documents or (info.documents if info else 0) or sample.documents
+        policies = compare(by, sample, list(dict.fromkeys([*POLICIES, chosen])))
+        return plan(sample, chosen, by.info.dimension, wanted, policies, on_gpu=accelerated(self._whole))
 
     def setup(self, index: str = DEFAULT_INDEX, *, policy: str = DEFAULT_POLICY, options: Mapping[str, str] | None = None) -> None:
         """Make an empty `index` for this model, if there is none. On a server `options` are those of `hybrid_search.backends.options`."""

@@ -28,7 +28,7 @@ LAYERS = (
     {"hits", "compatible"},
     {"facets"},
     {"search", "ingest"},
-    {"reindex", "progress"},
+    {"reindex", "progress", "planning"},
     {"client"},
     {"api"},
     {"aio"},
@@ -64,9 +64,9 @@ PLACES = {
     "botocore": {"backends.server.sigv4"},
     "pydantic": {"encoder.artifact", "ingest.documents"},
     "platformdirs": {"config"},
-    "typer": {"cli.app", "cli.ingest", "cli.manage", "cli.options", "cli.query", "ingest.__main__"},
+    "typer": {"cli.app", "cli.ingest", "cli.manage", "cli.options", "cli.plan", "cli.query", "ingest.__main__"},
     "ray": {"ingest.ray_engine"},
-    "rich": {"cli.options", "progress", "cli.query"},
+    "rich": {"cli.options", "cli.plan", "progress", "cli.query"},
 }
 """Libraries and the only modules that may import them."""
 

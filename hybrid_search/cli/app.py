@@ -6,6 +6,7 @@ import typer
 
 from hybrid_search.cli.ingest import ingest
 from hybrid_search.cli.manage import delete, reindex, setup
+from hybrid_search.cli.plan import plan
 from hybrid_search.cli.query import best_spans, query
 
 app = typer.Typer(help="Span-level hybrid search.", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -15,3 +16,4 @@ app.command("best-spans")(best_spans)
 app.command()(setup)
 app.command()(reindex)
 app.command()(delete)
+app.command()(plan)

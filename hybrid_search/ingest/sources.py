@@ -29,13 +29,13 @@ class Line:
     fault: str | None = None
 
 
-def check(sources: Sequence[str], rejects: Path) -> None:
+def check(sources: Sequence[str], rejects: Path | None = None) -> None:
     """Raise UsageError for a source that is not there, or that `rejects` would overwrite, before anything is begun."""
     for source in sources:
         if source != STDIN and (Path(source).is_dir() or not Path(source).exists()):
             kind = "is a folder: name its files" if Path(source).is_dir() else "does not exist"
             raise UsageError(f"source {source} {kind}")
-        if source != STDIN and rejects.exists() and rejects.samefile(source):
+        if source != STDIN and rejects and rejects.exists() and rejects.samefile(source):
             raise UsageError(f"source {source} is the file that refused documents are written to: rename it, or name another with --rejects")
 
 
