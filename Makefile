@@ -14,7 +14,7 @@ help:
 	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
 	@echo "make check        ruff, mypy, import direction"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
-	@echo "make test-ray     ingest by the workers of a local Ray cluster (1 GB of downloads)"
+	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
 	@echo "make papers       the papers' evaluations, as far as weights and data are at hand (under an hour on two cores; needs ../shared/data)"
 	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
 

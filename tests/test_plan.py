@@ -140,10 +140,12 @@ def test_an_index_gives_its_policy_its_vectors_and_its_number_of_documents() -> 
 
 
 def test_people_are_told_the_same() -> None:
-    out = invoke("plan", "--documents", "2000").out
+    out = invoke("plan", "-", "--documents", "2000", given='{"id": "a", "text": "I want my money back"}\n{\n').out
+    assert "sample: 1 documents, 5 tokens" in out
+    assert "1 lines of it are no documents" in out
     assert "2,000 documents" in out
-    assert "policy 6/1" in out
-    assert "shards of 50 GiB" in out
+    assert "2,000 vectors of 288 numbers, policy 6/1" in out  # five words are one window, in each of 2,000 documents
+    assert "1 primary shards of 50 GiB" in out
 
 
 def test_a_policy_that_is_none_is_refused() -> None:
