@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := .demo
 EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
 
-.PHONY: help demo test test-servers prove soak check test-export format bench papers clean
+.PHONY: help demo test test-servers prove soak check test-export test-ray format bench papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
@@ -15,6 +15,7 @@ help:
 	@echo "make soak         an ingest that fails again and again, at every seam, on OpenSearch and embedded (SOAK_MINUTES=10)"
 	@echo "make check        ruff, mypy, import direction"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
+	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
 	@echo "make papers       the papers' evaluations, as far as weights and data are at hand (under an hour on two cores; needs ../shared/data)"
 	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
 
@@ -34,7 +35,7 @@ demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not export and not server and not long"
+	$(BIN)/python -m pytest -m "not export and not server and not long and not ray"
 
 # pytest fails where no test was selected, and without servers there is none to select.
 test-servers: $(VENV)/.dev
@@ -66,6 +67,14 @@ format: $(VENV)/.dev
 test-export: .venv-export/.done
 	HF_HUB_OFFLINE=1 .venv-export/bin/python -m pytest -m export tests/test_export.py tests/test_training.py tests/test_systems_torch.py tests/test_systems_tensorflow.py tests/test_reading.py tests/test_mcphrasy_training.py
 
+.venv-ray/.done: pyproject.toml
+	test -x .venv-ray/bin/python || $(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,ray]' pytest hypothesis
+	@touch $@
+
+test-ray: .venv-ray/.done
+	.venv-ray/bin/python -m pytest -m ray tests/test_ray.py
+
 # All of the papers' evaluations that can run with what is at hand, McPhraSy's embedder trained first.
 papers: .venv-export/.done
 	test -e $(EMBEDDER) || HF_HUB_OFFLINE=1 .venv-export/bin/python -m export.mcphrasy --out $(dir $(EMBEDDER))
@@ -80,4 +89,4 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tables
 
 clean:
-	rm -rf $(VENV) .venv-export $(DEMO) .servers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-export .venv-ray $(DEMO) .servers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,6 +20,7 @@ from hybrid_search.errors import (
     ModelError,
     ServerError,
     UsageError,
+    WorkerError,
 )
 from hybrid_search.results import Hit, Result, Span
 
@@ -44,6 +45,7 @@ __all__ = [
     "ServerError",
     "Span",
     "UsageError",
+    "WorkerError",
     "__version__",
     "best_spans",
     "connect",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -13,13 +14,19 @@ from hybrid_search import backends, calibration, covering, encoder, phrase, rein
 from hybrid_search.backends.base import IndexInfo, IndexSpec
 from hybrid_search.config import DEFAULT_INDEX, Settings
 from hybrid_search.covering import DEFAULT_POLICY
-from hybrid_search.encoder import Encoder
+from hybrid_search.encoder import Encoder, artifact
+from hybrid_search.encoder.devices import accelerated
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.fusion import DEFAULT
 from hybrid_search.ingest.checkpoint import Checkpoint
+from hybrid_search.ingest.engine import LOCAL, Engine, checked
+from hybrid_search.ingest.shards import WHOLE, Shard
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.worker import Report, ingest, unreported
+from hybrid_search.planning.estimate import Plan, plan
+from hybrid_search.planning.policies import POLICIES, compare
+from hybrid_search.planning.sample import take
 from hybrid_search.results import Result, Span
 
 
@@ -154,14 +161,29 @@ class Client:
         report: Report = unreported,
         where: Mapping[str, Any] | None = None,
         checkpoint: Checkpoint | None = None,
+        shard: Shard = WHOLE,
+        engine: str = LOCAL,
+        workers: int | None = None,
     ) -> Summary:
         """Index JSON lines as `hybrid_search.ingest.sources.read` gives them, those that fulfil `where`; `report` is called with the summary so far.
 
-        Lines that `checkpoint` says are done are passed over. It is to be finished where the lines came to their end.
+        Lines that `checkpoint` says are done are passed over. It is to be finished where the lines came to their end. Of `shard`'s documents alone.
+        `engine` says where they are encoded: here ("local"), or by `workers` actors of a Ray cluster ("ray").
         """
         file = Path(rejects or f"{index}.rejected.jsonl")
         held = self._spec(index)
-        return ingest(lines, self.backend, self._fitting(held), index, file, policy or _policy(held), report, where, checkpoint)
+        with self._engine(engine, workers, held) as by:
+            return ingest(lines, self.backend, by, index, file, policy or _policy(held), report, where, checkpoint, shard)
+
+    def _engine(self, name: str, workers: int | None, held: IndexSpec | None) -> AbstractContextManager[Encoder | Engine]:
+        checked(name, workers)
+        if name == LOCAL:
+            return nullcontext(self._fitting(held))
+        from hybrid_search.ingest.ray_engine import RayEngine
+
+        asked = self._settings  # what the model can do is not asked of an encoder here, where there may be no such device
+        kept = held.dimension if held and held.dimension in artifact.read(self._folder).sizes else asked.dimension
+        return RayEngine(self._folder, asked.device, asked.precision, kept, workers)
 
     def _spec(self, index: str) -> IndexSpec | None:
         """What an index was made for; None where there is none yet."""
@@ -174,6 +196,20 @@ class Client:
         """The encoder with vectors of the size that the index has, where the model has that."""
         whole = self._whole
         return encoder.sized(whole, held.dimension) if held and held.dimension in whole.info.sizes else self.encoder
+
+    def plan_lines(self, lines: Iterable[Line], *, documents: int | None = None, index: str | None = None, policy: str | None = None) -> Plan:
+        """What indexing `documents` like those of `lines` takes: of `index`'s policy, vectors and number of documents, where it is named.
+
+        Raises UsageError where no line is a document with a word.
+        """
+        info = self.describe(index) if index else None
+        held = info.spec if info else None
+        by, chosen = self._fitting(held), policy or _policy(held)
+        covering.parse(chosen)
+        sample = take(by, lines)
+        wanted = documents or (info.documents if info else 0) or sample.documents
+        policies = compare(by, sample, list(dict.fromkeys([*POLICIES, chosen])))
+        return plan(sample, chosen, by.info.dimension, wanted, policies, on_gpu=accelerated(self._whole))
 
     def setup(self, index: str = DEFAULT_INDEX, *, policy: str = DEFAULT_POLICY, options: Mapping[str, str] | None = None) -> None:
         """Make an empty `index` for this model, if there is none. On a server `options` are those of `hybrid_search.backends.options`."""

@@ -6,6 +6,7 @@
     ├── ModelError            a model folder is incomplete, damaged, or not the one that wrote the index
     ├── DeviceError           the device that was asked for is not the one that runs
     ├── MissingExtraError     an optional dependency is not installed; names the extra
+    ├── WorkerError           a worker of a cluster failed, or the cluster cannot be reached
     └── IndexStoreError       the index cannot be read or written
         ├── IndexMissingError     there is no index of that name
         ├── IndexBusyError        another process is writing it
@@ -40,6 +41,10 @@ class DeviceError(HybridSearchError):
 
 class MissingExtraError(HybridSearchError, ImportError):
     """An optional dependency is not installed."""
+
+
+class WorkerError(HybridSearchError):
+    """A worker of a cluster failed, or the cluster cannot be reached."""
 
 
 class IndexStoreError(HybridSearchError):

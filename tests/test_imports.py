@@ -28,7 +28,7 @@ LAYERS = (
     {"hits", "compatible"},
     {"facets"},
     {"search", "ingest"},
-    {"reindex", "progress", "verify", "doctor"},
+    {"reindex", "progress", "verify", "doctor", "planning"},
     {"client"},
     {"api"},
     {"aio"},
@@ -68,11 +68,12 @@ PLACES = {
     "platformdirs": {"config"},
     "prometheus_client": {"ingest.metrics"},
     "opentelemetry": {"telemetry"},
+    "ray": {"ingest.ray_engine"},
     "typer": {
-        *("cli.app", "cli.doctor", "cli.ingest", "cli.inputs", "cli.lasting", "cli.manage", "cli.options", "cli.query"),
-        *("cli.verify", "cli.watching", "ingest.__main__"),
+        *("cli.app", "cli.doctor", "cli.ingest", "cli.inputs", "cli.lasting", "cli.manage", "cli.options", "cli.plan", "cli.query"),
+        *("cli.spreading", "cli.verify", "cli.watching", "ingest.__main__"),
     },
-    "rich": {"cli.options", "progress", "cli.query"},
+    "rich": {"cli.options", "cli.plan", "progress", "cli.query"},
 }
 """Libraries and the only modules that may import them."""
 

@@ -7,6 +7,7 @@ import typer
 from hybrid_search.cli.doctor import doctor
 from hybrid_search.cli.ingest import ingest
 from hybrid_search.cli.manage import delete, reindex, setup
+from hybrid_search.cli.plan import plan
 from hybrid_search.cli.query import best_spans, query
 from hybrid_search.cli.verify import verify
 
@@ -19,3 +20,4 @@ app.command()(reindex)
 app.command()(delete)
 app.command()(verify)
 app.command()(doctor)
+app.command()(plan)

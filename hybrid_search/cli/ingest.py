@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from hybrid_search import logs
-from hybrid_search.cli import inputs, lasting, options, watching
+from hybrid_search.cli import inputs, lasting, options, spreading, watching
 from hybrid_search.config import DEFAULT_INDEX, settings
 from hybrid_search.logs import Format
 
@@ -25,7 +25,9 @@ def ingest(
     device: options.Device = None,
     precision: options.Precision = None,
     dimension: options.Dimension = None,
-    rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
+    rejects: Annotated[
+        Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl; of a shard INDEX.I-of-N.rejected.jsonl")
+    ] = None,
     policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's.")] = None,
     sample: inputs.Sample = False,
     columns: inputs.ColumnNames = None,
@@ -38,6 +40,9 @@ def ingest(
     retry: inputs.Retry = None,
     checkpoint: lasting.Kept = None,
     patience: lasting.Patience = None,
+    shard: spreading.ShardOf = None,
+    engine: spreading.EngineName = "local",
+    workers: spreading.Workers = None,
     metrics_port: watching.MetricsPort = None,
     metrics_host: watching.MetricsHost = watching.LOOPBACK,
     log_format: watching.LogFormat = Format.text,
@@ -56,21 +61,23 @@ def ingest(
         from hybrid_search.cli.following import followed
         from hybrid_search.ingest import stages
         from hybrid_search.ingest.existing import Existing
+        from hybrid_search.ingest.shards import WHOLE, Shard
         from hybrid_search.progress import progress, said
 
         inputs.check_one(sources, sample=sample, from_index=from_index, follow=follow, retry=retry)
         lasting.check(checkpoint, retry=retry, from_index=from_index, follow=follow)
-        named, wanted, file = inputs.columns(columns), options.conditions(where), rejects or Path(f"{index}.rejected.jsonl")
+        named, wanted, part = inputs.columns(columns), options.conditions(where), Shard.parse(shard) if shard else WHOLE
+        file = rejects or Path(f"{part.named(index)}.rejected.jsonl")
         opened = connect(url, model=model, device=device, dimension=dimension, precision=precision, patience=patience)
         with opened as client, watching.watched(metrics_port, metrics_host) as seen:
+            run = partial(client.ingest_lines, index=index, policy=policy, where=wanted, shard=part, engine=engine, workers=workers)
             if follow:
-                summary = followed(client, follow, named, index, policy, wanted, rejects, seen)
+                summary = followed(run, follow, named, rejects, seen)
             else:
                 existing = Existing(from_index, text_field, id_field, wanted or {}) if from_index else None
                 with inputs.opened(sources, sample, named, file, existing, from_url, url, retry) as given, progress(given.size) as shown:
-                    kept = lasting.kept(checkpoint, given.files, settings(url).url, index, named, wanted)
-                    run = partial(client.ingest_lines, index=index, policy=policy, report=watching.both(seen, shown), where=wanted)
-                    summary = lasting.lasting(run, given.lines, file, retry, kept)
+                    kept = lasting.kept(checkpoint, given.files, settings(url).url, index, named, wanted, part)
+                    summary = lasting.lasting(partial(run, report=watching.both(seen, shown)), given.lines, file, retry, kept)
         logs.tell(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", extra=summary.to_dict())
         if summary.rejected:
             logs.tell(f"refused documents, with reasons: {summary.rejected}")

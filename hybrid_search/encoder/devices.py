@@ -40,3 +40,8 @@ def confirm(asked: str, runs: Sequence[str]) -> None:
     """Raise DeviceError if the session fell back: a GPU worker that runs on the CPU is a failure, not a warning."""
     if not runs or runs[0] != asked:
         raise DeviceError(f"{asked} was asked for and {runs[0] if runs else 'nothing'} runs: check the driver and the CUDA libraries")
+
+
+def accelerated(encoder: object) -> bool:
+    """Whether an encoder runs on another device than the CPU. One that does not say runs there."""
+    return getattr(encoder, "provider", PROVIDERS["cpu"]) != PROVIDERS["cpu"]

@@ -14,6 +14,7 @@ from hybrid_search.filters import selects
 from hybrid_search.ingest import documents
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen import Seen
+from hybrid_search.ingest.shards import WHOLE, Shard
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.types import Document, Passage
@@ -53,7 +54,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """Reads, validates, looks up and cuts. Counts into `summary`, sends what is refused to `rejects`."""
+    """Reads, validates, looks up and cuts what is `shard`'s. Counts into `summary`, sends what is refused to `rejects`."""
 
     spec: IndexSpec
     known: Known
@@ -62,6 +63,7 @@ class Preparation:
     summary: Summary
     where: Mapping[str, Any] = field(default_factory=dict)
     """What the metadata of a document must have (`hybrid_search.filters`); the others are passed over."""
+    shard: Shard = WHOLE
 
     def blocks(self, lines: Iterable[Line], size: int) -> Iterator[list[Prepared]]:
         """Blocks of `size` passages."""
@@ -98,6 +100,9 @@ class Preparation:
         with self.summary.timed("read"):
             self.summary.bytes += len(line.data)
             if not line.fault and not line.data.strip():
+                return None
+            if not self.shard.owns(line):
+                self.summary.others += 1
                 return None
             self.summary.read += 1
             try:

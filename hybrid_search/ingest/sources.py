@@ -36,14 +36,14 @@ class Line:
 PARQUET = ".parquet"
 
 
-def check(sources: Sequence[str], rejects: Path, columns: Columns = SAME) -> None:
+def check(sources: Sequence[str], rejects: Path | None = None, columns: Columns = SAME) -> None:
     """Raise UsageError for a source that is not there, or that `rejects` would overwrite, before anything is begun; MissingExtraError for one that
     cannot be read here."""
     for source in sources:
         if source != STDIN and (Path(source).is_dir() or not Path(source).exists()):
             kind = "is a folder: name its files" if Path(source).is_dir() else "does not exist"
             raise UsageError(f"source {source} {kind}")
-        if source != STDIN and rejects.exists() and rejects.samefile(source):
+        if source != STDIN and rejects and rejects.exists() and rejects.samefile(source):
             raise UsageError(f"source {source} is the file that refused documents are written to: rename it, or name another with --rejects")
     kinds = {_kind(source) for source in sources}
     if columns.of and not kinds & {PARQUET, *DELIMITERS}:

@@ -15,7 +15,7 @@ STAGES = ("read", "encode", "shape", "write")
 @dataclass(slots=True)
 class Summary:
     """`failed` documents were refused and are in the rejects file; `skipped` ones were unchanged; `excluded` ones are not what ``--where`` asks for;
-    `duplicates` replaced one of this run.
+    `duplicates` replaced one of this run; `others` are lines that other shards take, and are not among those `read`.
 
     `resumed` lines were done before, by a checkpoint, and not read again; `stopped` says that the run was asked to end before its sources did.
 
@@ -32,6 +32,7 @@ class Summary:
     skipped: int = 0
     excluded: int = 0
     duplicates: int = 0
+    others: int = 0
     resumed: int = 0
     tokens: int = 0
     cells: int = 0
@@ -64,6 +65,7 @@ class Summary:
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as the command line prints it."""
-        names = ("read", "documents", "passages", "spans", "failed", "skipped", "excluded", "duplicates", "resumed", "tokens", "rejected", "stopped")
+        counts = ("read", "documents", "passages", "spans", "failed", "skipped", "excluded", "duplicates", "others", "resumed", "tokens")
+        names = (*counts, "rejected", "stopped")
         stages = {name: round(value, 3) for name, value in self.stages.items()}
         return {**{name: getattr(self, name) for name in names}, "seconds": round(self.seconds, 3), "stages": stages}

@@ -14,14 +14,16 @@ from typing import Any
 
 from hybrid_search import covering, phrase, telemetry
 from hybrid_search.backends.base import IndexSpec, Writable, Writer
-from hybrid_search.encoder.base import Encoder, Padding
+from hybrid_search.encoder.base import Encoder
 from hybrid_search.filters import checked
 from hybrid_search.ingest.checkpoint import Checkpoint
-from hybrid_search.ingest.encoding import Found, Sieve, encoded
+from hybrid_search.ingest.encoding import Found, Sieve
+from hybrid_search.ingest.engine import Engine, engine
 from hybrid_search.ingest.prefetch import prefetch
 from hybrid_search.ingest.prepare import Preparation, Prepared
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen import Seen
+from hybrid_search.ingest.shards import WHOLE, Shard
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.types import Document, Encoding, Entry, TokenCodes
@@ -45,17 +47,17 @@ def unreported(_: Summary) -> None:
 def ingest(
     lines: Iterable[Line],
     backend: Writable,
-    encoder: Encoder,
+    encoder: Encoder | Engine,
     index: str,
     rejects: Path,
     policy: str = covering.DEFAULT_POLICY,
     report: Report = unreported,
     where: Mapping[str, Any] | None = None,
     checkpoint: Checkpoint | None = None,
+    shard: Shard = WHOLE,
 ) -> Summary:
-    """Index the documents of `lines` that fulfil `where`; refused ones go to the file `rejects`, the others go on. `report` is called when it begins
-    and after each
-    block.
+    """Index those documents of `lines` that are `shard`'s and fulfil `where`; refused ones go to the file `rejects`, the others go on. `report` is
+    called when it begins and after each block.
 
     A `checkpoint` passes over the lines that it says are done, and is kept by the way; who reads the lines knows when it is to `finish`.
     Raises IndexStoreError when the store cannot go on (what was committed stays), IndexBusyError, ModelError.
@@ -67,10 +69,10 @@ def ingest(
     try:
         with telemetry.span("ingest"), backend.writer(index, spec) as writer:
             left = checkpoint.left(lines, writer.known, refused) if checkpoint else lines
-            prepared = Preparation(spec, writer.known, refused, seen, summary, selected).blocks(left, BLOCK_PASSAGES)
+            prepared = Preparation(spec, writer.known, refused, seen, summary, selected, shard).blocks(left, BLOCK_PASSAGES)
             blocks = prefetch(telemetry.spans("ingest.read", prepared), AHEAD, "read", summary.queues)
             writing = _Writing(writer, spec, refused, _Tally(summary), Sieve(refused), checkpoint)
-            with closing(prefetch(_encoded(blocks, encoder, summary), AHEAD, "encode", summary.queues)) as coming:
+            with closing(prefetch(_encoded(blocks, engine(encoder), summary), AHEAD, "encode", summary.queues)) as coming:
                 report(summary)
                 for block, found in coming:
                     writing.take(block, found)
@@ -91,14 +93,10 @@ def _note(writer: Writer, rejects: Rejects) -> None:
         writer.note(notes)
 
 
-def _encoded(blocks: Iterator[Block], encoder: Encoder, summary: Summary) -> Iterator[tuple[Block, list[Found]]]:
-    padded = getattr(encoder, "padding", Padding())
-    before = padded.cells
-    for block in blocks:
-        with telemetry.span("ingest.encode"), summary.timed("encode"):
-            found = encoded(encoder, [text for each in block for text in phrase.windows(each.parsed.document, [each.passage])])
+def _encoded(blocks: Iterator[Block], by: Engine, summary: Summary) -> Iterator[tuple[Block, list[Found]]]:
+    jobs = ((block, [text for each in block for text in phrase.windows(each.parsed.document, [each.passage])]) for block in blocks)
+    for block, found in by.run(jobs, summary):
         summary.tokens += sum(len(each.offsets) for each in found if isinstance(each, Encoding))
-        summary.cells = padded.cells - before
         yield block, found
 
 

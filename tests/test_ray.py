@@ -1,0 +1,202 @@
+"""The encoder on a Ray cluster of two workers on this machine: the same index, in order, a few blocks ahead, whatever dies. ``make test-ray``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import encoder
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.encoder import SHIPPED, Encoder
+from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
+from hybrid_search.ingest import ray_engine
+from hybrid_search.ingest.encoding import Found
+from hybrid_search.ingest.ray_engine import AHEAD, RETRIES, RayEngine
+from hybrid_search.ingest.sources import SAMPLE, read
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.worker import ingest
+from hybrid_search.types import Encoding
+from tests.program import invoke, run
+
+WORKERS = 2
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two cores' worth of Ray, with nothing of it in the user's home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+
+        ray.init(num_cpus=WORKERS, log_to_driver=False, include_dashboard=False, object_store_memory=300_000_000)
+        yield ray
+        ray.shutdown()
+
+
+@pytest.fixture
+def engine(cluster: Any) -> Iterator[RayEngine]:
+    with RayEngine(SHIPPED, "cpu", "int8", None, WORKERS) as opened:
+        yield opened
+
+
+class Jobs:
+    """Numbered jobs of 20 short texts; it knows how many were taken."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.taken = count, 0
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        for number in range(self.count):
+            self.taken += 1
+            yield number, texts(number)
+
+
+def texts(number: int) -> list[str]:
+    return [f"I want my money back for order {number}, {each}, please." for each in range(20)]
+
+
+def same(found: Sequence[Found], expected: list[Encoding]) -> bool:
+    pairs = zip(found, expected, strict=True)
+    return all(isinstance(a, Encoding) and (a.vectors == b.vectors).all() and (a.offsets == b.offsets).all() for a, b in pairs)
+
+
+def processes() -> list[int]:
+    """The processes of the cluster's workers."""
+    titles = {path: path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)}
+    return [int(path.parent.name) for path, title in titles.items() if title.startswith(b"ray::Worker")]
+
+
+@pytest.mark.ray
+def test_the_index_is_that_of_one_process_byte_for_byte(engine: RayEngine) -> None:
+    here, there = MemoryBackend(), MemoryBackend()
+    local = encoder.sized(encoder.load(device="cpu", precision="int8"))
+    one = ingest(read([str(SAMPLE)]), here, local, "calls", Path("rejected"))
+    other = ingest(read([str(SAMPLE)]), there, engine, "calls", Path("rejected"))
+    passages, expected = there._indexes["calls"].passages(), here._indexes["calls"].passages()
+    assert list(passages) == list(expected)
+    assert len(expected) > 3 * 64  # more than some blocks, so that both workers had some
+    for key, each in expected.items():
+        codes = passages[key].entry.tokens
+        assert codes.codes.tobytes() == each.entry.tokens.codes.tobytes(), key
+        assert codes.inverse_norms.tobytes() == each.entry.tokens.inverse_norms.tobytes(), key
+    assert there.head("calls") == here.head("calls")
+    assert replace(other, seconds=0, stages={}) == replace(one, seconds=0, stages={})
+    assert other.stages["encode"] > 0
+
+
+@pytest.mark.ray
+def test_jobs_come_back_in_order_and_few_are_taken_ahead(engine: RayEngine) -> None:
+    jobs, came, summary = Jobs(40), [], Summary()
+    for number, encodings in engine.run(iter(jobs), summary):
+        came.append(number)
+        assert len(encodings) == 20
+        assert summary.stages["encode"] > 0
+        assert jobs.taken - len(came) < AHEAD * WORKERS
+        time.sleep(0.01)  # a slow store: the workers wait for it
+    assert came == list(range(40))
+
+
+@pytest.mark.ray
+def test_vectors_are_not_copied_on_their_way_here(engine: RayEngine) -> None:
+    [(_, encodings)] = engine.run(iter(Jobs(1)), Summary())
+    vectors = [each.vectors for each in encodings if isinstance(each, Encoding)]
+    assert vectors
+    assert not any(each.flags.owndata or each.flags.writeable for each in vectors)
+
+
+@pytest.mark.ray
+def test_a_worker_that_is_killed_is_started_again_and_nothing_is_lost(engine: RayEngine, real_encoder: Encoder) -> None:
+    came = []
+    for number, encodings in engine.run(iter(Jobs(60)), Summary()):
+        assert same(encodings, real_encoder.encode(texts(number))), number
+        came.append(number)
+        if number == 10:
+            before = processes()
+            assert len(before) == WORKERS
+            os.kill(before[0], signal.SIGKILL)
+    assert came == list(range(60))
+    assert set(processes()) != set(before)
+
+
+@pytest.mark.ray
+def test_the_error_of_a_worker_is_raised_here_as_it_is(engine: RayEngine) -> None:
+    with pytest.raises(UsageError, match=r"a lone surrogate, U\+D800"):
+        list(engine.run(iter([("good", ["money"]), ("bad", ["\ud800"])]), Summary()))
+
+
+@pytest.mark.ray
+def test_a_model_folder_that_the_workers_do_not_have_is_a_model_error(cluster: Any, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"is not a model folder: encoder\.json is missing"):
+        RayEngine(tmp_path, "cpu", "int8", None, WORKERS)
+
+
+@pytest.mark.ray
+def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> None:
+    with pytest.raises(UsageError, match=r"3 workers take one CPU each, and the Ray cluster has 2"):
+        RayEngine(SHIPPED, "auto", "auto", None, 3)
+
+
+@pytest.mark.ray
+def test_workers_on_gpus_are_refused_where_there_is_none(cluster: Any) -> None:
+    with pytest.raises(UsageError, match=r"1 workers take one GPU each, and the Ray cluster has 0"):
+        RayEngine(SHIPPED, "cuda", "auto", None)
+
+
+class Broken(ray_engine.Worker):
+    """Fails as no error of ours does, or dies whenever it is given something to encode."""
+
+    def encode(self, texts: Any) -> Any:
+        if texts == ["die"]:
+            os._exit(1)
+        raise ZeroDivisionError("out of cheese")
+
+
+@pytest.mark.ray
+def test_an_error_that_is_not_ours_is_one_clear_error(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_engine, "Worker", Broken)
+    with RayEngine(SHIPPED, "cpu", "int8", None, WORKERS) as engine, pytest.raises(WorkerError, match=r"ZeroDivisionError.*out of cheese"):
+        list(engine.run(iter([("one", ["fail"])]), Summary()))
+
+
+@pytest.mark.ray
+def test_a_block_that_kills_every_worker_does_not_go_on_for_ever(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_engine, "Worker", Broken)
+    with RayEngine(SHIPPED, "cpu", "int8", None, WORKERS) as engine, pytest.raises(WorkerError, match=f"died {RETRIES + 1} times"):
+        list(engine.run(iter([("one", ["die"])]), Summary()))
+
+
+@pytest.mark.ray
+def test_the_end_of_the_block_frees_the_cores(cluster: Any) -> None:
+    for _ in range(2):  # the second would wait for ever
+        with RayEngine(SHIPPED, "cpu", "int8", None, WORKERS) as engine:
+            assert engine.info.precision == "int8"
+
+
+@pytest.mark.ray
+def test_the_command_ingests_and_its_last_line_is_the_summary(cluster: Any) -> None:
+    ran = run("ingest", "--engine", "ray", "--workers", "1", "--url", "embedded:store")
+    assert ran.status == 0, ran.err
+    assert (ran.json["documents"], len(ran.out.splitlines())) == (88, 1)
+    assert invoke("ingest", "--url", "embedded:store").json["skipped"] == 88
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'hybrid-search\[cpu,ray\]'"):
+        RayEngine(SHIPPED, "cpu", "int8", None)
+
+
+@pytest.mark.parametrize(("given", "said"), [(("--engine", "spark"), "engine 'spark' is not one of local, ray"), (("--workers", "2"), "has none")])
+def test_an_engine_that_is_none_is_refused(given: tuple[str, ...], said: str) -> None:
+    Path("calls.jsonl").write_text(json.dumps({"id": "a", "text": "money"}) + "\n")
+    assert said in invoke("ingest", "calls.jsonl", *given, "--url", "memory:").error

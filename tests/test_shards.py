@@ -1,0 +1,128 @@
+"""Several processes share one source: each document and each bad line is exactly one's, and together they give what one alone gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybrid_search.backends import open_backend
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.errors import IndexBusyError, UsageError
+from hybrid_search.ingest.shards import WHOLE, Shard
+from hybrid_search.ingest.sources import Line
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.worker import ingest
+from tests.program import invoke
+from tests.tiny import TinyEncoder, spec
+
+GOOD = st.builds(
+    lambda number, word: json.dumps({"id": f"call {number}", "text": f"the {word}"}).encode(), st.integers(0, 20), st.sampled_from("abc")
+)
+BAD = st.sampled_from(
+    [b"{", b"[]", b"\xff", b'{"id": 1, "text": "a"}', b'{"text": "a"}', b'{"id": "empty", "text": ""}', b'{"id": "\\ud800", "text": "a"}']
+)
+LINES = st.lists(st.one_of(GOOD, BAD, st.just(b"\n")), max_size=30)
+
+
+def numbered(data: Sequence[bytes]) -> list[Line]:
+    return [Line("calls.jsonl", number, each) for number, each in enumerate(data, 1)]
+
+
+def taken(backend: MemoryBackend, lines: Sequence[Line], shard: Shard, folder: Path) -> tuple[Summary, list[int]]:
+    """What a run of one shard counted, and the numbers of the lines that it refused."""
+    rejects = folder / shard.named("calls")
+    rejects.unlink(missing_ok=True)
+    summary = ingest(lines, backend, TinyEncoder(), "calls", rejects, shard=shard)
+    refused = [json.loads(line)["line"] for line in rejects.read_text().splitlines()] if rejects.exists() else []
+    return summary, refused
+
+
+def held(backend: MemoryBackend) -> dict[str, list[tuple[str, str, bytes]]]:
+    """Every passage that is there: its document's source hash, its text and its codes."""
+    passages = backend._indexes["calls"].passages()
+    found: dict[str, list[tuple[str, str, bytes]]] = {}
+    for (name, _), each in passages.items():
+        found.setdefault(name, []).append((each.entry.source_hash, each.entry.text, each.entry.tokens.codes.tobytes()))
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(LINES, st.integers(1, 5))
+def test_all_shards_together_give_what_one_process_gives(tmp_path_factory: pytest.TempPathFactory, data: list[bytes], count: int) -> None:
+    folder, lines = tmp_path_factory.getbasetemp(), numbered(data)
+    one, many = MemoryBackend(), MemoryBackend()
+    alone, refused = taken(one, lines, WHOLE, folder)
+    shares = [taken(many, lines, Shard(number, count), folder) for number in range(count)]
+    assert held(many) == held(one)
+    assert sorted(number for _, numbers in shares for number in numbers) == refused
+    for name in ("read", "documents", "passages", "spans", "tokens", "failed", "duplicates"):
+        assert sum(getattr(summary, name) for summary, _ in shares) == getattr(alone, name), name
+    assert alone.others == 0
+    assert [summary.read + summary.others for summary, _ in shares] == [alone.read] * count
+
+
+def test_shards_are_of_like_size() -> None:
+    lines = numbered([json.dumps({"id": f"call-{number}"}).encode() for number in range(3000)])
+    shares = [sum(Shard(number, 3).owns(line) for line in lines) for number in range(3)]
+    assert sum(shares) == 3000
+    assert all(abs(share - 1000) < 5 * 26 for share in shares)  # five times sqrt(3000 * 1/3 * 2/3)
+
+
+def test_a_shard_does_not_change_from_one_release_to_the_next() -> None:
+    # printf 'call-1' | sha256sum begins with 5d7963c4f471e142, which is taken modulo 7.
+    line = Line("calls.jsonl", 1, b'{"id": "call-1"}')
+    assert [number for number in range(7) if Shard(number, 7).owns(line)] == [0x5D7963C4F471E142 % 7]
+
+
+@pytest.mark.parametrize("fault", [None, "the line is over 67108864 bytes long"])
+def test_a_line_without_an_id_belongs_to_the_shard_of_its_number(fault: str | None) -> None:
+    owners = [[number for number in range(3) if Shard(number, 3).owns(Line("a", line, b"{", fault))] for line in range(1, 7)]
+    assert owners == [[1], [2], [0], [1], [2], [0]]
+
+
+@pytest.mark.parametrize("said", ["3/3", "7/3"])
+def test_a_shard_that_is_not_there_is_refused_with_both_values(said: str) -> None:
+    with pytest.raises(UsageError, match=rf"'{said}' is not there: shards are numbered from 0, the last of 3 is 2/3"):
+        Shard.parse(said)
+
+
+@pytest.mark.parametrize("said", ["", "1", "/3", "1/", "1/0", "-1/3", "1/3/5", "a/b", "1.0/3", "²/3"])
+def test_what_is_no_shard_is_refused_with_the_form(said: str) -> None:
+    with pytest.raises(UsageError, match=r"is not of the form I/N: 0/3, 1/3 and 2/3 are all the shards of three"):
+        Shard.parse(said)
+
+
+def documents(count: int) -> list[dict[str, Any]]:
+    return [{"id": f"call-{number}", "text": f"I want my money back, {number} times."} for number in range(count)]
+
+
+def test_three_runs_of_the_command_fill_one_index_and_each_says_what_was_others(tmp_path: Path) -> None:
+    lines = [json.dumps(each) for each in documents(30)]
+    Path("calls.jsonl").write_text("\n".join([*lines, "{"]) + "\n")
+    ran = [invoke("ingest", "calls.jsonl", "--url", "embedded:store", "--shard", f"{number}/3") for number in range(3)]
+    assert sorted(each.status for each in ran) == [0, 0, 1]
+    assert sum(each.json["documents"] for each in ran) == 30
+    assert [each.json["read"] + each.json["others"] for each in ran] == [31, 31, 31]
+    assert [path.name for path in Path().glob("*.rejected.jsonl")] == ["calls.1-of-3.rejected.jsonl"]  # line 31, and 31 is 1 modulo 3
+    again = invoke("ingest", "calls.jsonl", "--url", "embedded:store")
+    assert (again.json["documents"], again.json["skipped"]) == (0, 30)
+
+
+def test_the_command_refuses_a_shard_that_is_not_there() -> None:
+    assert "the last of 3 is 2/3" in invoke("ingest", "--shard", "3/3", "--url", "memory:").error
+
+
+def test_an_embedded_index_takes_one_shard_at_a_time(tmp_path: Path) -> None:
+    lines = numbered([json.dumps(each).encode() for each in documents(4)])
+    with closing(open_backend("embedded:store")) as first, closing(open_backend("embedded:store")) as second:
+        with first.writer("calls", spec()), pytest.raises(IndexBusyError):
+            ingest(lines, second, TinyEncoder(), "calls", tmp_path / "rejected", shard=Shard(1, 2))
+        shares = [ingest(lines, second, TinyEncoder(), "calls", tmp_path / "rejected", shard=Shard(number, 2)) for number in range(2)]
+    assert sum(each.documents for each in shares) == 4
