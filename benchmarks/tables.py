@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks import results
 from benchmarks.markdown import head, row
 from benchmarks.quality import models, papers, significance
-from benchmarks.quality.tasks import TASKS
+from benchmarks.quality.tasks import ALL, TASKS
 from hybrid_search import mappings
 
 PAGES = [results.ROOT.parent / name for name in ("README.md", "docs/papers.md", "docs/servers.md", "export/README.md")]
@@ -34,6 +34,22 @@ def reciprocal() -> str:
     lines = head("MRR@10", *TASKS)
     lines += [row(way, *[f"{held[name][way]['mrr@10']:.3f}" for name in TASKS]) for way in ("bm25", "spans", "hybrid 0.5", "one vector a passage")]
     return "\n".join(lines)
+
+
+def intervals() -> str:
+    """nDCG@10 with its 95% interval, and how far the default is above the others."""
+    ways, rivals = ("bm25", "spans", "one vector a passage", "hybrid 0.5"), ("bm25", "one vector a passage")
+    lines = head("nDCG@10 (95% interval)", *ways, *[f"hybrid 0.5 - {rival}" for rival in rivals])
+    for name in ALL:
+        held = results.newest(f"retrieval-{name}")
+        scores = [_within(held["rankings"][way]["ndcg@10"], held["rankings"][way]["ndcg@10 interval"], ".3f") for way in ways]
+        apart = [held["differences"][f"hybrid 0.5 - {rival}"] for rival in rivals]
+        lines.append(row(name, *scores, *[_within(each["mean"], each["interval"], "+.3f") for each in apart]))
+    return "\n".join(lines)
+
+
+def _within(mean: float, interval: tuple[float, float], form: str) -> str:
+    return f"{mean:{form}} ({interval[0]:{form}} to {interval[1]:{form}})"
 
 
 def recall() -> str:
@@ -109,6 +125,7 @@ def _kept(held: dict[str, Any]) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "retrieval": retrieval,
     "reciprocal": reciprocal,
+    "intervals": intervals,
     "recall": recall,
     "ingest": ingest,
     "latency": latency,

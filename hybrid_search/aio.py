@@ -61,6 +61,7 @@ class AsyncClient:
     phrase_similarity = _threaded(Client.phrase_similarity)
     ingest = _threaded(Client.ingest)
     ingest_lines = _threaded(Client.ingest_lines)
+    plan_lines = _threaded(Client.plan_lines)
     setup = _threaded(Client.setup)
     reindex = _threaded(Client.reindex)
     verify = _threaded(Client.verify)

@@ -171,7 +171,8 @@ def test_a_table_of_other_columns_and_one_without_a_heading(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", [name for name, entry in registry.SYSTEMS.items() if entry.needs])
-def test_a_system_without_its_weights_says_what_it_needs(name: str, tmp_path: Path) -> None:
+def test_a_system_without_its_weights_says_what_it_needs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MADE", tmp_path)
     with pytest.raises(SystemExit, match=r"needs|give --weights|not installed"):
         registry.load(name, str(tmp_path / "nowhere") if registry.SYSTEMS[name].weights else None, tmp_path)
 
