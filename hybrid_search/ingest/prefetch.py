@@ -21,49 +21,68 @@ Depths = dict[str, Callable[[], int]]
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    error: BaseException | None
+    error: BaseException | None = None
 
 
-def prefetch(source: Iterator[T], ahead: int, name: str = "", depths: Depths | None = None) -> Generator[T, None, None]:
+def prefetch(
+    source: Iterator[T],
+    ahead: int,
+    name: str = "",
+    depths: Depths | None = None,
+    stopped: threading.Event | None = None,
+    leave: float = LEAVE_SECONDS,
+) -> Generator[T, None, None]:
     """The items of `source`, made in another thread. Its error is raised here; closing this iterator stops the thread.
 
-    How many items wait is kept in `depths` under `name`.
+    How many items wait is kept in `depths` under `name`. When `stopped` is set no further item is made; those that were are still given, and a
+    source that does not answer is not waited for. A thread that does not end is left after `leave` seconds.
     """
     items: queue.Queue[T | _End] = queue.Queue(ahead)
     if depths is not None:
         depths[name] = items.qsize
-    stopped = threading.Event()
+    asked, gone = stopped or threading.Event(), threading.Event()
     context = contextvars.copy_context()  # the span in which this runs is that of the thread too
-    thread = threading.Thread(target=context.run, args=(_run, source, items, stopped), daemon=True)
+    thread = threading.Thread(target=context.run, args=(_run, source, items, asked, gone), daemon=True)
     thread.start()
     try:
-        while not isinstance(item := items.get(), _End):
+        while not isinstance(item := _next(items, asked), _End):
             yield item
         if item.error:
             raise item.error
     finally:
-        stopped.set()
-        thread.join(LEAVE_SECONDS)
+        gone.set()
+        thread.join(leave)
 
 
-def _run(source: Iterator[T], items: queue.Queue[T | _End], stopped: threading.Event) -> None:
-    end = _End(None)
+def _next(items: queue.Queue[T | _End], asked: threading.Event) -> T | _End:
+    """The next item; where it was asked to stop, only one that is there."""
+    while True:
+        ending = asked.is_set()
+        try:
+            return items.get(timeout=POLL_SECONDS)
+        except queue.Empty:
+            if ending:
+                return _End()
+
+
+def _run(source: Iterator[T], items: queue.Queue[T | _End], asked: threading.Event, gone: threading.Event) -> None:
+    end = _End()
     try:
         for item in source:
-            if not _put(items, item, stopped):
-                return
+            if not _put(items, item, gone) or asked.is_set():
+                break
     except BaseException as error:
         end = _End(error)
     finally:
         close = getattr(source, "close", None)
         if close:
             close()
-    _put(items, end, stopped)
+    _put(items, end, gone)
 
 
-def _put(items: queue.Queue[T], item: T, stopped: threading.Event) -> bool:
+def _put(items: queue.Queue[T], item: T, gone: threading.Event) -> bool:
     """Whether `item` was taken before the reader went away."""
-    while not stopped.is_set():
+    while not gone.is_set():
         try:
             items.put(item, timeout=POLL_SECONDS)
             return True

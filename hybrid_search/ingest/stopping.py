@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-import queue
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import TypeVar
+
+from hybrid_search.ingest.prefetch import prefetch
 
 T = TypeVar("T")
 
 AHEAD = 16
 """Items that are read ahead, at most: lines of up to 10 MB."""
-POLL_SECONDS = 0.1
 END_SECONDS = 1.0
 """For which the reader may end what it is at, as a page of a server; who waits for standard input is left."""
 
@@ -24,63 +23,12 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 SAID = b"stopping: what was read is being finished; a second signal ends at once\n"
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
-    error: BaseException | None = None
-
-
 def until(stopped: threading.Event, source: Iterator[T]) -> Iterator[T]:
     """The items of `source` until `stopped` is set; those that were read by then are still given.
 
     They are read in a thread of their own: one that waits for standard input, or for a server, does not hold up the end.
     """
-    items: queue.Queue[T | _End] = queue.Queue(AHEAD)
-    gone = threading.Event()
-    reader = threading.Thread(target=_read, args=(source, items, stopped, gone), daemon=True)
-    reader.start()
-    try:
-        while not isinstance(item := _next(items, stopped), _End):
-            yield item
-        if item.error:
-            raise item.error
-    finally:
-        gone.set()
-        reader.join(END_SECONDS)
-
-
-def _next(items: queue.Queue[T | _End], stopped: threading.Event) -> T | _End:
-    while True:
-        ending = stopped.is_set()
-        try:
-            return items.get(timeout=POLL_SECONDS)
-        except queue.Empty:
-            if ending:
-                return _End()
-
-
-def _read(source: Iterator[T], items: queue.Queue[T | _End], stopped: threading.Event, gone: threading.Event) -> None:
-    end = _End()
-    try:
-        for item in source:
-            _put(items, item, gone)
-            if stopped.is_set() or gone.is_set():
-                break
-    except BaseException as error:
-        end = _End(error)
-    finally:
-        close = getattr(source, "close", None)
-        if close:
-            close()
-    _put(items, end, gone)
-
-
-def _put(items: queue.Queue[T | _End], item: T | _End, gone: threading.Event) -> None:
-    while not gone.is_set():
-        try:
-            items.put(item, timeout=POLL_SECONDS)
-        except queue.Full:
-            continue
-        return
+    return prefetch(source, AHEAD, stopped=stopped, leave=END_SECONDS)
 
 
 @contextmanager
