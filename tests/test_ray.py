@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +89,7 @@ def test_the_index_is_that_of_one_process_byte_for_byte(engine: RayEngine) -> No
         assert codes.codes.tobytes() == each.entry.tokens.codes.tobytes(), key
         assert codes.inverse_norms.tobytes() == each.entry.tokens.inverse_norms.tobytes(), key
     assert there.head("calls") == here.head("calls")
-    assert replace(other, seconds=0, stages={}) == replace(one, seconds=0, stages={})
+    assert {**other.to_dict(), "seconds": 0, "stages": 0} == {**one.to_dict(), "seconds": 0, "stages": 0}
     assert other.stages["encode"] > 0
 
 
