@@ -69,6 +69,18 @@ def ingest() -> str:
     return "\n".join([*head("ingest of calls_sgd", ""), *[row(name, f"{held[name]:,}") for name in names]])
 
 
+def encode() -> str:
+    """Our sessions beside sentence-transformers and torch on a CPU."""
+    held = results.newest("encode-cpu")["texts"]
+    lines = head("tokens/s on two cores (times sentence-transformers)", *held)
+    ways = next(iter(held.values()))["ways"]
+    return "\n".join([*lines, *[row(way, *[_rate(each["ways"][way]) for each in held.values()]) for way in ways]])
+
+
+def _rate(held: dict[str, Any]) -> str:
+    return f"{held['tokens/s']:,} ({held['times']:.2f})"
+
+
 def latency() -> str:
     """Warm queries, in all and by leg."""
     held = {name: results.newest(f"latency-{name}")["milliseconds"] for name in ("calls_sgd", "calls_qmsum")}
@@ -128,6 +140,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "intervals": intervals,
     "recall": recall,
     "ingest": ingest,
+    "encode": encode,
     "latency": latency,
     "size": size,
     "server_latency": server_latency,
