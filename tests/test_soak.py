@@ -346,7 +346,7 @@ PLACES = ["embedded", *live.SERVERS]
 
 
 def test_a_short_soak_of_the_embedded_store() -> None:
-    soak(embedded, 0.25)
+    soak(embedded, 0.1)
 
 
 @pytest.mark.long

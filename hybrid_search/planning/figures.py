@@ -18,7 +18,7 @@ NUMBER_SECONDS = 0.6244e-6
 (``latency_opensearch_128-calls_sgd``, ``latency_opensearch_384-calls_sgd``), its client on the same cores."""
 
 INGEST_TIMES = 1.43
-"""Seconds of a whole ingest into an embedded index for each second of its encoder alone: 222.9 by 156.4 (``ingest-calls_sgd``)."""
+"""Seconds of a whole ingest into an embedded index for each second of its encoder alone: 211.3 by 147.4 (``ingest-calls_sgd``)."""
 
 SHARD_BYTES = 50 * 1024**3
 """Of a server's shard at most: what the makers of both servers advise."""
