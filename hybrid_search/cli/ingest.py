@@ -12,6 +12,7 @@ import typer
 from hybrid_search import logs
 from hybrid_search.cli import inputs, lasting, options, spreading, watching
 from hybrid_search.config import DEFAULT_INDEX, settings
+from hybrid_search.ingest.summary import Summary
 from hybrid_search.logs import Format
 
 SOME_REFUSED = 1
@@ -25,9 +26,7 @@ def ingest(
     device: options.Device = None,
     precision: options.Precision = None,
     dimension: options.Dimension = None,
-    rejects: Annotated[
-        Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl; of a shard INDEX.I-of-N.rejected.jsonl")
-    ] = None,
+    rejects: inputs.Rejects = None,
     policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's.")] = None,
     sample: inputs.Sample = False,
     columns: inputs.ColumnNames = None,
@@ -59,10 +58,9 @@ def ingest(
     with options.told(log_format, log_level):
         from hybrid_search.api import connect
         from hybrid_search.cli.following import followed
-        from hybrid_search.ingest import stages
         from hybrid_search.ingest.existing import Existing
         from hybrid_search.ingest.shards import WHOLE, Shard
-        from hybrid_search.progress import progress, said
+        from hybrid_search.progress import progress
 
         inputs.check_one(sources, sample=sample, from_index=from_index, follow=follow, retry=retry)
         lasting.check(checkpoint, retry=retry, from_index=from_index, follow=follow)
@@ -78,11 +76,19 @@ def ingest(
                 with inputs.opened(sources, sample, named, file, existing, from_url, url, retry) as given, progress(given.size) as shown:
                     kept = lasting.kept(checkpoint, given.files, settings(url).url, index, named, wanted, part)
                     summary = lasting.lasting(partial(run, report=watching.both(seen, shown)), given.lines, file, retry, kept)
-        logs.tell(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", extra=summary.to_dict())
-        if summary.rejected:
-            logs.tell(f"refused documents, with reasons: {summary.rejected}")
-        if profile:
-            logs.tell(stages.table(summary))
-        options.print_json(summary.to_dict())
-        sys.stdout.flush()
+        _tell(summary, index, profile=profile)
         raise typer.Exit(SOME_REFUSED if summary.rejected and not follow else 0)
+
+
+def _tell(summary: Summary, index: str, *, profile: bool) -> None:
+    """What was done, for people and then for programs."""
+    from hybrid_search.ingest import stages
+    from hybrid_search.progress import said
+
+    logs.tell(f"{said(summary)}, in {summary.seconds:.1f} s into index {index!r}", extra=summary.to_dict())
+    if summary.rejected:
+        logs.tell(f"refused documents, with reasons: {summary.rejected}")
+    if profile:
+        logs.tell(stages.table(summary))
+    options.print_json(summary.to_dict())
+    sys.stdout.flush()

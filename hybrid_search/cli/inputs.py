@@ -24,6 +24,9 @@ Sources = Annotated[
     typer.Argument(help="JSONL, CSV and TSV files, .gz too, Parquet files; - for JSONL on standard input. None: the bundled sample."),
 ]
 Sample = Annotated[bool, typer.Option("--sample", help="Ingest the bundled sample, which on a server has to be asked for.")]
+Rejects = Annotated[
+    Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl; of a shard INDEX.I-of-N.rejected.jsonl")
+]
 ColumnNames = Annotated[str | None, typer.Option("--columns", help="KEY=COLUMN,...: which columns of a table give which keys.")]
 Where = Annotated[list[str] | None, typer.Option(help="KEY=VALUE that the metadata must have; other documents are passed over. May be repeated.")]
 FromIndex = Annotated[str | None, typer.Option(help="Read the documents of this index of a server, instead of files.")]

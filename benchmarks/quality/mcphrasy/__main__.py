@@ -13,15 +13,12 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.quality.mcphrasy import bases, corpora
-from benchmarks.quality.mcphrasy.contexts import Library
+from benchmarks.quality.mcphrasy.contexts import CONTEXTS, Library
 from benchmarks.quality.mcphrasy.embedder import Embedder
 from benchmarks.quality.mcphrasy.evaluations import EVALUATIONS, HERE
 from benchmarks.quality.mcphrasy.system import Base, Store, variants
 from benchmarks.quality.systems.base import System
 from benchmarks.quality.systems.edit_distance import EditDistance
-
-CONTEXTS = 100
-"""Of a phrase: a third of the paper's, and a third of the time; it gained little beyond."""
 
 
 def systems(base: Base, embedder: Embedder | None, data: Path, contexts: int = CONTEXTS) -> dict[str, System]:

@@ -16,6 +16,9 @@ from typing import Any
 MOST = 300
 """Contexts of a phrase, the paper's m; it gained little beyond 100."""
 
+CONTEXTS = 100
+"""Of a phrase, where it is measured: a third of the paper's, and a third of the time; it gained little beyond."""
+
 LEAST_WORDS = 3
 """Words beside the phrase that a sentence must have: fewer say nothing of what was masked."""
 

