@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks import results
-from benchmarks.quality.mcphrasy import bases, contexts, corpora, evaluations, phrases
+from benchmarks.quality.mcphrasy import bases, contexts, corpora, measured_on, phrases
 from benchmarks.quality.mcphrasy.embedder import Embedder, inputs
 from benchmarks.quality.mcphrasy.system import Base, Initial, Store
 from hybrid_search.types import Floats, Halves, Ints
@@ -75,11 +75,12 @@ class Perceptron(nn.Sequential):
     def __init__(self, width: int, hidden: int, output: int) -> None:
         super().__init__(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, output))
 
-    def embedder(self, base: str) -> Embedder:
-        """The same for numpy."""
+    def embedder(self, base: str, spanbert: str = "", phrasebert: str = "") -> Embedder:
+        """The same for numpy, and what it was trained on."""
         first, second = self[0], self[2]
-        weights = [first.weight.T, first.bias, second.weight.T, second.bias]
-        return Embedder(base, *(each.detach().numpy().copy() for each in weights))
+        weights = (first.weight.T, first.bias, second.weight.T, second.bias)
+        a, a_bias, b, b_bias = (each.detach().numpy().copy() for each in weights)
+        return Embedder(base, a, a_bias, b, b_bias, spanbert, phrasebert)
 
 
 def hardest(distances: Tensor, same: Tensor, itself: Tensor) -> tuple[Tensor, Tensor]:
@@ -170,7 +171,7 @@ def _mean(model: nn.Module, samples: Samples, settings: Settings) -> float:
 def sampled(base: Base, data: Path, count: int, most: int) -> tuple[list[str], list[Initial]]:
     """The frequent phrases that nothing is measured on, and their initial representations. Each has `most` contexts, or nearly."""
     sentences = partial(corpora.read, data, [corpora.TRAIN])
-    names = phrases.frequent(sentences, count, most, evaluations.phrases(data))
+    names = phrases.frequent(sentences, count, most, measured_on.phrases(data))
     if len(names) < DEV:
         raise SystemExit(f"{len(names)} phrases have {most} contexts in {data}, and at least {DEV} are needed: give fewer --contexts")
     held = Store(base, contexts.Library(sentences, most)).of(names)
@@ -198,7 +199,7 @@ def main(given: Sequence[str] | None = None) -> None:
     trained_on = Samples.of([each for number, each in enumerate(initial) if number % DEV])
     model, curve = train(trained_on, Samples.of(held_out), settings)
     options.out.mkdir(parents=True, exist_ok=True)
-    model.embedder(base.name).save(options.out / FILE)
+    model.embedder(base.name, options.spanbert, options.phrasebert).save(options.out / FILE)
     payload = {
         "base": base.name,
         "phrases": len(names),

@@ -6,6 +6,8 @@ import gzip
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.quality.mcphrasy import choice, clusters, corpora, evaluations, groups, pairs, phrases, ppdb, senses, synonyms, wordnet
-from benchmarks.quality.mcphrasy.__main__ import measure, systems
+from benchmarks.quality.mcphrasy import choice, clusters, corpora, groups, measured_on, pairs, phrases, ppdb, senses, synonyms, wordnet
 from benchmarks.quality.mcphrasy.contexts import LEAST_WORDS, MOST_WORDS, Context, Library, search, words
 from benchmarks.quality.mcphrasy.embedder import Embedder
 from benchmarks.quality.mcphrasy.masks import Masks
-from benchmarks.quality.mcphrasy.similarity import WIDEST, Cloud, average, differences, mcphrasy
-from benchmarks.quality.mcphrasy.system import Base, Contextual, McPhraSy, Store, Variant, variants
+from benchmarks.quality.mcphrasy.similarity import Cloud, average, differences, mcphrasy
+from benchmarks.quality.mcphrasy.system import Base, Contextual, McPhraSy, Store, Variant
 from benchmarks.quality.systems.base import Scorer, TokenMeans
 from benchmarks.quality.vectors import Metered
 from hybrid_search.encoder import Encoder
@@ -187,19 +188,19 @@ def test_two_layers_by_hand() -> None:
     assert embedder(3)(masks, own)[:, 2] == pytest.approx(np.array([root, root]))
 
 
-def test_an_embedder_is_kept_and_belongs_to_its_models(tmp_path: Path) -> None:
+def test_an_embedder_is_kept_with_what_it_was_trained_on(tmp_path: Path) -> None:
     path = tmp_path / "embedder.npz"
-    embedder().save(path)
+    replace(embedder(), phrasebert="a/phrase-bert").save(path)
     masks = np.array([[3.0, 4.0]], dtype=np.float32)
-    assert (Embedder.load(path, "made")(masks) == embedder()(masks)).all()
-    with pytest.raises(SystemExit, match="was trained on vectors of made, and these are of other"):
-        Embedder.load(path, "other")
+    loaded = Embedder.load(path)
+    assert (loaded(masks) == embedder()(masks)).all()
+    assert (loaded.base, loaded.spanbert, loaded.phrasebert) == ("made", "", "a/phrase-bert")
     for wrong in (tmp_path / "missing.npz", Path(__file__)):
         with pytest.raises(SystemExit, match="is not an embedder"):
-            Embedder.load(wrong, "made")
+            Embedder.load(wrong)
     np.savez(tmp_path / "half.npz", base="made")
     with pytest.raises(SystemExit, match="is not an embedder"):
-        Embedder.load(tmp_path / "half.npz", "made")
+        Embedder.load(tmp_path / "half.npz")
 
 
 # --- similarity ---
@@ -221,8 +222,8 @@ def test_differences_by_hand() -> None:
 def test_the_similarity_by_hand() -> None:
     # the distribution function is 0 up to .2, a half up to .8, then 1: its integral over [0, 1] is .6 / 2 + .2
     assert mcphrasy(A, B) == pytest.approx(0.5)
-    assert mcphrasy(A, B, -WIDEST, WIDEST) == pytest.approx(0.6 / 2 + 1.2)
-    assert mcphrasy(A, B, -WIDEST, WIDEST) == pytest.approx(2 - differences(A, B).mean())
+    assert mcphrasy(A, B, -2, 2) == pytest.approx(0.6 / 2 + 1.2)
+    assert mcphrasy(A, B, -2, 2) == pytest.approx(2 - differences(A, B).mean())
     assert mcphrasy(A, B, 0, 0.6) == pytest.approx(0.4 / 2)
     # means (.9, .3) and (-.3, .9) are at a right angle
     assert average(A, B) == pytest.approx(0, abs=1e-6)
@@ -304,6 +305,16 @@ def wide() -> Embedder:
     return Embedder("made", *layers)
 
 
+VARIANTS = {
+    "mask only": Variant(),
+    "mask only average": Variant(average),
+    "+emb": Variant(embedder=wide()),
+    "+emb average": Variant(average, wide()),
+    "McPhraSy": Variant(embedder=wide(), own=True),
+    "McPhraSy average": Variant(average, wide(), own=True),
+}
+
+
 def test_phrases_in_the_same_contexts_are_alike() -> None:
     system = McPhraSy(base(), Variant())
     assert isinstance(system, Scorer)
@@ -324,14 +335,13 @@ def soup_away() -> float:
 def test_what_each_variant_sees() -> None:
     """+emb sees contexts alone, the full one the phrases as well: of two with the same contexts it tells which have another name."""
     same = {**NAMES, "taxi": NAMES["cab"]}
-    made = {name: variants(base(names=names), wide()) for name, names in (("other", NAMES), ("same", same))}
-    scores = {name: {key: float(system.scores(["cab"], ["taxi"])[0]) for key, system in found.items()} for name, found in made.items()}
-    for blind in ("mask only", "mask only average", "+emb average", "+emb", "+emb whole range"):
-        assert scores["other"][blind] == pytest.approx(scores["same"][blind])
-    for seeing in ("McPhraSy average", "McPhraSy", "McPhraSy whole range"):
-        assert scores["other"][seeing] < scores["same"][seeing] - 0.01
-    assert all(scores["same"][name] == pytest.approx(1, abs=1e-3) for name in made["same"] if "range" not in name)
-    assert list(variants(base(), None)) == ["mask only", "mask only whole range", "mask only average"]
+    for name, variant in VARIANTS.items():
+        other, alike = (float(McPhraSy(base(names=names), variant).scores(["cab"], ["taxi"])[0]) for names in (NAMES, same))
+        assert alike == pytest.approx(1, abs=1e-3), name
+        if variant.own:
+            assert other < alike - 0.01, name
+        else:
+            assert other == pytest.approx(alike), name
 
 
 def test_averages_by_hand() -> None:
@@ -342,9 +352,9 @@ def test_averages_by_hand() -> None:
     assert McPhraSy(base(), Variant(average, wide())).scores(["cab"], ["soup"]) == pytest.approx([by_hand], abs=1e-3)
 
 
-@pytest.mark.parametrize("name", list(variants(base(), wide())))
+@pytest.mark.parametrize("name", VARIANTS)
 def test_a_phrase_that_is_held_nowhere_is_compared_by_itself(name: str) -> None:
-    system = variants(base(), wide())[name]
+    system = McPhraSy(base(), VARIANTS[name])
     assert system.scores(["bus", "cab", "bus"], ["cab", "bus", "soup"]) == pytest.approx([0.6, 0.6, 1.0])
     assert system.coverage(["bus", "cab", "soup", "bus"]) == {"phrases": 3, "held nowhere": 1, "contexts a phrase": 2.0}
 
@@ -361,8 +371,8 @@ def test_contexts_that_are_given_are_the_only_ones() -> None:
 def test_every_context_is_read_once_for_all_variants() -> None:
     encoder = Metered(Neighbours(ROADS))
     store = Store(Base(Masks(encoder, MASK), TokenMeans(SpelledEncoder(NAMES)), "made"), Library(lambda: iter(SAID)))
-    for system in variants(store, wide()).values():
-        system.scores(["cab", "cab"], ["taxi", "soup"])
+    for variant in VARIANTS.values():
+        McPhraSy(store, variant).scores(["cab", "cab"], ["taxi", "soup"])
     assert encoder.texts == 6
 
 
@@ -688,24 +698,24 @@ def tiny_base() -> Base:
     return Base(Masks(encoder, MASK), TokenMeans(encoder), "tiny")
 
 
-def test_every_system_is_measured_on_all_that_is_here(tmp_path: Path) -> None:
+def test_contexts_are_measured_on_all_that_is_here_as_phrases_are(tmp_path: Path) -> None:
     folder = made_data(tmp_path)
-    measured = measure(systems(tiny_base(), None, folder), folder)
-    assert list(measured) == list(evaluations.HERE)
-    for name, rows in measured.items():
-        assert list(rows) == ["edit distance", "phrases alone", "mask only", "mask only whole range", "mask only average"], name
-    assert measured["clusters"]["mask only"]["banking77"]["held nowhere"] > 0
-    assert measured["synonyms"]["mask only"]["held nowhere"] == 0
-    assert measured["synonyms"]["phrases alone"]["questions"] == 40
+    models = tiny_base()
+    contexts = McPhraSy(Store(models, Library(partial(corpora.read, folder))), Variant())
+    asked = {"synonyms": synonyms.measure, "clusters": clusters.measure, "senses": senses.measure}
+    alone, seen = ({name: measure(system, folder) for name, measure in asked.items()} for system in (models.phrases, contexts))
+    assert seen["clusters"]["banking77"]["held nowhere"] > 0
+    assert seen["synonyms"]["held nowhere"] == 0
+    assert alone["synonyms"]["questions"] == 40
     # requests are held nowhere, and so are compared by themselves
-    assert measured["clusters"]["mask only"]["banking77"]["k"] == measured["clusters"]["phrases alone"]["banking77"]["k"]
-    assert json.loads(json.dumps(measured)) == measured
+    assert seen["clusters"]["banking77"]["k"] == alone["clusters"]["banking77"]["k"]
+    assert json.loads(json.dumps([alone, seen])) == [alone, seen]
 
 
 def test_nothing_that_is_measured_on_may_be_trained_on(tmp_path: Path) -> None:
     folder = paraphrases(turney(made_data(tmp_path), TURNEY), PPDB)
     write(folder, groups.PUBLISHED, [{"group": 1, "phrases": ["Hot Tea"], "clusters": [0]}])
-    found = evaluations.phrases(folder)
+    found = measured_on.phrases(folder)
     assert {(OUT[0],), (OUT[1],), ("hot", "tea"), ("big", "big"), ("large",), (IN[0], "0", "please")} <= found
     assert ("a", "train", "row") not in found
 

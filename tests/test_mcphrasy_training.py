@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch", reason="the extra [export] is not installed
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from benchmarks.quality.mcphrasy import corpora, evaluations, wordnet  # noqa: E402 (torch is asked for first)
+from benchmarks.quality.mcphrasy import corpora, measured_on, wordnet  # noqa: E402 (torch is asked for first)
 from benchmarks.quality.mcphrasy.contexts import Context, words  # noqa: E402
 from benchmarks.quality.mcphrasy.embedder import Embedder  # noqa: E402
 from benchmarks.quality.mcphrasy.similarity import Cloud, mcphrasy  # noqa: E402
@@ -61,7 +61,7 @@ def test_masks_of_hugging_face_weights_are_what_the_model_says_of_them(bert: Pat
         assert vector == pytest.approx(hidden[cut.tokens.index("[MASK]")].numpy(), abs=1e-5)
     assert base.phrases.alone(["refund"]).shape == (1, 32)
     assert base.name == bert.name
-    assert Base.of(TinyEncoder(), None, str(bert)).name == f"tiny-fingerprint, {bert.name}"
+    assert Base.of(TinyEncoder(), phrasebert=str(bert)).name == f"tiny-fingerprint, {bert.name}"
 
 
 # --- the loss ---
@@ -175,8 +175,9 @@ def test_made_up_phrases_are_told_apart(tmp_path: Path) -> None:
     assert [line["epoch"] for line in curve] == list(range(41))
     assert min(line["dev"] for line in curve) < 0.5 * curve[0]["dev"]
     path = tmp_path / "embedder.npz"
-    model.embedder("made").save(path)
-    embedder = Embedder.load(path, "made")
+    model.embedder("made", "a/spanbert").save(path)
+    embedder = Embedder.load(path)
+    assert (embedder.base, embedder.spanbert, embedder.phrasebert) == ("made", "a/spanbert", "")
     masks = dev.masks.astype(np.float32)
     assert gap(embedder(masks)) > gap(masks) + 0.2
     with torch.no_grad():
@@ -230,7 +231,8 @@ def test_the_command_writes_an_embedder_and_what_it_was_made_of(tmp_path: Path, 
     assert run["settings"]["hidden"] == 16
     assert [line["epoch"] for line in run["curve"]] == [0, 1, 2]
     assert 20 <= run["phrases"] <= 25
-    embedder = Embedder.load(out / training.FILE, run["base"])
+    embedder = Embedder.load(out / training.FILE)
+    assert embedder.base == run["base"]
     assert embedder(np.ones((2, embedder.first.shape[0] // 2), dtype=np.float32)).shape == (2, 8)
     assert "epoch 2" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="at least 20 are needed: give fewer --contexts"):
@@ -240,7 +242,7 @@ def test_the_command_writes_an_embedder_and_what_it_was_made_of(tmp_path: Path, 
 def test_nothing_that_is_measured_on_is_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = made_data(tmp_path)
     measured = {("green", "aisha"), ("green", "bishb")}
-    monkeypatch.setattr(evaluations, "phrases", lambda _: measured)
+    monkeypatch.setattr(measured_on, "phrases", lambda _: measured)
     asked: list[str] = []
 
     class Nothing:

@@ -16,6 +16,8 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 from benchmarks.quality import stsb_context  # noqa: E402 (torch is asked for first)
+from benchmarks.quality.mcphrasy.embedder import Embedder  # noqa: E402
+from benchmarks.quality.mcphrasy.system import McPhraSy  # noqa: E402
 from benchmarks.quality.systems import huggingface, registry  # noqa: E402
 from benchmarks.quality.systems.base import SpanEncoder  # noqa: E402
 from benchmarks.quality.systems.densephrases import DensePhrases  # noqa: E402
@@ -162,6 +164,22 @@ def test_every_bert_of_the_papers_is_measured_from_a_folder(tmp_path: Path, name
     made = stsb_context.measure(system, stsb_context.read(tmp_path / stsb_context.FILE), pruned=4)["setups"]
     assert list(made) == ["single pass", "sentence-wise", "target alone", "full context", "per n-gram, best 4"]
     assert all(-1 <= each["pearson"] <= 1 for each in made.values())
+
+
+def test_mcphrasy_stands_on_the_models_that_its_embedder_was_trained_on(tmp_path: Path) -> None:
+    """As the paper's does on SpanBERT and Phrase-BERT: the folders stand in the embedder's file, or are the weights where there is no embedder."""
+    spanbert, phrasebert = bert(tmp_path / "spanbert"), bert(tmp_path / "phrase-bert")
+    none, layers = np.zeros(3, dtype=np.float32), (np.ones((2 * SHAPE["hidden_size"], 3), dtype=np.float32), np.eye(3, dtype=np.float32))
+    for name, base in (("right.npz", "spanbert, phrase-bert"), ("wrong.npz", "bert")):
+        Embedder(base, layers[0], none, layers[1], none, str(spanbert), str(phrasebert)).save(tmp_path / name)
+    system = registry.load("mcphrasy", str(tmp_path / "right.npz"), tmp_path)
+    assert isinstance(system, McPhraSy)
+    assert system.store.base.name == "spanbert, phrase-bert"
+    alone = registry.load("mcphrasy-mask", str(spanbert), tmp_path)
+    assert isinstance(alone, McPhraSy)
+    assert alone.store.base.name.startswith("spanbert, ")
+    with pytest.raises(SystemExit, match="trained on vectors of bert, and these are of spanbert, phrase-bert"):
+        registry.load("mcphrasy", str(tmp_path / "wrong.npz"), tmp_path)
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:

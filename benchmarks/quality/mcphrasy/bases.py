@@ -11,8 +11,8 @@ from benchmarks.quality.mcphrasy.system import Base
 def add_options(parser: ArgumentParser) -> None:
     """``--spanbert`` and ``--phrasebert``, beside those of `encoders.add_options`."""
     encoders.add_options(parser)
-    parser.add_argument("--spanbert", help="a Hugging Face folder that reads masked sentences; default: --model")
-    parser.add_argument("--phrasebert", help="a Hugging Face folder that reads phrases by themselves; default: --model")
+    parser.add_argument("--spanbert", default="", help="a Hugging Face folder that reads masked sentences; default: --model")
+    parser.add_argument("--phrasebert", default="", help="a Hugging Face folder that reads phrases by themselves; default: --model")
 
 
 def chosen(options: Namespace) -> Base:

@@ -16,7 +16,8 @@ from hybrid_search.types import Floats, Halves
 class Embedder:
     """``relu(x first + first_bias) second + second_bias``, all float32: `first` ``[mask + own, hidden]``, `second` ``[hidden, out]``.
 
-    `base` names the models whose vectors it was trained on.
+    `base` names the models whose vectors it was trained on; `spanbert` and `phrasebert` are their folders of Hugging Face weights, "" where it was
+    our own encoder.
     """
 
     base: str
@@ -24,6 +25,8 @@ class Embedder:
     first_bias: Floats
     second: Floats
     second_bias: Floats
+    spanbert: str = ""
+    phrasebert: str = ""
 
     def __call__(self, masks: Floats, own: Floats | None = None) -> Floats:
         """A vector for each context, float32 ``[contexts, out]``, from the mask's ``[contexts, mask]`` and the phrase's own ``[own]``.
@@ -40,16 +43,14 @@ class Embedder:
         np.savez(path, **held)
 
     @classmethod
-    def load(cls, path: Path, base: str) -> Self:
-        """Read `path`. Raises SystemExit where it is not such a file, or where it was trained on other models than `base`."""
+    def load(cls, path: Path) -> Self:
+        """Read `path`. Raises SystemExit where it is not such a file."""
         try:
             with np.load(path) as held:
-                found = cls(str(held["base"]), *(held[each.name] for each in fields(cls)[1:]))
+                found: dict[str, Any] = {each.name: held[each.name] for each in fields(cls)}
+                return cls(**found | {name: str(found[name]) for name in ("base", "spanbert", "phrasebert")})
         except (OSError, ValueError, KeyError) as error:
             raise SystemExit(f"{path} is not an embedder ({error}): make one with python -m export.mcphrasy") from error
-        if found.base != base:
-            raise SystemExit(f"{path} was trained on vectors of {found.base}, and these are of {base}: train it again with python -m export.mcphrasy")
-        return found
 
 
 def inputs(masks: Floats | Halves, own: Floats | None, width: int) -> Floats:

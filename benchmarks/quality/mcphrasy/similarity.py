@@ -22,9 +22,6 @@ from hybrid_search.types import Floats
 LOW, HIGH = 0.0, 1.0
 """The paper's range; below `LOW` all differences count alike."""
 
-WIDEST = 2.0
-"""No difference is larger, nor smaller than its opposite. Over the whole range the integral is 2 less the mean difference."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cloud:

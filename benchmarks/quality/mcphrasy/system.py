@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.quality.mcphrasy.contexts import Context, Library
 from benchmarks.quality.mcphrasy.embedder import Embedder
 from benchmarks.quality.mcphrasy.masks import MaskEncoder, Masks
-from benchmarks.quality.mcphrasy.similarity import WIDEST, Cloud, Similarity, average, mcphrasy
+from benchmarks.quality.mcphrasy.similarity import Cloud, Similarity, mcphrasy
 from benchmarks.quality.systems.base import TextEncoder, TokenMeans
 from benchmarks.quality.systems.huggingface import HuggingFace
 from hybrid_search.encoder import Encoder
@@ -48,7 +48,7 @@ class Base:
     name: str
 
     @classmethod
-    def of(cls, encoder: Encoder, spanbert: str | None = None, phrasebert: str | None = None) -> Base:
+    def of(cls, encoder: Encoder, spanbert: str = "", phrasebert: str = "") -> Base:
         """`encoder` for both, or a folder of Hugging Face weights for either, which needs the extra ``export``."""
         masks = hugging_face_masks(spanbert) if spanbert else Masks(encoder)
         phrases = HuggingFace(phrasebert) if phrasebert else TokenMeans(encoder)
@@ -140,15 +140,3 @@ class McPhraSy:
         if self.variant.embedder is None:
             return Cloud.of(masks)
         return Cloud.of(self.variant.embedder(masks, initial.own if self.variant.own else None))
-
-
-def variants(store: Store, embedder: Embedder | None) -> dict[str, McPhraSy]:
-    """The paper's, by its names, where "mask only" is what it calls SpanBERT only; without an `embedder` those that need none.
-
-    Of each there are three ways to compare: the paper's integral from 0 to 1, the same over all that differences can be, and the naive average.
-    """
-    seen = {"mask only": Variant()}
-    if embedder:
-        seen |= {"+emb": Variant(embedder=embedder), "McPhraSy": Variant(embedder=embedder, own=True)}
-    ways: dict[str, Similarity] = {"": mcphrasy, " whole range": partial(mcphrasy, low=-WIDEST, high=WIDEST), " average": average}
-    return {name + way: McPhraSy(store, replace(variant, similarity=each)) for name, variant in seen.items() for way, each in ways.items()}

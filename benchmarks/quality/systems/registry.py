@@ -13,7 +13,8 @@ from benchmarks.quality.encoders import Model
 from benchmarks.quality.mcphrasy import corpora
 from benchmarks.quality.mcphrasy.contexts import CONTEXTS, Library
 from benchmarks.quality.mcphrasy.embedder import Embedder
-from benchmarks.quality.mcphrasy.system import Base, Store, variants
+from benchmarks.quality.mcphrasy.similarity import Similarity, average, mcphrasy
+from benchmarks.quality.mcphrasy.system import Base, McPhraSy, Store, Variant
 from benchmarks.quality.systems import bm25, glove
 from benchmarks.quality.systems.base import System, TokenMeans
 from benchmarks.quality.systems.densephrases import DensePhrases
@@ -114,17 +115,32 @@ def _reader(name: str) -> Entry:
     return Entry(f"{title}, trained as a reader", lambda weights, _: Reader(weights), "", needs, f"reader-{name}")
 
 
-def _mcphrasy(variant: str) -> Callable[[str, Path], System]:
+def _masks(weights: str, data: Path) -> System:
+    """McPhraSy without an embedder, on a folder that reads masked sentences, or on the encoder that ships."""
+    return McPhraSy(_store(Base.of(Model().encoder, weights), data), Variant())
+
+
+def _mcphrasy(similarity: Similarity = mcphrasy, own: bool = False) -> Callable[[str, Path], System]:
+    """McPhraSy with an embedder, on the models that this one was trained on."""
+
     def load(weights: str, data: Path) -> System:
-        base = Base.of(Model().encoder)
-        store = Store(base, Library(partial(corpora.read, data), CONTEXTS))
-        return variants(store, Embedder.load(Path(weights), base.name) if weights else None)[variant]
+        embedder = Embedder.load(Path(weights))
+        base = Base.of(Model().encoder, embedder.spanbert, embedder.phrasebert)
+        if base.name != embedder.base:
+            raise SystemExit(f"{weights} was trained on vectors of {embedder.base}, and these are of {base.name}: train it again: {RETRAIN}")
+        return McPhraSy(_store(base, data), Variant(similarity, embedder, own))
 
     return load
 
 
-EMBEDDER = "embedder.npz of python -m export.mcphrasy"
-"""What the variants of McPhraSy need that do not stand on mask vectors alone."""
+def _store(base: Base, data: Path) -> Store:
+    return Store(base, Library(partial(corpora.read, data), CONTEXTS))
+
+
+RETRAIN = "python -m export.mcphrasy"
+
+EMBEDDER = f"embedder.npz of {RETRAIN}"
+"""What the variants of McPhraSy need that do not stand on mask vectors alone. It says itself which two models it stands on."""
 
 EMBEDDER_FILE = "mcphrasy/embedder.npz"
 
@@ -157,8 +173,8 @@ SYSTEMS = {
 }
 SYSTEMS |= {f"reader-{name}": _reader(name) for name in READERS}
 SYSTEMS |= {
-    "mcphrasy-mask": Entry("McPhraSy SpanBERT only", _mcphrasy("mask only"), "", ""),
-    "mcphrasy-emb": Entry("McPhraSy SpanBERT+emb", _mcphrasy("+emb"), "", EMBEDDER, EMBEDDER_FILE),
-    "mcphrasy-average": Entry("McPhraSy+emb average", _mcphrasy("+emb average"), "", EMBEDDER, EMBEDDER_FILE),
-    "mcphrasy": Entry("McPhraSy", _mcphrasy("McPhraSy"), "", EMBEDDER, EMBEDDER_FILE),
+    "mcphrasy-mask": Entry("McPhraSy SpanBERT only", _masks, "", ""),
+    "mcphrasy-emb": Entry("McPhraSy SpanBERT+emb", _mcphrasy(), "", EMBEDDER, EMBEDDER_FILE),
+    "mcphrasy-average": Entry("McPhraSy+emb average", _mcphrasy(average), "", EMBEDDER, EMBEDDER_FILE),
+    "mcphrasy": Entry("McPhraSy", _mcphrasy(own=True), "", EMBEDDER, EMBEDDER_FILE),
 }

@@ -1,25 +1,12 @@
-"""The evaluations by name, and all phrases that they measure on, so that nothing is trained on them."""
+"""All phrases that the evaluations measure on, so that nothing is trained on them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from benchmarks.quality.mcphrasy import choice, clusters, groups, ppdb, senses, synonyms, wordnet
+from benchmarks.quality.mcphrasy import choice, clusters, groups, ppdb, wordnet
 from benchmarks.quality.mcphrasy.contexts import words
-from benchmarks.quality.systems.base import System
-
-EVALUATIONS: dict[str, Callable[[System, Path], dict[str, Any]]] = {
-    "synonyms": synonyms.measure,
-    "clusters": clusters.measure,
-    "senses": senses.measure,
-    "turney": choice.measure,
-    "ppdb-filtered": ppdb.measure,
-}
-
-HERE = ("synonyms", "clusters", "senses")
-"""Those whose data are in the data folder."""
 
 
 def phrases(data: Path) -> set[tuple[str, ...]]:
