@@ -12,7 +12,8 @@ from typing import Any, cast
 import pytest
 
 from benchmarks import results
-from benchmarks.speed import encode, ingest, latency
+from benchmarks.speed import encode, ingest, latency, scale, size
+from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.encoder import onnx
 
@@ -34,6 +35,20 @@ def test_ingest_is_timed_beside_its_two_parts(calls: list[dict[str, Any]], tmp_p
     assert measured["its share of the encoder's own rate"] > 0
     assert min(measured[name] for name in ("tokens", "ingest, s", "ingest / (e + s)", "peak memory, MB")) > 0
     assert min(measured[name] for name in ("e: encoder alone, s", "s: store alone, s")) >= 0  # in tenths: of three calls there may be none
+
+
+def test_a_plan_is_held_against_the_index_that_was_made(calls: list[dict[str, Any]], tmp_path: Path) -> None:
+    (tmp_path / "calls.jsonl").write_text("".join(json.dumps(call) + "\n" for call in calls))
+    with connect(f"embedded:{tmp_path}") as client:
+        client.ingest(calls, index="made", rejects=tmp_path / "rejected.jsonl")
+    measured = scale.measure(tmp_path / "calls.jsonl", len(calls), size.measure(tmp_path, "made"))
+    assert measured["calls"] == len(calls)
+    assert min(measured["others' documents"].values()) > 0
+    planned = measured["plans"]["1000"]
+    assert planned["documents"] == len(calls)
+    # of the same documents; of a small index a plan says too much, since graphs of few vectors have fewer edges
+    assert 0.5 < planned["bytes per 1,000 words, times the measured ones"] < 1.5
+    assert planned["bytes a document, times the measured ones"] == pytest.approx(planned["bytes per 1,000 words, times the measured ones"], abs=0.002)
 
 
 def test_a_result_s_command_holds_no_login_and_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,17 +9,19 @@ from benchmarks import results
 from benchmarks.phrases import phrases
 from benchmarks.quality.collection import ingested
 from benchmarks.quality.tasks import TASKS
-from benchmarks.speed import ingest, latency, size
+from benchmarks.speed import ingest, latency, scale, size
+
+WHAT = ("ingest", "latency", "size", "scale")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=results.DATA)
     parser.add_argument("--calls", type=int, default=1_000_000, help="only the first so many of calls_sgd")
-    parser.add_argument("--only", choices=("ingest", "latency", "size"), help="only this measurement")
+    parser.add_argument("--only", choices=WHAT, help="only this measurement")
     parser.add_argument("--url", help="a server to ingest into, as in --url of the product; default: the embedded index")
     options = parser.parse_args()
-    wanted = {options.only} if options.only else {"ingest", "latency", "size"}
+    wanted = {options.only} if options.only else set(WHAT)
     if "ingest" in wanted:
         kind = f"_{options.url.partition('+')[0]}" if options.url else ""
         results.write(f"ingest{kind}-calls_sgd", ingest.measure(options.data / TASKS["calls_sgd"].documents, options.calls, options.url))
@@ -31,6 +33,8 @@ def main() -> None:
         client.close()
         if "size" in wanted:
             results.write(f"size-{name}", size.measure(results.STORE, name))
+    if "scale" in wanted:
+        results.write("scale-calls_sgd", scale.measure(options.data / TASKS["calls_sgd"].documents, options.calls, results.newest("size-calls_sgd")))
 
 
 if __name__ == "__main__":

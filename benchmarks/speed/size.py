@@ -20,10 +20,12 @@ def measure(folder: Path, index: str) -> dict[str, Any]:
         dimension = coded.codes.shape[1]
     covering = connection.execute("SELECT sum(spans) FROM passages").fetchone()[0]
     codes = connection.execute("SELECT sum(length(data)) FROM tokens").fetchone()[0]
+    (documents,) = connection.execute("SELECT count(*) FROM documents").fetchone()
     connection.close()
     graphs = sum(path.stat().st_size for path in (folder / f"{index}.spans").glob("*"))
     total = graphs + sum(path.stat().st_size for path in folder.glob(f"{index}.sqlite*"))
     return {
+        "documents": documents,
         "words": words,
         "spans of 1..20 words": spans,
         "covering spans": covering,

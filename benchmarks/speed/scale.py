@@ -1,0 +1,59 @@
+"""What docs/scale.md says: reading what is other shards', and how far a plan is from what was measured."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from hybrid_search import connect
+from hybrid_search.ingest import sources
+from hybrid_search.ingest.shards import Shard
+from hybrid_search.ingest.sources import Line
+
+SAMPLES = (136, 1000)
+"""Documents from the beginning of the source that a plan is made of."""
+
+LAST = Shard(999_999, 1_000_000)
+"""A shard that has nearly no document: all that it does is to see that they are not its own."""
+
+RUNS = 3
+
+
+def measure(source: Path, calls: int, size: Mapping[str, Any]) -> dict[str, Any]:
+    """On the first `calls` documents of `source`: what a shard spends on those of others, and plans of samples beside the index of all, whose
+    `size` was measured."""
+    lines = list(islice(sources.read([str(source)]), calls))
+    return {"calls": len(lines), "others' documents": _others(lines), "plans": {str(count): _planned(lines[:count], size) for count in SAMPLES}}
+
+
+def _others(lines: Sequence[Line]) -> dict[str, float]:
+    """The best of some runs: what is in memory already is looked at, so that neither the disk nor gzip is timed."""
+    seconds = min(_timed(lines) for _ in range(RUNS))
+    return {
+        "MB/s": round(sum(len(line.data) for line in lines) / seconds / 1e6, 1),
+        "microseconds a document": round(1e6 * seconds / len(lines), 1),
+    }
+
+
+def _timed(lines: Sequence[Line]) -> float:
+    began = time.perf_counter()
+    for line in lines:
+        LAST.owns(line)
+    return time.perf_counter() - began
+
+
+def _planned(lines: Sequence[Line], size: Mapping[str, Any]) -> dict[str, float]:
+    """An embedded index by a plan, and as it was measured."""
+    with connect("memory:") as client:
+        sample = client.plan_lines(lines).sample
+    planned = 1000 * sample.embedded_bytes / sample.words
+    return {
+        "documents": sample.documents,
+        "words a document": round(sample.words / sample.documents, 1),
+        "bytes per 1,000 words": round(planned),
+        "bytes per 1,000 words, times the measured ones": round(planned / size["bytes per 1,000 words"], 3),
+        "bytes a document, times the measured ones": round(sample.embedded_bytes / sample.documents * size["documents"] / size["bytes"], 3),
+    }
