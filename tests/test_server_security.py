@@ -23,6 +23,8 @@ from hybrid_search.backends.server.base import Server
 from hybrid_search.backends.server.engines import connect
 from hybrid_search.client import Client
 from hybrid_search.config import Settings
+from hybrid_search.doctor.check import Check
+from hybrid_search.doctor.server import checks
 from hybrid_search.errors import AccessError, HybridSearchError
 from tests.servers import start
 from tests.servers.security import security
@@ -328,3 +330,38 @@ def test_no_secret_is_in_a_repr_a_log_or_an_error(filled: Secured, monkeypatch: 
     assert len(caplog.records) > len(clients)
     basic = [(filled.access(name).authorization() or Secret("")).reveal().split()[1] for name in ("calls-query", "calls-ingest", "nobody")]
     assert not [text for text in texts if any(secret in text for secret in (HUSH, key, *basic))]
+
+
+def looked(server: Secured, access: Access | str) -> dict[str, Check]:
+    """What ``doctor`` finds for a user."""
+    given = server.access(access) if isinstance(access, str) else access
+    return {each.name: each for each in checks(Settings(server.url, None, "cpu", given), "calls")}
+
+
+def test_doctor_says_what_a_login_may_do(filled: Secured) -> None:
+    filled.role("less", without(QUERY, "view_index_metadata"))
+    may = {name: looked(filled, name)["privileges"] for name in ("calls-ingest", "calls-query", "less")}
+    assert may["calls-ingest"].state == "ok"
+    assert may["calls-ingest"].found == "user 'calls-ingest' may ask, ingest into and make 'calls'"
+    assert may["calls-query"].state == "warning"
+    assert "may not ingest (write, maintenance) or make it (create_index, indices:admin/aliases, cluster:monitor/main)" in may["calls-query"].found
+    assert may["less"].state == "problem"
+    assert "may not ask (view_index_metadata) or" in may["less"].found
+    assert "docs/servers.md" in may["less"].remedy
+
+
+def test_doctor_goes_on_where_a_login_is_not_shown_something(filled: Secured) -> None:
+    found = looked(filled, "calls-query")
+    assert {name: each.state for name, each in found.items()} == dict.fromkeys(["version", "health", "privileges", "mapping"], "warning") | {
+        "index": "ok"
+    }
+    assert "not shown to this login: " in found["health"].found
+    assert "[cluster:monitor/health]" in found["health"].found
+    assert {each.state for each in looked(filled, Access("admin", Secret("admin-of-ours"), ca=filled.ca)).values()} == {"ok"}
+
+
+def test_doctor_asks_no_more_with_a_login_that_is_refused(filled: Secured) -> None:
+    (found,) = looked(filled, Access("calls-query", Secret("wr0ng"), ca=filled.ca)).values()
+    assert (found.name, found.state) == ("login", "problem")
+    assert "refused user 'calls-query' (401)" in found.found
+    assert "wr0ng" not in str(found)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hybrid_search.errors import HybridSearchError
+from hybrid_search.errors import AccessError, HybridSearchError
 
 State = Literal["ok", "warning", "problem"]
 
@@ -37,9 +37,11 @@ def problem(name: str, found: str, remedy: str) -> Check:
 
 
 def attempt(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
-    """What `look` finds; an error of any kind is a finding, and stops no other check."""
+    """What `look` finds; an error of any kind is a finding, and stops no other check. What a login is not shown may be as it should be."""
     try:
         yield from look()
+    except AccessError as error:
+        yield warning(name, f"it is not shown to this login: {error}", "nothing, where that is as it should be: see privileges")
     except HybridSearchError as error:
         yield problem(name, str(error), "do as the message says, and run this again")
     except Exception as error:  # a check that was not prepared for what it met is no reason to be silent about the rest

@@ -36,7 +36,7 @@ Look = Callable[[], Iterable[Check]]
 
 
 def checks(asked: Settings, index: str) -> Iterator[Check]:
-    """All checks of the server at the URL of `asked`; only the first, where it does not answer."""
+    """All checks of the server at the URL of `asked`; only the first, where it does not answer or knows no such login."""
     address = Address.parse(asked.url)
     try:
         socket.create_connection((address.host, address.port), SECONDS).close()
@@ -52,10 +52,22 @@ def checks(asked: Settings, index: str) -> Iterator[Check]:
         "index": lambda: _index(asked, index),
     }
     try:
+        if refused := _refused(server):
+            yield refused
+            return
         for name, look in looks.items():
             yield from attempt(name, look)
     finally:
         server.close()
+
+
+def _refused(server: Server) -> Check | None:
+    """What is wrong with the login, or with the server's certificate; what it may do is seen later."""
+    try:
+        server.request("GET", "/")
+    except AccessError as error:
+        return None if error.status == 403 else problem("login", str(error), "do as the message says, and run this again")
+    return None
 
 
 def _version(server: Server) -> Iterator[Check]:
@@ -63,15 +75,11 @@ def _version(server: Server) -> Iterator[Check]:
     said = f"{server} is {mappings.ENGINES[server.engine]} {dotted(server.version)}"
     yield ok("version", said)
     if server.engine == "opensearch":
-        yield from _plugins(server)
+        yield from attempt("plugins", lambda: _plugins(server))
 
 
 def _plugins(server: Server) -> Iterator[Check]:
-    try:
-        there = plugins.listed(server)
-    except AccessError as error:
-        yield warning("plugins", f"they are not shown to this login: {error}", "nothing, if an index is there and can be asked")
-        return
+    there = plugins.listed(server)
     if plugins.KNN not in there:
         yield problem("plugins", f"{plugins.KNN} is not installed", "install it: without it no vectors are searched")
     else:
@@ -80,11 +88,7 @@ def _plugins(server: Server) -> Iterator[Check]:
 
 
 def _health(server: Server) -> Iterator[Check]:
-    try:
-        told = server.request("GET", "/_cluster/health")
-    except AccessError as error:
-        yield warning("health", f"it is not shown to this login: {error}", "nothing, or allow cluster:monitor/health")
-        return
+    told = server.request("GET", "/_cluster/health")
     found = f"{told['status']}, {told['number_of_data_nodes']} data nodes, {told['unassigned_shards']} shards without a place"
     if told["status"] == "red":
         yield problem("health", found, "see to the shards that have no place: what they hold cannot be asked")
@@ -101,7 +105,7 @@ def _mapping(server: Server, index: str) -> Iterator[Check]:
     except IndexMissingError as error:
         yield warning("mapping", str(error), f"hybrid-search setup --index {index}, or the first ingest, makes it")
         return
-    held = server.request("GET", f"/{quote(made.name)}/_mapping")[made.name]["mappings"]
+    held = server.request("GET", f"/{quote(index)}/_mapping")[made.name]["mappings"]
     options = IndexOptions.parse(indexes.options(server, made))
     wanted = mappings.body(server.engine, made.spec, options, server.version)["mappings"]
     wrong = [*differences(wanted["properties"], held["properties"], "")]

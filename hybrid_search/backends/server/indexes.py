@@ -73,7 +73,7 @@ def read(server: Server, name: str, alias: str, mapping: Mapping[str, Any]) -> M
 
 def options(server: Server, made: Made) -> dict[str, str]:
     """All options of an index, its shards and copies as they are now."""
-    ((_, held),) = server.request("GET", f"/{quote(made.name)}/_settings/index.number_of_*", params={"flat_settings": True}).items()
+    ((_, held),) = server.request("GET", f"/{quote(made.alias)}/_settings/index.number_of_*", params={"flat_settings": True}).items()
     counts = {name: held["settings"][f"index.number_of_{name}"] for name in ("shards", "replicas")}
     return {name: str(value) for name, value in {**made.options, **counts}.items()}
 
