@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ from hybrid_search.ingest.shards import WHOLE, Shard
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.worker import ingest
+from tests import live
+from tests.command import ingesting
+from tests.places import Place, calls, placed, sound
 from tests.program import invoke
 from tests.tiny import TinyEncoder, spec
 
@@ -126,3 +129,24 @@ def test_an_embedded_index_takes_one_shard_at_a_time(tmp_path: Path) -> None:
             ingest(lines, second, TinyEncoder(), "calls", tmp_path / "rejected", shard=Shard(1, 2))
         shares = [ingest(lines, second, TinyEncoder(), "calls", tmp_path / "rejected", shard=Shard(number, 2)) for number in range(2)]
     assert sum(each.documents for each in shares) == 4
+
+
+@pytest.fixture(params=live.URLS)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    with placed(request.param) as there:
+        yield there
+
+
+def test_shards_that_begin_at_once_make_one_index_and_fill_it_together(place: Place) -> None:
+    """Each finds no index and makes it, and each brings a metadata field that the others have not."""
+    good = [{**each, f"of_{number % 7}": number} for number, each in enumerate(calls("first", lambda number: number % 4 + 1, 60))]
+    Path("calls.jsonl").write_text("".join(json.dumps(each) + "\n" for each in good))
+    arguments = ("calls.jsonl", "--url", place.url, "--index", place.index)
+    running = [ingesting(*arguments, "--shard", f"{number}/3") for number in range(3)]
+    ended = [(process, *process.communicate(timeout=120)) for process in running]
+    assert [(process.returncode, err if process.returncode else "") for process, _, err in ended] == [(0, "")] * 3
+    summaries = [json.loads(out.splitlines()[-1]) for _, out, _ in ended]
+    assert sum(each["documents"] for each in summaries) == 60
+    assert all(each["documents"] for each in summaries)
+    assert len(place.names()) == 1
+    sound(place, good)
