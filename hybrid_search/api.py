@@ -26,7 +26,7 @@ def connect(
     """A client for the indexes at `url` (``embedded:PATH``, ``memory:``, ``opensearch+https://HOST``, ``elasticsearch+https://HOST``, or ``https://HOST``
     of either; default: ``HYBRID_SEARCH_URL``, else the user's data folder).
 
-    `model` is a model folder (default: ``HYBRID_SEARCH_MODEL``, else the shipped one), `device` one of auto, cpu, cuda, tensorrt. `dimension`
+    `model` is a model folder (default: ``HYBRID_SEARCH_MODEL``, else the shipped one), `device` one of auto, cpu, cuda, tensorrt, cuda:1. `dimension`
     is how many numbers vectors have in indexes that are made (default: ``HYBRID_SEARCH_DIMENSION``, else the model's usual size): fewer take less
     space and time, and find a little less. Those that are there keep theirs. `precision` is one of auto, int8, float16, float32 (default:
     ``HYBRID_SEARCH_PRECISION``, else auto: int8 on CPUs, float16 elsewhere); an index of one can be asked in another.

@@ -21,7 +21,7 @@ from export import stored
 from hybrid_search import connect
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.encoder.artifact import read
-from hybrid_search.encoder.devices import PROVIDERS
+from hybrid_search.encoder.devices import PROVIDERS, Device
 from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.encoder.precisions import choose
 from hybrid_search.errors import HybridSearchError, MissingExtraError, ModelError, UsageError
@@ -144,7 +144,7 @@ def test_the_precisions_are_what_they_are_called(model: Path, whole: Path, tmp_p
     ],
 )
 def test_the_precision_suits_the_device_where_the_folder_has_the_choice(precision: str, held: str, device: str, expected: str) -> None:
-    assert choose(precision, held, PROVIDERS[device]) == expected
+    assert choose(precision, held, Device(PROVIDERS[device])) == expected
 
 
 @pytest.mark.parametrize("precision", ["int4", "stored", "fp16", "", "INT8"])

@@ -15,7 +15,8 @@ import pytest
 from hybrid_search import best_spans, connect, encoder, phrase, spans
 from hybrid_search.encoder import SHIPPED, Encoder, devices
 from hybrid_search.encoder.artifact import read
-from hybrid_search.encoder.onnx import OnnxEncoder
+from hybrid_search.encoder.devices import CPU, CUDA, TENSORRT, Device
+from hybrid_search.encoder.onnx import CARD_TOKENS, OnnxEncoder
 from hybrid_search.errors import DeviceError, HybridSearchError, MissingExtraError, ModelError, UsageError
 from hybrid_search.types import Encoding, Floats
 from hybrid_search.words import words
@@ -299,27 +300,32 @@ def test_a_damaged_folder_is_an_error_where_it_is_used(tmp_path: Path, monkeypat
         best_spans("refund", "I want a refund")
 
 
-CPU, CUDA = devices.PROVIDERS["cpu"], devices.PROVIDERS["cuda"]
-
-
 @pytest.mark.parametrize(
     ("device", "offered", "expected"),
-    [("cpu", [CPU], CPU), ("cpu", [CUDA, CPU], CPU), ("cuda", [CUDA, CPU], CUDA), ("auto", [CUDA, CPU], CUDA), ("auto", [CPU], CPU)],
+    [
+        ("cpu", [CPU], Device(CPU)),
+        ("cpu", [CUDA, CPU], Device(CPU)),
+        ("cuda", [CUDA, CPU], Device(CUDA)),
+        ("cuda:1", [CUDA, CPU], Device(CUDA, 1)),
+        ("tensorrt:12", [TENSORRT, CUDA, CPU], Device(TENSORRT, 12)),
+        ("auto", [CUDA, CPU], Device(CUDA)),
+        ("auto", [CPU], Device(CPU)),
+    ],
 )
-def test_a_device_is_taken_where_it_is_offered(device: str, offered: list[str], expected: str) -> None:
-    assert devices.choose(device, offered) == expected
+def test_a_device_is_taken_where_it_is_offered(device: str, offered: list[str], expected: Device) -> None:
+    assert Device.choose(device, offered) == expected
 
 
 @pytest.mark.parametrize("device", ["cuda", "tensorrt"])
 def test_a_device_that_is_not_offered_is_refused_with_both(device: str) -> None:
     with pytest.raises(DeviceError, match=f"{device!r}.*offers only {CPU}"):
-        devices.choose(device, [CPU])
+        Device.choose(device, [CPU])
 
 
-@pytest.mark.parametrize("device", ["tpu", "CUDA", "", "cuda:0"])
+@pytest.mark.parametrize("device", ["tpu", "CUDA", "", "cuda:", "cuda:x", "cuda:-1", "cuda:²", "cpu:0", "auto:0", "cuda:0,cuda:1"])
 def test_an_unknown_device_is_refused_with_those_that_are_known(device: str) -> None:
-    with pytest.raises(UsageError, match=f"{device!r} is not one of auto, cpu, cuda, tensorrt"):
-        devices.choose(device, [CUDA, CPU])
+    with pytest.raises(UsageError, match=f"{device!r} is not one of auto, cpu, cuda, tensorrt, nor the card of a number as in cuda:1"):
+        Device.choose(device, [CUDA, CPU])
 
 
 def test_the_device_that_runs_must_be_the_one_that_was_asked_for() -> None:
@@ -328,6 +334,41 @@ def test_the_device_that_runs_must_be_the_one_that_was_asked_for() -> None:
         devices.confirm(CUDA, [CPU])
     with pytest.raises(DeviceError, match="nothing runs"):
         devices.confirm(CUDA, [])
+
+
+def test_a_card_is_given_to_the_runtime_by_its_number_and_a_batch_that_fills_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[dict[str, Any]]
+) -> None:
+    """There is no card here: the runtime says that it has one, and runs on the CPU what was asked of the card."""
+    asked: list[Any] = []
+    rows: list[int] = []
+    make = onnxruntime.InferenceSession
+
+    class Card:
+        def __init__(self, path: str, options: Any, providers: list[Any]) -> None:
+            asked.append(providers)
+            self.session = make(path, options, providers=[CPU])
+            self.get_outputs = self.session.get_outputs
+            self.get_providers = lambda: [providers[0][0], CPU]
+
+        def run(self, names: list[str], given: dict[str, Any]) -> Any:
+            rows.append(given["input_ids"].size)
+            return self.session.run(names, given)
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [TENSORRT, CUDA, CPU])
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Card)
+    found = OnnxEncoder(SHIPPED, "cuda:1", precision="float32", cache=tmp_path)
+    assert found.provider == CUDA
+    assert asked.pop() == [(CUDA, {"device_id": 1})]
+    texts = turns(calls, 800)
+    encodings = found.encode(texts)
+    plain = OnnxEncoder(SHIPPED, "cpu", precision="float32").encode(texts)
+    assert CARD_TOKENS / 2 < rows[0] <= CARD_TOKENS
+    assert max(np.abs(one.vectors - other.vectors).max() for one, other in zip(encodings, plain, strict=True)) < 1e-4
+    OnnxEncoder(SHIPPED, "tensorrt:2", precision="float16", cache=tmp_path)
+    ((name, options), behind) = asked.pop()
+    assert (name, behind) == (TENSORRT, (CUDA, {"device_id": 2}))
+    assert (options["device_id"], options["trt_fp16_enable"], Path(options["trt_engine_cache_path"]).is_relative_to(tmp_path)) == (2, True, True)
 
 
 @pytest.mark.skipif(CUDA in onnxruntime.get_available_providers(), reason="this ONNX Runtime offers CUDA")

@@ -146,6 +146,13 @@ def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> 
 
 
 @pytest.mark.ray
+@pytest.mark.parametrize("device", ["cuda:1", "tpu"])
+def test_a_worker_s_card_is_the_cluster_s_choice(cluster: Any, device: str) -> None:
+    with pytest.raises(UsageError, match=f"device {device!r} is not one of auto, cpu, cuda, tensorrt: which card a worker has is the Ray cluster's"):
+        RayEngine(SHIPPED, device, "auto", None)
+
+
+@pytest.mark.ray
 def test_workers_on_gpus_are_refused_where_there_is_none(cluster: Any) -> None:
     with pytest.raises(UsageError, match=r"1 workers take one GPU each, and the Ray cluster has 0"):
         RayEngine(SHIPPED, "cuda", "auto", None)

@@ -78,7 +78,7 @@ def test_texts_of_like_length_fill_batches_and_texts_in_order_do_not() -> None:
     """Padding is what batches in order cost: of one long and 31 short texts each takes as many tokens as the long one."""
     lengths = [128, *[8] * 31, *[8] * 32]
     rows = [range(length) for length in lengths]
-    ordered = [list(batch) for batch in encode.in_order(rows, 0)]
-    bucketed = list(onnx._batches(cast("Sequence[Any]", rows), 0))
+    ordered = [list(batch) for batch in encode.in_order(rows, 0, 1024)]
+    bucketed = list(onnx._batches(cast("Sequence[Any]", rows), 0, 1024))
     padded = [sum(len(batch) * max(map(len, batch)) for batch in batches) for batches in (ordered, bucketed)]
     assert padded == [32 * 128 + 32 * 8, 63 * 8 + 128]

@@ -68,7 +68,7 @@ def ours(model: Path, precision: str, device: str, *, buckets: bool = True) -> W
     return encode if buckets else unsorted
 
 
-def in_order(windows: Sequence[Any], _: int) -> Iterator[Sequence[Any]]:
+def in_order(windows: Sequence[Any], *_: int) -> Iterator[Sequence[Any]]:
     """Batches of so many texts, whatever their length."""
     return (windows[start : start + BATCH] for start in range(0, len(windows), BATCH))
 
@@ -84,12 +84,12 @@ def torch_batches(folder: str, device: str, half: bool = False) -> Way:
     torch, transformers = library("torch"), library("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder).to(device).eval()
-    model = model.half() if half else model
+    model, most = model.half() if half else model, onnx.BATCH_TOKENS if device == "cpu" else onnx.CARD_TOKENS
 
     def encode(texts: Sequence[str]) -> None:
         for start in range(0, len(texts), BLOCK):
             held = sorted(tokenizer(list(texts[start : start + BLOCK]))["input_ids"], key=len)
-            for batch in onnx._batches(held, 0):  # lists of tokens have a length, as windows have
+            for batch in onnx._batches(held, 0, most):  # lists of tokens have a length, as windows have
                 given = tokenizer.pad({"input_ids": batch}, return_tensors="pt").to(device)
                 with torch.inference_mode():
                     model(**given).last_hidden_state.float().cpu().numpy()

@@ -52,9 +52,9 @@ def runtime() -> Iterator[Check]:
 
 def device(asked: str) -> Iterator[Check]:
     """The device that would run. Raises DeviceError, UsageError."""
-    provider = devices.choose(asked, devices.offered())
-    found = f"{asked} runs on {provider}"
-    idle = provider == devices.PROVIDERS["cpu"] and asked == "auto" and shutil.which("nvidia-smi")
+    chosen = devices.Device.choose(asked, devices.offered())
+    found = f"{asked} runs on {chosen.provider}"
+    idle = not chosen.accelerated and asked == "auto" and shutil.which("nvidia-smi")
     remedy = "to use it install hybrid-search[gpu] in the place of [cpu]; to keep the processor set HYBRID_SEARCH_DEVICE=cpu"
     yield warning("device", f"{found}, and there is an NVIDIA driver", remedy) if idle else ok("device", found)
 

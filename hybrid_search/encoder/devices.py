@@ -1,8 +1,11 @@
-"""Which ONNX Runtime provider runs, and the refusal to run on another one than was asked for."""
+"""Which ONNX Runtime provider runs, on which card, and the refusal to run on another one than was asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
 from hybrid_search.errors import DeviceError, UsageError
 
@@ -13,6 +16,47 @@ PROVIDERS = {
 }
 DEVICES = ("auto", *PROVIDERS)
 
+CPU, CUDA, TENSORRT = PROVIDERS.values()
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A provider, and the `number` of its card, where it has cards: 0 is the first of those that ``CUDA_VISIBLE_DEVICES`` shows."""
+
+    provider: str
+    number: int = 0
+
+    @classmethod
+    def choose(cls, asked: str, offered: Sequence[str]) -> Self:
+        """What ``cpu``, ``cuda``, ``tensorrt`` or, of the second card, ``cuda:1`` stand for; ``auto`` takes CUDA where the runtime offers it, else
+        the CPU. Raises UsageError, DeviceError."""
+        kind, colon, number = asked.partition(":")
+        if kind not in DEVICES or (colon and (kind in ("auto", "cpu") or not (number.isascii() and number.isdecimal()))):
+            raise UsageError(f"device {asked!r} is not one of {', '.join(DEVICES)}, nor the card of a number as in cuda:1")
+        if kind == "auto":
+            kind = "cuda" if CUDA in offered else "cpu"
+        if PROVIDERS[kind] not in offered:
+            raise DeviceError(
+                f"device {asked!r} was asked for, and this ONNX Runtime offers only {', '.join(offered)}. "
+                "Install the extra for it (pip install 'hybrid-search[gpu]', without [cpu] beside it) or ask for device='auto'."
+            )
+        return cls(PROVIDERS[kind], int(number or 0))
+
+    @property
+    def accelerated(self) -> bool:
+        """Whether it is a card."""
+        return self.provider != CPU
+
+    def providers(self, precision: str, cache: Path) -> list[tuple[str, dict[str, Any]]]:
+        """What a session of ONNX Runtime is made with. TensorRT builds an engine for minutes, and keeps it in `cache`; CUDA runs what it cannot."""
+        if not self.accelerated:
+            return [(CPU, {})]
+        cuda = (CUDA, {"device_id": self.number})
+        if self.provider == CUDA:
+            return [cuda]
+        kept = {"trt_engine_cache_enable": True, "trt_engine_cache_path": str(cache)}
+        return [(TENSORRT, {"device_id": self.number, "trt_fp16_enable": precision == "float16", **kept}), cuda]
+
 
 def offered() -> list[str]:
     """The providers of the ONNX Runtime that is installed. Raises ImportError where there is none."""
@@ -20,20 +64,6 @@ def offered() -> list[str]:
 
     found: list[str] = onnxruntime.get_available_providers()
     return found
-
-
-def choose(device: str, offered: Sequence[str]) -> str:
-    """The provider for `device`; ``auto`` takes CUDA where the runtime offers it, else the CPU. Raises UsageError, DeviceError."""
-    if device not in DEVICES:
-        raise UsageError(f"device {device!r} is not one of {', '.join(DEVICES)}")
-    if device == "auto":
-        device = "cuda" if PROVIDERS["cuda"] in offered else "cpu"
-    if PROVIDERS[device] not in offered:
-        raise DeviceError(
-            f"device {device!r} was asked for, and this ONNX Runtime offers only {', '.join(offered)}. "
-            "Install the extra for it (pip install 'hybrid-search[gpu]', without [cpu] beside it) or ask for device='auto'."
-        )
-    return PROVIDERS[device]
 
 
 def confirm(asked: str, runs: Sequence[str]) -> None:
@@ -44,4 +74,4 @@ def confirm(asked: str, runs: Sequence[str]) -> None:
 
 def accelerated(encoder: object) -> bool:
     """Whether an encoder runs on another device than the CPU. One that does not say runs there."""
-    return getattr(encoder, "provider", PROVIDERS["cpu"]) != PROVIDERS["cpu"]
+    return getattr(encoder, "provider", CPU) != CPU

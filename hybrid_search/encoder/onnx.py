@@ -1,7 +1,7 @@
 """The encoder on ONNX Runtime and `tokenizers`: no torch.
 
-Texts are tokenised without special tokens, sorted by length and run in batches of about `BATCH_TOKENS` padded tokens, which halves the time on
-turns of mixed length. A text longer than the model takes is read in windows that overlap; each token is kept from the window in which it is
+Texts are tokenised without special tokens, sorted by length and run in batches of about so many padded tokens, which halves the time on turns of
+mixed length. A text longer than the model takes is read in windows that overlap; each token is kept from the window in which it is
 farther from the edge.
 """
 
@@ -21,11 +21,15 @@ from hybrid_search import config
 from hybrid_search.encoder import artifact, devices, precisions
 from hybrid_search.encoder.base import EncoderInfo, Padding
 from hybrid_search.encoder.derived import derived
+from hybrid_search.encoder.devices import Device
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.types import Encoding, Floats, Ints
 
 BATCH_TOKENS = 1024
 """Padded tokens a batch. Larger ones were not faster on CPUs, and take more memory."""
+
+CARD_TOKENS = 16384
+"""The same on a card, which has too little to do with less: a block of an ingest is one or two batches."""
 
 OVERLAP_TOKENS = 32
 """Tokens that two windows of an over-long text share: about 20 words."""
@@ -46,22 +50,22 @@ class _Window:
 
 
 class OnnxEncoder:
-    """Runs the model folder at `folder` on `device` (auto, cpu, cuda, tensorrt) in `precision` (auto, int8, float16, float32).
+    """Runs the model folder at `folder` on `device` (auto, cpu, cuda, tensorrt, or a card of a number: cuda:1) in `precision` (auto, int8, float16,
+    float32). What has to be made for that is kept in `cache`, by default the user's.
 
-    A graph that has to be made for that is kept in `cache`, by default the user's.
     Raises ModelError for a folder that is incomplete or damaged, DeviceError where another device than the one asked for would run, UsageError
     for a precision that the folder has not, and MissingExtraError without an ONNX Runtime, or without what makes that precision.
     """
 
     def __init__(self, folder: Path, device: str = "auto", threads: int | None = None, precision: str = "auto", cache: Path | None = None) -> None:
         self.artifact = artifact.read(folder)
-        provider = devices.choose(device, _runtime().get_available_providers())
-        self.precision = precisions.choose(precision, self.artifact.precision, provider)
-        graph = folder / "model.onnx"
+        where = Device.choose(device, _runtime().get_available_providers())
+        self.precision = precisions.choose(precision, self.artifact.precision, where)
+        graph, kept = folder / "model.onnx", (cache or config.cache_folder()) / "models"
         if self.artifact.precision == precisions.STORED and self.precision != "float32":
-            graph = derived(graph, self.artifact.sha256[graph.name], self.precision, (cache or config.cache_folder()) / "models")
-        self._session = _session(graph, self.artifact.dimension, provider)
-        self._workers = (threads or _cores()) if self.provider == devices.PROVIDERS["cpu"] else 1
+            graph = derived(graph, self.artifact.sha256[graph.name], self.precision, kept)
+        self._session = _session(graph, self.artifact.dimension, where, self.precision, kept)
+        self._workers, self._most = (1, CARD_TOKENS) if where.accelerated else (threads or _cores(), BATCH_TOKENS)
         self._tokenizer = _tokenizer(folder / "tokenizer.json")
         edges = self._tokenizer.encode("", add_special_tokens=True).ids
         self._before, self._after = edges[: len(edges) // 2], edges[len(edges) // 2 :]
@@ -85,7 +89,7 @@ class OnnxEncoder:
         vectors = [np.empty((len(each), self.artifact.dimension), dtype=np.float32) for each in tokenized]
         windows = [window for text, each in enumerate(tokenized) for window in _windows(text, len(each), self._limit)]
         edges = len(self._before) + len(self._after)
-        batches = list(_batches(windows, edges))
+        batches = list(_batches(windows, edges, self._most))
         self.padding.cells += sum(len(batch) * (max(map(len, batch)) + edges) for batch in batches)
         rows = ([tokenized[window.text].ids[window.start : window.end] for window in batch] for batch in batches)
         for batch, hidden in zip(batches, self._runs(rows, len(batches)), strict=True):
@@ -136,11 +140,11 @@ def _windows(text: int, count: int, limit: int) -> Iterator[_Window]:
         yield _Window(text, start, count, keep, count)
 
 
-def _batches(windows: Sequence[_Window], edges: int) -> Iterator[list[_Window]]:
-    """Windows of like length together, at most `BATCH_TOKENS` padded tokens in a batch."""
+def _batches(windows: Sequence[_Window], edges: int, most: int) -> Iterator[list[_Window]]:
+    """Windows of like length together, at most `most` padded tokens in a batch."""
     batch: list[_Window] = []
     for window in sorted(windows, key=len):
-        if batch and (len(batch) + 1) * (len(window) + edges) > BATCH_TOKENS:
+        if batch and (len(batch) + 1) * (len(window) + edges) > most:
             yield batch
             batch = []
         batch.append(window)
@@ -173,17 +177,17 @@ def _runtime() -> Any:
     return onnxruntime
 
 
-def _session(path: Path, dimension: int, provider: str) -> Any:
+def _session(path: Path, dimension: int, device: Device, precision: str, cache: Path) -> Any:
     onnxruntime = _runtime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # see _runs
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=[provider])
+        session = onnxruntime.InferenceSession(str(path), options, providers=device.providers(precision, cache))
     except Exception as error:  # the library's own have no common root
         raise ModelError(f"{path} cannot be run by ONNX Runtime {onnxruntime.__version__}: {error}. Export the model again.") from error
-    devices.confirm(provider, session.get_providers())
+    devices.confirm(device.provider, session.get_providers())
     _check_dimension(path, session.get_outputs()[0].shape[-1], dimension)
     return session
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hybrid_search.encoder.devices import PROVIDERS
+from hybrid_search.encoder.devices import Device
 from hybrid_search.errors import UsageError
 
 STORED = "stored"
@@ -11,7 +11,7 @@ STORED = "stored"
 PRECISIONS = ("auto", "int8", "float16", "float32")
 
 
-def choose(precision: str, held: str, provider: str) -> str:
+def choose(precision: str, held: str, device: Device) -> str:
     """The precision that runs, int8, float16 or float32, of a folder whose graph is in `held`.
 
     ``auto`` is int8 on CPUs and float16 elsewhere, where the folder has the choice. Raises UsageError for one that is not known, or that the
@@ -27,5 +27,5 @@ def choose(precision: str, held: str, provider: str) -> str:
             )
         return held
     if precision == "auto":
-        return "int8" if provider == PROVIDERS["cpu"] else "float16"
+        return "float16" if device.accelerated else "int8"
     return precision

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Generic, Self
 
 from hybrid_search.encoder.base import Encoder, EncoderInfo
+from hybrid_search.encoder.devices import DEVICES
 from hybrid_search.encoder.sizes import sized
 from hybrid_search.errors import HybridSearchError, MissingExtraError, ModelError, UsageError, WorkerError
 from hybrid_search.ingest.encoding import Found, encoded
@@ -150,6 +151,8 @@ class _Room:
     @classmethod
     def of(cls, resources: Mapping[str, float], device: str, workers: int | None) -> Self:
         """One worker a GPU where the device is one, or is left open and the cluster has any; else one a core."""
+        if device not in DEVICES:
+            raise UsageError(f"device {device!r} is not one of {', '.join(DEVICES)}: which card a worker has is the Ray cluster's choice")
         gpus = device in ("cuda", "tensorrt") or (device == "auto" and resources.get("GPU", 0) >= 1)
         kind = "GPU" if gpus else "CPU"
         most = int(resources.get(kind, 0))
