@@ -183,6 +183,15 @@ def test_reindex_from_sources_has_what_is_in_them_by_the_policy_of_the_index(ser
     assert server.call("setup", "--policy", "4/1", "--json").json["policy"] == "4/1"
 
 
+def test_reindex_from_a_table_takes_its_columns_by_name(server: Place) -> None:
+    server.call("ingest", written(REFUND))
+    Path("calls.csv").write_text("call,body\nhold,On hold again.\n")
+    assert "were refused (see no.jsonl)" in server.call("reindex", "calls.csv", "--rejects", "no.jsonl").error
+    assert "no columns id and text among 'call', 'body'" in json.loads(Path("no.jsonl").read_text())["reason"]
+    assert server.call("reindex", "calls.csv", "--columns", "id=call,text=body").status == 0
+    assert [hit["id"] for hit in server.call("query", "refund on hold", "--json").json["hits"]] == ["hold"]
+
+
 def test_reindex_of_sources_with_a_bad_document_changes_nothing(server: Place) -> None:
     server.call("ingest", written(REFUND))
     done = server.call("reindex", written(HOLD, {"id": "bad"}), "--rejects", "no.jsonl")

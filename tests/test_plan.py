@@ -129,6 +129,12 @@ def test_the_command_plans_for_the_sample_and_writes_nothing() -> None:
     assert not [path for path in Path().rglob("*") if path.is_file()]
 
 
+def test_a_plan_is_made_of_tables_too() -> None:
+    Path("calls.csv").write_text("call,body\n1,I want my money back\n2,where is my parcel\n")
+    found = invoke("plan", "calls.csv", "--columns", "id=call,text=body", "--json").json
+    assert (found["sample"]["documents"], found["skipped"], found["sample"]["words"]) == (2, 0, 9)
+
+
 def test_an_index_gives_its_policy_its_vectors_and_its_number_of_documents() -> None:
     Path("calls.jsonl").write_text('{"id": "a", "text": "I want my money back"}\n{"id": "b", "text": "where is my parcel"}\n')
     with connect("embedded:store", dimension=64) as client:

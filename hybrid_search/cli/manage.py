@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hybrid_search.cli import options
+from hybrid_search.cli import inputs, options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.covering import DEFAULT_POLICY
 from hybrid_search.errors import UsageError
@@ -66,6 +66,7 @@ def reindex(
     shards: Shards = None,
     replicas: Replicas = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the old version.")] = False,
+    columns: inputs.ColumnNames = None,
     rejects: Annotated[Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")] = None,
     model: options.Model = None,
     device: options.Device = None,
@@ -84,9 +85,9 @@ def reindex(
         from hybrid_search.ingest import sources as reading
         from hybrid_search.progress import progress, said
 
-        refused = rejects or Path(f"{index}.rejected.jsonl")
-        reading.check(sources or [], refused)
-        lines = reading.read(sources) if sources else None
+        refused, named = rejects or Path(f"{index}.rejected.jsonl"), inputs.columns(columns)
+        reading.check(sources or [], refused, named)
+        lines = reading.read(sources, named) if sources else None
         opened = connect(url, model=model, device=device, dimension=dimension, precision=precision)
         with opened as client, progress(reading.size(sources) if sources else None) as report:
             summary = client.reindex(index, lines, rejects=refused, policy=policy, options=chosen, keep=keep, report=report)

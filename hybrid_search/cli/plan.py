@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hybrid_search.cli import options
+from hybrid_search.cli import inputs, options
 from hybrid_search.planning.estimate import Plan
 
 
 def plan(
-    sources: Annotated[list[str] | None, typer.Argument(help="JSONL files, .gz too; - for standard input. None: the bundled sample.")] = None,
+    sources: Annotated[list[str] | None, typer.Argument(help="Files as for ingest; - for standard input. None: the bundled sample.")] = None,
+    columns: inputs.ColumnNames = None,
     documents: Annotated[int | None, typer.Option(help="Documents to plan for. Default: those of --index, else those of the sample.", min=1)] = None,
     index: Annotated[str | None, typer.Option(help="An index whose policy, size of vectors and number of documents are taken.")] = None,
     policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages. Default: those of --index, else 6/1.")] = None,
@@ -31,10 +32,10 @@ def plan(
         from hybrid_search.api import connect
         from hybrid_search.ingest import sources as reading
 
-        chosen = sources or [str(reading.SAMPLE)]
-        reading.check(chosen)
+        chosen, named = sources or [str(reading.SAMPLE)], inputs.columns(columns)
+        reading.check(chosen, columns=named)
         with connect(url, model=model, device=device, dimension=dimension, precision=precision) as client:
-            found = client.plan_lines(reading.read(chosen), documents=documents, index=index, policy=policy)
+            found = client.plan_lines(reading.read(chosen, named), documents=documents, index=index, policy=policy)
         if as_json:
             options.print_json(found.to_dict())
         else:
