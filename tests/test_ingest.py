@@ -18,8 +18,9 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
 from hybrid_search.client import Client
 from hybrid_search.encoder import Encoder, EncoderInfo
-from hybrid_search.errors import IndexBusyError, UsageError
+from hybrid_search.errors import IndexBusyError, IndexStoreError, UsageError
 from hybrid_search.ingest import sources, worker
+from hybrid_search.ingest.seen import Seen
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.types import Encoding
@@ -314,6 +315,21 @@ def test_to_index_a_text_of_5_mb_takes_little_more_memory_than_to_index_its_part
     word = "x" * 110
     growth = peak(COMMAND.format("one"), five_megabytes(word, 1)) - peak(COMMAND.format("fifty"), five_megabytes(word, 50))
     assert growth < 64
+
+
+def test_a_full_temporary_folder_is_one_error_and_what_was_committed_stays(
+    backend: Backend, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Narrow(Seen):
+        def __init__(self) -> None:
+            super().__init__()
+            self._connection.execute("PRAGMA max_page_count = 40")  # of 4 KiB: some thousands of short ids
+
+    monkeypatch.setattr(worker, "Seen", Narrow)
+    lines = [Line("calls.jsonl", number, json.dumps({"id": f"call {number}", "text": "a b"}).encode()) for number in range(1, 20_000)]
+    with pytest.raises(IndexStoreError, match=r"temporary folder: database or disk is full\. Make room there, or name"):
+        worker.ingest(lines, backend, counted, "calls", Path("rejected.jsonl"))
+    assert backend.describe("calls").documents > 500
 
 
 def test_documents_that_where_does_not_select_are_passed_over_and_counted(backend: Backend) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from hybrid_search.errors import IndexStoreError
+
 
 class Seen:
     """Remembers where an id was last met."""
@@ -13,9 +15,14 @@ class Seen:
         self._connection.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, place TEXT NOT NULL) WITHOUT ROWID")
 
     def add(self, id: str, place: str) -> str | None:
-        """Where `id` was before, or None."""
-        before = self._connection.execute("SELECT place FROM seen WHERE id = ?", (id,)).fetchone()
-        self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (id, place))
+        """Where `id` was before, or None. Raises IndexStoreError where the temporary folder is full."""
+        try:
+            before = self._connection.execute("SELECT place FROM seen WHERE id = ?", (id,)).fetchone()
+            self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (id, place))
+        except sqlite3.Error as error:
+            raise IndexStoreError(
+                f"the ids of this run cannot be kept in the temporary folder: {error}. Make room there, or name another in SQLITE_TMPDIR"
+            ) from error
         return str(before[0]) if before else None
 
     def close(self) -> None:
