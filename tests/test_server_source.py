@@ -127,12 +127,13 @@ def test_several_indexes_are_read_as_one(server: Server) -> None:
 def test_fields_become_text_id_and_metadata(server: Server) -> None:
     turns = [{"speaker": "agent", "text": "Hello."}]
     documents: dict[str, dict[str, Any]] = {
-        "a": {"body": "hello", "sector": "shop", "customer": {"tier": "gold", "ref": 7}, "id": "a", "text": "summary"},
+        "a": {"body": "hello", "sector": "shop", "customer": {"tier": "gold", "ref": 7}, "id": "a", "text": "summary", "source_text": "by hand"},
         "b": {"talk": {"turns": turns, "minutes": 3}, "number": 12},
     }
     with raw(server, documents) as index:
         found = read(server, index, where={"id": "a"})
-        assert found == [{"id": "a", "text": "hello", "sector": "shop", "customer": {"tier": "gold", "ref": 7}, "source_text": "summary"}]
+        others = {"sector": "shop", "customer": {"tier": "gold", "ref": 7}, "source_text": "by hand", "source_source_text": "summary"}
+        assert found == [{"id": "a", "text": "hello", **others}]
         existing = Existing(index, "talk.turns", "number", where={})
         given = {line.source: line for line in existing.lines(server)}
         assert json.loads(given[f"{index}/b"].data) == {"id": "12", "turns": turns, "talk": {"minutes": 3}}

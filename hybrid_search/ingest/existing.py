@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Container, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,8 +48,14 @@ class Existing:
                 return Line(where, number, json.dumps(source).encode(), fault)
         name, given = (place[0].pop(place[1]) for place in found if place)
         own = {"id": worded(name), "turns" if isinstance(given, list) else "text": given}
-        others = {f"source_{key}" if key in RESERVED else key: value for key, value in source.items() if key not in own or own[key] != value}
+        others = {_renamed(key, source) if key in RESERVED else key: value for key, value in source.items() if key not in own or own[key] != value}
         return Line(where, number, json.dumps({**others, **own}).encode())
+
+
+def _renamed(key: str, taken: Container[str]) -> str:
+    """A name for a field that a document has itself."""
+    name = f"source_{key}"
+    return _renamed(name, taken) if name in taken else name
 
 
 def _place(source: dict[str, Any], name: str) -> tuple[dict[str, Any], str] | None:
