@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -42,7 +43,9 @@ def evaluated(tasks: Mapping[str, Evaluation], system: str, weights: str | None,
     """The papers' evaluations of one system, loaded once. Raises SystemExit where something is missing."""
     loaded = registry.load(system, weights, data)
     for task, evaluation in tasks.items():
+        began = time.monotonic()
         results.write(result(task, system), {"task": task, "system": system, "about": evaluation.about, **evaluation.measure(loaded, data)}, out)
+        print(f"{task} by {system}: {time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
 def everything(model: Model, data: Path, calls: int | None, out: Path) -> None:
