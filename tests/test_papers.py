@@ -25,6 +25,7 @@ ROWS = {
     "PiC, table A3": 2 + 1 + 4,
     "PiC, table A4": 8 * 3,
     "PiC, table A5b": 6 * 2,
+    "Answers": 0,  # ours
     "McPhraSy, table 2: Turney": 10,
     "McPhraSy, table 2: PPDB-filtered": 9,  # joint-SB has no figure
     "McPhraSy, table 3": 6 * 4,

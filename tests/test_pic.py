@@ -9,15 +9,15 @@ import re
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from benchmarks.quality import pic
+from benchmarks.quality import evaluations, pic
 from benchmarks.quality.pic import candidates, classifier, files, ranking, selection, sense, similarity
 from benchmarks.quality.pic.files import Pair, Search
-from benchmarks.quality.systems.base import Range, TokenMeans
+from benchmarks.quality.systems.base import Range, System, TokenMeans
 from benchmarks.quality.systems.edit_distance import EditDistance
 from hybrid_search.types import Floats
 from tests.conftest import DATA
@@ -529,3 +529,38 @@ def test_the_sample_is_read_whole() -> None:
     assert {task: len(found) for task, found in rows.items()} == {"pr-pass": 18, "pr-page": 1, "psd": 35}
     assert all(len(search.others) == 1 and len(candidates.paragraphs(search.document)) >= 2 for search in rows["psd"])
     assert all(files.standing(search.answer, search.document) for found in rows.values() for search in found)
+
+
+# --- answers of SQuAD ---
+
+
+def squad(folder: Path) -> Path:
+    """Two questions that are measured, one of them with two labels, and one that was trained on."""
+    text = "The hall stood in Leeds. It fell in 1906."
+    said = {"Where?": [("Leeds", "dev"), ("in Leeds", "dev")], "When?": [("1906", "dev")], "What?": [("The hall", "train")]}
+    (folder / "squad_dev").mkdir()
+    with gzip.open(folder / "squad_dev/passages.jsonl.gz", "wt") as file:
+        file.write(json.dumps({"id": "p", "text": text}) + "\n")
+    with gzip.open(folder / "squad_dev/questions.jsonl.gz", "wt") as file:
+        for question, labels in said.items():
+            answers_ = [{"text": label, "start": text.index(label)} for label, _ in labels]
+            file.write(json.dumps({"id": question, "question": question, "passage_id": "p", "answers": answers_, "part": labels[0][1]}) + "\n")
+    return folder
+
+
+class Guesser:
+    """Picks the last two words of a document, or whatever stands behind "in" where it is asked for a place."""
+
+    def answer(self, query: str, document: str) -> tuple[int, int]:
+        return (15, 23) if query == "Where?" else (33, len(document))
+
+
+def test_a_reader_s_answers_are_scored_on_the_questions_that_were_not_trained_on(tmp_path: Path) -> None:
+    made = evaluations._answers(cast("System", Guesser()), squad(tmp_path))["setups"]["span selection"]
+    # "in Leeds" is one of the labels; "in 1906." shares one word of two with "1906": F1 2 * 1 / (2 + 1)
+    assert (made["rows"], made["EM"], made["F1"]) == (2, 0.5, pytest.approx((1 + 2 / 3) / 2, abs=1e-4))
+
+
+def test_what_selects_no_spans_has_no_answers(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="only readers select answers: give --system reader-slice"):
+        evaluations._answers(EditDistance(), squad(tmp_path))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.quality import stsb_context
+from benchmarks.quality import answers, stsb_context
 from benchmarks.quality.mcphrasy import choice, clusters, ppdb, senses, synonyms
 from benchmarks.quality.pic import files, ranking, selection, sense, similarity
 from benchmarks.quality.systems.base import System
@@ -79,6 +79,11 @@ def _senses_of_phrases(system: System, data: Path) -> dict[str, Any]:
     return {**made, "setups": {**best, **chosen, **_selected(system, data, files.PSD)}}
 
 
+def _answers(system: System, data: Path) -> dict[str, Any]:
+    """What a reader selects of SQuAD's paragraphs."""
+    return {"setups": {"span selection": _plain(answers.measure(system, data))}}
+
+
 def _clusters(system: System, data: Path) -> dict[str, Any]:
     """The mean over the sources, which have as many groups each, and each source by itself with as many clusters as there are."""
     made = clusters.measure(system, data)
@@ -103,6 +108,7 @@ EVALUATIONS = {
     "pic-pr-pass": Evaluation(partial(_phrases_found, task=files.PR_PASS), "PiC: the phrase of a passage that means what another one does"),
     "pic-pr-page": Evaluation(partial(_phrases_found, task=files.PR_PAGE), "PiC: the same in a whole page"),
     "pic-psd": Evaluation(_senses_of_phrases, "PiC: which of two places uses a phrase in the right sense?"),
+    "answers": Evaluation(_answers, "SQuAD: which words of a paragraph answer a question?"),
     "clusters": Evaluation(_clusters, "McPhraSy, table 3: groups of phrases by complete linkage"),
     "senses": Evaluation(senses.measure, "which sense of a word does a sentence use? (WordNet's examples)"),
     "synonyms": Evaluation(_single(synonyms.measure), "in the manner of Turney: which of five expressions means the same? (WordNet)"),
