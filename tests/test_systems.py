@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from benchmarks.quality import evaluations, setups, stsb_context
 from benchmarks.quality.__main__ import columns
 from benchmarks.quality.mcphrasy.embedder import Embedder
+from benchmarks.quality.mcphrasy.system import McPhraSy
 from benchmarks.quality.systems import edit_distance, glove, registry
 from benchmarks.quality.systems.base import Scorer, SpanEncoder, TextEncoder, TokenMeans, span_means
 from benchmarks.quality.systems.bm25 import Bm25
@@ -206,3 +207,15 @@ def test_what_a_training_here_has_left_is_loaded(tmp_path: Path, monkeypatch: py
     )
     with pytest.raises(SystemExit, match="trained on vectors of another base"):  # it is read: the base that it was made for is not the one that ships
         registry.load("mcphrasy", None, tmp_path)
+
+
+def test_the_variants_of_mcphrasy_on_the_same_models_share_what_they_have_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MADE", tmp_path)
+    alone = registry.load("mcphrasy-mask", None, tmp_path)
+    assert isinstance(alone, McPhraSy)
+    own = np.zeros(1, dtype=np.float32)
+    Embedder(alone.store.base.name, np.zeros((2, 1), dtype=np.float32), own, np.zeros((1, 1), dtype=np.float32), own).save(tmp_path / "embedder.npz")
+    for variant in ("mcphrasy", "mcphrasy-emb", "mcphrasy-average"):
+        system = registry.load(variant, str(tmp_path / "embedder.npz"), tmp_path)
+        assert isinstance(system, McPhraSy)
+        assert system.store is alone.store

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 from benchmarks import results
@@ -117,7 +117,7 @@ def _reader(name: str) -> Entry:
 
 def _masks(weights: str, data: Path) -> System:
     """McPhraSy without an embedder, on a folder that reads masked sentences, or on the encoder that ships."""
-    return McPhraSy(_store(Base.of(Model().encoder, weights), data), Variant())
+    return McPhraSy(_store(weights, "", data), Variant())
 
 
 def _mcphrasy(similarity: Similarity = mcphrasy, own: bool = False) -> Callable[[str, Path], System]:
@@ -125,16 +125,18 @@ def _mcphrasy(similarity: Similarity = mcphrasy, own: bool = False) -> Callable[
 
     def load(weights: str, data: Path) -> System:
         embedder = Embedder.load(Path(weights))
-        base = Base.of(Model().encoder, embedder.spanbert, embedder.phrasebert)
-        if base.name != embedder.base:
-            raise SystemExit(f"{weights} was trained on vectors of {embedder.base}, and these are of {base.name}: train it again: {RETRAIN}")
-        return McPhraSy(_store(base, data), Variant(similarity, embedder, own))
+        store = _store(embedder.spanbert, embedder.phrasebert, data)
+        if store.base.name != embedder.base:
+            raise SystemExit(f"{weights} was trained on vectors of {embedder.base}, and these are of {store.base.name}: train it again: {RETRAIN}")
+        return McPhraSy(store, Variant(similarity, embedder, own))
 
     return load
 
 
-def _store(base: Base, data: Path) -> Store:
-    return Store(base, Library(partial(corpora.read, data), CONTEXTS))
+@lru_cache(1)
+def _store(spanbert: str, phrasebert: str, data: Path) -> Store:
+    """The variants on the same two models share it: each context is looked for and read once for all of them."""
+    return Store(Base.of(Model().encoder, spanbert, phrasebert), Library(partial(corpora.read, data), CONTEXTS))
 
 
 RETRAIN = "python -m export.mcphrasy"
