@@ -17,6 +17,9 @@ from hybrid_search.types import Encoding, Floats, Ints
 TOGETHER = 32
 """Windows in a forward pass."""
 
+AT_ONCE = 8 * TOGETHER
+"""Texts that are sorted by length."""
+
 OVERLAP = 32
 """Tokens that two neighbouring windows of a long text share; each window keeps half of them."""
 
@@ -40,7 +43,7 @@ class HuggingFace:
     def __init__(self, name: str, pooling: str | None = None, load: Callable[[str], Any] | None = None) -> None:
         transformers, self._torch = library("transformers"), library("torch")
         try:
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(name, use_fast=True)
+            self.tokenizer = transformers.AutoTokenizer.from_pretrained(name, use_fast=True, padding_side="right")
             model = (load or transformers.AutoModel.from_pretrained)(name)
         except OSError as error:
             raise SystemExit(f"{name}: {str(error).splitlines()[0]}: give --weights FOLDER, or a name that the hub has") from error
@@ -66,7 +69,7 @@ class HuggingFace:
 
     def inside(self, texts: Sequence[str], places: Sequence[Sequence[Range]]) -> Iterator[Floats]:
         """The mean of each place's tokens."""
-        for encoding, ranges in zip(encodings(self, texts, TOGETHER), places, strict=True):
+        for encoding, ranges in zip(encodings(self, texts, AT_ONCE), places, strict=True):
             yield span_means(encoding, ranges)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
@@ -90,14 +93,18 @@ class HuggingFace:
         return [Encoding(*joined(each)) for each in windows]
 
     def _run(self, batch: Any) -> Floats:
-        """Last hidden states ``[rows, tokens, hidden]``."""
+        """Last hidden states ``[rows, tokens, hidden]``; those of padding are zeros. Rows of like length run together."""
         names = [name for name in self.tokenizer.model_input_names if name in batch]
-        parts = []
+        lengths = batch["attention_mask"].sum(axis=1)
+        order = np.argsort(lengths, kind="stable")
+        found = np.zeros((*batch["input_ids"].shape, self.info.dimension), dtype=np.float32)
         with self._torch.no_grad():
-            for start in range(0, len(batch["input_ids"]), TOGETHER):
-                given = {name: self._torch.as_tensor(batch[name][start : start + TOGETHER]) for name in names}
-                parts.append(self.model(**given).last_hidden_state.numpy())
-        return np.concatenate(parts)
+            for start in range(0, len(order), TOGETHER):
+                some = order[start : start + TOGETHER]
+                longest = int(lengths[some].max())
+                given = {name: self._torch.as_tensor(batch[name][some, :longest]) for name in names}
+                found[some, :longest] = self.model(**given).last_hidden_state.numpy()
+        return found
 
     def _pooled(self, vectors: Floats, mask: Ints) -> Floats:
         if self.pooling == FIRST:
