@@ -16,7 +16,7 @@ help:
 	@echo "make check        ruff, mypy, import direction"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
-	@echo "make papers       the papers' evaluations, as far as weights and data are at hand (under an hour on two cores; needs ../shared/data)"
+	@echo "make papers       the papers' evaluations, as far as weights and data are at hand (half an hour on two cores; needs ../shared/data)"
 	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
 
 # The runtime alone: what a user installs.
