@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from hybrid_search import connect
@@ -30,17 +31,18 @@ def measure(source: Path, calls: int, size: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _others(lines: Sequence[Line]) -> dict[str, float]:
-    """The best of some runs: what is in memory already is looked at, so that neither the disk nor gzip is timed."""
-    seconds = min(_timed(lines) for _ in range(RUNS))
-    return {
-        "MB/s": round(sum(len(line.data) for line in lines) / seconds / 1e6, 1),
-        "microseconds a document": round(1e6 * seconds / len(lines), 1),
-    }
+    """The best of some runs over a file that the system has in memory and that is not compressed."""
+    with NamedTemporaryFile(suffix=".jsonl") as file:
+        file.writelines(line.data.rstrip(b"\n") + b"\n" for line in lines)
+        file.flush()
+        size = file.tell()
+        seconds = min(_timed(file.name) for _ in range(RUNS))
+    return {"MB/s": round(size / seconds / 1e6, 1), "microseconds a document": round(1e6 * seconds / len(lines), 1)}
 
 
-def _timed(lines: Sequence[Line]) -> float:
+def _timed(path: str) -> float:
     began = time.perf_counter()
-    for line in lines:
+    for line in sources.read([path]):
         LAST.owns(line)
     return time.perf_counter() - began
 
