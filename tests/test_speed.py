@@ -74,6 +74,15 @@ def test_each_way_to_encode_is_timed_in_turn_after_a_warm_up() -> None:
     assert 0.01 <= taken["a"] < taken["b"]  # the least of each: the warm-up is not among them
 
 
+def test_operations_by_hand() -> None:
+    # a layer of hidden size 2 and inner size 3: 4 * 4 + 2 * 6 = 28 weights a token; two tokens are four pairs, each of 2 + 2 products
+    assert encode.operations([2], layers=1, hidden=2, inner=3) == 2 * (2 * 28 + 4 * 4)
+    assert encode.operations([2, 1], layers=5, hidden=2, inner=3) == 2 * 5 * (3 * 28 + 5 * 4)
+    assert encode._rates(2.0, 3.0, 100, 0.5) == {"tokens/s": 50, "times": 1.5, "share of the peak": 0.25}
+    # 2 operations for each of the 10.6 million weights of MiniLM's layers, and at 128 tokens some 6% more for attention
+    assert encode.operations([128], layers=6, hidden=384, inner=1536) / 128 == pytest.approx(2 * 10.6e6 * 1.056, rel=0.005)
+
+
 def test_texts_of_like_length_fill_batches_and_texts_in_order_do_not() -> None:
     """Padding is what batches in order cost: of one long and 31 short texts each takes as many tokens as the long one."""
     lengths = [128, *[8] * 31, *[8] * 32]

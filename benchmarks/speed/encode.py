@@ -1,4 +1,4 @@
-"""How fast texts become vectors: ``python -m benchmarks.speed.encode [--model DIR] [--data DIR] [--tokens N] [--rounds N] [--device NAME]``.
+"""How fast texts become vectors: ``python -m benchmarks.speed.encode [--model DIR] [--data DIR] [--tokens N] [--device NAME] [--peak N]``.
 
 sentence-transformers as it comes, torch with our batches, and our sessions in each precision, with batches of like length and in the order that
 the texts came in. All encode the same texts in turn, round by round, so that a busy neighbour slows each alike; the least seconds of a round count.
@@ -123,21 +123,45 @@ def raced(found: dict[str, Way], texts: Sequence[str], rounds: int) -> dict[str,
     return {name: min(each) for name, each in taken.items()}
 
 
-def measure(model: Path, data: Path, tokens: int, rounds: int, device: str) -> dict[str, Any]:
-    """Tokens a second of each way on passages and on turns, and how many times those of sentence-transformers that is."""
+def operations(lengths: Sequence[int], layers: int, hidden: int, inner: int) -> int:
+    """Multiplications and additions of a transformer on texts of so many tokens, without padding, embeddings and norms.
+
+    A token takes four matrices of attention and two of the feed-forward net in each layer; each pair of tokens of a text a product of queries and
+    keys, and one of weights and values.
+    """
+    weights, pairs = 4 * hidden**2 + 2 * hidden * inner, 2 * hidden
+    return 2 * layers * sum(length * weights + length**2 * pairs for length in lengths)
+
+
+def measure(model: Path, data: Path, tokens: int, rounds: int, device: str, peak: float | None = None) -> dict[str, Any]:
+    """Tokens a second of each way on passages and on turns, and how many times those of sentence-transformers that is.
+
+    With `peak`, the operations a second that the device is sold for (in 10^12), also what share of it the texts' own operations come to.
+    """
     tokenizer, found = onnx._tokenizer(model / "tokenizer.json"), ways(model, device)
-    made: dict[str, Any] = {"cores": os.cpu_count(), "device": device, "rounds": rounds, "texts": {}}
+    made: dict[str, Any] = {"cores": os.cpu_count(), "device": device, "rounds": rounds, "peak, 10^12/s": peak, "texts": {}}
     for name, cut in (("passages of 128 tokens", passages), ("turns", turns)):
         texts = cut(data, tokenizer, tokens)
         began = time.perf_counter()
         encodings = tokenizer.encode_batch(texts, add_special_tokens=True)
         tokenizing = time.perf_counter() - began
-        count = sum(len(each.ids) for each in encodings)
+        count, work = sum(len(each.ids) for each in encodings), operations([len(each.ids) for each in encodings], *_shape())
         seconds = raced(found, texts, rounds)
-        first = seconds["sentence-transformers"]
-        rates = {way: {"tokens/s": round(count / each), "times": round(first / each, 2)} for way, each in seconds.items()}
+        rates = {way: _rates(each, seconds["sentence-transformers"], count, work / peak / 1e12 if peak else None) for way, each in seconds.items()}
         made["texts"][name] = {"texts": len(texts), "tokens": count, "tokenizing alone, tokens/s": round(count / tokenizing), "ways": rates}
     return made
+
+
+def _rates(seconds: float, first: float, count: int, least: float | None) -> dict[str, float]:
+    """Of a way that took `seconds`; `least` are those that the device's peak would take."""
+    share = {} if least is None else {"share of the peak": round(least / seconds, 4)}
+    return {"tokens/s": round(count / seconds), "times": round(first / seconds, 2), **share}
+
+
+def _shape() -> tuple[int, int, int]:
+    """Layers, hidden and inner size of the base, which ours has too."""
+    config = library("transformers").AutoConfig.from_pretrained(registry.base_folder())
+    return config.num_hidden_layers, config.hidden_size, config.intermediate_size
 
 
 def main() -> None:
@@ -147,8 +171,9 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=40_000, help="of each kind of texts")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda", "tensorrt"))
+    parser.add_argument("--peak", type=float, help="10^12 operations a second of the card in dense float16, for the share of it: 989 of an H200")
     options = parser.parse_args()
-    results.write(f"encode-{options.device}", measure(options.model, options.data, options.tokens, options.rounds, options.device))
+    results.write(f"encode-{options.device}", measure(options.model, options.data, options.tokens, options.rounds, options.device, options.peak))
 
 
 if __name__ == "__main__":
