@@ -204,11 +204,11 @@ def test_one_that_is_cancelled_does_not_hurt_the_others(place: Place) -> None:
         async with AsyncClient(place.url, threads=2) as client:
             tasks = [asyncio.create_task(client.query("refund", index=place.index)) for _ in range(12)]
             await asyncio.sleep(0.02)
-            for each in tasks[::2]:
-                each.cancel()
+            cancelled = [each.cancel() for each in tasks[::2]]
+            assert any(cancelled)  # one that is done is not: the first may be, where the server is quick
             results = await asyncio.gather(*tasks, return_exceptions=True)
-            assert [isinstance(each, asyncio.CancelledError) for each in results[::2]] == [True] * 6
-            assert [found(each) for each in results[1::2] if isinstance(each, Result)] == [expected] * 6
+            assert [isinstance(each, asyncio.CancelledError) for each in results[::2]] == cancelled
+            assert [found(each) for each in results if isinstance(each, Result)] == [expected] * (len(tasks) - sum(cancelled))
             assert found(await client.query("refund", index=place.index)) == expected
 
     running(program())

@@ -29,7 +29,7 @@ BATCH_TOKENS = 1024
 """Padded tokens a batch. Larger ones were not faster on CPUs, and take more memory."""
 
 CARD_TOKENS = 16384
-"""The same on a card, which has too little to do with less: a block of an ingest is one or two batches."""
+"""The same on a card: a block of an ingest is one or two batches, so that it is asked for much at a time. Not measured: none was at hand."""
 
 OVERLAP_TOKENS = 32
 """Tokens that two windows of an over-long text share: about 20 words."""
