@@ -32,6 +32,7 @@ import transformers
 
 from benchmarks.quality.pic import files, selection
 from benchmarks.quality.systems.reader import BATCH, Reader, Window
+from benchmarks.quality.tasks import spread
 from export import to_onnx
 from export.training import curve, data
 from hybrid_search import spans
@@ -154,12 +155,6 @@ def examples(triples: Sequence[Path], searches: Sequence[Path]) -> list[Example]
 def held_out(document: str) -> bool:
     """Whether a document is one of those that are kept from training."""
     return int.from_bytes(hashlib.sha256(document.encode()).digest()[:8], "big") % HELD_OUT == 0
-
-
-def spread(found: Sequence[Example], most: int | None) -> list[Example]:
-    """`most` of them, evenly spread, for files go by article; all where there are no more."""
-    wanted = min(most or len(found), len(found))
-    return [found[number * len(found) // wanted] for number in range(wanted)]
 
 
 def train(options: argparse.Namespace) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from benchmarks.quality.evaluations import EVALUATIONS  # noqa: E402 (torch is a
 from benchmarks.quality.systems import registry  # noqa: E402
 from benchmarks.quality.systems.huggingface import HuggingFace  # noqa: E402
 from benchmarks.quality.systems.reader import ANSWER, Reader, best  # noqa: E402
+from benchmarks.quality.tasks import spread  # noqa: E402
 from export import reading  # noqa: E402
 from export.reading import Example  # noqa: E402
 
@@ -287,8 +288,8 @@ def test_examples_are_kept_for_dev_by_document() -> None:
     kept = [each for each in examples if reading.held_out(each.document)]
     assert {each.document for each in kept}.isdisjoint(each.document for each in examples if not reading.held_out(each.document))
     assert 25 <= len(kept) <= 75  # one of 20 of 900 is 45
-    assert [each.query for each in reading.spread(examples, 3)] == ["query 0", "query 300", "query 600"]
-    assert len(reading.spread(examples, None)) == len(reading.spread(examples, 1000)) == 900
+    assert [each.query for each in spread(examples, 3)] == ["query 0", "query 300", "query 600"]
+    assert len(spread(examples, None)) == len(spread(examples, 1000)) == 900
 
 
 def test_what_cannot_be_trained_on_is_said(tiny: Path, tmp_path: Path) -> None:

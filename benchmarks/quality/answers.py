@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.quality.pic import selection
 from benchmarks.quality.pic.files import Search
 from benchmarks.quality.systems.base import System
-from benchmarks.quality.tasks import rows
+from benchmarks.quality.tasks import rows, spread
 
 MOST = 1000
 """Questions that are measured, evenly spread over the articles."""
@@ -21,8 +21,7 @@ def searches(data: Path) -> list[Search]:
     """Up to `MOST` of the questions marked ``dev``, each in its own paragraph."""
     paragraphs = {row["id"]: row["text"] for row in rows(data / "squad_dev/passages.jsonl.gz")}
     asked = [row for row in rows(data / "squad_dev/questions.jsonl.gz") if row["part"] == "dev"]
-    wanted = min(MOST, len(asked))
-    return [_search(asked[number * len(asked) // wanted], paragraphs) for number in range(wanted)]
+    return [_search(row, paragraphs) for row in spread(asked, MOST)]
 
 
 def _search(row: dict[str, Any], paragraphs: dict[str, str]) -> Search:

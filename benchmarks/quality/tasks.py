@@ -12,10 +12,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hybrid_search.ingest import sources
 from hybrid_search.ingest.sources import Line
+
+T = TypeVar("T")
 
 Right = dict[str, frozenset[int]]
 """Labelled turns by document id."""
@@ -63,6 +65,12 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 def lines(task: Task, data: Path, calls: int | None = None) -> Iterator[Line]:
     """The documents of `task`; of calls_sgd and medquad only every so many so that about `calls` are left, if given: the others are small."""
     return task.read(data / task.documents, calls)
+
+
+def spread(found: Sequence[T], most: int | None) -> list[T]:
+    """`most` of them, evenly spread, for files go by article; all where there are no more."""
+    wanted = min(most or len(found), len(found))
+    return [found[number * len(found) // wanted] for number in range(wanted)]
 
 
 def _spread(path: Path, calls: int | None) -> Iterator[Line]:
