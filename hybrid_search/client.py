@@ -162,24 +162,21 @@ class Client:
         where: Mapping[str, Any] | None = None,
         checkpoint: Checkpoint | None = None,
         shard: Shard = WHOLE,
-        engine: str | Encoder | Engine = LOCAL,
+        engine: str = LOCAL,
         workers: int | None = None,
     ) -> Summary:
         """Index JSON lines as `hybrid_search.ingest.sources.read` gives them, those that fulfil `where`; `report` is called with the summary so far.
 
         Lines that `checkpoint` says are done are passed over. It is to be finished where the lines came to their end. Of `shard`'s documents alone.
-        `engine` says where they are encoded: here ("local"), by `workers` actors of a Ray cluster ("ray"), or by what `engine` of this client gave.
+        `engine` says where they are encoded: here ("local"), or by `workers` actors of a Ray cluster ("ray").
         """
-        file, wanted = Path(rejects or f"{index}.rejected.jsonl"), policy or _policy(self._spec(index))
-        with self.engine(engine, workers, index=index) if isinstance(engine, str) else nullcontext(engine) as by:
-            return ingest(lines, self.backend, by, index, file, wanted, report, where, checkpoint, shard)
-
-    def engine(self, name: str = LOCAL, workers: int | None = None, *, index: str = DEFAULT_INDEX) -> AbstractContextManager[Encoder | Engine]:
-        """What encodes for `index`, to be used in a ``with`` block: for several calls of `ingest_lines` a Ray cluster is joined once.
-
-        Raises UsageError for one that is none, and what joining a cluster raises."""
-        checked(name, workers)
+        file = Path(rejects or f"{index}.rejected.jsonl")
         held = self._spec(index)
+        with self._engine(engine, workers, held) as by:
+            return ingest(lines, self.backend, by, index, file, policy or _policy(held), report, where, checkpoint, shard)
+
+    def _engine(self, name: str, workers: int | None, held: IndexSpec | None) -> AbstractContextManager[Encoder | Engine]:
+        checked(name, workers)
         if name == LOCAL:
             return nullcontext(self._fitting(held))
         from hybrid_search.ingest.ray_engine import RayEngine

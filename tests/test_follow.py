@@ -5,10 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +15,6 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.ingest import follow as following
 from hybrid_search.ingest import sources
@@ -210,29 +207,3 @@ def waited(what: Callable[[], bool], seconds: float = 240) -> None:
 
 def kind(id: str, kind: str = "call") -> dict[str, Any]:
     return {**call(id), "kind": kind}
-
-
-def test_a_cluster_is_joined_once_for_all_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    joined: list[str] = []
-    join = Client.engine
-
-    def counted(self: Client, name: str = "local", workers: int | None = None, *, index: str = "calls") -> Any:
-        joined.append(name)
-        return join(self, name, workers, index=index)
-
-    def stop_when_done() -> None:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            if there() == ["done/a.jsonl", "done/b.jsonl"]:
-                os.kill(os.getpid(), signal.SIGTERM)
-                return
-            time.sleep(0.02)
-
-    monkeypatch.setattr(Client, "engine", counted)
-    put("a.jsonl", call("a"))
-    put("b.jsonl", call("b"))
-    waiting = threading.Thread(target=stop_when_done)
-    waiting.start()
-    done = invoke("ingest", "--follow", "inbox", "--url", "embedded:store", "--device", "cpu")
-    waiting.join()
-    assert (done.status, done.json["documents"], joined) == (0, 2, ["local"])

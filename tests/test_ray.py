@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_search import connect, encoder
+from hybrid_search import encoder
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
@@ -194,14 +194,6 @@ def test_the_command_ingests_and_its_last_line_is_the_summary(cluster: Any) -> N
     assert ran.status == 0, ran.err
     assert (ran.json["documents"], len(ran.out.splitlines())) == (88, 1)
     assert invoke("ingest", "--url", "embedded:store").json["skipped"] == 88
-
-
-@pytest.mark.ray
-def test_the_workers_of_one_ingest_go_on_with_the_next(cluster: Any) -> None:
-    with connect("memory:") as client, client.engine("ray", 1) as by:
-        first, again = (client.ingest_lines(read([str(SAMPLE)]), engine=by) for _ in range(2))
-        client.ingest_lines(read([str(SAMPLE)]), index="others", engine=by)
-        assert (first.documents, again.skipped, client.describe("others").documents) == (88, 88, 88)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,8 +70,7 @@ def ingest(
         with opened as client, watching.watched(metrics_port, metrics_host) as seen:
             run = partial(client.ingest_lines, index=index, policy=policy, where=wanted, shard=part, engine=engine, workers=workers)
             if follow:
-                with client.engine(engine, workers, index=index) as by:
-                    summary = followed(partial(run, engine=by), follow, named, rejects, seen)
+                summary = followed(run, follow, named, rejects, seen)
             else:
                 existing = Existing(from_index, text_field, id_field, wanted or {}) if from_index else None
                 with inputs.opened(sources, sample, named, file, existing, from_url, url, retry) as given, progress(given.size) as shown:
