@@ -35,7 +35,7 @@ demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadscope -m "not export and not server and not long and not ray"
+	$(BIN)/python -m pytest -m "not export and not server and not long and not ray"
 
 # pytest fails where no test was selected, and without servers there is none to select.
 test-servers: $(VENV)/.dev
