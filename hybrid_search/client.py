@@ -16,10 +16,11 @@ from hybrid_search.config import DEFAULT_INDEX, Settings
 from hybrid_search.covering import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder, artifact
 from hybrid_search.encoder.devices import accelerated
+from hybrid_search.encoder.sizes import usual
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.fusion import DEFAULT
 from hybrid_search.ingest.checkpoint import Checkpoint
-from hybrid_search.ingest.engine import LOCAL, Engine, checked
+from hybrid_search.ingest.engine import LOCAL, Engine, Kept, checked
 from hybrid_search.ingest.shards import WHOLE, Shard
 from hybrid_search.ingest.sources import Line
 from hybrid_search.ingest.summary import Summary
@@ -39,6 +40,7 @@ class Client:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.backend = backends.open_backend(settings.url, settings.access)
+        self._workers = Kept()
 
     @property
     def encoder(self) -> Encoder:
@@ -168,7 +170,8 @@ class Client:
         """Index JSON lines as `hybrid_search.ingest.sources.read` gives them, those that fulfil `where`; `report` is called with the summary so far.
 
         Lines that `checkpoint` says are done are passed over. It is to be finished where the lines came to their end. Of `shard`'s documents alone.
-        `engine` says where they are encoded: here ("local"), or by `workers` actors of a Ray cluster ("ray").
+        `engine` says where they are encoded: here ("local"), or by `workers` actors of a Ray cluster ("ray"), which stay for the next
+        call until this client is closed.
         """
         file = Path(rejects or f"{index}.rejected.jsonl")
         held = self._spec(index)
@@ -182,8 +185,9 @@ class Client:
         from hybrid_search.ingest.ray_engine import RayEngine
 
         asked = self._settings  # what the model can do is not asked of an encoder here, where there may be no such device
-        kept = held.dimension if held and held.dimension in artifact.read(self._folder).sizes else asked.dimension
-        return RayEngine(self._folder, asked.device, asked.precision, kept, workers)
+        model = artifact.read(self._folder)
+        size = held.dimension if held and held.dimension in model.sizes else asked.dimension or usual(model)
+        return self._workers.using(RayEngine, self._folder, asked.device, asked.precision, size, workers)
 
     def _spec(self, index: str) -> IndexSpec | None:
         """What an index was made for; None where there is none yet."""
@@ -265,6 +269,7 @@ class Client:
 
     def close(self) -> None:
         """Close what is open; the next call opens it again."""
+        self._workers.close()
         self.backend.close()
 
     def __enter__(self) -> Self:

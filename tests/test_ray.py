@@ -8,17 +8,19 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hybrid_search import encoder
+from hybrid_search import connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
 from hybrid_search.ingest import ray_engine
 from hybrid_search.ingest.encoding import Found
+from hybrid_search.ingest.engine import Engine, Kept, Local
 from hybrid_search.ingest.ray_engine import AHEAD, RETRIES, RayEngine
 from hybrid_search.ingest.sources import SAMPLE, read
 from hybrid_search.ingest.summary import Summary
@@ -71,8 +73,14 @@ def same(found: Sequence[Found], expected: list[Encoding]) -> bool:
 
 def processes() -> list[int]:
     """The processes of the cluster's workers."""
-    titles = {path: path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if os.access(path, os.R_OK)}
-    return [int(path.parent.name) for path, title in titles.items() if title.startswith(b"ray::Worker")]
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if title(path).startswith(b"ray::Worker")]
+
+
+def title(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # the process is gone
+        return b""
 
 
 @pytest.mark.ray
@@ -194,6 +202,45 @@ def test_the_command_ingests_and_its_last_line_is_the_summary(cluster: Any) -> N
     assert ran.status == 0, ran.err
     assert (ran.json["documents"], len(ran.out.splitlines())) == (88, 1)
     assert invoke("ingest", "--url", "embedded:store").json["skipped"] == 88
+
+
+@pytest.mark.ray
+def test_the_workers_of_one_ingest_go_on_with_the_next(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = []
+
+    def enter(self: RayEngine) -> RayEngine:
+        begun.append(self)
+        return self
+
+    monkeypatch.setattr(RayEngine, "__enter__", enter)
+    with connect("memory:", device="cpu") as client:
+        first, again = (client.ingest_lines(read([str(SAMPLE)]), engine="ray", workers=1) for _ in range(2))
+        client.ingest_lines(read([str(SAMPLE)]), index="others", engine="ray", workers=1)
+        assert (first.documents, again.skipped, client.describe("others").documents, len(begun)) == (88, 88, 88, 1)
+        # had the first worker kept its core, these two would wait for it for ever
+        assert client.ingest_lines(read([str(SAMPLE)]), index="more", engine="ray", workers=2).documents == 88
+    with RayEngine(SHIPPED, "cpu", "int8", None, WORKERS):  # as here, if the client had not let them go
+        pass
+
+
+def test_workers_stay_until_others_are_wanted_or_they_fail(real_encoder: Encoder) -> None:
+    kept, seen = Kept(), list[str]()
+
+    @contextmanager
+    def begin(name: str) -> Iterator[Engine]:
+        seen.append(f"begin {name}")
+        yield Local(real_encoder)
+        seen.append(f"end {name}")
+
+    for name in ("one", "one", "two"):
+        with kept.using(begin, name):
+            seen.append("used")
+    assert seen == ["begin one", "used", "used", "end one", "begin two", "used"]
+    with pytest.raises(WorkerError, match="gone"), kept.using(begin, "two"):
+        raise WorkerError("gone")
+    with kept.using(begin, "two"):
+        kept.close()
+    assert seen[6:] == ["end two", "begin two", "end two"]
 
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hybrid_search.encoder.artifact import Artifact
 from hybrid_search.encoder.base import Encoder, EncoderInfo, Padding
 from hybrid_search.errors import UsageError
 from hybrid_search.types import Encoding
@@ -19,13 +20,18 @@ def sized(encoder: Encoder, dimension: int | None = None) -> Encoder:
     Raises UsageError for a size that is not one of the model's.
     """
     info = encoder.info
-    wanted = dimension or next(iter(info.sizes), info.dimension)
+    wanted = dimension or usual(info)
     if wanted == info.dimension:
         return encoder
     if wanted not in info.sizes:
         there = ", ".join(map(str, sorted({info.dimension, *info.sizes})))
         raise UsageError(f"dimension is {wanted}, and the vectors of model {info.name} have {there}: use one of these")
     return Cut(encoder, wanted)
+
+
+def usual(model: Artifact | EncoderInfo) -> int:
+    """The size that a model's vectors have where none is asked for: the first of its `sizes`, or the whole `dimension`."""
+    return next(iter(model.sizes), model.dimension)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from hybrid_search import telemetry
 from hybrid_search.encoder.base import Encoder, EncoderInfo, Padding
@@ -65,3 +67,31 @@ class Local:
 def engine(by: Encoder | Engine) -> Engine:
     """What runs `by`."""
     return by if isinstance(by, Engine) else Local(by)
+
+
+@dataclass(slots=True)
+class Kept:
+    """The workers of the last ingest, for the next: a cluster is joined once for all files of a folder. One ingest has them at a time."""
+
+    lock: Lock = field(default_factory=Lock)
+    engines: dict[tuple[Any, ...], Engine] = field(default_factory=dict)
+    """By what it was made of: one, or none."""
+    held: ExitStack = field(default_factory=ExitStack)
+
+    @contextmanager
+    def using(self, begin: Callable[..., AbstractContextManager[Engine]], *made_of: Any) -> Iterator[Engine]:
+        """What ``begin(*made_of)`` gives, or gave the last time. After a block that fails it is begun anew."""
+        with self.lock:
+            try:
+                if made_of not in self.engines:
+                    self.close()
+                    self.engines[made_of] = self.held.enter_context(begin(*made_of))
+                yield self.engines[made_of]
+            except BaseException:
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Let the workers go."""
+        self.engines.clear()
+        self.held.close()
