@@ -60,8 +60,7 @@ def pack(found: Floats, words: Ints, counts: Bytes) -> TokenCodes:
     """Codes and inverse norms of gathered tokens. The passage's vectors are scaled to a mean length of 1, which no cosine notices."""
     mean = float(np.linalg.norm(found, axis=1).mean()) if len(found) else 1.0
     codes, scales = quantize(found / max(mean, 1e-12))
-    sums = spans.running_sums(codes * scales[:, None])
-    inverse = spans.inverse(spans.norms(sums, words[:, 2:], counts))
+    inverse = spans.inverse(spans.norms(codes * scales[:, None], words[:, 2:], counts))
     return TokenCodes(words, counts, codes, scales, np.minimum(inverse, 65504.0).astype(np.float16))
 
 

@@ -151,7 +151,7 @@ def test_what_is_beside_a_text_in_its_batch_moves_its_cosines_by_the_noise_of_in
 def span_cosines(query: Floats, text: str, encoding: Encoding) -> Floats:
     found = words(text)
     tokens, counts = spans.token_bounds(encoding.offsets, found), spans.counts(len(found), len(found))
-    inverse = spans.inverse(spans.norms(spans.running_sums(encoding.vectors), tokens, counts))
+    inverse = spans.inverse(spans.norms(encoding.vectors, tokens, counts))
     return spans.cosines(encoding.vectors @ query, tokens, counts, inverse)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,7 +89,7 @@ def test_the_cosine_of_every_span_is_that_of_its_mean_vector(seed: int) -> None:
         vector = mean(layout, first, last)
         length = float(np.linalg.norm(vector))
         expected.append(float(vector @ query) / length if length else 0.0)
-    norms = spans.norms(spans.running_sums(layout.vectors), layout.tokens, layout.counts)
+    norms = spans.norms(layout.vectors, layout.tokens, layout.counts)
     found = spans.cosines(layout.vectors @ query, layout.tokens, layout.counts, spans.inverse(norms))
     np.testing.assert_allclose(found, expected, atol=1e-4)  # float32 sums of up to 400 vectors of length 4: about 400 * 4 * 6e-8
 
@@ -98,8 +99,23 @@ def test_the_cosine_of_every_span_is_that_of_its_mean_vector(seed: int) -> None:
 def test_the_norm_of_every_span_is_that_of_the_sum_of_its_tokens(seed: int) -> None:
     layout = random_layout(seed)
     expected = [np.linalg.norm(layout.vectors[layout.tokens[a, 0] : layout.tokens[b, 1]].sum(axis=0)) for a, b in enumerated(layout)]
-    found = spans.norms(spans.running_sums(layout.vectors), layout.tokens, layout.counts)
+    found = spans.norms(layout.vectors, layout.tokens, layout.counts)
     np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
+def test_words_of_thousands_of_tokens_are_measured_as_others() -> None:
+    # As base64 in a text. Every word but the last has 3,000 tokens (0, 1); the dot products of all with each other would take 3.5 GB.
+    counts, tokens = spans.counts(8, 8), np.array([[3000 * word, 3000 * (word + 1)] for word in range(7)] + [[21_000, 21_001]], np.int32)
+    vectors = np.tile(np.array([0, 1], np.float32), (21_001, 1))
+    vectors[-1] = [4, 0]
+    first, last = spans.bounds(counts)
+    expected = [np.hypot(4 if b == 7 else 0, 3000 * (min(b, 6) - a + 1)) for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+    tracemalloc.start()
+    try:
+        np.testing.assert_allclose(spans.norms(vectors, tokens, counts), expected, rtol=1e-6)
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @quick
@@ -132,7 +148,7 @@ def test_spans_of_two_parts_follow_each_other() -> None:
 def test_one_word_is_one_span() -> None:
     counts, tokens = spans.counts(1, 1), np.array([[0, 2]], np.int32)
     vectors = np.array([[1, 0], [0, 1]], np.float32)
-    norms = spans.norms(spans.running_sums(vectors), tokens, counts)
+    norms = spans.norms(vectors, tokens, counts)
     # (1, 0) + (0, 1) = (1, 1), of length 1.41421; its cosine with (1, 0) is 1 / 1.41421
     assert norms.tolist() == pytest.approx([1.41421], abs=1e-5)
     query = np.array([1, 0], np.float32)
@@ -141,8 +157,7 @@ def test_one_word_is_one_span() -> None:
 
 def test_no_words_are_no_spans() -> None:
     counts, tokens = spans.counts(0, 0), np.zeros((0, 2), np.int32)
-    sums = spans.running_sums(np.zeros((0, 4), np.float32))
-    norms = spans.norms(sums, tokens, counts)
+    norms = spans.norms(np.zeros((0, 4), np.float32), tokens, counts)
     assert [len(each) for each in (counts, *spans.bounds(counts), norms)] == [0, 0, 0, 0]
     assert len(spans.cosines(np.zeros(0, np.float32), tokens, counts, spans.inverse(norms))) == 0
     assert best(np.zeros(0, np.float32), counts, 3) == []
@@ -151,7 +166,7 @@ def test_no_words_are_no_spans() -> None:
 def test_a_span_without_tokens_has_cosine_0() -> None:
     counts, tokens = spans.counts(2, 2), np.array([[0, 0], [0, 1]], np.int32)
     vectors = np.array([[3, 4]], np.float32)
-    norms = spans.norms(spans.running_sums(vectors), tokens, counts)
+    norms = spans.norms(vectors, tokens, counts)
     # word 0 has no token; words 0..1 and word 1 have the one of length 5
     assert norms.tolist() == [0, 5, 5]
     assert spans.inverse(norms).tolist() == pytest.approx([0, 0.2, 0.2])

@@ -120,7 +120,7 @@ def test_cosines_from_codes_are_those_of_the_vectors(real_encoder: Encoder, call
         left = iter(real_encoder.encode(phrase.windows(document, cut)))
         for passage in cut:
             vectors, words, counts = tokens.gather(passage, [next(left) for _ in passage.parts], real_encoder.info.dimension)
-            inverse = spans.inverse(spans.norms(spans.running_sums(vectors), words[:, 2:], counts))
+            inverse = spans.inverse(spans.norms(vectors, words[:, 2:], counts))
             packed = tokens.pack(vectors, words, counts)
             for query in queries:
                 exact = spans.cosines(vectors @ query, words[:, 2:], counts, inverse)

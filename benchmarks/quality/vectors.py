@@ -75,7 +75,7 @@ class Spans:
         """Of `text`, encoded by itself."""
         found = words(text)
         counts, tokens = spans.counts(len(found), len(found)), spans.token_bounds(encoding.offsets, found)
-        inverse = spans.inverse(spans.norms(spans.running_sums(encoding.vectors), tokens, counts))
+        inverse = spans.inverse(spans.norms(encoding.vectors, tokens, counts))
         return cls(encoding.vectors, found, tokens, *spans.bounds(counts), inverse)
 
     def __len__(self) -> int:

@@ -38,13 +38,13 @@ class Plain:
         for each in corpus.entries:
             mean = tokens.vectors(each.tokens).sum(axis=0)
             length = float(np.linalg.norm(mean))
-            vector = {"vector": rounded((mean / length)[None, :])[0]} if length else {}
+            vector = {"vector": rounded(mean / length)} if length else {}
             id_ = passage_id(each.document.id, each.passage.ordinal)
             yield {"_op_type": "index", "_index": self._name, "_id": id_, "_source": {"text": each.text, **vector}}
 
     def ask(self, phrase: str, vector: Floats, size: int = 10) -> None:
         """Both queries in one ``_msearch``, `size` hits each with their text."""
-        (asked,) = rounded(vector[None, :])
+        asked = rounded(vector)
         knn: dict[str, Any] = {"knn": {"field": "vector", "query_vector": asked, "k": NEIGHBOURS, "num_candidates": NEIGHBOURS}}
         if self._server.engine == "opensearch":
             knn = {"query": {"knn": {"vector": {"vector": asked, "k": NEIGHBOURS}}}}

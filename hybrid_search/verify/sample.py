@@ -128,7 +128,7 @@ def _offsets(codes: TokenCodes, fresh: TokenCodes) -> str:
 
 
 def _own_norms(codes: TokenCodes) -> bool:
-    lengths = spans.norms(spans.running_sums(tokens.vectors(codes)), codes.words[:, 2:], codes.counts)
+    lengths = spans.norms(tokens.vectors(codes), codes.words[:, 2:], codes.counts)
     expected = np.minimum(spans.inverse(lengths), 65504.0)
     return len(expected) == len(codes.inverse_norms) and bool(np.allclose(codes.inverse_norms, expected, rtol=NORMS, atol=1e-7))
 

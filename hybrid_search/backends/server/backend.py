@@ -154,7 +154,7 @@ class ServerBackend:
     def _hybrid_body(self, request: Request, alpha: float, technique: str, size: int, offset: int) -> dict[str, Any]:
         if self.server.engine != "opensearch":
             raise UsageError(f"{self.server} is {self.server.engine}, whose own fusion this is not: leave compat out")
-        (vector,) = documents.rounded(request.vector[None, :])
+        vector = documents.rounded(request.vector)
         return hybrid_body(
             request.phrase,
             vector,

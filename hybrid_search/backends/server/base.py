@@ -75,8 +75,8 @@ class Server(Protocol):
         ...
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        """Send `actions` (of the client library's bulk helper: ``_op_type``, ``_index``, ``_id``, ``_source``), each once, in requests bounded by
-        count and bytes. Never raises for what may pass: those outcomes have a status of `PASSING`."""
+        """Send `actions` (of the client library's bulk helper: ``_op_type``, ``_index``, ``_id``, ``_source``, which is an object or its JSON), each
+        once, in requests bounded by count and bytes. Never raises for what may pass: those outcomes have a status of `PASSING`."""
         ...
 
     def close(self) -> None:

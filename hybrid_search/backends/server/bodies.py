@@ -51,7 +51,7 @@ def match(request: Request, size: int, *, among: Sequence[str] | None = None, **
 
 def nearest(engine: Engine, request: Request, candidates: int, **shown: Any) -> dict[str, Any]:
     """The passages whose covering spans are nearest to the vector, as `shown` says. The conditions hold during the search, not after it."""
-    (vector,) = rounded(request.vector[None, :])
+    vector = rounded(request.vector)
     filters = within(engine, request)
     searched = max(SEARCHED, candidates)
     if engine == "elasticsearch":

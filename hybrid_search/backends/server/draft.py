@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO
 
 from hybrid_search.types import Document
 
 HELD_BYTES = 32_000_000
-"""What the passages of a draft may take in memory, about 100 of them; what a longer document has beyond them waits in a temporary file."""
-
-NUMBER_BYTES = 32
-"""A number of a vector, as Python holds it in a list."""
+"""What the passages of a draft may take in memory, about 500 of them; what a longer document has beyond them waits in a temporary file."""
 
 
 class Draft:
-    """The passages of one version of a document."""
+    """The passages of one version of a document, each a line of JSON."""
 
     def __init__(self, document: Document, passages: int) -> None:
         self.document, self.passages = document, passages
-        self._held: list[dict[str, Any]] = []
+        self._held: list[bytes] = []
         self._bytes = 0
-        self._file: IO[str] | None = None
+        self._file: IO[bytes] | None = None
 
-    def add(self, source: dict[str, Any]) -> None:
+    def add(self, source: bytes) -> None:
         """Take in the next passage."""
-        self._bytes += len(source["tokens"]) + sum(NUMBER_BYTES * len(each["vector"]) for each in source["spans"])
+        self._bytes += len(source)
         if self._bytes <= HELD_BYTES:
             self._held.append(source)
             return
-        self._file = self._file or tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 # closed with the draft
-        self._file.write(json.dumps(source) + "\n")
+        self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115 # closed with the draft
+        self._file.write(source + b"\n")
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[bytes]:
         """The passages, in order."""
         yield from self._held
         if self._file:
             self._file.seek(0)
-            yield from map(json.loads, self._file)
+            yield from self._file
 
     def close(self) -> None:
         """Forget the passages."""

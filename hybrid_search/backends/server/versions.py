@@ -92,7 +92,7 @@ class NextVersion:
             source = hit["_source"]
             made = documents.derived(documents.codes(hit), source["start"], self.new.spec.policy)
             source |= {"source_hash": rehash(source["source_hash"], self.new.spec), **made}
-            yield {"_op_type": "index", "_index": self.new.name, "_id": hit["_id"], "_source": source}
+            yield {"_op_type": "index", "_index": self.new.name, "_id": hit["_id"], "_source": documents.to_json(source).decode()}
 
     def _passages(self) -> Iterator[dict[str, Any]]:
         indexes.refresh(self._server, self.old.name)

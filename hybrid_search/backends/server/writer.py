@@ -98,7 +98,7 @@ class ServerWriter:
                 self._draft = Draft(entry.document, entry.passages)
             if self._draft:
                 self._check(entry)
-                self._draft.add(documents.source(entry, self._made.spec, datetime.now(UTC).isoformat(timespec="seconds")))
+                self._draft.add(documents.to_json(documents.source(entry, self._made.spec, datetime.now(UTC).isoformat(timespec="seconds"))))
         except InputError as error:
             self.abandon()
             return str(error)
@@ -147,9 +147,9 @@ class ServerWriter:
 
     def _actions(self, drafts: Iterable[Draft]) -> Iterator[dict[str, Any]]:
         for draft in drafts:
-            for source in draft:
-                id_ = documents.passage_id(source["document_id"], source["ordinal"])
-                yield {"_op_type": "index", "_index": self._made.name, "_id": id_, "_source": source}
+            for ordinal, source in enumerate(draft):
+                id_ = documents.passage_id(draft.document.id, ordinal)
+                yield {"_op_type": "index", "_index": self._made.name, "_id": id_, "_source": source.decode()}
 
     def _leftovers(self, drafts: Sequence[Draft]) -> list[tuple[str, int]]:
         """Passages that the index has of these documents beyond those of the new version."""
