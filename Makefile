@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := .demo
 EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
 
-.PHONY: help demo test test-servers prove soak check test-export test-ray format bench papers clean
+.PHONY: help demo test test-wheel test-servers prove soak check test-export test-ray format bench papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
@@ -14,6 +14,7 @@ help:
 	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
 	@echo "make soak         an ingest that fails again and again, at every seam, on OpenSearch and embedded (SOAK_MINUTES=10)"
 	@echo "make check        ruff, mypy, import direction"
+	@echo "make test-wheel   what a user gets: the wheel, installed in an environment of its own"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
 	@echo "make papers       the papers' evaluations, as far as weights and data are at hand (half an hour on two cores; needs ../shared/data)"
@@ -35,7 +36,10 @@ demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not export and not server and not long and not ray"
+	$(BIN)/python -m pytest -m "not export and not server and not long and not ray and not wheel"
+
+test-wheel: $(VENV)/.dev
+	$(BIN)/python -m pytest -m wheel tests/test_wheel.py
 
 # pytest fails where no test was selected, and without servers there is none to select.
 test-servers: $(VENV)/.dev

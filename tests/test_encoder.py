@@ -13,10 +13,10 @@ import onnxruntime
 import pytest
 
 from hybrid_search import best_spans, connect, encoder, phrase, spans
-from hybrid_search.encoder import SHIPPED, Encoder, devices
+from hybrid_search.encoder import SHIPPED, Encoder, devices, onnx
 from hybrid_search.encoder.artifact import read
 from hybrid_search.encoder.devices import CPU, CUDA, TENSORRT, Device
-from hybrid_search.encoder.onnx import CARD_TOKENS, OnnxEncoder
+from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.errors import DeviceError, HybridSearchError, MissingExtraError, ModelError, UsageError
 from hybrid_search.types import Encoding, Floats
 from hybrid_search.words import words
@@ -49,6 +49,10 @@ def cosines(one: Floats, other: Floats) -> Floats:
     """Row by row."""
     found: Floats = (one * other).sum(axis=1) / np.linalg.norm(one, axis=1) / np.linalg.norm(other, axis=1)
     return found
+
+
+CARD = 4096
+"""Padded tokens of a batch."""
 
 
 def turns(calls: list[dict[str, Any]], count: int) -> list[str]:
@@ -339,7 +343,8 @@ def test_the_device_that_runs_must_be_the_one_that_was_asked_for() -> None:
 def test_a_card_is_given_to_the_runtime_by_its_number_and_a_batch_that_fills_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[dict[str, Any]]
 ) -> None:
-    """There is no card here: the runtime says that it has one, and runs on the CPU what was asked of the card."""
+    """There is no card here: the runtime says that it has one, and runs on the CPU what was asked of the card; and cards are small."""
+    monkeypatch.setattr(onnx, "CARD_TOKENS", CARD)
     asked: list[Any] = []
     rows: list[int] = []
     make = onnxruntime.InferenceSession
@@ -360,10 +365,10 @@ def test_a_card_is_given_to_the_runtime_by_its_number_and_a_batch_that_fills_it(
     found = OnnxEncoder(SHIPPED, "cuda:1", precision="float32", cache=tmp_path)
     assert found.provider == CUDA
     assert asked.pop() == [(CUDA, {"device_id": 1})]
-    texts = turns(calls, 800)
+    texts = turns(calls, 200)
     encodings = found.encode(texts)
     plain = OnnxEncoder(SHIPPED, "cpu", precision="float32").encode(texts)
-    assert CARD_TOKENS / 2 < rows[0] <= CARD_TOKENS
+    assert onnx.BATCH_TOKENS < CARD / 2 < rows[0] <= CARD
     assert max(np.abs(one.vectors - other.vectors).max() for one, other in zip(encodings, plain, strict=True)) < 1e-4
     OnnxEncoder(SHIPPED, "tensorrt:2", precision="float16", cache=tmp_path)
     ((name, options), behind) = asked.pop()

@@ -44,6 +44,11 @@ def test_a_plan_is_held_against_the_index_that_was_made(calls: list[dict[str, An
     measured = scale.measure(tmp_path / "calls.jsonl", len(calls), size.measure(tmp_path, "made"))
     assert measured["calls"] == len(calls)
     assert min(measured["others' documents"].values()) > 0
+    assert measured["encoded elsewhere"]["tokens"] == 37_700  # as `make demo` says
+    assert (
+        measured["encoded elsewhere"]["read and shaped, tokens/s"]
+        > measured["encoded elsewhere"]["read, shaped and made ready for a server, tokens/s"]
+    )
     planned = measured["plans"]["1000"]
     assert planned["documents"] == len(calls)
     # of the same documents; of a small index a plan says too much, since graphs of few vectors have fewer edges

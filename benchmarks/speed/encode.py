@@ -139,15 +139,17 @@ def measure(model: Path, data: Path, tokens: int, rounds: int, device: str, peak
     With `peak`, the operations a second that the device is sold for (in 10^12), also what share of it the texts' own operations come to.
     """
     tokenizer, found = onnx._tokenizer(model / "tokenizer.json"), ways(model, device)
+    shape = _shape() if peak else None
     made: dict[str, Any] = {"cores": os.cpu_count(), "device": device, "rounds": rounds, "peak, 10^12/s": peak, "texts": {}}
     for name, cut in (("passages of 128 tokens", passages), ("turns", turns)):
         texts = cut(data, tokenizer, tokens)
         began = time.perf_counter()
         encodings = tokenizer.encode_batch(texts, add_special_tokens=True)
         tokenizing = time.perf_counter() - began
-        count, work = sum(len(each.ids) for each in encodings), operations([len(each.ids) for each in encodings], *_shape())
+        lengths = [len(each.ids) for each in encodings]
+        count, least = sum(lengths), operations(lengths, *shape) / peak / 1e12 if peak and shape else None
         seconds = raced(found, texts, rounds)
-        rates = {way: _rates(each, seconds["sentence-transformers"], count, work / peak / 1e12 if peak else None) for way, each in seconds.items()}
+        rates = {way: _rates(each, seconds["sentence-transformers"], count, least) for way, each in seconds.items()}
         made["texts"][name] = {"texts": len(texts), "tokens": count, "tokenizing alone, tokens/s": round(count / tokenizing), "ways": rates}
     return made
 
