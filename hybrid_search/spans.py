@@ -23,6 +23,9 @@ TOGETHER = 128
 SQUARE = 1024
 """Tokens whose dot products with each other are kept at once: 8 MB in float64."""
 
+ONE_THREAD = 4 * 65536
+"""Multiplications up to which OpenBLAS takes one thread (``GEMM_MULTITHREAD_THRESHOLD`` times ``SMP_THRESHOLD_MIN``)."""
+
 Index = NDArray[np.intp]
 
 
@@ -83,7 +86,7 @@ def _norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
         vectors, tokens = _merged(vectors, tokens)
     size = len(vectors) + 1
     table = np.zeros((size, size))
-    table[1:, 1:] = vectors @ vectors.T
+    table[1:, 1:] = _gram(vectors)
     for axis in (0, 1):
         np.cumsum(table, axis=axis, out=table)
     first, last = bounds(counts)
@@ -92,6 +95,17 @@ def _norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
     squares = diagonal[start] + diagonal[end] - 2.0 * table.ravel()[start * size + end]  # as table[start, end], in a third of the time
     lengths: Floats = np.sqrt(np.maximum(squares, 0.0)).astype(np.float32)
     return lengths
+
+
+def _gram(vectors: Floats) -> Floats:
+    """``vectors @ vectors.T``, some of their numbers at a time: products so small that BLAS computes each in one thread. Where the encoder has all
+    cores, a product of two threads waits for the slower one: it took 20 times as long."""
+    found = np.zeros((len(vectors), len(vectors)), dtype=np.float32)
+    step = max(8, ONE_THREAD // max(1, found.size))
+    for first in range(0, vectors.shape[1], step):
+        part = vectors[:, first : first + step]
+        found += part @ part.T
+    return found
 
 
 def _merged(vectors: Floats, tokens: Ints) -> tuple[Floats, Ints]:
