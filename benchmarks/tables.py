@@ -99,7 +99,7 @@ def size() -> str:
 
 def server_latency() -> str:
     """The hybrid query beside a plain match and plain kNN, on the same server in the same run."""
-    held = {dimension: results.newest(f"latency_opensearch_{dimension}-calls_sgd") for dimension in (384, 128)}
+    held = {dimension: results.newest(f"latency_opensearch_{dimension}-calls_sgd") for dimension in (288, 128)}
     version = next(iter(held.values()))["version"]
     lines = head(f"OpenSearch {version}, milliseconds, p50 / p95", *[f"{dimension} dimensions" for dimension in held])
     ways = next(iter(held.values()))["milliseconds"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,31 +15,11 @@ from benchmarks.quality.tasks import TASKS
 from hybrid_search import covering, encoder, passages, tokens
 from hybrid_search.backends.base import IndexSpec
 from hybrid_search.backends.embedded import schema
-from hybrid_search.encoder.base import Encoder, EncoderInfo
+from hybrid_search.encoder.base import Encoder
 from hybrid_search.ingest import documents, sources
-from hybrid_search.types import Encoding, Entry, Floats, TokenCodes
+from hybrid_search.types import Entry, TokenCodes
 
 TASK = "calls_sgd"
-SAMPLED = 200
-"""Every so many passages, one whose tokens the projection is fitted on."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Projected:
-    """An encoder whose vectors go through a linear map, float32 ``[dimension, fewer]``, as a trained head would: it commutes with the mean."""
-
-    inner: Encoder
-    matrix: Floats
-
-    @property
-    def info(self) -> EncoderInfo:
-        """Of the projected vectors."""
-        held = self.inner.info
-        return replace(held, fingerprint=f"{held.fingerprint}-{self.matrix.shape[1]}", dimension=self.matrix.shape[1])
-
-    def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """As the inner encoder does, projected."""
-        return [Encoding(each.vectors @ self.matrix, each.offsets) for each in self.inner.encode(texts)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,14 +41,14 @@ class Corpus:
 
 
 def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
-    """The first `calls` of calls_sgd; `dimension` of them projected by the principal directions of the tokens, for timing only."""
+    """The first `calls` of calls_sgd, with vectors of the usual size or of a smaller one of the model's. Raises SystemExit for a larger one."""
     ingested(TASKS[TASK], data).client.close()
-    base = encoder.load(device="cpu")
-    entries = list(_entries(data, calls, IndexSpec.of(base.info, covering.DEFAULT_POLICY)))
-    if dimension is None:
-        return Corpus(entries, base)
-    matrix = _principal([each.tokens for each in entries[::SAMPLED]], dimension)
-    return Corpus([replace(each, tokens=_projected(each.tokens, matrix)) for each in entries], Projected(base, matrix))
+    whole = encoder.load(device="cpu")
+    usual, wanted = encoder.sized(whole), encoder.sized(whole, dimension)
+    if wanted.info.dimension > usual.info.dimension:
+        raise SystemExit(f"--dimensions {dimension}: the benchmark's index has vectors of {usual.info.dimension} numbers, which can only be cut")
+    entries = _entries(data, calls, IndexSpec.of(usual.info, covering.DEFAULT_POLICY))
+    return Corpus([replace(each, tokens=_cut(each.tokens, wanted.info.dimension)) for each in entries], wanted)
 
 
 def _entries(data: Path, calls: int, spec: IndexSpec) -> Iterator[Entry]:
@@ -85,12 +65,7 @@ def _entries(data: Path, calls: int, spec: IndexSpec) -> Iterator[Entry]:
     connection.close()
 
 
-def _principal(sample: Sequence[TokenCodes], dimension: int) -> Floats:
-    stacked = np.concatenate([tokens.vectors(each) for each in sample])
-    _, directions = np.linalg.eigh(stacked.T @ stacked)
-    kept: Floats = np.ascontiguousarray(directions[:, ::-1][:, :dimension], dtype=np.float32)
-    return kept
-
-
-def _projected(coded: TokenCodes, matrix: Floats) -> TokenCodes:
-    return tokens.pack(tokens.vectors(coded) @ matrix, coded.words, coded.counts)
+def _cut(coded: TokenCodes, dimension: int) -> TokenCodes:
+    if coded.codes.shape[1] == dimension:
+        return coded
+    return tokens.pack(np.ascontiguousarray(tokens.vectors(coded)[:, :dimension]), coded.words, coded.counts)

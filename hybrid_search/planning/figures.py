@@ -12,13 +12,13 @@ SERVER_CODE_BYTES = 2.34
 """Of a server's index for each byte of token codes, with all but the vectors (codes in base64, text, layout): 1,460,789 bytes for 1,000 words
 (``quantization_opensearch-calls_sgd``, 384 numbers a vector), of which vectors as floats are 320,200, by 487,900 bytes of codes."""
 
-VECTOR_SECONDS = 0.2427e-3
-NUMBER_SECONDS = 0.6244e-6
-"""Of a server for each vector, and for each of its numbers: OpenSearch 3.5.0 wrote 3,100 vectors of 128 and 2,073 of 384 a second
-(``latency_opensearch_128-calls_sgd``, ``latency_opensearch_384-calls_sgd``), its client on the same cores."""
+VECTOR_SECONDS = 0.0626e-3
+NUMBER_SECONDS = 0.5266e-6
+"""Of a server for each vector, and for each of its numbers: OpenSearch 3.5.0 wrote 7,691 vectors of 128 and 4,667 of 288 a second
+(``latency_opensearch_128-calls_sgd``, ``latency_opensearch_288-calls_sgd``), its client on the same cores."""
 
 INGEST_TIMES = 1.43
-"""Seconds of a whole ingest into an embedded index for each second of its encoder alone: 211.3 by 147.4 (``ingest-calls_sgd``)."""
+"""Seconds of a whole ingest into an embedded index for each second of its encoder alone: 194.6 by 136.0 (``ingest-calls_sgd``)."""
 
 SHARD_BYTES = 50 * 1024**3
 """Of a server's shard at most: what the makers of both servers advise."""
