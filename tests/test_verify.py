@@ -355,7 +355,7 @@ def on_server(place: Place) -> list[tuple[str, str, int | None]]:
 def put(place: Place, document_id: str, number: int, **changed: Any) -> None:
     """Write one passage anew, with fields changed."""
     entry = entries(next(each for each in FOUR if each["id"] == document_id))[number]
-    source = documents.source(entry, TINY, "2026-01-01T00:00:00+00:00") | changed
+    source = json.loads(documents.to_json(documents.source(entry, TINY, "2026-01-01T00:00:00+00:00"))) | changed
     place.written("PUT", f"/{place.index}/_doc/{quote(documents.passage_id(document_id, changed.get('ordinal', number)))}", source)
 
 
