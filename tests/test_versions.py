@@ -739,6 +739,7 @@ def test_a_draft_keeps_no_more_in_memory_than_it_says() -> None:
             for number in range(600):
                 held.add(json.dumps({"ordinal": number, "text": "\u2028\r\n", "tokens": "x" * 100_000}, ensure_ascii=False).encode())
             assert [json.loads(each)["ordinal"] for each in held] == list(range(600))
+            assert not any(each.endswith(b"\n") for each in held)  # it would be an empty line of the bulk request
         assert tracemalloc.get_traced_memory()[1] < 2 * draft.HELD_BYTES
     finally:
         tracemalloc.stop()

@@ -35,7 +35,7 @@ class Draft:
         yield from self._held
         if self._file:
             self._file.seek(0)
-            yield from self._file
+            yield from map(bytes.rstrip, self._file)
 
     def close(self) -> None:
         """Forget the passages."""
