@@ -39,25 +39,25 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not export and not server and not long and not ray and not wheel"
 
 test-wheel: $(VENV)/.dev
-	$(BIN)/python -m pytest -m wheel tests/test_wheel.py
+	$(BIN)/python -m pytest -m wheel tests/house/test_wheel.py
 
 # pytest fails where no test was selected, and without servers there is none to select.
 test-servers: $(VENV)/.dev
-	$(BIN)/python -m tests.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest -m "server and not long"
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest -m "server and not long"
 
 # 2,000 calls through a proxy that fails, 20 killed workers, 5 killed servers, agreement with exhaustive search: half an hour on two cores.
 prove: $(VENV)/.dev
-	$(BIN)/python -m tests.servers --servers "$${SERVERS:-default}" --minutes 120 -- $(BIN)/python -m pytest -m "server and long"
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" --minutes 120 -- $(BIN)/python -m pytest -m "server and long"
 
 # Kills, signals, a full disk, a broken encoder, a source that ends in a line, a server that is away: in the end every document once.
 soak: $(VENV)/.dev
-	$(BIN)/python -m tests.servers --servers "$${SERVERS:-opensearch-3.5.0}" --minutes 120 -- $(BIN)/python -m pytest -s -m long tests/test_soak.py
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-opensearch-3.5.0}" --minutes 120 -- $(BIN)/python -m pytest -s -m long tests/ingest/test_soak.py
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/test_imports.py tests/test_public_names.py
+	$(BIN)/python -m pytest -q tests/house/test_imports.py tests/house/test_public_names.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
@@ -69,7 +69,7 @@ format: $(VENV)/.dev
 	@touch $@
 
 test-export: .venv-export/.done
-	HF_HUB_OFFLINE=1 .venv-export/bin/python -m pytest -m export tests/test_export.py tests/test_training.py tests/test_systems_torch.py tests/test_systems_tensorflow.py tests/test_reading.py tests/test_mcphrasy_training.py
+	HF_HUB_OFFLINE=1 .venv-export/bin/python -m pytest -m export tests/export/test_export.py tests/export/test_training.py tests/papers/test_systems_torch.py tests/papers/test_systems_tensorflow.py tests/papers/test_reading.py tests/papers/test_mcphrasy_training.py
 
 .venv-ray/.done: pyproject.toml
 	test -x .venv-ray/bin/python || $(PYTHON) -m venv .venv-ray
@@ -77,7 +77,7 @@ test-export: .venv-export/.done
 	@touch $@
 
 test-ray: .venv-ray/.done
-	.venv-ray/bin/python -m pytest -m ray tests/test_ray.py
+	.venv-ray/bin/python -m pytest -m ray tests/ingest/test_ray.py
 
 # All of the papers' evaluations that can run with what is at hand, McPhraSy's embedder trained first.
 papers: .venv-export/.done
@@ -89,7 +89,7 @@ papers: .venv-export/.done
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.quality
-	$(BIN)/python -m tests.servers --minutes 180 -- $(BIN)/python -m benchmarks.servers
+	$(BIN)/python -m tools.servers --minutes 180 -- $(BIN)/python -m benchmarks.servers
 	$(BIN)/python -m benchmarks.tables
 
 clean:

@@ -10,6 +10,6 @@ def row(*cells: Any) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def head(first: str, *rest: str) -> list[str]:
+def head(first: str, *column_names: str) -> list[str]:
     """The heading of a table: a column of names, and columns of figures."""
-    return [row(first, *rest), row("---", *["---:"] * len(rest))]
+    return [row(first, *column_names), row("---", *["---:"] * len(column_names))]

@@ -1,4 +1,6 @@
-"""Phrases that people would ask: the sample's topics, descriptions of intents, and requests in customers' own words."""
+"""Phrases that people would ask: the sample's topics, descriptions of intents, and requests in
+customers' own words.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,20 @@ import json
 from pathlib import Path
 
 from benchmarks.quality.tasks import TASKS, rows
-from hybrid_search.ingest.sources import SAMPLE
+from hybrid_search.ingest.sources.files import SAMPLE
 
 
 def phrases(data: Path) -> list[str]:
     """About 130 phrases and questions of 1 to 20 words."""
-    topics = [json.loads(line)["phrase"] for line in SAMPLE.with_name("topics.jsonl").read_text(encoding="utf-8").splitlines()]
+    topics = [
+        json.loads(line)["phrase"]
+        for line in SAMPLE.with_name("topics.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     intents = [query.text for query in TASKS["calls_sgd"].queries(data, "dev")]
-    requests = [row["text"] for row in rows(data / "banking77/banking77.jsonl.gz") if row["part"] == "dev"][::150]
-    requests += [row["text"] for row in rows(data / "clinc150/clinc150.jsonl.gz") if row.get("part") == "dev"][::300]
+    requests = [
+        row["text"] for row in rows(data / "banking77/banking77.jsonl.gz") if row["part"] == "dev"
+    ][::150]
+    requests += [
+        row["text"] for row in rows(data / "clinc150/clinc150.jsonl.gz") if row.get("part") == "dev"
+    ][::300]
     return list(dict.fromkeys([*topics, *intents, *requests]))

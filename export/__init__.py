@@ -1,1 +1,4 @@
-"""The workshop: makes, checks and (later) trains the model folders that the product loads. Never installed with the wheel."""
+"""The workshop: makes, checks and (later) trains the model folders that the product loads.
+
+Never installed with the wheel.
+"""

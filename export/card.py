@@ -1,4 +1,6 @@
-"""The model card: ``README.md`` of a model folder, written from what the export measured and, for trained weights, from what their run noted."""
+"""The model card: ``README.md`` of a model folder, written from what the export measured and, for
+trained weights, from what their run noted.
+"""
 
 from __future__ import annotations
 
@@ -50,18 +52,35 @@ LIMITS = {
 
 
 def write(folder: Path, settings: Mapping[str, Any], weights: Path) -> None:
-    """Write the card of `folder`, whose ``encoder.json`` has `settings`; its weights came from the folder `weights`."""
+    """Write the card of `folder`, whose ``encoder.json`` has `settings`; its weights came from the
+    folder `weights`.
+    """
     run, recipe = weights / "run.json", weights / "recipe.toml"
-    parts = [_head(settings), _precisions(settings["parity"])]
+    parts = [_head(settings), _precision_section(settings["parity"])]
     if run.is_file():
-        parts.append(_training(json.loads(run.read_text(encoding="utf-8")), recipe.read_text(encoding="utf-8") if recipe.is_file() else ""))
-    limits = "\n".join(f"- {said}" for precision, said in LIMITS.items() if precision in ("", *settings["parity"]))
-    (folder / FILE).write_text("\n\n".join([*parts, f"## Limits\n\n{limits}"]) + "\n", encoding="utf-8")
+        parts.append(
+            _training_section(
+                json.loads(run.read_text(encoding="utf-8")),
+                recipe.read_text(encoding="utf-8") if recipe.is_file() else "",
+            )
+        )
+    limits = "\n".join(
+        f"- {limit}"
+        for precision, limit in LIMITS.items()
+        if precision in ("", *settings["parity"])
+    )
+    (folder / FILE).write_text(
+        "\n\n".join([*parts, f"## Limits\n\n{limits}"]) + "\n", encoding="utf-8"
+    )
 
 
 def _head(settings: Mapping[str, Any]) -> str:
     sizes = settings.get("sizes", ())
-    cut = f"; cut to their first {', '.join(map(str, sorted(sizes)))} they can be used by themselves, and {sizes[0]} is usual" if sizes else ""
+    cut = (
+        f"; cut to their first {', '.join(map(str, sorted(sizes)))} they can be used by themselves, and {sizes[0]} is usual"
+        if sizes
+        else ""
+    )
     rows = {
         "weights": settings["origin"],
         "licence": settings["license"],
@@ -73,19 +92,33 @@ def _head(settings: Mapping[str, Any]) -> str:
     return f"# {settings['name']}\n\n{ABOUT}\n\n{_table(('', ''), rows.items())}"
 
 
-def _precisions(parity: Mapping[str, Mapping[str, Any]]) -> str:
-    rows = [(name, f"{each['mean']:.5f}", f"{each['min']:.4f}", f"{each['same']:.1%}", f"{each['lost']:.4f}") for name, each in parity.items()]
+def _precision_section(parity: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = [
+        (
+            name,
+            f"{figures['mean']:.5f}",
+            f"{figures['min']:.4f}",
+            f"{figures['same']:.1%}",
+            f"{figures['lost']:.4f}",
+        )
+        for name, figures in parity.items()
+    ]
     first = next(iter(parity.values()))
-    said = PARITY.format(spans=first["spans"], best=first["best spans"])
-    return f"## Precisions\n\n{said}\n\n{_table(('precision', 'mean cosine', 'least cosine', 'same', 'lost'), rows)}"
+    introduction = PARITY.format(spans=first["spans"], best=first["best spans"])
+    return f"## Precisions\n\n{introduction}\n\n{_table(('precision', 'mean cosine', 'least cosine', 'same', 'lost'), rows)}"
 
 
-def _training(run: Mapping[str, Any], recipe: str) -> str:
-    data = [(name, f"{each['triples']:,}", each.get("license") or LICENSES.get(name, "unknown")) for name, each in run["data"].items()]
+def _training_section(run: Mapping[str, Any], recipe: str) -> str:
+    data = [
+        (name, f"{corpus['triples']:,}", corpus.get("license") or LICENSES.get(name, "unknown"))
+        for name, corpus in run["data"].items()
+    ]
     machine = run["machine"]
-    took = f"{run['seconds'] / 3600:.1f} hours on {machine['device']} ({machine['cores']} cores)"
-    said = f"Base: {Path(run['base']).name}. Recipe `{run['recipe']}`, seed {run['seed']}, commit {run['commit']}, {took}."
-    parts = [f"## Training\n\n{said}", _table(("data", "triples", "licence"), data)]
+    duration = (
+        f"{run['seconds'] / 3600:.1f} hours on {machine['device']} ({machine['cores']} cores)"
+    )
+    summary = f"Base: {Path(run['base']).name}. Recipe `{run['recipe']}`, seed {run['seed']}, commit {run['commit']}, {duration}."
+    parts = [f"## Training\n\n{summary}", _table(("data", "triples", "licence"), data)]
     if recipe:
         parts.append(f"```toml\n{recipe.strip()}\n```")
     scores = (run.get("dev") or {}).get("dev", {})

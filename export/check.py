@@ -1,9 +1,11 @@
-"""The gate that every export passes: the folder's *span* vectors are those of torch, in each precision that it can run in.
+"""The gate that every export passes: the folder's *span* vectors are those of torch, in each
+precision that it can run in.
 
-A fixed corpus of real passages of unequal lengths, the bundled sample's, goes through torch in one padded batch and through the product's own
-encoder, with its buckets and its graph. Compared are the vectors of all spans of 1..20 words, and which span of a turn is the best one for each of
-the sample's phrases. Two exports that this would have caught: a wrapper left in train mode (cosine 0.90, no warning), and int8 with one scale per
-tensor (0.945; per channel 0.99).
+A fixed corpus of real passages of unequal lengths, the bundled sample's, goes through torch in one
+padded batch and through the product's own encoder, with its buckets and its graph. Compared are the
+vectors of all spans of 1..20 words, and which span of a turn is the best one for each of the
+sample's phrases. Two exports that this would have caught: a wrapper left in train mode (cosine
+0.90, no warning), and int8 with one scale per tensor (0.945; per channel 0.99).
 """
 
 from __future__ import annotations
@@ -19,12 +21,13 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from hybrid_search import spans
 from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.encoder.precisions import PRECISIONS, STORED
-from hybrid_search.ingest import documents, sources
-from hybrid_search.passages import split
-from hybrid_search.types import Encoding, Floats, Ints, Part
+from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.sources import files
+from hybrid_search.text import spans
+from hybrid_search.text.passages import split
+from hybrid_search.text.types import Encoding, Floats, Ints, Part
 
 PASSAGES = 96
 LEAST = {"float32": ("min", 0.999), "float16": ("min", 0.999), "int8": ("mean", 0.99)}
@@ -32,8 +35,10 @@ LEAST = {"float32": ("min", 0.999), "float16": ("min", 0.999), "int8": ("mean", 
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """Cosines between torch's and the folder's vectors of `spans` spans; the share `same` of `best` best spans that are the same words, and how
-    much lower, by torch, the cosine of the folder's choice is on average, `lost`."""
+    """Cosines between torch's and the folder's vectors of `spans` spans; the share `same` of `best`
+    best spans that are the same words, and how much lower, by torch, the cosine of the folder's
+    choice is on average, `lost`.
+    """
 
     spans: int
     mean: float
@@ -44,13 +49,19 @@ class Parity:
 
     def to_dict(self) -> dict[str, Any]:
         cosines = {"spans": self.spans, "mean": round(self.mean, 6), "min": round(self.min, 6)}
-        return {**cosines, "best spans": self.best, "same": round(self.same, 4), "lost": round(self.lost, 5)}
+        return {
+            **cosines,
+            "best spans": self.best,
+            "same": round(self.same, 4),
+            "lost": round(self.lost, 5),
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """What one encoder makes of the corpus: unit vectors of the spans of each turn, ``[spans, dimension]``, of the phrases ``[phrases, dimension]``,
-    and the offsets of all tokens."""
+    """What one encoder makes of the corpus: unit vectors of the spans of each turn, ``[spans,
+    dimension]``, of the phrases ``[phrases, dimension]``, and the offsets of all tokens.
+    """
 
     turns: Sequence[Floats]
     phrases: Floats
@@ -59,15 +70,17 @@ class Side:
     @property
     def best(self) -> Ints:
         """The best span of each turn for each phrase, ``[turns, phrases]``."""
-        return np.array([(turn @ self.phrases.T).argmax(axis=0) for turn in self.turns], dtype=np.int32)
+        return np.array(
+            [(turn @ self.phrases.T).argmax(axis=0) for turn in self.turns], dtype=np.int32
+        )
 
 
 def corpus() -> tuple[list[Part], list[str]]:
     """Turns of the bundled sample, one from each of its first passages, and their texts."""
     parts: list[Part] = []
     texts: list[str] = []
-    for line in sources.read([str(sources.SAMPLE)]):
-        document, _ = documents.parse(line.data)
+    for line in files.read([str(files.SAMPLE)]):
+        document, _ = document_parser.parse(line.data)
         for passage in split(document):
             parts.append(first := passage.parts[0])
             texts.append(document.text[first.start : first.end])
@@ -76,83 +89,133 @@ def corpus() -> tuple[list[Part], list[str]]:
 
 def phrases() -> list[str]:
     """The phrases of the bundled sample's topics."""
-    return [json.loads(line)["phrase"] for line in (sources.SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)["phrase"]
+        for line in (files.SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def parity(model: torch.nn.Module, folder: Path) -> dict[str, dict[str, Any]]:
-    """Measure each precision that the folder can run in, and refuse a folder that is under the bound for one."""
-    held = json.loads((folder / "encoder.json").read_text())["precision"]
-    measured = measure(model, folder, [each for each in PRECISIONS if each != "auto" and held in (each, STORED)])
-    for precision, found in measured.items():
-        which, least = LEAST[precision]
-        if getattr(found, which) < least:
+    """Measure each precision that the folder can run in, and refuse a folder that is under the
+    bound for one.
+    """
+    stored_precision = json.loads((folder / "encoder.json").read_text())["precision"]
+    measured = measure(
+        model,
+        folder,
+        [
+            candidate
+            for candidate in PRECISIONS
+            if candidate != "auto" and stored_precision in (candidate, STORED)
+        ],
+    )
+    for precision, result in measured.items():
+        statistic, least = LEAST[precision]
+        if getattr(result, statistic) < least:
             raise SystemExit(
-                f"span parity of {precision}: {which} cosine {getattr(found, which):.4f}, {least} is the least allowed. Nothing was written."
+                f"span parity of {precision}: {statistic} cosine {getattr(result, statistic):.4f}, {least} is the least allowed. Nothing was written."
             )
-    return {precision: found.to_dict() for precision, found in measured.items()}
+    return {precision: result.to_dict() for precision, result in measured.items()}
 
 
 def measure(model: torch.nn.Module, folder: Path, precisions: Sequence[str]) -> dict[str, Parity]:
-    """Compare the folder, in each of `precisions` on the CPU, with torch. What has to be made for that is not kept."""
+    """Compare the folder, in each of `precisions` on the CPU, with torch.
+
+    What has to be made for that is not kept.
+    """
     parts, texts = corpus()
     tokenizer = folder / "tokenizer.json"
-    reference = _side(torch_encodings(model, tokenizer, texts), torch_encodings(model, tokenizer, phrases()), parts)
+    reference = _side(
+        torch_encodings(model, tokenizer, texts),
+        torch_encodings(model, tokenizer, phrases()),
+        parts,
+    )
     measured = {}
     with tempfile.TemporaryDirectory() as cache:
         for precision in precisions:
             encoder = OnnxEncoder(folder, "cpu", precision=precision, cache=Path(cache))
-            measured[precision] = compared(reference, _side(encoder.encode(texts), encoder.encode(phrases()), parts))
+            measured[precision] = compare_sides(
+                reference, _side(encoder.encode(texts), encoder.encode(phrases()), parts)
+            )
     return measured
 
 
-def compared(a: Side, b: Side) -> Parity:
+def compare_sides(a: Side, b: Side) -> Parity:
     """Raises SystemExit where the two do not even have the same tokens."""
-    if not all(np.array_equal(one, other) for one, other in zip(a.offsets, b.offsets, strict=True)):
+    if not all(
+        np.array_equal(left_values, right_values)
+        for left_values, right_values in zip(a.offsets, b.offsets, strict=True)
+    ):
         raise SystemExit("the two encoders do not cut the text into the same tokens")
-    cosines = np.concatenate([(one * other).sum(axis=1) for one, other in zip(a.turns, b.turns, strict=True)])
+    cosines = np.concatenate(
+        [
+            (left_values * right_values).sum(axis=1)
+            for left_values, right_values in zip(a.turns, b.turns, strict=True)
+        ]
+    )
     same = a.best == b.best
-    lost = np.array([_lost(turn @ a.phrases.T, chosen) for turn, chosen in zip(a.turns, b.best, strict=True)])
-    return Parity(len(cosines), float(cosines.mean()), float(cosines.min()), same.size, float(same.mean()), float(lost.mean()))
+    cosine_losses = np.array(
+        [
+            _cosine_loss(turn @ a.phrases.T, chosen_spans)
+            for turn, chosen_spans in zip(a.turns, b.best, strict=True)
+        ]
+    )
+    return Parity(
+        len(cosines),
+        float(cosines.mean()),
+        float(cosines.min()),
+        same.size,
+        float(same.mean()),
+        float(cosine_losses.mean()),
+    )
 
 
-def _lost(cosines: Floats, chosen: Ints) -> Floats:
-    """How far the cosines of the spans that were `chosen` for each phrase are under the best, ``[phrases]``, of all ``[spans, phrases]``."""
-    found: Floats = cosines.max(axis=0) - cosines[chosen, np.arange(len(chosen))]
-    return found
+def _cosine_loss(cosines: Floats, chosen_spans: Ints) -> Floats:
+    """How far the cosines of the spans that were `chosen` for each phrase are under the best,
+    ``[phrases]``, of all ``[spans, phrases]``.
+    """
+    loss: Floats = cosines.max(axis=0) - cosines[chosen_spans, np.arange(len(chosen_spans))]
+    return loss
 
 
-def torch_encodings(model: torch.nn.Module, tokenizer_file: Path, texts: Sequence[str]) -> list[Encoding]:
+def torch_encodings(
+    model: torch.nn.Module, tokenizer_file: Path, texts: Sequence[str]
+) -> list[Encoding]:
     """Token vectors by torch, all texts in one padded batch, special tokens cut off."""
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
     tokenizer.no_truncation()
     tokenizer.enable_padding()
     batch = tokenizer.encode_batch(list(texts))
-    ids = torch.tensor([each.ids for each in batch])
-    mask = torch.tensor([each.attention_mask for each in batch])
+    ids = torch.tensor([encoding.ids for encoding in batch])
+    mask = torch.tensor([encoding.attention_mask for encoding in batch])
     with torch.no_grad():
         hidden = model(ids, mask).numpy()
-    plain = [np.array(each.special_tokens_mask) == 0 for each in batch]
+    plain = [np.array(encoding.special_tokens_mask) == 0 for encoding in batch]
     return [
-        Encoding(row[kept].astype(np.float32), np.array(each.offsets, dtype=np.int32)[kept])
-        for row, kept, each in zip(hidden, plain, batch, strict=True)
+        Encoding(
+            row[is_plain].astype(np.float32), np.array(encoding.offsets, dtype=np.int32)[is_plain]
+        )
+        for row, is_plain, encoding in zip(hidden, plain, batch, strict=True)
     ]
 
 
 def _side(turns: Sequence[Encoding], phrases: Sequence[Encoding], parts: Sequence[Part]) -> Side:
     vectors = [_unit(_spans(encoding, part)) for encoding, part in zip(turns, parts, strict=True)]
-    asked = _unit(np.array([encoding.vectors.sum(axis=0) for encoding in phrases]))
-    return Side(vectors, asked, [encoding.offsets for encoding in (*turns, *phrases)])
+    phrase_vectors = _unit(np.array([encoding.vectors.sum(axis=0) for encoding in phrases]))
+    return Side(vectors, phrase_vectors, [encoding.offsets for encoding in (*turns, *phrases)])
 
 
 def _spans(encoding: Encoding, part: Part) -> Floats:
-    """The sum of the token vectors of each span of one turn, ``[spans, dimension]``: the mean's direction."""
+    """The sum of the token vectors of each span of one turn, ``[spans, dimension]``: the mean's
+    direction.
+    """
     tokens = spans.token_bounds(encoding.offsets, part.words - part.window_start)
     first, last = spans.bounds(spans.counts(len(part.words), part.core))
     sums = spans.running_sums(encoding.vectors)
-    found: Floats = sums[tokens[last, 1]] - sums[tokens[first, 0]]
-    return found
+    span_vectors: Floats = sums[tokens[last, 1]] - sums[tokens[first, 0]]
+    return span_vectors
 
 
 def _unit(vectors: Floats) -> Floats:
-    found: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    return found
+    unit_vectors: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return unit_vectors

@@ -1,9 +1,12 @@
-"""Activations made easier for int8, at no cost to the others: what reads a layer normalisation reads it divided by a factor for each channel, and its
-weights are multiplied by the same (SmoothQuant, Xiao et al., arXiv:2211.10438).
+"""Activations made easier for int8, at no cost to the others: what reads a layer normalisation
+reads it divided by a factor for each channel, and its weights are multiplied by the same
+(SmoothQuant, Xiao et al., arXiv:2211.10438).
 
-In float32 nothing changes but rounding. In dynamic int8 all of an activation shares one scale, and a few channels of a layer normalisation are ten
-times as large as the rest, always the same ones; divided, they leave the others more steps. A span's mean cosine with float32 went from .992 to .995.
-The other products gained nothing by it: what attention gives has no such channels, and in a feed-forward they differ from text to text.
+In float32 nothing changes but rounding. In dynamic int8 all of an activation shares one scale, and
+a few channels of a layer normalisation are ten times as large as the rest, always the same ones;
+divided, they leave the others more steps. A span's mean cosine with float32 went from .992 to .995.
+The other products gained nothing by it: what attention gives has no such channels, and in a
+feed-forward they differ from text to text.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import onnx
 from onnx import NodeProto, helper, numpy_helper
 from tokenizers import Tokenizer
 
-from hybrid_search.types import Floats
+from hybrid_search.text.types import Floats
 
 BALANCE = 0.5
 """How much of a channel's size is taken from the activations: 0 nothing, 1 all. The paper's."""
@@ -30,7 +33,9 @@ LEAST = 1e-5
 
 
 def smooth(path: Path, tokenizer: Path, texts: Sequence[str]) -> None:
-    """Rewrite the float32 graph at `path`; how large the channels are is seen on `texts`, as `tokenizer` cuts them."""
+    """Rewrite the float32 graph at `path`; how large the channels are is seen on `texts`, as
+    `tokenizer` cuts them.
+    """
     model = onnx.load(path)
     readers = _readers(model)
     if not readers:
@@ -38,60 +43,92 @@ def smooth(path: Path, tokenizer: Path, texts: Sequence[str]) -> None:
     sizes = dict(zip(readers, _sizes(path, tokenizer, texts, list(readers)), strict=True))
     weights = {weight.name: weight for weight in model.graph.initializer}
     for name, nodes in readers.items():
-        held = [weights[node.input[1]] for node in nodes]
-        factors = _factors(sizes[name], [numpy_helper.to_array(each) for each in held])
-        for each in held:
-            each.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(each) * factors[:, None], each.name))
+        layer_weights = [weights[node.input[1]] for node in nodes]
+        factors = _factors(sizes[name], [numpy_helper.to_array(tensor) for tensor in layer_weights])
+        for tensor in layer_weights:
+            tensor.CopyFrom(
+                numpy_helper.from_array(
+                    numpy_helper.to_array(tensor) * factors[:, None], tensor.name
+                )
+            )
         model.graph.initializer.append(numpy_helper.from_array(1 / factors, f"{name}/smooth"))
-        divided = helper.make_node("Mul", [name, f"{name}/smooth"], [f"{name}/smoothed"], name=f"{name}/smoothing")
-        model.graph.node.insert(_behind(model, name), divided)
+        divided = helper.make_node(
+            "Mul", [name, f"{name}/smooth"], [f"{name}/smoothed"], name=f"{name}/smoothing"
+        )
+        model.graph.node.insert(_position_after(model, name), divided)
         for node in nodes:
             node.input[0] = divided.output[0]
     onnx.save(model, path)
 
 
 def _readers(model: Any) -> dict[str, list[NodeProto]]:
-    """The products of each layer normalisation with weights of their own, by its output's name; not the one that makes the vectors, which int8
-    leaves alone."""
+    """The products of each layer normalisation with weights of their own, by its output's name; not
+    the one that makes the vectors, which int8 leaves alone.
+    """
     uses = Counter(name for node in model.graph.node for name in node.input)
-    weights = {weight.name for weight in model.graph.initializer if uses[weight.name] == 1}  # some encoders have the same in several layers
-    given = {output.name for output in model.graph.output}
-    found: dict[str, list[NodeProto]] = {node.output[0]: [] for node in model.graph.node if node.op_type == "LayerNormalization"}
+    weights = {
+        weight.name for weight in model.graph.initializer if uses[weight.name] == 1
+    }  # some encoders have the same in several layers
+    output_names = {output.name for output in model.graph.output}
+    readers: dict[str, list[NodeProto]] = {
+        node.output[0]: [] for node in model.graph.node if node.op_type == "LayerNormalization"
+    }
     for node in model.graph.node:
-        if node.op_type == "MatMul" and node.input[0] in found and node.input[1] in weights and not given & set(node.output):
-            found[node.input[0]].append(node)
-    return {name: nodes for name, nodes in found.items() if nodes}
+        if (
+            node.op_type == "MatMul"
+            and node.input[0] in readers
+            and node.input[1] in weights
+            and not output_names & set(node.output)
+        ):
+            readers[node.input[0]].append(node)
+    return {name: nodes for name, nodes in readers.items() if nodes}
 
 
 def _sizes(path: Path, tokenizer: Path, texts: Sequence[str], names: Sequence[str]) -> list[Floats]:
-    """The largest magnitude of each channel of the values `names`, over all tokens of `texts`: ``[channels]`` each."""
+    """The largest magnitude of each channel of the values `names`, over all tokens of `texts`:
+    ``[channels]`` each.
+    """
     largest: list[Floats] = []
     for values in _run(path, tokenizer, texts, names):
-        seen = [np.abs(value).max(axis=(0, 1)) for value in values]
-        largest = [np.maximum(*each) for each in zip(largest, seen, strict=True)] if largest else seen
+        text_sizes = [np.abs(value).max(axis=(0, 1)) for value in values]
+        largest = (
+            [np.maximum(*pair) for pair in zip(largest, text_sizes, strict=True)]
+            if largest
+            else text_sizes
+        )
     return largest
 
 
-def _run(path: Path, tokenizer: Path, texts: Sequence[str], names: Sequence[str]) -> Iterator[list[Floats]]:
+def _run(
+    path: Path, tokenizer: Path, texts: Sequence[str], names: Sequence[str]
+) -> Iterator[list[Floats]]:
     """The values `names` of the graph, of one text at a time."""
     import onnxruntime
 
     probe, cutter = onnx.load(path), Tokenizer.from_file(str(tokenizer))
-    probe.graph.output.extend([helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names])
-    session = onnxruntime.InferenceSession(probe.SerializeToString(), providers=["CPUExecutionProvider"])
+    probe.graph.output.extend(
+        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None) for name in names]
+    )
+    session = onnxruntime.InferenceSession(
+        probe.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
     for text in texts:
         ids = np.array([cutter.encode(text).ids], dtype=np.int64)
         yield session.run(list(names), {"input_ids": ids, "attention_mask": np.ones_like(ids)})
 
 
 def _factors(sizes: Floats, weights: Sequence[Floats]) -> Floats:
-    """What each channel is divided by, float32 ``[channels]``, of mean 1 by their logarithms; the products `weights` ``[channels, any]`` share it."""
-    rows = np.max([np.abs(each).max(axis=1) for each in weights], axis=0)
+    """What each channel is divided by, float32 ``[channels]``, of mean 1 by their logarithms; the
+    products `weights` ``[channels, any]`` share it.
+    """
+    rows = np.max([np.abs(weight).max(axis=1) for weight in weights], axis=0)
     factors = np.maximum(sizes, LEAST) ** BALANCE / np.maximum(rows, LEAST) ** (1 - BALANCE)
-    found: Floats = (factors / np.exp(np.log(factors).mean())).clip(1 / MOST, MOST).astype(np.float32)
-    return found
+    normalized: Floats = (
+        (factors / np.exp(np.log(factors).mean())).clip(1 / MOST, MOST).astype(np.float32)
+    )
+    return normalized
 
 
-def _behind(model: Any, name: str) -> int:
+def _position_after(model: Any, name: str) -> int:
     """The place in the graph behind the node that gives `name`."""
     return next(place for place, node in enumerate(model.graph.node, 1) if name in node.output)

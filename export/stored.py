@@ -1,7 +1,9 @@
-"""The graph that ships: float32 arithmetic on weights that are kept as float16, half the size, with a Cast to float32 behind each.
+"""The graph that ships: float32 arithmetic on weights that are kept as float16, half the size, with
+a Cast to float32 behind each.
 
-Any ONNX Runtime runs it as it is (the casts are done once, when it is loaded), and the product makes int8 and float16 of it
-(`hybrid_search.encoder.derived`), so that one file serves CPUs and GPUs.
+Any ONNX Runtime runs it as it is (the casts are done once, when it is loaded), and the product
+makes int8 and float16 of it (`hybrid_search.encoder.graph_cache`), so that one file serves CPUs and
+GPUs.
 """
 
 from __future__ import annotations
@@ -15,13 +17,18 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 LEAST = 1024
-"""Numbers that a weight has at least: smaller ones, such as those of layer normalisation, stay in float32 and cost nothing."""
+"""Numbers that a weight has at least: smaller ones, such as those of layer normalisation, stay in
+float32 and cost nothing.
+"""
 
 
 def write(graph: Path, path: Path) -> None:
-    """Write the float32 `graph` to `path` with its large weights as float16. Raises SystemExit for a weight that float16 cannot hold."""
+    """Write the float32 `graph` to `path` with its large weights as float16.
+
+    Raises SystemExit for a weight that float16 cannot hold.
+    """
     model = onnx.load(graph)
-    casts = list(_halved(model.graph.initializer))
+    casts = list(_halve_weights(model.graph.initializer))
     nodes = [*casts, *model.graph.node]
     del model.graph.node[:]
     model.graph.node.extend(nodes)
@@ -29,8 +36,10 @@ def write(graph: Path, path: Path) -> None:
     onnx.save(model, path)
 
 
-def _halved(weights: Iterator[TensorProto]) -> Iterator[NodeProto]:
-    """Make each large weight float16, in place, under another name; the casts that give the first name its float32 values again."""
+def _halve_weights(weights: Iterator[TensorProto]) -> Iterator[NodeProto]:
+    """Make each large weight float16, in place, under another name; the casts that give the first
+    name its float32 values again.
+    """
     for weight in weights:
         if weight.data_type != TensorProto.FLOAT or math.prod(weight.dims) < LEAST:
             continue
@@ -38,6 +47,10 @@ def _halved(weights: Iterator[TensorProto]) -> Iterator[NodeProto]:
         with np.errstate(over="ignore"):
             halves = numpy_helper.to_array(weight).astype(np.float16)
         if not np.isfinite(halves).all():
-            raise SystemExit(f"weight {name} has numbers that float16 cannot hold: use --precision float32 or int8")
+            raise SystemExit(
+                f"weight {name} has numbers that float16 cannot hold: use --precision float32 or int8"
+            )
         weight.CopyFrom(numpy_helper.from_array(halves, f"{name}/float16"))
-        yield helper.make_node("Cast", [weight.name], [name], name=f"{name}/cast", to=TensorProto.FLOAT)
+        yield helper.make_node(
+            "Cast", [weight.name], [name], name=f"{name}/cast", to=TensorProto.FLOAT
+        )

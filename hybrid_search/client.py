@@ -1,4 +1,7 @@
-"""`Client`: one place for indexes and one encoder. Everything that the module-level functions do is a method here."""
+"""`Client`: one place for indexes and one encoder.
+
+Everything that the module-level functions do is a method here.
+"""
 
 from __future__ import annotations
 
@@ -10,45 +13,54 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from hybrid_search import backends, calibration, covering, encoder, phrase, reindex, search, verify
-from hybrid_search.backends.base import IndexInfo, IndexSpec
+from hybrid_search import backends, encoder
+from hybrid_search.backends.types import IndexInfo, IndexSpec
 from hybrid_search.config import DEFAULT_INDEX, Settings
-from hybrid_search.covering import DEFAULT_POLICY
-from hybrid_search.encoder import Encoder, artifact
-from hybrid_search.encoder.devices import accelerated
-from hybrid_search.encoder.sizes import usual
+from hybrid_search.encoder import Encoder, model_folder
+from hybrid_search.encoder.devices import is_accelerated
+from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.errors import IndexMissingError
-from hybrid_search.fusion import DEFAULT
 from hybrid_search.ingest.checkpoint import Checkpoint
-from hybrid_search.ingest.engine import LOCAL, Engine, Kept, checked
-from hybrid_search.ingest.shards import WHOLE, Shard
-from hybrid_search.ingest.sources import Line
+from hybrid_search.ingest.executors.local import LOCAL, Executor, ExecutorCache, check_executor
+from hybrid_search.ingest.pipeline import Report, ignore_report, ingest
+from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.ingest.worker import Report, ingest, unreported
-from hybrid_search.planning.estimate import Plan, plan
-from hybrid_search.planning.policies import POLICIES, compare
-from hybrid_search.planning.sample import take
-from hybrid_search.results import Result, Span
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.maintenance import reindex, verify
+from hybrid_search.maintenance.plan.estimate import Plan, plan
+from hybrid_search.maintenance.plan.policy_recall import POLICIES, compare
+from hybrid_search.maintenance.plan.sample import take_sample
+from hybrid_search.search import calibration, phrase_vector, pipeline, span_search
+from hybrid_search.search.fusion import DEFAULT
+from hybrid_search.search.query import Query
+from hybrid_search.search.result import Result, Span
+from hybrid_search.text import window_policy
+from hybrid_search.text.window_policy import DEFAULT_POLICY
 
 
 class Client:
-    """Opened by `hybrid_search.connect`, closed by leaving its ``with`` block. The encoder is loaded when it is first needed.
+    """Opened by `hybrid_search.connect`, closed by leaving its ``with`` block.
 
-    `backend` is the store itself, for those who want to build on the seam (`hybrid_search.backends.base`).
+    The encoder is loaded when it is first needed.
+
+    `backend` is the store itself, for those who want to build on the seam
+    (`hybrid_search.backends.base`).
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.backend = backends.open_backend(settings.url, settings.access)
-        self._workers = Kept()
+        self._workers = ExecutorCache()
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder of this client's model folder, loaded once a process; with vectors as those of indexes that this client makes."""
-        return encoder.sized(self._whole, self._settings.dimension)
+        """The encoder of this client's model folder, loaded once a process; with vectors as those
+        of indexes that this client makes.
+        """
+        return encoder.truncate_encoder(self._full_encoder, self._settings.dimension)
 
     @property
-    def _whole(self) -> Encoder:
+    def _full_encoder(self) -> Encoder:
         return encoder.load(self._folder, self._settings.device, self._settings.precision)
 
     @property
@@ -79,20 +91,24 @@ class Client:
     ) -> Result:
         """Find `phrase`, or the best of several phrases, in `index`.
 
-        `alpha` is the weight of the span cosine: 1 is spans only, 0 is BM25 only. `where` filters by metadata (`hybrid_search.filters`);
-        `fusion` is one of calibrated, min_max, l2, z_score, rrf; `context` is a text that holds the phrase, to say in which sense it is
-        meant. Hits from `offset` on, `size` of them, each a document (or, by `group_by`, a passage) with its `spans` best spans; those
-        under `min_score` are left out. ``refine="isolate"`` ranks the shown spans again, each encoded by
-        itself. `explain` adds what the score is made of. ``compat="opensearch"`` ranks as the server's own hybrid query does.
+        `alpha` is the weight of the span cosine: 1 is spans only, 0 is BM25 only. `where` filters
+        by metadata (`hybrid_search.text.filters`); `fusion` is one of calibrated, min_max, l2,
+        z_score, rrf; `context` is a text that holds the phrase, to say in which sense it is meant.
+        Hits from `offset` on, `size` of them, each a document (or, by `group_by`, a passage) with
+        its `spans` best spans; those under `min_score` are left out. ``refine="isolate"`` ranks the
+        shown spans again, each encoded by itself. `explain` adds what the score is made of.
+        ``compat="opensearch"`` ranks as the server's own hybrid query does.
 
-        `highlight` adds the places of the words that BM25 matched. `sort` puts the fused documents (the window: at most ``max(100, offset + size)``
-        passages of each leg) in the order of a metadata field, ``-field`` the largest first. `facets` counts the documents with each value of these
-        fields, over the window, or with ``facets_over="matches"`` over all documents in which a term of the phrase occurs.
+        `highlight` adds the places of the words that BM25 matched. `sort` puts the fused documents
+        (the window: at most ``max(100, offset + size)`` passages of each leg) in the order of a
+        metadata field, ``-field`` the largest first. `facets` counts the documents with each value
+        of these fields, over the window, or with ``facets_over="matches"`` over all documents in
+        which a term of the phrase occurs.
 
         Raises UsageError, IndexMissingError, and ModelError where the index is of another model.
         """
-        asked = search.Query(
-            phrases=_several(phrase),
+        query = Query(
+            phrases=_as_tuple(phrase),
             index=index,
             alpha=alpha,
             size=size,
@@ -108,10 +124,12 @@ class Client:
             compat=compat,
             highlight=highlight,
             sort=sort,
-            facets=_several(facets),
+            facets=_as_tuple(facets),
             facets_over=facets_over,
         )
-        return search.search(self.backend, self._whole, partial(calibration.load, self._folder), asked)
+        return pipeline.search(
+            self.backend, self._full_encoder, partial(calibration.load, self._folder), query
+        )
 
     def requests(
         self,
@@ -126,17 +144,28 @@ class Client:
         offset: int = 0,
         compat: str | None = None,
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Path and body of what `query` sends to a server for its legs, or with ``compat="opensearch"`` of the server's own hybrid query."""
-        asked = search.Query((phrase,), index, alpha, size, where, fusion, context, offset=offset, compat=compat)
-        return search.requests(self.backend, self._whole, asked)
+        """Path and body of what `query` sends to a server for its legs, or with
+        ``compat="opensearch"`` of the server's own hybrid query.
+        """
+        query = Query(
+            (phrase,), index, alpha, size, where, fusion, context, offset=offset, compat=compat
+        )
+        return pipeline.requests(self.backend, self._full_encoder, query)
 
-    def best_spans(self, phrase_: str, text: str, *, k: int = 1, context: str | None = None) -> list[Span]:
-        """The `k` best spans of `text` that do not overlap, with their cosines, best first. No index is used."""
-        return phrase.best_spans(self.encoder, phrase_, text, k, context)
+    def best_spans(
+        self, phrase_: str, text: str, *, k: int = 1, context: str | None = None
+    ) -> list[Span]:
+        """The `k` best spans of `text` that do not overlap, with their cosines, best first.
 
-    def phrase_similarity(self, a: str, b: str, *, context1: str | None = None, context2: str | None = None) -> float:
+        No index is used.
+        """
+        return span_search.best_spans(self.encoder, phrase_, text, k, context)
+
+    def phrase_similarity(
+        self, a: str, b: str, *, context1: str | None = None, context2: str | None = None
+    ) -> float:
         """The cosine, -1..1, of two phrases, each taken inside its context where one is given."""
-        return phrase.similarity(self.encoder, a, b, context1, context2)
+        return phrase_vector.similarity(self.encoder, a, b, context1, context2)
 
     def ingest(
         self,
@@ -146,126 +175,202 @@ class Client:
         rejects: str | Path | None = None,
         policy: str | None = None,
     ) -> Summary:
-        """Index `documents`, each with ``id`` and ``text`` or ``turns``, as on the command line. Refused ones go to the file `rejects`.
+        """Index `documents`, each with ``id`` and ``text`` or ``turns``, as on the command line.
 
-        `policy` says which spans find passages: that of the index unless it is given, or the default for a new one.
+        Refused ones go to the file `rejects`.
+
+        `policy` says which spans find passages: that of the index unless it is given, or the
+        default for a new one.
         """
-        lines = (_line(number, each) for number, each in enumerate(documents, 1))
+        lines = (_line(number, document) for number, document in enumerate(documents, 1))
         return self.ingest_lines(lines, index=index, rejects=rejects, policy=policy)
 
     def ingest_lines(
         self,
-        lines: Iterable[Line],
+        lines: Iterable[SourceLine],
         *,
         index: str = DEFAULT_INDEX,
         rejects: str | Path | None = None,
         policy: str | None = None,
-        report: Report = unreported,
+        report: Report = ignore_report,
         where: Mapping[str, Any] | None = None,
         checkpoint: Checkpoint | None = None,
-        shard: Shard = WHOLE,
+        shard: Shard = ALL_DOCUMENTS,
         engine: str = LOCAL,
         workers: int | None = None,
     ) -> Summary:
-        """Index JSON lines as `hybrid_search.ingest.sources.read` gives them, those that fulfil `where`; `report` is called with the summary so far.
+        """Index JSON lines as `hybrid_search.ingest.sources.files.read` gives them, those that
+        fulfil `where`; `report` is called with the summary so far.
 
-        Lines that `checkpoint` says are done are passed over. It is to be finished where the lines came to their end. Of `shard`'s documents alone.
-        `engine` says where they are encoded: here ("local"), or by `workers` actors of a Ray cluster ("ray"), which stay for the next
-        call until this client is closed.
+        Lines that `checkpoint` says are done are passed over. It is to be finished where the lines
+        came to their end. Of `shard`'s documents alone. `engine` says where they are encoded: here
+        ("local"), or by `workers` actors of a Ray cluster ("ray"), which stay for the next call
+        until this client is closed.
         """
-        file = Path(rejects or f"{index}.rejected.jsonl")
-        held = self._spec(index)
-        with self._engine(engine, workers, held) as by:
-            return ingest(lines, self.backend, by, index, file, policy or _policy(held), report, where, checkpoint, shard)
+        rejects_path = Path(rejects or f"{index}.rejected.jsonl")
+        spec = self._spec(index)
+        with self._executor(engine, workers, spec) as executor:
+            return ingest(
+                lines,
+                self.backend,
+                executor,
+                index,
+                rejects_path,
+                policy or _policy(spec),
+                report,
+                where,
+                checkpoint,
+                shard,
+            )
 
-    def _engine(self, name: str, workers: int | None, held: IndexSpec | None) -> AbstractContextManager[Encoder | Engine]:
-        checked(name, workers)
+    def _executor(
+        self, name: str, workers: int | None, spec: IndexSpec | None
+    ) -> AbstractContextManager[Encoder | Executor]:
+        check_executor(name, workers)
         if name == LOCAL:
-            return nullcontext(self._fitting(held))
-        from hybrid_search.ingest.ray_engine import RayEngine
+            return nullcontext(self._encoder_for(spec))
+        from hybrid_search.ingest.executors.ray import RayExecutor
 
-        asked = self._settings  # what the model can do is not asked of an encoder here, where there may be no such device
-        model = artifact.read(self._folder)
-        size = held.dimension if held and held.dimension in model.sizes else asked.dimension or usual(model)
-        return self._workers.using(RayEngine, self._folder, asked.device, asked.precision, size, workers)
+        # what the model can do is not asked of an encoder here, where there may be no such device
+        settings = self._settings
+        model = model_folder.read(self._folder)
+        size = (
+            spec.dimension
+            if spec and spec.dimension in model.sizes
+            else settings.dimension or default_dimension(model)
+        )
+        return self._workers.acquire(
+            RayExecutor, self._folder, settings.device, settings.precision, size, workers
+        )
 
     def _spec(self, index: str) -> IndexSpec | None:
         """What an index was made for; None where there is none yet."""
         try:
-            return self.backend.head(index)[0]
+            return self.backend.read_head(index)[0]
         except IndexMissingError:
             return None
 
-    def _fitting(self, held: IndexSpec | None) -> Encoder:
+    def _encoder_for(self, spec: IndexSpec | None) -> Encoder:
         """The encoder with vectors of the size that the index has, where the model has that."""
-        whole = self._whole
-        return encoder.sized(whole, held.dimension) if held and held.dimension in whole.info.sizes else self.encoder
+        full_encoder = self._full_encoder
+        return (
+            encoder.truncate_encoder(full_encoder, spec.dimension)
+            if spec and spec.dimension in full_encoder.info.sizes
+            else self.encoder
+        )
 
-    def plan_lines(self, lines: Iterable[Line], *, documents: int | None = None, index: str | None = None, policy: str | None = None) -> Plan:
-        """What indexing `documents` like those of `lines` takes: of `index`'s policy, vectors and number of documents, where it is named.
+    def plan_lines(
+        self,
+        lines: Iterable[SourceLine],
+        *,
+        documents: int | None = None,
+        index: str | None = None,
+        policy: str | None = None,
+    ) -> Plan:
+        """What indexing `documents` like those of `lines` takes: of `index`'s policy, vectors and
+        number of documents, where it is named.
 
         Raises UsageError where no line is a document with a word.
         """
         info = self.describe(index) if index else None
-        held = info.spec if info else None
-        by, chosen = self._fitting(held), policy or _policy(held)
-        covering.parse(chosen)
-        sample = take(by, lines)
-        wanted = documents or (info.documents if info else 0) or sample.documents
-        policies = compare(by, sample, list(dict.fromkeys([*POLICIES, chosen])))
-        return plan(sample, chosen, by.info.dimension, wanted, policies, on_gpu=accelerated(self._whole))
+        spec = info.spec if info else None
+        index_encoder, span_policy = self._encoder_for(spec), policy or _policy(spec)
+        window_policy.parse(span_policy)
+        sample = take_sample(index_encoder, lines)
+        planned_documents = documents or (info.documents if info else 0) or sample.documents
+        policies = compare(index_encoder, sample, list(dict.fromkeys([*POLICIES, span_policy])))
+        return plan(
+            sample,
+            span_policy,
+            index_encoder.info.dimension,
+            planned_documents,
+            policies,
+            on_gpu=is_accelerated(self._full_encoder),
+        )
 
-    def setup(self, index: str = DEFAULT_INDEX, *, policy: str = DEFAULT_POLICY, options: Mapping[str, str] | None = None) -> None:
-        """Make an empty `index` for this model, if there is none. On a server `options` are those of `hybrid_search.backends.options`."""
-        covering.parse(policy)
-        self.backend.create(index, IndexSpec.of(self._fitting(self._spec(index)).info, policy), options or {})
+    def setup(
+        self,
+        index: str = DEFAULT_INDEX,
+        *,
+        policy: str = DEFAULT_POLICY,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make an empty `index` for this model, if there is none.
+
+        On a server `options` are those of `hybrid_search.backends.index_options`.
+        """
+        window_policy.parse(policy)
+        self.backend.create_index(
+            index,
+            IndexSpec.from_encoder(self._encoder_for(self._spec(index)).info, policy),
+            options or {},
+        )
 
     def reindex(
         self,
         index: str = DEFAULT_INDEX,
-        lines: Iterable[Line] | None = None,
+        lines: Iterable[SourceLine] | None = None,
         *,
         rejects: str | Path | None = None,
         policy: str | None = None,
         options: Mapping[str, str] | None = None,
         keep: bool = False,
-        report: Report = unreported,
+        report: Report = ignore_report,
     ) -> Summary:
         """Put a new version of `index` in the place of the old one, at once (on a server only).
 
-        Without `lines` every passage is copied with its token codes, so that `policy` and `options` can change and nothing is encoded again.
-        With `lines`, JSON lines of all documents, they are ingested by this client's model. What is not given stays as it is in the old version,
-        which is removed unless it is to be kept.
-        Raises IndexStoreError, and leaves the index as it was, where a document was refused or counts differ.
+        Without `lines` every passage is copied with its token codes, so that `policy` and `options`
+        can change and nothing is encoded again. With `lines`, JSON lines of all documents, they are
+        ingested by this client's model. What is not given stays as it is in the old version, which
+        is removed unless it is to be kept. Raises IndexStoreError, and leaves the index as it was,
+        where a document was refused or counts differ.
         """
         if lines is None:
-            return reindex.copied(self.backend, index, policy, options or {}, report, keep=keep)
-        file, held = Path(rejects or f"{index}.rejected.jsonl"), self._spec(index)
-        by = self.encoder if self._settings.dimension else self._fitting(held)
-        return reindex.ingested(self.backend, by, index, lines, file, policy or _policy(held), options or {}, report, keep=keep)
+            return reindex.copy_index(self.backend, index, policy, options or {}, report, keep=keep)
+        rejects_path, spec = Path(rejects or f"{index}.rejected.jsonl"), self._spec(index)
+        index_encoder = self.encoder if self._settings.dimension else self._encoder_for(spec)
+        return reindex.ingest_new_version(
+            self.backend,
+            index_encoder,
+            index,
+            lines,
+            rejects_path,
+            policy or _policy(spec),
+            options or {},
+            report,
+            keep=keep,
+        )
 
-    def verify(self, index: str = DEFAULT_INDEX, *, sample: int = verify.SAMPLE) -> verify.Verification:
-        """Look whether all passages of `index` are there and whole, and encode `sample` of its documents again, evenly spread, to compare offsets and
-        token codes. Nothing is changed. Raises UsageError, IndexMissingError, and ModelError where the index is of another model."""
-        return verify.verify(self.backend, self._fitting(self.backend.head(index)[0]), index, sample)
+    def verify(
+        self, index: str = DEFAULT_INDEX, *, sample: int = verify.SAMPLE
+    ) -> verify.Verification:
+        """Look whether all passages of `index` are there and whole, and encode `sample` of its
+        documents again, evenly spread, to compare offsets and token codes.
+
+        Nothing is changed. Raises UsageError, IndexMissingError, and ModelError where the index is
+        of another model.
+        """
+        return verify.verify(
+            self.backend, self._encoder_for(self.backend.read_head(index)[0]), index, sample
+        )
 
     def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:
         """Remove documents from `index`; how many there were."""
-        spec, _ = self.backend.head(index)
+        spec, _ = self.backend.read_head(index)
         with self.backend.writer(index, spec) as writer:
             return writer.delete(list(ids))
 
     def describe(self, index: str = DEFAULT_INDEX) -> IndexInfo:
         """What `index` was made for, and how many documents, passages and spans it holds."""
-        return self.backend.describe(index)
+        return self.backend.describe_index(index)
 
     def indexes(self) -> list[str]:
         """The names of all indexes."""
-        return self.backend.indexes()
+        return self.backend.list_indexes()
 
     def drop(self, index: str) -> None:
         """Remove `index` and all in it."""
-        self.backend.drop(index)
+        self.backend.drop_index(index)
 
     def close(self) -> None:
         """Close what is open; the next call opens it again."""
@@ -275,23 +380,33 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"Client({self._settings.url!r})"
 
 
-def _policy(held: IndexSpec | None) -> str:
-    return held.policy if held else DEFAULT_POLICY
+def _policy(spec: IndexSpec | None) -> str:
+    return spec.policy if spec else DEFAULT_POLICY
 
 
-def _several(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _as_tuple(values: str | Sequence[str]) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else tuple(values)
 
 
-def _line(number: int, document: Mapping[str, Any]) -> Line:
+def _line(number: int, document: Mapping[str, Any]) -> SourceLine:
     try:
-        return Line("documents", number, json.dumps(document).encode())
+        return SourceLine("documents", number, json.dumps(document).encode())
     except (TypeError, ValueError) as error:
-        return Line("documents", number, repr(document).encode("utf-8", "backslashreplace"), f"not JSON: {error}")
+        return SourceLine(
+            "documents",
+            number,
+            repr(document).encode("utf-8", "backslashreplace"),
+            f"not JSON: {error}",
+        )

@@ -1,23 +1,23 @@
 """Settings from the environment: the only place that reads it.
 
-``HYBRID_SEARCH_URL``     where indexes live: ``embedded:PATH``, ``memory:``, or a server (default: ``embedded:`` in the user's data folder)
-``HYBRID_SEARCH_MODEL``   a model folder (default: the shipped one)
-``HYBRID_SEARCH_DEVICE``  auto, cpu, cuda or tensorrt (default: auto)
-``HYBRID_SEARCH_PRECISION``  auto, int8, float16 or float32 (default: auto, int8 on CPUs and float16 elsewhere)
-``HYBRID_SEARCH_CACHE``   where graphs in other precisions are kept (default: the user's cache folder)
-``HYBRID_SEARCH_DIMENSION``  numbers of a vector in new indexes, one of the model's sizes (default: its usual one)
+``HYBRID_SEARCH_URL``     where indexes live: ``embedded:PATH``, ``memory:``, or a server (default:
+``embedded:`` in the user's data folder) ``HYBRID_SEARCH_MODEL``   a model folder (default: the
+shipped one) ``HYBRID_SEARCH_DEVICE``  auto, cpu, cuda or tensorrt (default: auto)
+``HYBRID_SEARCH_PRECISION``  auto, int8, float16 or float32 (default: auto, int8 on CPUs and float16
+elsewhere) ``HYBRID_SEARCH_CACHE``   where graphs in other precisions are kept (default: the user's
+cache folder) ``HYBRID_SEARCH_DIMENSION``  numbers of a vector in new indexes, one of the model's
+sizes (default: its usual one)
 
 To reach a server, one login at most; of a secret either the value or a file that holds it:
 
 ``HYBRID_SEARCH_USERNAME``, ``HYBRID_SEARCH_PASSWORD`` or ``HYBRID_SEARCH_PASSWORD_FILE``
-``HYBRID_SEARCH_API_KEY`` or ``HYBRID_SEARCH_API_KEY_FILE``
-``HYBRID_SEARCH_TOKEN`` or ``HYBRID_SEARCH_TOKEN_FILE``  a bearer token
-``HYBRID_SEARCH_AWS_REGION``   sign requests for this region, by the credentials that AWS tools would use
-``HYBRID_SEARCH_AWS_SERVICE``  es (the default)
+``HYBRID_SEARCH_API_KEY`` or ``HYBRID_SEARCH_API_KEY_FILE`` ``HYBRID_SEARCH_TOKEN`` or
+``HYBRID_SEARCH_TOKEN_FILE``  a bearer token ``HYBRID_SEARCH_AWS_REGION``   sign requests for this
+region, by the credentials that AWS tools would use ``HYBRID_SEARCH_AWS_SERVICE``  es (the default)
 ``HYBRID_SEARCH_CA``           certificates to trust, a PEM file (default: those of the system)
-``HYBRID_SEARCH_VERIFY``       false: take any certificate
-``HYBRID_SEARCH_TIMEOUT``      seconds to wait for one answer (default: 60)
-``HYBRID_SEARCH_PATIENCE``     seconds for which an ingest waits for a server that takes nothing, 0: a few tries (default: 600)
+``HYBRID_SEARCH_VERIFY``       false: take any certificate ``HYBRID_SEARCH_TIMEOUT``      seconds to
+wait for one answer (default: 60) ``HYBRID_SEARCH_PATIENCE``     seconds for which an ingest waits
+for a server that takes nothing, 0: a few tries (default: 600)
 """
 
 from __future__ import annotations
@@ -31,11 +31,20 @@ from pathlib import Path
 
 import platformdirs
 
-from hybrid_search.access import PATIENCE, TIMEOUT, Access, Secret, refuse_secrets
+from hybrid_search.credentials import PATIENCE, TIMEOUT, Access, Secret, refuse_secrets
 from hybrid_search.errors import UsageError
 
 DEFAULT_INDEX = "calls"
-WORDS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+BOOLEAN_WORDS = {
+    "true": True,
+    "1": True,
+    "yes": True,
+    "on": True,
+    "false": False,
+    "0": False,
+    "no": False,
+    "off": False,
+}
 
 _log = logging.getLogger(__name__)
 
@@ -60,12 +69,15 @@ def settings(
     precision: str | None = None,
     patience: float | None = None,
 ) -> Settings:
-    """Fill in what was not given. Raises UsageError for a URL with a secret in it, and for an access that is not clear."""
-    where = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
-    refuse_secrets(where)
+    """Fill in what was not given.
+
+    Raises UsageError for a URL with a secret in it, and for an access that is not clear.
+    """
+    resolved_url = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
+    refuse_secrets(resolved_url)
     folder = model or _read("MODEL")
     return Settings(
-        url=where,
+        url=resolved_url,
         model=Path(folder) if folder else None,
         device=device or _read("DEVICE") or "auto",
         access=_access() if patience is None else replace(_access(), patience=patience),
@@ -80,12 +92,19 @@ def cache_folder() -> Path:
 
 
 def _access() -> Access:
-    """How the environment says that a server is reached. The URL may still name the user of a password."""
+    """How the environment says that a server is reached.
+
+    The URL may still name the user of a password.
+    """
     region, service, ca = _read("AWS_REGION"), _read("AWS_SERVICE"), _read("CA")
     if service and not region:
-        raise UsageError(f"HYBRID_SEARCH_AWS_SERVICE is {service!r} and HYBRID_SEARCH_AWS_REGION is not set: requests are signed for a region")
+        raise UsageError(
+            f"HYBRID_SEARCH_AWS_SERVICE is {service!r} and HYBRID_SEARCH_AWS_REGION is not set: requests are signed for a region"
+        )
     if ca and not Path(ca).is_file():
-        raise UsageError(f"HYBRID_SEARCH_CA names {ca!r}, and that is no file: it is to be a PEM file of certificates")
+        raise UsageError(
+            f"HYBRID_SEARCH_CA names {ca!r}, and that is no file: it is to be a PEM file of certificates"
+        )
     access = Access(
         username=_read("USERNAME"),
         password=_secret("PASSWORD"),
@@ -111,25 +130,29 @@ def _secret(name: str) -> Secret | None:
     """A secret variable, or what is in the file that its ``_FILE`` names."""
     value, file = _read(name), _read(f"{name}_FILE")
     if value and file:
-        raise UsageError(f"HYBRID_SEARCH_{name} and HYBRID_SEARCH_{name}_FILE are both set: leave one out")
-    return Secret(value) if value else _held(name, Path(file)) if file else None
+        raise UsageError(
+            f"HYBRID_SEARCH_{name} and HYBRID_SEARCH_{name}_FILE are both set: leave one out"
+        )
+    return Secret(value) if value else _read_secret_file(name, Path(file)) if file else None
 
 
-def _held(name: str, file: Path) -> Secret:
+def _read_secret_file(name: str, file: Path) -> Secret:
     try:
         value = file.read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise UsageError(f"HYBRID_SEARCH_{name}_FILE names {str(file)!r}, which cannot be read: {reason}") from None  # the cause may hold the secret
+        raise UsageError(
+            f"HYBRID_SEARCH_{name}_FILE names {str(file)!r}, which cannot be read: {reason}"
+        ) from None  # the cause may hold the secret
     if not value:
         raise UsageError(f"HYBRID_SEARCH_{name}_FILE names {str(file)!r}, which is empty")
     if os.name == "posix" and file.stat().st_mode & 0o077:
-        _readable(str(file), f"{file.stat().st_mode & 0o777:o}")
+        _warn_readable(str(file), f"{file.stat().st_mode & 0o777:o}")
     return Secret(value)
 
 
 @cache
-def _readable(file: str, mode: str) -> None:
+def _warn_readable(file: str, mode: str) -> None:
     """Say it once, though settings are read for each query."""
     _log.warning("the secret in %s can be read by others (mode %s): chmod 600 %s", file, mode, file)
 
@@ -137,31 +160,39 @@ def _readable(file: str, mode: str) -> None:
 def _header(name: str) -> Secret | None:
     """A secret that becomes a header as it is."""
     secret = _secret(name)
-    if secret is not None and not (secret.reveal().isascii() and secret.reveal().isprintable() and " " not in secret.reveal()):
-        raise UsageError(f"HYBRID_SEARCH_{name} or the file it is in holds more than one word of plain ASCII: no header can carry it")
+    if secret is not None and not (
+        secret.reveal().isascii() and secret.reveal().isprintable() and " " not in secret.reveal()
+    ):
+        raise UsageError(
+            f"HYBRID_SEARCH_{name} or the file it is in holds more than one word of plain ASCII: no header can carry it"
+        )
     return secret
 
 
 def _dimension() -> int | None:
-    said = _read("DIMENSION")
-    if said is not None and not (said.isascii() and said.isdecimal() and int(said)):
-        raise UsageError(f"HYBRID_SEARCH_DIMENSION is {said!r}: it is to be the numbers of a vector")
-    return int(said) if said else None
+    text = _read("DIMENSION")
+    if text is not None and not (text.isascii() and text.isdecimal() and int(text)):
+        raise UsageError(
+            f"HYBRID_SEARCH_DIMENSION is {text!r}: it is to be the numbers of a vector"
+        )
+    return int(text) if text else None
 
 
 def _switch(name: str) -> bool:
-    said = (_read(name) or "true").lower()
-    if said not in WORDS:
-        raise UsageError(f"HYBRID_SEARCH_{name} is {said!r}: it is to be true or false")
-    return WORDS[said]
+    text = (_read(name) or "true").lower()
+    if text not in BOOLEAN_WORDS:
+        raise UsageError(f"HYBRID_SEARCH_{name} is {text!r}: it is to be true or false")
+    return BOOLEAN_WORDS[text]
 
 
 def _seconds(name: str, default: float, *, or_none: bool = False) -> float:
-    said = _read(name)
+    text = _read(name)
     try:
-        seconds = float(said or default)
+        seconds = float(text or default)
     except ValueError:
         seconds = math.nan
     if not (0 < seconds < math.inf or (or_none and seconds == 0)):
-        raise UsageError(f"HYBRID_SEARCH_{name} is {said!r}: it is to be a number of seconds {'from 0 on' if or_none else 'over 0'}")
+        raise UsageError(
+            f"HYBRID_SEARCH_{name} is {text!r}: it is to be a number of seconds {'from 0 on' if or_none else 'over 0'}"
+        )
     return seconds

@@ -2,15 +2,18 @@
 
     HybridSearchError
     ├── UsageError            an argument is outside what the call takes (also a ValueError)
-    ├── InputError            a document cannot be indexed; carries the reason that goes into the rejects file
-    ├── ModelError            a model folder is incomplete, damaged, or not the one that wrote the index
+    ├── InputError            a document cannot be indexed; carries the reason that goes into the
+      rejects file
+    ├── ModelError            a model folder is incomplete, damaged, or not the one that wrote the
+      index
     ├── DeviceError           the device that was asked for is not the one that runs
     ├── MissingExtraError     an optional dependency is not installed; names the extra
     ├── WorkerError           a worker of a cluster failed, or the cluster cannot be reached
     └── IndexStoreError       the index cannot be read or written
         ├── IndexMissingError     there is no index of that name
         ├── IndexBusyError        another process is writing it
-        └── ServerError           a server refused a request, or could not be reached; carries the HTTP status
+        └── ServerError           a server refused a request, or could not be reached; carries the
+          HTTP status
             └── AccessError       it refused the login, or its certificate is not trusted
 
 A message carries the two values that disagree, and the remedy.
@@ -32,7 +35,9 @@ class InputError(HybridSearchError):
 
 
 class ModelError(HybridSearchError):
-    """A model folder is incomplete or damaged, or its vectors cannot be compared with those of the index."""
+    """A model folder is incomplete or damaged, or its vectors cannot be compared with those of the
+    index.
+    """
 
 
 class DeviceError(HybridSearchError):
@@ -60,7 +65,9 @@ class IndexBusyError(IndexStoreError):
 
 
 class ServerError(IndexStoreError):
-    """A server refused a request, or could not be reached. `status` is its HTTP status, 0 where there was no answer.
+    """A server refused a request, or could not be reached.
+
+    `status` is its HTTP status, 0 where there was no answer.
 
     `retry_after` is how many seconds the server asked to be left alone for, None where it did not.
     """
@@ -72,4 +79,6 @@ class ServerError(IndexStoreError):
 
 
 class AccessError(ServerError):
-    """The server refused the login or what it may do (401, 403), or its certificate is not trusted (0)."""
+    """The server refused the login or what it may do (401, 403), or its certificate is not trusted
+    (0).
+    """

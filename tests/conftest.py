@@ -1,4 +1,6 @@
-"""What many tests need: the shipped encoder, the bundled sample indexed once, and an empty client on every backend."""
+"""What many tests need: the shipped encoder, the bundled sample indexed once, and an empty client
+on every backend.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,24 @@ import pytest
 from hybrid_search import connect, encoder
 from hybrid_search.client import Client
 from hybrid_search.encoder import Encoder
-from hybrid_search.ingest.sources import SAMPLE
-from tests import live
+from hybrid_search.ingest.sources.files import SAMPLE
+from tests.helpers import live_servers
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
-"""Data sets beside the checkout. Tests that need one are marked ``data`` and skipped, saying so, where it is missing."""
+"""Data sets beside the checkout. Tests that need one are marked ``data`` and skipped, saying so,
+where it is missing.
+"""
 
 
-KEPT = ("HYBRID_SEARCH_TEST_URLS", "HYBRID_SEARCH_CACHE")
+PRESERVED_VARIABLES = ("HYBRID_SEARCH_TEST_URLS", "HYBRID_SEARCH_CACHE")
 """Variables that tests do not lose."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not DATA.is_dir():
-        skip = pytest.mark.skip(reason="the data sets in ../shared/data are not beside this checkout")
+        skip = pytest.mark.skip(
+            reason="the data sets in ../shared/data are not beside this checkout"
+        )
         for item in items:
             if "data" in item.keywords:
                 item.add_marker(skip)
@@ -42,9 +48,13 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads the user's settings, and none writes outside its own folder."""
-    for name in [each for each in os.environ if each.startswith("HYBRID_SEARCH_") and each not in KEPT]:
+    for name in [
+        variable
+        for variable in os.environ
+        if variable.startswith("HYBRID_SEARCH_") and variable not in PRESERVED_VARIABLES
+    ]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -53,7 +63,7 @@ def _nothing_outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def real_encoder() -> Encoder:
     """The shipped model on the CPU, its vectors of the usual size."""
-    return encoder.sized(encoder.load(device="cpu"))
+    return encoder.truncate_encoder(encoder.load(device="cpu"))
 
 
 @pytest.fixture(scope="session")
@@ -78,35 +88,39 @@ def sample(sample_url: str) -> Iterator[Client]:
         yield client
 
 
-BACKENDS = ["memory", "embedded", *live.SERVERS]
+BACKENDS = ["memory", "embedded", *live_servers.SERVERS]
 
 
 @contextmanager
-def _emptied(place: str, folder: Path) -> Iterator[str]:
+def _empty_backend_url(place: str, folder: Path) -> Iterator[str]:
     local = {"memory": "memory:", "embedded": f"embedded:{folder / 'store'}"}
     if place in local:
         yield local[place]
     else:
-        with live.emptied(place):
+        with live_servers.remove_new_indexes(place):
             yield place
 
 
 @pytest.fixture(params=BACKENDS)
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The URL of each backend, on which there is nothing yet: one test body, every implementation."""
-    with _emptied(request.param, tmp_path) as url:
+    with _empty_backend_url(request.param, tmp_path) as url:
         yield url
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
-def module_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """As `empty_url`, for what a whole module only reads; such a module has no use for `empty_url` beside it."""
-    with _emptied(request.param, tmp_path_factory.mktemp("module")) as url:
+def module_url(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """As `empty_url`, for what a whole module only reads; such a module has no use for `empty_url`
+    beside it.
+    """
+    with _empty_backend_url(request.param, tmp_path_factory.mktemp("module")) as url:
         yield url
 
 
 @pytest.fixture
 def client(empty_url: str) -> Iterator[Client]:
     """An empty client on each backend."""
-    with connect(empty_url) as opened:
-        yield opened
+    with connect(empty_url) as empty_client:
+        yield empty_client

@@ -1,4 +1,6 @@
-"""The percentile bootstrap of a mean: Efron, "Bootstrap methods: another look at the jackknife", 1979."""
+"""The percentile bootstrap of a mean: Efron, "Bootstrap methods: another look at the jackknife",
+1979.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +16,31 @@ TOGETHER = 2_000_000
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95% interval of the mean of `values`, which are drawn again with replacement. The same values give the same interval."""
-    held, generator = np.asarray(values, dtype=np.float64), np.random.default_rng(SEED)
-    rows = max(1, TOGETHER // len(held))
+    """The 95% interval of the mean of `values`, which are drawn again with replacement.
+
+    The same values give the same interval.
+    """
+    sample, generator = np.asarray(values, dtype=np.float64), np.random.default_rng(SEED)
+    rows = max(1, TOGETHER // len(sample))
     sizes = [min(rows, RESAMPLES - start) for start in range(0, RESAMPLES, rows)]
-    means = [held[generator.integers(0, len(held), size=(size, len(held)))].mean(axis=1) for size in sizes]
+    means = [
+        sample[generator.integers(0, len(sample), size=(size, len(sample)))].mean(axis=1)
+        for size in sizes
+    ]
     low, high = np.quantile(np.concatenate(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 
 def summary(values: Sequence[float]) -> dict[str, float | list[float]]:
     """The mean and its interval, as a row of a result."""
-    return {"mean": round(float(np.mean(values)), 4), "interval": [round(each, 4) for each in interval(values)]}
+    return {
+        "mean": round(float(np.mean(values)), 4),
+        "interval": [round(bound, 4) for bound in interval(values)],
+    }
 
 
 def difference(first: Sequence[float], second: Sequence[float]) -> dict[str, float | list[float]]:
-    """The mean of `first` over that of `second` and its interval, paired: both are of the same queries, in the same order."""
+    """The mean of `first` over that of `second` and its interval, paired: both are of the same
+    queries, in the same order.
+    """
     return summary([a - b for a, b in zip(first, second, strict=True)])

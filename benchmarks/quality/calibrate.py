@@ -1,8 +1,10 @@
-"""Fit the calibration that ships with a model: ``python -m benchmarks.quality.calibrate [--model DIR] [--calls N]``.
+"""Fit the calibration that ships with a model: ``python -m benchmarks.quality.calibrate [--model
+DIR] [--calls N]``.
 
-On the queries marked `train` (never those that are measured), the parameters of both maps are chosen from a grid so that the default fusion at
-alpha 0.5 has the best mean nDCG@10 over the tasks, and over the turns of calls_sgd as documents of their own: BM25 has another scale there, and
-whoever indexes short texts is to have a good default too.
+On the queries marked `train` (never those that are measured), the parameters of both maps are
+chosen from a grid so that the default fusion at alpha 0.5 has the best mean nDCG@10 over the tasks,
+and over the turns of calls_sgd as documents of their own: BM25 has another scale there, and whoever
+indexes short texts is to have a good default too.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.quality import encoders, turns
-from benchmarks.quality.collection import Collection, ingested, sampled
+from benchmarks.quality.collection import Collection, ingest_task, sample_evenly
 from benchmarks.quality.fitting import Judged, fit
 from benchmarks.quality.measures import ndcg
 from benchmarks.quality.tasks import TASKS
-from hybrid_search.calibration import FILE, Calibration
-from hybrid_search.fusion.base import Legs, Scores
-from hybrid_search.fusion.calibrated import calibrated
-from hybrid_search.words import query_terms
+from hybrid_search.search.calibration import FILE, Calibration
+from hybrid_search.search.fusion.base import Legs, Scores
+from hybrid_search.search.fusion.calibrated import calibrated
+from hybrid_search.text.words import query_terms
 
 MOST = 250
 
@@ -41,40 +43,76 @@ class Example:
     group: str
 
     def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
-        nobody = np.zeros(len(self.bm25), dtype=np.int64)
-        scores = calibrated(Legs(self.bm25, self.cosine, nobody, nobody, self.terms, calibration), alpha)
+        placeholder = np.zeros(len(self.bm25), dtype=np.int64)
+        scores = calibrated(
+            Legs(self.bm25, self.cosine, placeholder, placeholder, self.terms, calibration), alpha
+        )
         order = np.lexsort((-self.cosine, -scores))
         return ndcg([self.places[number] for number in order[:40]], self.right)
 
 
-def examples(collection: Collection, part: str, data: Path) -> list[Example]:
+def collect_examples(collection: Collection, part: str, data: Path) -> list[Example]:
     """Candidates of at most `MOST` queries of `part`."""
-    found = []
-    for query in sampled([each for each in collection.task.queries(data, part) if collection.right(each)], MOST):
+    calibration_examples = []
+    for query in sample_evenly(
+        [
+            labelled_query
+            for labelled_query in collection.task.queries(data, part)
+            if collection.relevant_places(labelled_query)
+        ],
+        MOST,
+    ):
         _, scored = collection.candidates(query)
-        bm25, cosine = (np.array(values) for values in zip(*((each.stored.bm25, each.cosine) for each in scored), strict=True))
-        places = [collection.place(each) for each in scored]
-        found.append(Example(bm25, cosine, len(query_terms(query.text)), places, collection.right(query), query.group))
-    return found
+        bm25, cosine = (
+            np.array(values)
+            for values in zip(
+                *((scored_passage.stored.bm25, scored_passage.cosine) for scored_passage in scored),
+                strict=True,
+            )
+        )
+        places = [collection.place(scored_passage) for scored_passage in scored]
+        calibration_examples.append(
+            Example(
+                bm25,
+                cosine,
+                len(query_terms(query.text)),
+                places,
+                collection.relevant_places(query),
+                query.group,
+            )
+        )
+    return calibration_examples
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
-    parser.add_argument("--calls", type=int, help="about so many of calls_sgd, evenly spread; default: all")
+    parser.add_argument(
+        "--calls", type=int, help="about so many of calls_sgd, evenly spread; default: all"
+    )
     options = parser.parse_args()
-    model = encoders.chosen(options)
-    tasks: list[Sequence[Judged]] = [examples(ingested(task, options.data, model, options.calls), "train", options.data) for task in TASKS.values()]
-    tasks.append(turns.judged(model.encoder, options.data, "train"))
-    chosen, mean = fit(tasks)
+    model = encoders.load_model(options)
+    tasks: list[Sequence[Judged]] = [
+        collect_examples(
+            ingest_task(task, options.data, model, options.calls), "train", options.data
+        )
+        for task in TASKS.values()
+    ]
+    tasks.append(turns.score_part(model.encoder, options.data, "train"))
+    best_calibration, mean = fit(tasks)
     info = model.encoder.info
     key = f"{info.precision}-{info.dimension}" if model.dimension else info.precision
     path = model.folder / FILE
-    held: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {"precisions": {}}
-    named = [*sorted(TASKS), "turns of calls_sgd"]
-    fitted_on = {"tasks": named, "queries": "train", "count": sum(map(len, tasks)), "mean ndcg@10 at alpha 0.5": round(mean, 4)}
-    held["precisions"][key] = asdict(chosen)
-    path.write_text(json.dumps({**held, "fitted_on": fitted_on}, indent=1) + "\n")
+    payload: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {"precisions": {}}
+    task_names = [*sorted(TASKS), "turns of calls_sgd"]
+    fitted_on = {
+        "tasks": task_names,
+        "queries": "train",
+        "count": sum(map(len, tasks)),
+        "mean ndcg@10 at alpha 0.5": round(mean, 4),
+    }
+    payload["precisions"][key] = asdict(best_calibration)
+    path.write_text(json.dumps({**payload, "fitted_on": fitted_on}, indent=1) + "\n")
     print(path.read_text())
 
 

@@ -1,4 +1,6 @@
-"""An ingested task: its index, which turns each passage holds, and the candidates of its queries with both raw scores."""
+"""An ingested task: its index, which turns each passage holds, and the candidates of its queries
+with both raw scores.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,19 @@ import numpy as np
 
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.tasks import Query, Task, lines
-from hybrid_search import connect, phrase, tokens
-from hybrid_search.backends.base import Request
+from hybrid_search import connect
 from hybrid_search.backends.embedded import schema
+from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
-from hybrid_search.filters import ID, Condition
-from hybrid_search.ingest import documents
-from hybrid_search.ingest.sources import Line
-from hybrid_search.passages import split
-from hybrid_search.scoring import Scored, retrieve
-from hybrid_search.search import WINDOW
-from hybrid_search.types import Floats
+from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.search import phrase_vector
+from hybrid_search.search.candidates import ScoredPassage, retrieve
+from hybrid_search.search.query import WINDOW
+from hybrid_search.text import token_codes
+from hybrid_search.text.filters import ID, Condition
+from hybrid_search.text.passages import split
+from hybrid_search.text.types import Floats
 
 SHIPPED = Model()
 
@@ -30,7 +34,9 @@ Place = tuple[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collection:
-    """A task's index by one model in the folder `store`, and the place of each passage, by document id and ordinal."""
+    """A task's index by one model in the folder `store`, and the place of each passage, by document
+    id and ordinal.
+    """
 
     task: Task
     model: Model
@@ -38,51 +44,75 @@ class Collection:
     client: Client
     places: dict[str, list[Place]]
 
-    def right(self, query: Query) -> set[Hashable]:
+    def relevant_places(self, query: Query) -> set[Hashable]:
         """The places that hold a labelled turn."""
-        return {place for id_, turns in query.right.items() for place in self.places.get(id_, ()) if turns & set(place[1])}
+        return {
+            place
+            for id_, turns in query.right.items()
+            for place in self.places.get(id_, ())
+            if turns & set(place[1])
+        }
 
-    def candidates(self, query: Query) -> tuple[Request, list[Scored]]:
+    def candidates(self, query: Query) -> tuple[Request, list[ScoredPassage]]:
         """What the product's two legs give, fused by nobody yet."""
-        vector = phrase.vector(self.model.encoder, query.text)
+        vector = phrase_vector.query_vector(self.model.encoder, query.text)
         request = Request(query.text, vector, WINDOW, self.conditions(query))
         return request, retrieve(self.client.backend, self.task.name, request)[0]
 
     def conditions(self, query: Query) -> tuple[Condition, ...]:
         return (Condition(ID, (query.within,)),) if query.within else ()
 
-    def place(self, scored: Scored) -> Place:
+    def place(self, scored: ScoredPassage) -> Place:
         return self.places[scored.stored.document_id][scored.stored.ordinal]
 
-    def means(self) -> tuple[list[tuple[str, Place]], Floats]:
-        """The baseline's vectors: one a passage, the mean of all its tokens, float32 ``[passages, dimension]``; with document and place."""
+    def mean_vectors(self) -> tuple[list[tuple[str, Place]], Floats]:
+        """The baseline's vectors: one a passage, the mean of all its tokens, float32 ``[passages,
+        dimension]``; with document and place.
+        """
         connection = schema.connect(self.store / f"{self.task.name}.sqlite")
-        found: list[tuple[str, Place]] = []
+        passage_places: list[tuple[str, Place]] = []
         vectors = []
         query = "SELECT id, ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) ORDER BY passage"
         for id_, ordinal, data in connection.execute(query):
-            summed = tokens.vectors(tokens.from_bytes(data)).sum(axis=0)
-            found.append((id_, self.places[id_][ordinal]))
+            summed = token_codes.vectors(token_codes.from_bytes(data)).sum(axis=0)
+            passage_places.append((id_, self.places[id_][ordinal]))
             vectors.append(summed / max(float(np.linalg.norm(summed)), 1e-12))
         connection.close()
-        return found, np.array(vectors, dtype=np.float32)
+        return passage_places, np.array(vectors, dtype=np.float32)
 
 
-def ingested(task: Task, data: Path, model: Model = SHIPPED, calls: int | None = None) -> Collection:
-    """Ingest what is not yet in the benchmark store, by the product's own command path; of calls_sgd only about `calls`, evenly spread, if given."""
+def ingest_task(
+    task: Task, data: Path, model: Model = SHIPPED, calls: int | None = None
+) -> Collection:
+    """Ingest what is not yet in the benchmark store, by the product's own command path; of
+    calls_sgd only about `calls`, evenly spread, if given.
+    """
     store = model.store(calls)
-    client = connect(f"embedded:{store}", model=model.folder, precision=model.precision, dimension=model.dimension)
-    client.ingest_lines(lines(task, data, calls), index=task.name, rejects=store / f"{task.name}.rejected.jsonl")
+    client = connect(
+        f"embedded:{store}",
+        model=model.folder,
+        precision=model.precision,
+        dimension=model.dimension,
+    )
+    client.ingest_lines(
+        lines(task, data, calls), index=task.name, rejects=store / f"{task.name}.rejected.jsonl"
+    )
     return Collection(task, model, store, client, dict(_places(lines(task, data, calls))))
 
 
-def _places(source: Iterable[Line]) -> Iterator[tuple[str, list[Place]]]:
+def _places(source: Iterable[SourceLine]) -> Iterator[tuple[str, list[Place]]]:
     for line in source:
-        document, _ = documents.parse(line.data)
-        yield document.id, [(document.id, tuple(part.turn for part in passage.parts)) for passage in split(document)]
+        document, _ = document_parser.parse(line.data)
+        yield (
+            document.id,
+            [
+                (document.id, tuple(part.turn for part in passage.parts))
+                for passage in split(document)
+            ],
+        )
 
 
-def sampled(queries: Sequence[Query], most: int) -> list[Query]:
+def sample_evenly(queries: Sequence[Query], most: int) -> list[Query]:
     """At most `most` queries, evenly spread."""
     step = max(1, -(-len(queries) // most))
     return list(queries[::step])

@@ -1,7 +1,9 @@
-"""Is one model better than another? ``python -m benchmarks.quality.compare FIRST.json SECOND.json [--setup NAME] [--against NAME]``.
+"""Is one model better than another? ``python -m benchmarks.quality.compare FIRST.json SECOND.json
+[--setup NAME] [--against NAME]``.
 
-Both are results of ``python -m benchmarks.quality.dev``. On STS-B-Context by Williams' test, `--setup` of the first against `--against` of the
-second; on the turns of calls_sgd by the bootstrap over intents, each system of the first against the same one of the second.
+Both are results of ``python -m benchmarks.quality.dev``. On STS-B-Context by Williams' test,
+`--setup` of the first against `--against` of the second; on the turns of calls_sgd by the bootstrap
+over intents, each system of the first against the same one of the second.
 """
 
 from __future__ import annotations
@@ -14,30 +16,52 @@ from typing import Any
 
 from benchmarks.quality import bootstrap, williams
 from benchmarks.quality.correlation import ranks
-from benchmarks.quality.stsb_context import unpacked
+from benchmarks.quality.stsb_context import unpack_scores
 
 Result = Mapping[str, Any]
 
 
-def contexts(first: Result, second: Result, setup: str, against: str) -> dict[str, dict[str, float]]:
-    """Williams' test of Pearson and of Spearman. Raises SystemExit where a set-up was not measured, or on other rows."""
+def compare_contexts(
+    first: Result, second: Result, setup: str, against: str
+) -> dict[str, dict[str, float]]:
+    """Williams' test of Pearson and of Spearman.
+
+    Raises SystemExit where a set-up was not measured, or on other rows.
+    """
     if first["gold"] != second["gold"]:
-        raise SystemExit("the two results are of different rows of STS-B-Context: measure both on all of them")
-    columns = unpacked(first["gold"]), _scores(first, setup), _scores(second, against)
-    tested = {"pearson": williams.compare(*columns), "spearman": williams.compare(*map(ranks, columns))}
-    return {name: {each: float(f"{value:.4g}") for each, value in row.items()} for name, row in tested.items()}
+        raise SystemExit(
+            "the two results are of different rows of STS-B-Context: measure both on all of them"
+        )
+    columns = unpack_scores(first["gold"]), _scores(first, setup), _scores(second, against)
+    tested = {
+        "pearson": williams.compare(*columns),
+        "spearman": williams.compare(*map(ranks, columns)),
+    }
+    return {
+        name: {statistic: float(f"{value:.4g}") for statistic, value in row.items()}
+        for name, row in tested.items()
+    }
 
 
 def _scores(result: Result, setup: str) -> list[float]:
     if setup not in result["setups"]:
-        raise SystemExit(f"there is no set-up {setup!r}: the result has {', '.join(result['setups'])}")
-    return unpacked(result["setups"][setup]["scores"])
+        raise SystemExit(
+            f"there is no set-up {setup!r}: the result has {', '.join(result['setups'])}"
+        )
+    return unpack_scores(result["setups"][setup]["scores"])
 
 
-def turns(first: Result, second: Result) -> dict[str, Any]:
+def compare_turns(first: Result, second: Result) -> dict[str, Any]:
     """The mean difference of each system over the intents, with its interval."""
-    pairs = {name: (row["intents"], second["systems"][name]["intents"]) for name, row in first["systems"].items() if name in second["systems"]}
-    return {name: bootstrap.difference([a[each] for each in a], [b[each] for each in a]) for name, (a, b) in pairs.items()}
+    pairs = {
+        name: (row["intents"], second["systems"][name]["intents"])
+        for name, row in first["systems"].items()
+        if name in second["systems"]
+    }
+    return {
+        name: bootstrap.difference([a[intent] for intent in a], [b[intent] for intent in a])
+        for name, (a, b) in pairs.items()
+    }
 
 
 def main() -> None:
@@ -48,14 +72,16 @@ def main() -> None:
     parser.add_argument("--against", help="default: the same")
     options = parser.parse_args()
     first, second = (json.loads(path.read_text()) for path in (options.first, options.second))
-    found: dict[str, Any] = {"first": first["model"], "second": second["model"]}
+    comparison: dict[str, Any] = {"first": first["model"], "second": second["model"]}
     if "stsb-context" in first and "stsb-context" in second:
         against = options.against or options.setup
-        tested = contexts(first["stsb-context"], second["stsb-context"], options.setup, against)
-        found["stsb-context"] = {"setups": [options.setup, against], **tested}
+        tested = compare_contexts(
+            first["stsb-context"], second["stsb-context"], options.setup, against
+        )
+        comparison["stsb-context"] = {"setups": [options.setup, against], **tested}
     if "turns" in first and "turns" in second:
-        found["turns"] = turns(first["turns"], second["turns"])
-    print(json.dumps(found, indent=1))
+        comparison["turns"] = compare_turns(first["turns"], second["turns"])
+    print(json.dumps(comparison, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""What the encoder should see around a span: ``python -m benchmarks.quality.context``. nDCG@10 of spans alone, all spans of all passages scored.
+"""What the encoder should see around a span: ``python -m benchmarks.quality.context``. nDCG@10 of
+spans alone, all spans of all passages scored.
 
-``turn`` shows it each turn by itself, which is the product's choice (`encoder.artifact.CONTEXT`); ``sentence`` cuts turns into sentences; ``passage``
-shows it all turns of a passage at once. Spans never cross a turn under any of them; they do cross sentences.
+``turn`` shows it each turn by itself, which is the product's choice (`encoder.artifact.CONTEXT`);
+``sentence`` cuts turns into sentences; ``passage`` shows it all turns of a passage at once. Spans
+never cross a turn under any of them; they do cross sentences.
 """
 
 from __future__ import annotations
@@ -14,15 +16,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks import results
-from benchmarks.quality.collection import sampled
+from benchmarks.quality.collection import sample_evenly
 from benchmarks.quality.measures import grouped_mean, ndcg
-from benchmarks.quality.recall import best_of
+from benchmarks.quality.recall import best_span_cosines
 from benchmarks.quality.sentences import sentences
 from benchmarks.quality.tasks import TASKS, Query, Task, lines
-from hybrid_search import encoder, phrase, tokens
-from hybrid_search.ingest import documents
-from hybrid_search.passages import split
-from hybrid_search.types import Document, Encoding, Floats, Part, Passage
+from hybrid_search import encoder
+from hybrid_search.ingest import document_parser
+from hybrid_search.search import phrase_vector
+from hybrid_search.text import token_codes
+from hybrid_search.text.passages import split
+from hybrid_search.text.types import Document, Encoding, Floats, Part, Passage
 
 CALLS, QUERIES = 1500, 400
 """Documents of calls_sgd and queries of a task that are used, evenly spread."""
@@ -36,8 +40,12 @@ def _turns(_: Document, passage: Passage) -> list[Range]:
 
 
 def _sentences(document: Document, passage: Passage) -> list[Range]:
-    found = ((start, sentences(document.text[start:end])) for start, end in _turns(document, passage))
-    return [(start + first, start + last) for start, places in found for first, last in places]
+    sentence_places = (
+        (start, sentences(document.text[start:end])) for start, end in _turns(document, passage)
+    )
+    return [
+        (start + first, start + last) for start, places in sentence_places for first, last in places
+    ]
 
 
 def _passage(_: Document, passage: Passage) -> list[Range]:
@@ -49,40 +57,64 @@ POLICIES: dict[str, Policy] = {"turn": _turns, "sentence": _sentences, "passage"
 
 def measure(task: Task, data: Path, policy: Policy) -> float:
     """nDCG@10 of the spans of `task`, encoded under `policy`."""
-    queries = sampled(list(task.queries(data, "dev")), QUERIES)
+    queries = sample_evenly(list(task.queries(data, "dev")), QUERIES)
     within = {query.within for query in queries} - {None}
-    vectors = np.array([phrase.vector(encoder.load(), query.text) for query in queries])
+    vectors = np.array(
+        [phrase_vector.query_vector(encoder.load(), query.text) for query in queries]
+    )
     places: list[tuple[str, tuple[int, ...]]] = []
     best: list[Floats] = []
     for document in _documents(task, data):
         if not within or document.id in within:
-            for passage, scores in _scored(document, policy, vectors):
+            for passage, scores in _score_passages(document, policy, vectors):
                 places.append((document.id, tuple(part.turn for part in passage.parts)))
                 best.append(scores)
     table = np.array(best)
-    asked = [(query, column, _right(query, places)) for column, query in enumerate(queries)]
-    values = [(ndcg(_ranked(query, places, table[:, column]), right), query.group) for query, column, right in asked if right]
+    judged_queries = [
+        (query, column, _right(query, places)) for column, query in enumerate(queries)
+    ]
+    values = [
+        (ndcg(_rank_places(query, places, table[:, column]), right), query.group)
+        for query, column, right in judged_queries
+        if right
+    ]
     return grouped_mean(*map(list, zip(*values, strict=True)))
 
 
 def _documents(task: Task, data: Path) -> Iterator[Document]:
-    return (documents.parse(line.data)[0] for line in lines(task, data, CALLS))
+    return (document_parser.parse(line.data)[0] for line in lines(task, data, CALLS))
 
 
-def _scored(document: Document, policy: Policy, vectors: Floats) -> Iterator[tuple[Passage, Floats]]:
+def _score_passages(
+    document: Document, policy: Policy, vectors: Floats
+) -> Iterator[tuple[Passage, Floats]]:
     """Each passage with the best cosine of its spans with each query."""
-    cut = [passage for passage in split(document) if passage.parts]
-    ranges = [policy(document, passage) for passage in cut]
-    encoded = iter(encoder.load().encode([document.text[start:end] for some in ranges for start, end in some]))
-    for passage, some in zip(cut, ranges, strict=True):
-        placed = [Encoding(each.vectors, each.offsets + np.int32(start)) for (start, _), each in zip(some, encoded, strict=False)]
-        coded = tokens.pack(*tokens.gather(passage, [_of(part, placed) for part in passage.parts], vectors.shape[1]))
-        yield passage, best_of(coded, vectors)
+    document_passages = [passage for passage in split(document) if passage.parts]
+    ranges = [policy(document, passage) for passage in document_passages]
+    encoded = iter(
+        encoder.load().encode(
+            [document.text[start:end] for passage_ranges in ranges for start, end in passage_ranges]
+        )
+    )
+    for passage, passage_ranges in zip(document_passages, ranges, strict=True):
+        placed = [
+            Encoding(encoding.vectors, encoding.offsets + np.int32(start))
+            for (start, _), encoding in zip(passage_ranges, encoded, strict=False)
+        ]
+        coded = token_codes.pack(
+            *token_codes.gather(
+                passage, [_gather_part(part, placed) for part in passage.parts], vectors.shape[1]
+            )
+        )
+        yield passage, best_span_cosines(coded, vectors)
 
 
-def _of(part: Part, placed: Sequence[Encoding]) -> Encoding:
+def _gather_part(part: Part, placed: Sequence[Encoding]) -> Encoding:
     """The tokens of one part, whatever they were encoded with."""
-    vectors, offsets = (np.concatenate([getattr(each, name) for each in placed]) for name in ("vectors", "offsets"))
+    vectors, offsets = (
+        np.concatenate([getattr(encoding, name) for encoding in placed])
+        for name in ("vectors", "offsets")
+    )
     inside = (offsets[:, 0] >= part.window_start) & (offsets[:, 1] <= part.end)
     return Encoding(vectors[inside], offsets[inside] - np.int32(part.window_start))
 
@@ -91,8 +123,14 @@ def _right(query: Query, places: Sequence[tuple[str, tuple[int, ...]]]) -> set[H
     return {place for place in places if query.right.get(place[0], frozenset()) & set(place[1])}
 
 
-def _ranked(query: Query, places: Sequence[tuple[str, tuple[int, ...]]], scores: Floats) -> list[Hashable]:
-    order = [number for number in np.argsort(-scores, kind="stable") if not query.within or places[number][0] == query.within]
+def _rank_places(
+    query: Query, places: Sequence[tuple[str, tuple[int, ...]]], scores: Floats
+) -> list[Hashable]:
+    order = [
+        number
+        for number in np.argsort(-scores, kind="stable")
+        if not query.within or places[number][0] == query.within
+    ]
     return [places[number] for number in order[:50]]
 
 
@@ -101,9 +139,17 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=results.DATA)
     options = parser.parse_args()
     table: dict[str, Any] = {
-        name: {task.name: round(measure(task, options.data, policy), 4) for task in TASKS.values()} for name, policy in POLICIES.items()
+        name: {task.name: round(measure(task, options.data, policy), 4) for task in TASKS.values()}
+        for name, policy in POLICIES.items()
     }
-    results.write("context", {"ndcg@10 of spans": table, "calls of calls_sgd": CALLS, "queries a task, at most": QUERIES})
+    results.write(
+        "context",
+        {
+            "ndcg@10 of spans": table,
+            "calls of calls_sgd": CALLS,
+            "queries a task, at most": QUERIES,
+        },
+    )
 
 
 if __name__ == "__main__":

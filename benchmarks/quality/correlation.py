@@ -1,4 +1,6 @@
-"""Pearson and Spearman correlation, and the area under the ROC curve. numpy alone, ties as their mean rank."""
+"""Pearson and Spearman correlation, and the area under the ROC curve. numpy alone, ties as their
+mean rank.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def pearson(a: ArrayLike, b: ArrayLike) -> float:
-    """Product-moment correlation of two lists of equal length; nan where one of them is constant, or there is nothing."""
+    """Product-moment correlation of two lists of equal length; nan where one of them is constant,
+    or there is nothing.
+    """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
@@ -29,7 +33,8 @@ def ranks(values: ArrayLike) -> NDArray[np.float64]:
 
 
 def auc(scores: ArrayLike, labels: Sequence[int]) -> float:
-    """The share of pairs of a right and a wrong one in which the right one scores higher; equal scores count half (Mann-Whitney U).
+    """The share of pairs of a right and a wrong one in which the right one scores higher; equal
+    scores count half (Mann-Whitney U).
 
     nan where there are none of either kind.
     """

@@ -1,6 +1,8 @@
-"""The dev sets that a model is chosen on: ``python -m benchmarks.quality.dev [--model DIR] [--data DIR] [--only NAME ...] [--out FILE]``.
+"""The dev sets that a model is chosen on: ``python -m benchmarks.quality.dev [--model DIR] [--data
+DIR] [--only NAME ...] [--out FILE]``.
 
-STS-B-Context, PiC's phrases and the turns of calls_sgd, with any model folder; `measure` takes any encoder. Nothing of them may be trained on.
+STS-B-Context, PiC's phrases and the turns of calls_sgd, with any model folder; `measure` takes any
+encoder. Nothing of them may be trained on.
 """
 
 from __future__ import annotations
@@ -13,8 +15,8 @@ from typing import Any
 from benchmarks import results
 from benchmarks.quality import encoders, pic, stsb_context, turns
 from benchmarks.quality.systems.base import TokenMeans
-from hybrid_search.calibration import Calibration
 from hybrid_search.encoder import Encoder
+from hybrid_search.search.calibration import Calibration
 
 EVALUATIONS = ("stsb-context", "pic", "turns")
 ROWS = ("gold", "scores")
@@ -27,18 +29,29 @@ def measure(
     only: tuple[str, ...] = EVALUATIONS,
     ngrams: int | None = stsb_context.PRUNED,
 ) -> dict[str, Any]:
-    """The results of the evaluations named in `only`. `ngrams` spans a row are encoded by themselves, all if None (hours on a CPU)."""
-    made: dict[str, Callable[[], dict[str, Any]]] = {
-        "stsb-context": lambda: stsb_context.measure(TokenMeans(encoder), stsb_context.read(data / stsb_context.FILE), pruned=ngrams),
+    """The results of the evaluations named in `only`.
+
+    `ngrams` spans a row are encoded by themselves, all if None (hours on a CPU).
+    """
+    measurements: dict[str, Callable[[], dict[str, Any]]] = {
+        "stsb-context": lambda: stsb_context.measure(
+            TokenMeans(encoder), stsb_context.read(data / stsb_context.FILE), pruned=ngrams
+        ),
         "pic": lambda: pic.measure(encoder, data),
         "turns": lambda: turns.measure(encoder, data, calibration),
     }
-    return {name: made[name]() for name in only}
+    return {name: measurements[name]() for name in only}
 
 
 def figures(measured: Any) -> Any:
-    """`measured` without what it says of each row: gold scores are the data's, and data are not kept here."""
-    return {name: figures(value) for name, value in measured.items() if name not in ROWS} if isinstance(measured, dict) else measured
+    """`measured` without what it says of each row: gold scores are the data's, and data are not
+    kept here.
+    """
+    return (
+        {name: figures(value) for name, value in measured.items() if name not in ROWS}
+        if isinstance(measured, dict)
+        else measured
+    )
 
 
 def _ngrams(text: str) -> int | None:
@@ -48,12 +61,29 @@ def _ngrams(text: str) -> int | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
-    parser.add_argument("--only", action="append", choices=EVALUATIONS, help="only this one; may be repeated")
-    parser.add_argument("--ngrams", type=_ngrams, default=stsb_context.PRUNED, help="spans a row that are encoded by themselves, or all")
-    parser.add_argument("--out", type=Path, help="the JSON file, with each row's score; default: figures alone, to results/dev_MODEL-COMMIT.json")
+    parser.add_argument(
+        "--only", action="append", choices=EVALUATIONS, help="only this one; may be repeated"
+    )
+    parser.add_argument(
+        "--ngrams",
+        type=_ngrams,
+        default=stsb_context.PRUNED,
+        help="spans a row that are encoded by themselves, or all",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        help="the JSON file, with each row's score; default: figures alone, to results/dev_MODEL-COMMIT.json",
+    )
     options = parser.parse_args()
-    model = encoders.chosen(options)
-    measured = measure(model.encoder, options.data, model.calibration, tuple(options.only or EVALUATIONS), options.ngrams)
+    model = encoders.load_model(options)
+    measured = measure(
+        model.encoder,
+        options.data,
+        model.calibration,
+        tuple(options.only or EVALUATIONS),
+        options.ngrams,
+    )
     payload = {"model": model.label, **measured}
     if options.out:
         results.save(options.out, payload)

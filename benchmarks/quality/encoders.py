@@ -8,16 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import results
-from hybrid_search import calibration, encoder
-from hybrid_search.calibration import Calibration
+from hybrid_search import encoder
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.encoder.precisions import PRECISIONS
 from hybrid_search.errors import HybridSearchError
+from hybrid_search.search import calibration
+from hybrid_search.search.calibration import Calibration
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model folder. What is made for another one than that which ships has names of its own, so that neither takes the place of the other."""
+    """A model folder.
+
+    What is made for another one than that which ships has names of its own, so that neither takes
+    the place of the other.
+    """
 
     folder: Path = SHIPPED
     precision: str = "auto"
@@ -26,23 +31,29 @@ class Model:
     @property
     def encoder(self) -> Encoder:
         """Loaded once a process, the client's too; its vectors have `dimension` numbers."""
-        return encoder.sized(whole(self), self.dimension)
+        return encoder.truncate_encoder(load_full_encoder(self), self.dimension)
 
     @property
     def calibration(self) -> Calibration | None:
         """Its own for its precision and dimension; None where the folder was never calibrated."""
-        info, there = self.encoder.info, (self.folder / calibration.FILE).is_file()
-        return calibration.load(self.folder, info.precision, info.dimension) if there else None
+        info, is_calibrated = self.encoder.info, (self.folder / calibration.FILE).is_file()
+        return (
+            calibration.load(self.folder, info.precision, info.dimension) if is_calibrated else None
+        )
 
     @property
     def label(self) -> str:
-        """Its name, precision, the head of its fingerprint and, where it was asked for, its dimension, fit for a file name."""
+        """Its name, precision, the head of its fingerprint and, where it was asked for, its
+        dimension, fit for a file name.
+        """
         info = self.encoder.info
         size = f"_{self.dimension}" if self.dimension else ""
         return f"{re.sub(r'[^A-Za-z0-9.-]+', '-', info.name)}_{info.precision}_{info.fingerprint[:8]}{size}"
 
     def suffix(self, calls: int | None = None) -> str:
-        """What the names of its results have behind the measurement, and its indexes' folder: nothing for the shipped model and all calls."""
+        """What the names of its results have behind the measurement, and its indexes' folder:
+        nothing for the shipped model and all calls.
+        """
         return ("" if self == Model() else f"_{self.label}") + (f"_{calls}calls" if calls else "")
 
     def store(self, calls: int | None = None) -> Path:
@@ -51,20 +62,34 @@ class Model:
         return results.STORE / suffix.removeprefix("_") if suffix else results.STORE
 
 
-def whole(model: Model) -> Encoder:
+def load_full_encoder(model: Model) -> Encoder:
     """The encoder of `model`, its vectors not cut."""
     return encoder.load(model.folder, "auto", model.precision)
 
 
 def add_options(parser: ArgumentParser) -> None:
     """``--model``, ``--precision``, ``--dimension`` and ``--data``."""
-    parser.add_argument("--model", type=Path, default=SHIPPED, help="a folder made by python -m export.to_onnx; default: the shipped one")
-    parser.add_argument("--precision", choices=PRECISIONS, default="auto", help="what it computes in; default: what suits the device")
-    parser.add_argument("--dimension", type=int, help="numbers a vector, one of the model's sizes; default: its usual one")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        default=SHIPPED,
+        help="a folder made by python -m export.to_onnx; default: the shipped one",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=PRECISIONS,
+        default="auto",
+        help="what it computes in; default: what suits the device",
+    )
+    parser.add_argument(
+        "--dimension",
+        type=int,
+        help="numbers a vector, one of the model's sizes; default: its usual one",
+    )
     parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
 
 
-def chosen(options: Namespace) -> Model:
+def load_model(options: Namespace) -> Model:
     """The model that was asked for. Raises SystemExit with one line where it cannot be loaded."""
     model = Model(options.model, options.precision, options.dimension)
     try:

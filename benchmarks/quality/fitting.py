@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from benchmarks.quality.measures import grouped_mean
-from hybrid_search.calibration import Calibration
+from hybrid_search.search.calibration import Calibration
 
 MIDPOINTS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
 SLOPES = (4.0, 6.0, 8.0, 10.0, 12.0)
@@ -32,16 +32,27 @@ class Judged(Protocol):
 
 def fit(tasks: Sequence[Sequence[Judged]]) -> tuple[Calibration, float]:
     """The best of the grid by mean nDCG@10 over tasks at alpha 0.5, and that mean."""
-    scored = [
-        (_mean(tasks, candidate), candidate) for candidate in (Calibration(*each) for each in itertools.product(MIDPOINTS, SLOPES, SATURATIONS))
+    trials = [
+        (_mean(tasks, candidate), candidate)
+        for candidate in (
+            Calibration(*parameters)
+            for parameters in itertools.product(MIDPOINTS, SLOPES, SATURATIONS)
+        )
     ]
-    best = max(mean for mean, _ in scored)
-    # Of those that are as good as the best, to the noise of the sets, the gentlest: a phrase of two words has lower cosines than the questions
-    # here, and a steep map would call all of them nil. (Recall@10 on the bundled sample's topics: .42 with slope 4, .36 with 12.)
-    mean, chosen = max((each for each in scored if each[0] >= best - NOISE), key=lambda each: (-each[1].slope, each[0]))
-    return chosen, mean
+    best = max(mean for mean, _ in trials)
+    # Of those that are as good as the best, to the noise of the sets, the gentlest: a phrase of two
+    # words has lower cosines than the questions here, and a steep map would call all of them nil.
+    # (Recall@10 on the bundled sample's topics: .42 with slope 4, .36 with 12.)
+    mean, calibration = max(
+        (trial for trial in trials if trial[0] >= best - NOISE),
+        key=lambda trial: (-trial[1].slope, trial[0]),
+    )
+    return calibration, mean
 
 
 def _mean(tasks: Sequence[Sequence[Judged]], calibration: Calibration) -> float:
-    means = [grouped_mean([each.ndcg(calibration) for each in task], [each.group for each in task]) for task in tasks]
+    means = [
+        grouped_mean([query.ndcg(calibration) for query in task], [query.group for query in task])
+        for task in tasks
+    ]
     return sum(means) / len(means)

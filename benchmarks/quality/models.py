@@ -25,87 +25,172 @@ RECIPES = {
 """Models that are not shipped, by name, and what made them."""
 
 
-def training() -> str:
+def training_table() -> str:
     """Each recipe on the sets that models are chosen on."""
-    heads = ("single pass", "found", "sentence-wise", "full context", "PiC", "spans", "one vector", "hybrid 0.5")
+    heads = (
+        "single pass",
+        "found",
+        "sentence-wise",
+        "full context",
+        "PiC",
+        "spans",
+        "one vector",
+        "hybrid 0.5",
+    )
     lines = head("recipe", *heads)
-    rows = [(about, _dev(name)) for name, about in {**RECIPES, _shipped()["name"]: "**`shipped`**"}.items()]
-    return "\n".join([*lines, *[row(about, *_scores(results.newest(name))) for about, name in rows if results.there(name)]])
+    rows = [
+        (about, _dev_result_name(name))
+        for name, about in {**RECIPES, _read_shipped_info()["name"]: "**`shipped`**"}.items()
+    ]
+    return "\n".join(
+        [
+            *lines,
+            *[
+                row(about, *_scores(results.read_newest(name)))
+                for about, name in rows
+                if results.has_result(name)
+            ],
+        ]
+    )
 
 
-def _scores(held: dict[str, Any]) -> list[str]:
-    setups, systems = held["stsb-context"]["setups"], held["turns"]["systems"]
-    passes = [setups["single pass"]["pearson"], setups["single pass"]["found"], setups["sentence-wise"]["pearson"], setups["full context"]["pearson"]]
-    ranked = [systems[name]["mean"] for name in ("best span", "one vector a turn", "hybrid 0.5")]
-    return [f"{value:.3f}" for value in (*passes, held["pic"]["in context"], *ranked)]
+def _scores(dev_result: dict[str, Any]) -> list[str]:
+    setups, systems = dev_result["stsb-context"]["setups"], dev_result["turns"]["systems"]
+    passes = [
+        setups["single pass"]["pearson"],
+        setups["single pass"]["found"],
+        setups["sentence-wise"]["pearson"],
+        setups["full context"]["pearson"],
+    ]
+    turn_scores = [
+        systems[name]["mean"] for name in ("best span", "one vector a turn", "hybrid 0.5")
+    ]
+    return [f"{value:.3f}" for value in (*passes, dev_result["pic"]["in context"], *turn_scores)]
 
 
-def setups() -> str:
-    """Every way to score STS-B-Context, by the base model and by the one that ships, and what each costs."""
-    held = [results.newest(_dev(name))["stsb-context"] for name in (BASE, _shipped()["name"])]
+def setups_table() -> str:
+    """Every way to score STS-B-Context, by the base model and by the one that ships, and what each
+    costs.
+    """
+    stsb_results = [
+        results.read_newest(_dev_result_name(name))["stsb-context"]
+        for name in (BASE, _read_shipped_info()["name"])
+    ]
     lines = head("Pearson / Spearman", "base", "shipped", "tokens a row", "passes a row")
-    for name, first in held[0]["setups"].items():
-        scores = [f"{each['setups'][name]['pearson']:.3f} / {each['setups'][name]['spearman']:.3f}" for each in held]
-        lines.append(row(name, *scores, f"{first['tokens a row']:,.0f}", f"{first['texts a row']:,.0f}"))
-    whole = held[0]["cost of every n-gram"]
-    return "\n".join([*lines, row("per n-gram, every one", "", "", f"{whole['tokens a row']:,.0f}", f"{whole['texts a row']:,.0f}")])
+    for name, first in stsb_results[0]["setups"].items():
+        scores = [
+            f"{stsb_result['setups'][name]['pearson']:.3f} / {stsb_result['setups'][name]['spearman']:.3f}"
+            for stsb_result in stsb_results
+        ]
+        lines.append(
+            row(name, *scores, f"{first['tokens a row']:,.0f}", f"{first['texts a row']:,.0f}")
+        )
+    full_cost = stsb_results[0]["cost of every n-gram"]
+    return "\n".join(
+        [
+            *lines,
+            row(
+                "per n-gram, every one",
+                "",
+                "",
+                f"{full_cost['tokens a row']:,.0f}",
+                f"{full_cost['texts a row']:,.0f}",
+            ),
+        ]
+    )
 
 
-def differences() -> str:
+def differences_table() -> str:
     """The differences on the turns, with their intervals."""
-    held = results.newest(_dev(_shipped()["name"]))["turns"]["differences"]
+    turn_differences = results.read_newest(_dev_result_name(_read_shipped_info()["name"]))["turns"][
+        "differences"
+    ]
     lines = head("nDCG@10 of turns, shipped", "difference", "95% interval")
-    shown = [(name, f"{each['mean']:+.3f}", f"{each['interval'][0]:+.3f} to {each['interval'][1]:+.3f}") for name, each in held.items()]
-    return "\n".join([*lines, *[row(*cells) for cells in shown]])
+    table_rows = [
+        (
+            name,
+            f"{difference['mean']:+.3f}",
+            f"{difference['interval'][0]:+.3f} to {difference['interval'][1]:+.3f}",
+        )
+        for name, difference in turn_differences.items()
+    ]
+    return "\n".join([*lines, *[row(*cells) for cells in table_rows]])
 
 
-def spans() -> str:
+def spans_table() -> str:
     """Passages by their best span and by one vector, base and shipped, on each task."""
     lines = head("nDCG@10 of passages", *TASKS, "mean")
-    for model, measurement in (("base", f"retrieval_{BASE}_int8_????????"), ("shipped", "retrieval")):
-        held = {name: results.newest(f"{measurement}-{name}")["rankings"] for name in TASKS}
+    for model, measurement in (
+        ("base", f"retrieval_{BASE}_int8_????????"),
+        ("shipped", "retrieval"),
+    ):
+        rankings = {
+            name: results.read_newest(f"{measurement}-{name}")["rankings"] for name in TASKS
+        }
         for way in ("spans", "one vector a passage", "hybrid 0.5"):
-            values = [held[name][way]["ndcg@10"] for name in TASKS]
-            lines.append(row(f"{model}, {way}", *[f"{value:.3f}" for value in (*values, sum(values) / len(values))]))
+            values = [rankings[name][way]["ndcg@10"] for name in TASKS]
+            lines.append(
+                row(
+                    f"{model}, {way}",
+                    *[f"{value:.3f}" for value in (*values, sum(values) / len(values))],
+                )
+            )
     return "\n".join(lines)
 
 
-def sizes() -> str:
+def sizes_table() -> str:
     """Quality against bytes."""
-    held = results.newest("sizes")["sizes"]
-    heads = list(next(iter(held.values())))
+    figures_by_size = results.read_newest("sizes")["sizes"]
+    heads = list(next(iter(figures_by_size.values())))
     lines = head("numbers a vector", *heads)
-    return "\n".join([*lines, *[row(name, *[f"{value:,}" for value in each.values()]) for name, each in held.items()]])
+    return "\n".join(
+        [
+            *lines,
+            *[
+                row(name, *[f"{value:,}" for value in figures.values()])
+                for name, figures in figures_by_size.items()
+            ],
+        ]
+    )
 
 
-def precisions() -> str:
+def precisions_table() -> str:
     """Parity and speed of each precision of the model that ships."""
-    held, parity = results.newest("precisions")["precisions"], _shipped()["parity"]
+    figures_by_precision, parity = (
+        results.read_newest("precisions")["precisions"],
+        _read_shipped_info()["parity"],
+    )
     heads = ("mean cosine", "least cosine", "same best span", "Pearson", "times float32's tokens/s")
     lines = head("precision, on a CPU", *heads)
-    for name, each in held.items():
+    for name, figures in figures_by_precision.items():
         span = parity[name]
-        shown = (f"{span['mean']:.4f}", f"{span['min']:.4f}", f"{span['same']:.3f}", f"{each['pearson']:.4f}", f"{each['times float32']:.2f}")
-        lines.append(row(name, *shown))
+        cells = (
+            f"{span['mean']:.4f}",
+            f"{span['min']:.4f}",
+            f"{span['same']:.3f}",
+            f"{figures['pearson']:.4f}",
+            f"{figures['times float32']:.2f}",
+        )
+        lines.append(row(name, *cells))
     return "\n".join(lines)
 
 
-def _dev(name: str) -> str:
+def _dev_result_name(name: str) -> str:
     """The dev scores of a model in int8: behind its name comes the head of its fingerprint."""
     return f"dev_{name}_int8_????????"
 
 
-def _shipped() -> dict[str, Any]:
+def _read_shipped_info() -> dict[str, Any]:
     """``encoder.json`` of the model that ships."""
-    read: dict[str, Any] = json.loads((SHIPPED / "encoder.json").read_text(encoding="utf-8"))
-    return read
+    info: dict[str, Any] = json.loads((SHIPPED / "encoder.json").read_text(encoding="utf-8"))
+    return info
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "training": training,
-    "setups": setups,
-    "differences": differences,
-    "spans": spans,
-    "sizes": sizes,
-    "precisions": precisions,
+    "training": training_table,
+    "setups": setups_table,
+    "differences": differences_table,
+    "spans": spans_table,
+    "sizes": sizes_table,
+    "precisions": precisions_table,
 }

@@ -1,6 +1,8 @@
-"""What each precision costs and gives: ``python -m benchmarks.quality.precisions [--model DIR] [--calls N]``, of a model folder that has several.
+"""What each precision costs and gives: ``python -m benchmarks.quality.precisions [--model DIR]
+[--calls N]``, of a model folder that has several.
 
-Tokens a second on the turns of `--calls` calls of calls_sgd, in rounds in turn, as the machine is shared; Pearson on STS-B-Context, every row.
+Tokens a second on the turns of `--calls` calls of calls_sgd, in rounds in turn, as the machine is
+shared; Pearson on STS-B-Context, every row.
 """
 
 from __future__ import annotations
@@ -24,40 +26,54 @@ ROUNDS = 5
 
 
 def measure(model: Model, data: Path, calls: int = CALLS) -> dict[str, Any]:
-    """A row for each precision. Speeds are medians over the rounds, and so are their ratios to float32, round by round."""
-    held = {precision: replace(model, precision=precision).encoder for precision in MEASURED}
+    """A row for each precision.
+
+    Speeds are medians over the rounds, and so are their ratios to float32, round by round.
+    """
+    encoders_by_precision = {
+        precision: replace(model, precision=precision).encoder for precision in MEASURED
+    }
     texts = turns.read(data, calls).texts
-    seconds = _rounds(held, texts)
-    tokens = sum(len(each.vectors) for each in held["int8"].encode(texts))
+    seconds = _time_rounds(encoders_by_precision, texts)
+    tokens = sum(len(encoding.vectors) for encoding in encoders_by_precision["int8"].encode(texts))
     return {
         name: {
             "pearson": stsb_context.score(encoder, data / stsb_context.FILE)["pearson"],
             "tokens/s": round(tokens / median(seconds[name])),
-            "times float32": round(median(b / a for a, b in zip(seconds[name], seconds["float32"], strict=True)), 2),
+            "times float32": round(
+                median(b / a for a, b in zip(seconds[name], seconds["float32"], strict=True)), 2
+            ),
         }
-        for name, encoder in held.items()
+        for name, encoder in encoders_by_precision.items()
     }
 
 
-def _rounds(held: dict[str, Encoder], texts: Sequence[str]) -> dict[str, list[float]]:
+def _time_rounds(
+    encoders_by_precision: dict[str, Encoder], texts: Sequence[str]
+) -> dict[str, list[float]]:
     """Seconds of each round, after one that warms up."""
-    found: dict[str, list[float]] = {name: [] for name in held}
+    seconds: dict[str, list[float]] = {name: [] for name in encoders_by_precision}
     for _ in range(ROUNDS + 1):
-        for name, encoder in held.items():
-            began = time.perf_counter()
+        for name, encoder in encoders_by_precision.items():
+            started_at = time.perf_counter()
             encoder.encode(texts)
-            found[name].append(time.perf_counter() - began)
-    return {name: values[1:] for name, values in found.items()}
+            seconds[name].append(time.perf_counter() - started_at)
+    return {name: values[1:] for name, values in seconds.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
-    parser.add_argument("--calls", type=int, default=CALLS, help="whose turns are encoded for the clock")
+    parser.add_argument(
+        "--calls", type=int, default=CALLS, help="whose turns are encoded for the clock"
+    )
     options = parser.parse_args()
-    model = encoders.chosen(options)
+    model = encoders.load_model(options)
     measured = measure(model, options.data, options.calls)
-    results.write(f"precisions{model.suffix()}", {"model": replace(model, precision="auto").label, "precisions": measured})
+    results.write(
+        f"precisions{model.suffix()}",
+        {"model": replace(model, precision="auto").label, "precisions": measured},
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The span leg's index against an exhaustive search of every span of every passage: recall@10, and whether the best passage is the same."""
+"""The span leg's index against an exhaustive search of every span of every passage: recall@10, and
+whether the best passage is the same.
+"""
 
 from __future__ import annotations
 
@@ -10,28 +12,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.quality.collection import Collection
-from hybrid_search import phrase, spans
-from hybrid_search.backends.base import Request
 from hybrid_search.backends.embedded import schema
-from hybrid_search.search import WINDOW
-from hybrid_search.tokens import from_bytes
-from hybrid_search.types import Floats, TokenCodes
+from hybrid_search.backends.types import Request
+from hybrid_search.search import phrase_vector
+from hybrid_search.search.query import WINDOW
+from hybrid_search.text import spans
+from hybrid_search.text.token_codes import from_bytes
+from hybrid_search.text.types import Floats, TokenCodes
 
 DEPTH = 10
 
 
 def measure(collection: Collection, phrases: Sequence[str]) -> dict[str, Any]:
     """Over `phrases`, without a filter."""
-    vectors = np.array([phrase.vector(collection.model.encoder, each) for each in phrases])
-    numbers, best = exhaustive(collection.store, collection.task.name, vectors)
+    vectors = np.array(
+        [
+            phrase_vector.query_vector(collection.model.encoder, phrase_text)
+            for phrase_text in phrases
+        ]
+    )
+    numbers, best = search_exhaustively(collection.store, collection.task.name, vectors)
     recall, same, methods = [], [], set()
     for column, (text, vector) in enumerate(zip(phrases, vectors, strict=True)):
-        found = collection.client.backend.candidates(collection.task.name, Request(text, vector, WINDOW, lexical=False))
+        candidates = collection.client.backend.find_candidates(
+            collection.task.name, Request(text, vector, WINDOW, lexical=False)
+        )
         exact = numbers[np.argsort(-best[:, column], kind="stable")[:DEPTH]].tolist()
-        first = list(found.semantic)[:DEPTH]
+        first = list(candidates.semantic)[:DEPTH]
         recall.append(len(set(first) & set(exact)) / DEPTH)
         same.append(first[0] == exact[0])
-        methods.add(found.method)
+        methods.add(candidates.method)
     return {
         "phrases": len(phrases),
         "passages": len(numbers),
@@ -41,24 +51,30 @@ def measure(collection: Collection, phrases: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def exhaustive(store: Path, index: str, vectors: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Passage numbers, and the best cosine of any of their spans with each phrase: float32 ``[passages, phrases]``."""
+def search_exhaustively(
+    store: Path, index: str, vectors: Floats
+) -> tuple[NDArray[np.int64], Floats]:
+    """Passage numbers, and the best cosine of any of their spans with each phrase: float32
+    ``[passages, phrases]``.
+    """
     connection = schema.connect(store / f"{index}.sqlite")
     numbers, best = [], []
     for number, data in connection.execute("SELECT passage, data FROM tokens ORDER BY passage"):
         numbers.append(number)
-        best.append(best_of(from_bytes(data), vectors))
+        best.append(best_span_cosines(from_bytes(data), vectors))
     connection.close()
     return np.array(numbers), np.array(best, dtype=np.float32)
 
 
-def best_of(coded: TokenCodes, vectors: Floats) -> Floats:
+def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
     """The best cosine of any span of a passage with each of `vectors`, float32 ``[phrases]``."""
     products = (coded.codes.astype(np.float32) @ vectors.T) * coded.scales[:, None]
     sums = spans.running_sums(products)
     first, last = spans.bounds(coded.counts)
     if not len(first):
         return np.full(len(vectors), -1.0, dtype=np.float32)
-    cosines = (sums[coded.words[last, 3]] - sums[coded.words[first, 2]]) * coded.inverse_norms[:, None].astype(np.float32)
-    found: Floats = cosines.max(axis=0)
-    return found
+    cosines = (sums[coded.words[last, 3]] - sums[coded.words[first, 2]]) * coded.inverse_norms[
+        :, None
+    ].astype(np.float32)
+    best: Floats = cosines.max(axis=0)
+    return best

@@ -1,6 +1,8 @@
-"""nDCG@10, MRR@10 and recall of BM25, spans, hybrid at alpha 0 to 1, every fusion at 0.5, and one vector a passage, on the queries marked `dev`.
+"""nDCG@10, MRR@10 and recall of BM25, spans, hybrid at alpha 0 to 1, every fusion at 0.5, and one
+vector a passage, on the queries marked `dev`.
 
-What is ranked are places (passages by the turns in them). Both legs give 100 passages, so recall@100 is that of the product's own candidates.
+What is ranked are places (passages by the turns in them). Both legs give 100 passages, so
+recall@100 is that of the product's own candidates.
 """
 
 from __future__ import annotations
@@ -11,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.quality.collection import Collection, Place, sampled
+from benchmarks.quality.collection import Collection, Place, sample_evenly
 from benchmarks.quality.measures import difference, evaluate, row
 from benchmarks.quality.tasks import Query
-from hybrid_search import phrase
-from hybrid_search.backends.base import Request
-from hybrid_search.calibration import Calibration
-from hybrid_search.fusion import DEFAULT, FUSIONS
-from hybrid_search.scoring import Scored, fuse
-from hybrid_search.types import Floats
+from hybrid_search.backends.types import Request
+from hybrid_search.search import phrase_vector
+from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.candidates import ScoredPassage, fuse
+from hybrid_search.search.fusion import DEFAULT, FUSIONS
+from hybrid_search.text.types import Floats
 
 ALPHAS = tuple(round(0.1 * step, 1) for step in range(11))
 MOST = 700
@@ -32,8 +34,10 @@ DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """Queries, beside each the grades of the places that are right, and by way of ranking the places that each query found, best first."""
+class Rankings:
+    """Queries, beside each the grades of the places that are right, and by way of ranking the
+    places that each query found, best first.
+    """
 
     queries: list[Query]
     right: list[dict[Place, int]]
@@ -46,57 +50,99 @@ class Ranked:
 
 
 def measure(collection: Collection, queries: Sequence[Query]) -> dict[str, Any]:
-    """A row for each way of ranking: name -> {"ndcg@10", "ndcg@10 interval", "mrr@10", "recall@10", "recall@100"}; and the differences of `PAIRS`."""
+    """A row for each way of ranking: name -> {"ndcg@10", "ndcg@10 interval", "mrr@10", "recall@10",
+    "recall@100"}; and the differences of `PAIRS`.
+    """
     ranked = rank(collection, queries)
     values = {way: evaluate(places, ranked.right) for way, places in ranked.ways.items()}
     return {
         "documents": len(collection.places),
         "queries": len(ranked.queries),
         "groups": len(set(ranked.groups)),
-        "rankings": {way: row(each, ranked.groups) for way, each in values.items()},
-        "differences": {f"{a} - {b}": difference(values[a], values[b], ranked.groups) for a, b in PAIRS},
+        "rankings": {way: row(way_values, ranked.groups) for way, way_values in values.items()},
+        "differences": {
+            f"{a} - {b}": difference(values[a], values[b], ranked.groups) for a, b in PAIRS
+        },
     }
 
 
-def rank(collection: Collection, queries: Sequence[Query]) -> Ranked:
-    """Rank for at most `MOST` of `queries`, evenly spread; those for which nothing is right in this collection are left out."""
-    queries = [query for query in sampled(queries, MOST) if collection.right(query)]
+def rank(collection: Collection, queries: Sequence[Query]) -> Rankings:
+    """Rank for at most `MOST` of `queries`, evenly spread; those for which nothing is right in this
+    collection are left out.
+    """
+    queries = [query for query in sample_evenly(queries, MOST) if collection.relevant_places(query)]
     ways: dict[str, list[list[Place]]] = {}
     for query in queries:
         request, scored = collection.candidates(query)
         for name, fusion, alpha in _ways():
-            ways.setdefault(name, []).append(_order(collection, scored, request, fusion, alpha))
-    ways[MEANS] = _by_means(collection, queries)
-    return Ranked(queries, [_grades(collection, query) for query in queries], ways)
+            ways.setdefault(name, []).append(
+                _rank_places(collection, scored, request, fusion, alpha)
+            )
+    ways[MEANS] = _rank_by_means(collection, queries)
+    return Rankings(queries, [_grades(collection, query) for query in queries], ways)
 
 
 def _grades(collection: Collection, query: Query) -> dict[Place, int]:
-    right = collection.right(query)
-    return {place: query.grades.get(id_, 1) for id_ in query.right for place in collection.places.get(id_, ()) if place in right}
+    right = collection.relevant_places(query)
+    return {
+        place: query.grades.get(id_, 1)
+        for id_ in query.right
+        for place in collection.places.get(id_, ())
+        if place in right
+    }
 
 
 def _ways() -> list[tuple[str, str, float]]:
     fused = [(f"hybrid {alpha}", DEFAULT, alpha) for alpha in ALPHAS[1:-1]]
-    others = [(f"{name} 0.5", name, 0.5) for name in FUSIONS if name != DEFAULT]
-    return [(BM25, DEFAULT, 0.0), (SPANS, DEFAULT, 1.0), *fused, *others]
+    other_fusions = [(f"{name} 0.5", name, 0.5) for name in FUSIONS if name != DEFAULT]
+    return [(BM25, DEFAULT, 0.0), (SPANS, DEFAULT, 1.0), *fused, *other_fusions]
 
 
-def _order(collection: Collection, scored: Sequence[Scored], request: Request, fusion: str, alpha: float) -> list[Place]:
+def _rank_places(
+    collection: Collection,
+    scored: Sequence[ScoredPassage],
+    request: Request,
+    fusion: str,
+    alpha: float,
+) -> list[Place]:
     """Places, best first. At alpha 0 a passage without a matching term is not a hit."""
-    fixed = collection.model.calibration or Calibration()
-    fused = sorted(fuse(scored, request, fusion, alpha, fixed), key=lambda each: each.order)
-    return [collection.place(each) for each in fused if alpha > 0 or each.stored.bm25 > 0]
+    calibration = collection.model.calibration or Calibration()
+    fused = sorted(
+        fuse(scored, request, fusion, alpha, calibration),
+        key=lambda scored_passage: scored_passage.sort_key,
+    )
+    return [
+        collection.place(scored_passage)
+        for scored_passage in fused
+        if alpha > 0 or scored_passage.stored.bm25 > 0
+    ]
 
 
-def _by_means(collection: Collection, queries: Sequence[Query]) -> list[list[Place]]:
-    found, vectors = collection.means()
-    documents = np.array([id_ for id_, _ in found])
-    places = [place for _, place in found]
-    return [_nearest(phrase.vector(collection.model.encoder, each.text), each.within, places, documents, vectors) for each in queries]
+def _rank_by_means(collection: Collection, queries: Sequence[Query]) -> list[list[Place]]:
+    document_places, vectors = collection.mean_vectors()
+    documents = np.array([id_ for id_, _ in document_places])
+    places = [place for _, place in document_places]
+    return [
+        _find_nearest(
+            phrase_vector.query_vector(collection.model.encoder, query.text),
+            query.within,
+            places,
+            documents,
+            vectors,
+        )
+        for query in queries
+    ]
 
 
-def _nearest(query: Floats, within: str | None, places: Sequence[Place], documents: Any, vectors: Floats) -> list[Place]:
-    """The `DEPTH` nearest passages, as many as a leg of the product finds; with `within`, of that document alone."""
+def _find_nearest(
+    query: Floats, within: str | None, places: Sequence[Place], documents: Any, vectors: Floats
+) -> list[Place]:
+    """The `DEPTH` nearest passages, as many as a leg of the product finds; with `within`, of that
+    document alone.
+    """
     scores = vectors @ query
     inside = np.flatnonzero(documents == within) if within else np.arange(len(places))
-    return [places[number] for number in inside[np.argsort(-scores[inside], kind="stable")][:DEPTH].tolist()]
+    return [
+        places[number]
+        for number in inside[np.argsort(-scores[inside], kind="stable")][:DEPTH].tolist()
+    ]

@@ -1,6 +1,8 @@
-"""Quality against bytes: ``python -m benchmarks.quality.sizes [--model DIR] [--calls N]``, a row for each size that a model's vectors can be cut to.
+"""Quality against bytes: ``python -m benchmarks.quality.sizes [--model DIR] [--calls N]``, a row
+for each size that a model's vectors can be cut to.
 
-Everything is encoded once, and cut. Bytes are those of an embedded index of about `--calls` of calls_sgd.
+Everything is encoded once, and cut. Bytes are those of an embedded index of about `--calls` of
+calls_sgd.
 """
 
 from __future__ import annotations
@@ -13,22 +15,22 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.quality import encoders, stsb_context, turns
-from benchmarks.quality.collection import ingested
+from benchmarks.quality.collection import ingest_task
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.tasks import TASKS
 from benchmarks.speed import size
-from hybrid_search.encoder import Encoder, EncoderInfo, sized
-from hybrid_search.types import Encoding
+from hybrid_search.encoder import Encoder, EncoderInfo, truncate_encoder
+from hybrid_search.text.types import Encoding
 
 CALLS = 1500
 
 
 @dataclass(frozen=True, slots=True)
-class Remembering:
+class CachingEncoder:
     """An `Encoder` that encodes each text once."""
 
     encoder: Encoder
-    known: dict[str, Encoding] = field(default_factory=dict)
+    encodings: dict[str, Encoding] = field(default_factory=dict)
 
     @property
     def info(self) -> EncoderInfo:
@@ -37,27 +39,37 @@ class Remembering:
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """See `Encoder.encode`."""
-        new = [text for text in dict.fromkeys(texts) if text not in self.known]
-        self.known.update(zip(new, self.encoder.encode(new), strict=True))
-        return [self.known[text] for text in texts]
+        new = [text for text in dict.fromkeys(texts) if text not in self.encodings]
+        self.encodings.update(zip(new, self.encoder.encode(new), strict=True))
+        return [self.encodings[text] for text in texts]
 
 
-def measure(model: Model, data: Path, calls: int = CALLS, rows: int | None = None) -> dict[str, Any]:
-    """For each size: Pearson on STS-B-Context, nDCG@10 of turns by their best span and by one vector, and the bytes of an index per 1,000 words."""
-    whole = encoders.whole(model)
-    reader = Remembering(whole)
-    wanted = sorted({*whole.info.sizes, whole.info.dimension})
-    return {str(dimension): _row(reader, replace(model, dimension=dimension), data, calls, rows) for dimension in wanted}
+def measure(
+    model: Model, data: Path, calls: int = CALLS, rows: int | None = None
+) -> dict[str, Any]:
+    """For each size: Pearson on STS-B-Context, nDCG@10 of turns by their best span and by one
+    vector, and the bytes of an index per 1,000 words.
+    """
+    full_encoder = encoders.load_full_encoder(model)
+    reader = CachingEncoder(full_encoder)
+    dimensions = sorted({*full_encoder.info.sizes, full_encoder.info.dimension})
+    return {
+        str(dimension): _row(reader, replace(model, dimension=dimension), data, calls, rows)
+        for dimension in dimensions
+    }
 
 
 def _row(reader: Encoder, model: Model, data: Path, calls: int, rows: int | None) -> dict[str, Any]:
-    cut = sized(reader, model.dimension)
-    passes = {name: stsb_context.score(cut, data / stsb_context.FILE, rows, name == "sentence-wise") for name in ("single pass", "sentence-wise")}
-    systems = turns.measure(cut, data, model.calibration, calls)["systems"]
+    truncated = truncate_encoder(reader, model.dimension)
+    passes = {
+        name: stsb_context.score(truncated, data / stsb_context.FILE, rows, name == "sentence-wise")
+        for name in ("single pass", "sentence-wise")
+    }
+    systems = turns.measure(truncated, data, model.calibration, calls)["systems"]
     store, task = model.store(calls), TASKS["calls_sgd"]
-    ingested(task, data, model, calls).client.close()
+    ingest_task(task, data, model, calls).client.close()
     return {
-        **{name: found["pearson"] for name, found in passes.items()},
+        **{name: pass_figures["pearson"] for name, pass_figures in passes.items()},
         **{name: round(systems[name]["mean"], 4) for name in ("best span", "one vector a turn")},
         "bytes per 1,000 words": size.measure(store, task.name)["bytes per 1,000 words"],
     }
@@ -66,10 +78,19 @@ def _row(reader: Encoder, model: Model, data: Path, calls: int, rows: int | None
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
-    parser.add_argument("--calls", type=int, default=CALLS, help="about so many of calls_sgd, evenly spread")
+    parser.add_argument(
+        "--calls", type=int, default=CALLS, help="about so many of calls_sgd, evenly spread"
+    )
     options = parser.parse_args()
-    model = encoders.chosen(options)
-    results.write(f"sizes{model.suffix()}", {"model": model.label, "calls": options.calls, "sizes": measure(model, options.data, options.calls)})
+    model = encoders.load_model(options)
+    results.write(
+        f"sizes{model.suffix()}",
+        {
+            "model": model.label,
+            "calls": options.calls,
+            "sizes": measure(model, options.data, options.calls),
+        },
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""STS-B-Context: how well the best span of a context ranks like people do, against running the encoder on every span by itself.
+"""STS-B-Context: how well the best span of a context ranks like people do, against running the
+encoder on every span by itself.
 
-Each row has a query, a context that holds a target, and the gold similarity of query and target (0 to 5). The score of a row is the cosine of the
-query's vector with the best span of 1 to 20 whole words of the context, exact over all of them; what counts is its correlation with gold. The task
-is that of the SLICE paper (arXiv:2405.07263, table 1), on an analogue of its data (see the README beside the data); a file of the authors is read
-too. Measured only: nothing of STS-B is trained on.
+Each row has a query, a context that holds a target, and the gold similarity of query and target (0
+to 5). The score of a row is the cosine of the query's vector with the best span of 1 to 20 whole
+words of the context, exact over all of them; what counts is its correlation with gold. The task is
+that of the SLICE paper (arXiv:2405.07263, table 1), on an analogue of its data (see the README
+beside the data); a file of the authors is read too. Measured only: nothing of STS-B is trained on.
 """
 
 from __future__ import annotations
@@ -19,18 +21,29 @@ import numpy as np
 from benchmarks.quality import setups
 from benchmarks.quality.correlation import pearson, spearman
 from benchmarks.quality.setups import Answer, Setup
-from benchmarks.quality.systems.base import Range, Scorer, SpanEncoder, System, TextEncoder, TokenMeans
-from benchmarks.quality.vectors import Metered
+from benchmarks.quality.systems.base import (
+    Range,
+    Scorer,
+    SpanEncoder,
+    System,
+    TextEncoder,
+    TokenMeans,
+)
+from benchmarks.quality.vectors import MeteredEncoder
 from hybrid_search.encoder import Encoder
 
 FILE = "stsb-context/dev.tsv"
 """Below the data folder."""
 
 PRUNED = 30
-"""Spans of a row that are encoded by themselves, the best by the single pass. Of the base model on 256 rows 100 add .004 to Pearson, 300 add .005."""
+"""Spans of a row that are encoded by themselves, the best by the single pass. Of the base model on
+256 rows 100 add .004 to Pearson, 300 add .005.
+"""
 
 SIMILAR = 4.0
-"""From this gold score on, query and target say about the same, and the best span should be the target."""
+"""From this gold score on, query and target say about the same, and the best span should be the
+target.
+"""
 
 OVERLAP = 0.5
 """Intersection over union, in characters, from which a target counts as found."""
@@ -56,24 +69,35 @@ class Row:
 
 
 def read(path: Path, most: int | None = None, columns: Columns = SAME) -> list[Row]:
-    """The rows of `path`, or `most` of them, evenly spread. Rows go by genre, so never the head; in pairs, since every second target is woven into
-    another sentence.
+    """The rows of `path`, or `most` of them, evenly spread.
 
-    `columns` says which of another file's is which: by name, or by number from 0 where it has no heading. Without columns `start` and `end` the
-    target is where it first occurs. Raises SystemExit for a column that is not there, or a context that lacks its target.
+    Rows go by genre, so never the head; in pairs, since every second target is woven into another
+    sentence.
+
+    `columns` says which of another file's is which: by name, or by number from 0 where it has no
+    heading. Without columns `start` and `end` the target is where it first occurs. Raises
+    SystemExit for a column that is not there, or a context that lacks its target.
     """
-    rows = [_row(fields, columns, f"{path}, row {number}") for number, fields in enumerate(_table(path, columns), 1)]
+    rows = [
+        _row(fields, columns, f"{path}, row {number}")
+        for number, fields in enumerate(_table(path, columns), 1)
+    ]
     if most is None or most >= len(rows):
         return rows
-    pairs, wanted = len(rows) // 2, -(-most // 2)
-    spread = [2 * (pair * pairs // wanted) + second for pair in range(wanted) for second in (0, 1)]
+    pairs, pair_count = len(rows) // 2, -(-most // 2)
+    spread = [
+        2 * (pair * pairs // pair_count) + second for pair in range(pair_count) for second in (0, 1)
+    ]
     return [rows[number] for number in spread[:most]]
 
 
 def _table(path: Path, columns: Columns) -> Iterator[Mapping[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
         if all(name.isdecimal() for name in columns.values()):
-            yield from ({str(number): cell for number, cell in enumerate(line)} for line in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+            yield from (
+                {str(number): cell for number, cell in enumerate(line)}
+                for line in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+            )
         else:
             yield from csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
 
@@ -81,92 +105,147 @@ def _table(path: Path, columns: Columns) -> Iterator[Mapping[str, str]]:
 def _row(fields: Mapping[str, str], columns: Columns, where: str) -> Row:
     lacking = [name for name in columns.values() if name not in fields]
     if lacking:
-        raise SystemExit(f"{where}: no column {', '.join(lacking)}: it has {', '.join(fields)}; --columns says which is what")
+        raise SystemExit(
+            f"{where}: no column {', '.join(lacking)}: it has {', '.join(fields)}; --columns says which is what"
+        )
     query, context, target, score = (fields[columns[name]] for name in COLUMNS)
     start = int(fields["start"]) if "start" in fields else context.lower().find(target.lower())
     if start < 0:
         raise SystemExit(f"{where}: the context does not hold the target {target[:60]!r}")
-    return Row(query, context, target, start, int(fields["end"]) if "end" in fields else start + len(target), float(score))
+    return Row(
+        query,
+        context,
+        target,
+        start,
+        int(fields["end"]) if "end" in fields else start + len(target),
+        float(score),
+    )
 
 
-def score(encoder: Encoder, path: Path, rows: int | None = None, sentencewise: bool = False) -> dict[str, Any]:
+def score(
+    encoder: Encoder, path: Path, rows: int | None = None, sentencewise: bool = False
+) -> dict[str, Any]:
     """The figures of a single pass over `path` (dev.tsv), or over `rows` rows of it; see `figures`.
 
     With `sentencewise` each sentence of a context is encoded by itself, and spans lie inside one.
     """
-    return run(TokenMeans(encoder), read(path, rows), setups.sentence_wise if sentencewise else setups.single_pass)
+    return run(
+        TokenMeans(encoder),
+        read(path, rows),
+        setups.sentence_wise if sentencewise else setups.single_pass,
+    )
 
 
 def run(system: System, rows: Sequence[Row], setup: Setup) -> dict[str, Any]:
-    """The figures of `setup`; of token means its cost too: tokens (without the special ones) and texts a row that are encoded beside the query."""
-    metered = Metered(system.encoder) if isinstance(system, TokenMeans) else None
-    answers = setup(system if metered is None else TokenMeans(metered), [row.query for row in rows], rows)
+    """The figures of `setup`; of token means its cost too: tokens (without the special ones) and
+    texts a row that are encoded beside the query.
+    """
+    metered = MeteredEncoder(system.encoder) if isinstance(system, TokenMeans) else None
+    answers = setup(
+        system if metered is None else TokenMeans(metered), [row.query for row in rows], rows
+    )
     cost = {} if metered is None else _cost(metered, rows)
-    return {**figures(rows, answers), **cost, "scores": packed([answer.score for answer in answers])}
+    return {
+        **figures(rows, answers),
+        **cost,
+        "scores": pack_scores([answer.score for answer in answers]),
+    }
 
 
-def _cost(metered: Metered, rows: Sequence[Row]) -> dict[str, float]:
+def _cost(metered: MeteredEncoder, rows: Sequence[Row]) -> dict[str, float]:
     """Without the queries, which every set-up reads by themselves."""
-    queries = Metered(metered.encoder)
+    queries = MeteredEncoder(metered.encoder)
     queries.encode([row.query for row in rows])
     tokens, texts = metered.tokens - queries.tokens, metered.texts - queries.texts
-    return {"tokens a row": round(tokens / len(rows), 1), "texts a row": round(texts / len(rows), 1)}
+    return {
+        "tokens a row": round(tokens / len(rows), 1),
+        "texts a row": round(texts / len(rows), 1),
+    }
 
 
 def figures(rows: Sequence[Row], answers: Sequence[Answer]) -> dict[str, Any]:
-    """Pearson and Spearman with gold over all rows, Pearson of the sentences that stand alone and of the woven ones, and the share found."""
-    gold, scores = np.array([row.score for row in rows]), np.array([answer.score for answer in answers])
-    found = [_found(row, answer.place) for row, answer in zip(rows, answers, strict=True) if answer.place and row.score >= SIMILAR]
+    """Pearson and Spearman with gold over all rows, Pearson of the sentences that stand alone and
+    of the woven ones, and the share found.
+    """
+    gold, scores = (
+        np.array([row.score for row in rows]),
+        np.array([answer.score for answer in answers]),
+    )
+    matches = [
+        _is_target_found(row, answer.place)
+        for row, answer in zip(rows, answers, strict=True)
+        if answer.place and row.score >= SIMILAR
+    ]
     table = {
         "pearson": pearson(gold, scores),
         "spearman": spearman(gold, scores),
         "pearson standalone": pearson(gold[::2], scores[::2]),
         "pearson woven": pearson(gold[1::2], scores[1::2]),
-        **({"found": float(np.mean(found))} if found else {}),
+        **({"found": float(np.mean(matches))} if matches else {}),
     }
     return {"rows": len(rows), **{name: round(value, 4) for name, value in table.items()}}
 
 
-def _found(row: Row, place: Range) -> bool:
+def _is_target_found(row: Row, place: Range) -> bool:
     shared = min(row.end, place[1]) - max(row.start, place[0])
     return max(shared, 0) >= OVERLAP * (max(row.end, place[1]) - min(row.start, place[0]))
 
 
-def packed(scores: Sequence[float]) -> str:
+def pack_scores(scores: Sequence[float]) -> str:
     """Scores row by row as one line of JSON."""
-    return " ".join(f"{each:.4f}" for each in scores)
+    return " ".join(f"{value:.4f}" for value in scores)
 
 
-def unpacked(scores: str) -> list[float]:
+def unpack_scores(scores: str) -> list[float]:
     """The scores row by row, from `packed`."""
-    return [float(each) for each in scores.split()]
+    return [float(value) for value in scores.split()]
 
 
-def measure(system: System, rows: Sequence[Row], pruned: int | None = PRUNED, sweep: bool = False) -> dict[str, Any]:
-    """Every set-up that `system` is able to; `pruned` spans a row are encoded by themselves, all if None.
+def measure(
+    system: System, rows: Sequence[Row], pruned: int | None = PRUNED, sweep: bool = False
+) -> dict[str, Any]:
+    """Every set-up that `system` is able to; `pruned` spans a row are encoded by themselves, all if
+    None.
 
-    With `sweep` the single pass also with other longest spans than 20 words. Of token means it says what the whole enumeration would cost.
+    With `sweep` the single pass also with other longest spans than 20 words. Of token means it says
+    what the whole enumeration would cost.
     """
-    made = {name: run(system, rows, setup) for name, setup in _setups(system, pruned).items()}
+    figures_by_setup = {
+        name: run(system, rows, setup) for name, setup in _setups(system, pruned).items()
+    }
     swept = {"longest": _sweep(system, rows)} if sweep and isinstance(system, SpanEncoder) else {}
-    cost = {"cost of every n-gram": setups.every_ngram(system.encoder, rows)} if isinstance(system, TokenMeans) else {}
-    return {"setups": made, **swept, **cost, "gold": packed([row.score for row in rows])}
+    cost = (
+        {"cost of every n-gram": setups.cost_of_every_ngram(system.encoder, rows)}
+        if isinstance(system, TokenMeans)
+        else {}
+    )
+    return {
+        "setups": figures_by_setup,
+        **swept,
+        **cost,
+        "gold": pack_scores([row.score for row in rows]),
+    }
 
 
 def _setups(system: System, pruned: int | None) -> dict[str, Setup]:
-    able: dict[str, Setup] = {}
+    applicable: dict[str, Setup] = {}
     if isinstance(system, Scorer):
-        able |= {"text scores": setups.text_scores}
+        applicable |= {"text scores": setups.text_scores}
     if isinstance(system, SpanEncoder):
-        able |= {"single pass": setups.single_pass, "sentence-wise": setups.sentence_wise}
+        applicable |= {"single pass": setups.single_pass, "sentence-wise": setups.sentence_wise}
     if isinstance(system, TextEncoder):
-        able |= {"target alone": setups.target_alone, "full context": setups.full_context}
+        applicable |= {"target alone": setups.target_alone, "full context": setups.full_context}
     if isinstance(system, SpanEncoder) or (isinstance(system, TextEncoder) and pruned is None):
-        able |= {f"per n-gram, {f'best {pruned}' if pruned else 'all'}": setups.per_ngram(pruned)}
-    return able
+        applicable |= {
+            f"per n-gram, {f'best {pruned}' if pruned else 'all'}": setups.per_ngram(pruned)
+        }
+    return applicable
 
 
 def _sweep(system: SpanEncoder, rows: Sequence[Row]) -> dict[str, dict[str, float]]:
     """Pearson and Spearman of the single pass by the longest span, in words."""
     by_longest = setups.sweep(system, [row.query for row in rows], rows)
-    return {str(longest): {name: figures(rows, found)[name] for name in ("pearson", "spearman")} for longest, found in by_longest.items()}
+    return {
+        str(longest): {name: figures(rows, answers)[name] for name in ("pearson", "spearman")}
+        for longest, answers in by_longest.items()
+    }

@@ -1,6 +1,9 @@
-"""Retrieval tasks: which documents, which queries, which turns are right. Declarations and readers, no measuring.
+"""Retrieval tasks: which documents, which queries, which turns are right.
 
-A query is right on a passage that holds a labelled turn. Queries are marked `train` (used to fit the calibration) or `dev` (measured).
+Declarations and readers, no measuring.
+
+A query is right on a passage that holds a labelled turn. Queries are marked `train` (used to fit
+the calibration) or `dev` (measured).
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hybrid_search.ingest import sources
-from hybrid_search.ingest.sources import Line
+from hybrid_search.ingest.sources import files
+from hybrid_search.ingest.types import SourceLine
 
 T = TypeVar("T")
 
@@ -23,12 +26,17 @@ Right = dict[str, frozenset[int]]
 """Labelled turns by document id."""
 
 ANSWERS = 4000
-"""Answers of medquad that are searched beside the judged ones if no number is given: all 16,373 take ten minutes to ingest on two cores."""
+"""Answers of medquad that are searched beside the judged ones if no number is given: all 16,373
+take ten minutes to ingest on two cores.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One wording of a question. `group` is averaged over first (the texts of one intent); `within` is the only document searched, if any.
+    """One wording of a question.
+
+    `group` is averaged over first (the texts of one intent); `within` is the only document
+    searched, if any.
 
     `grades` says how right a document's labelled turns are, from 1; 1 where it does not say.
     """
@@ -40,56 +48,70 @@ class Query:
     grades: Mapping[str, int] = field(default_factory=dict)
 
 
-def _whole(path: Path, _: int | None) -> Iterator[Line]:
-    return sources.read([str(path)])
+def _read_all(path: Path, _: int | None) -> Iterator[SourceLine]:
+    return files.read([str(path)])
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A collection with labelled queries. `documents` is the file below the data folder whose lines `read` gives, about so many of them if asked."""
+    """A collection with labelled queries.
+
+    `documents` is the file below the data folder whose lines `read` gives, about so many of them if
+    asked.
+    """
 
     name: str
     documents: str
     queries: Callable[[Path, str], Iterator[Query]]
     about: str
-    read: Callable[[Path, int | None], Iterator[Line]] = _whole
+    read: Callable[[Path, int | None], Iterator[SourceLine]] = _read_all
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a JSONL file, gzipped or not."""
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
+    with (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8") as file
+    ):
         for line in file:
             yield json.loads(line)
 
 
-def lines(task: Task, data: Path, calls: int | None = None) -> Iterator[Line]:
-    """The documents of `task`; of calls_sgd and medquad only every so many so that about `calls` are left, if given: the others are small."""
+def lines(task: Task, data: Path, calls: int | None = None) -> Iterator[SourceLine]:
+    """The documents of `task`; of calls_sgd and medquad only every so many so that about `calls`
+    are left, if given: the others are small.
+    """
     return task.read(data / task.documents, calls)
 
 
-def spread(found: Sequence[T], most: int | None) -> list[T]:
+def spread_evenly(items: Sequence[T], most: int | None) -> list[T]:
     """`most` of them, evenly spread, for files go by article; all where there are no more."""
-    wanted = min(most or len(found), len(found))
-    return [found[number * len(found) // wanted] for number in range(wanted)]
+    count = min(most or len(items), len(items))
+    return [items[number * len(items) // count] for number in range(count)]
 
 
-def _spread(path: Path, calls: int | None) -> Iterator[Line]:
-    held = list(sources.read([str(path)]))
-    return iter(held[:: _step(held, calls or len(held))])
+def _read_spread(path: Path, calls: int | None) -> Iterator[SourceLine]:
+    source_lines = list(files.read([str(path)]))
+    return iter(source_lines[:: _step(source_lines, calls or len(source_lines))])
 
 
-def _step(held: Sequence[object], wanted: int) -> int:
-    return max(1, len(held) // wanted)
+def _step(items: Sequence[object], count: int) -> int:
+    return max(1, len(items) // count)
 
 
-def _answers(path: Path, calls: int | None) -> Iterator[Line]:
-    """The answers alone, without their questions: those that were judged, whatever the grade, and about `calls` others, evenly spread."""
+def _read_answers(path: Path, calls: int | None) -> Iterator[SourceLine]:
+    """The answers alone, without their questions: those that were judged, whatever the grade, and
+    about `calls` others, evenly spread.
+    """
     judged = {row["doc_id"] for row in _judgements(path.parent)}
-    held = list(rows(path))
-    step = _step(held, calls or ANSWERS)
-    for number, row in enumerate(held):
+    answer_rows = list(rows(path))
+    step = _step(answer_rows, calls or ANSWERS)
+    for number, row in enumerate(answer_rows):
         if number % step == 0 or row["id"] in judged:
-            yield Line(str(path), number + 1, json.dumps({"id": row["id"], "text": row["answer"]}).encode())
+            yield SourceLine(
+                str(path), number + 1, json.dumps({"id": row["id"], "text": row["answer"]}).encode()
+            )
 
 
 def _judgements(folder: Path) -> list[dict[str, str]]:
@@ -104,14 +126,18 @@ def _sgd(data: Path, part: str) -> Iterator[Query]:
             turns[row["query_id"]][row["call_id"]].add(int(row["turn"]))
     for row in rows(data / "calls_sgd/queries.jsonl"):
         if row["part"] == part:
-            right = {call: frozenset(found) for call, found in turns[row["id"]].items()}
+            right = {
+                call: frozenset(labelled_turns) for call, labelled_turns in turns[row["id"]].items()
+            }
             yield from (Query(text, row["id"], right) for text in row["texts"])
 
 
 def _qmsum(data: Path, part: str) -> Iterator[Query]:
     for row in rows(data / "calls_qmsum/queries.jsonl.gz"):
         if row["part"] == part:
-            turns = frozenset(turn for first, last in row["turn_spans"] for turn in range(first, last + 1))
+            turns = frozenset(
+                turn for first, last in row["turn_spans"] for turn in range(first, last + 1)
+            )
             yield Query(row["query"], row["id"], {row["call_id"]: turns}, within=row["call_id"])
 
 
@@ -122,7 +148,10 @@ def _squad(data: Path, part: str) -> Iterator[Query]:
 
 
 def _liveqa(data: Path, part: str) -> Iterator[Query]:
-    """All are `dev`: nothing is fitted on them. The short form of a question is asked, and an answer is right as a whole."""
+    """All are `dev`: nothing is fitted on them.
+
+    The short form of a question is asked, and an answer is right as a whole.
+    """
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     for row in _judgements(data / "medquad"):
         if int(row["relevance"]) > 0:
@@ -135,8 +164,19 @@ def _liveqa(data: Path, part: str) -> Iterator[Query]:
 TASKS = {
     task.name: task
     for task in (
-        Task("calls_sgd", "calls_sgd/calls.jsonl.gz", _sgd, "12,353 calls; descriptions of 17 intents, averaged by intent", _spread),
-        Task("calls_qmsum", "calls_qmsum/calls.jsonl.gz", _qmsum, "165 meetings; questions, each within its own meeting"),
+        Task(
+            "calls_sgd",
+            "calls_sgd/calls.jsonl.gz",
+            _sgd,
+            "12,353 calls; descriptions of 17 intents, averaged by intent",
+            _read_spread,
+        ),
+        Task(
+            "calls_qmsum",
+            "calls_qmsum/calls.jsonl.gz",
+            _qmsum,
+            "165 meetings; questions, each within its own meeting",
+        ),
         Task("squad_dev", "squad_dev/passages.jsonl.gz", _squad, "1,596 paragraphs; questions"),
     )
 }
@@ -147,9 +187,11 @@ MEDQUAD = Task(
     "medquad/qa.jsonl.gz",
     _liveqa,
     f"answers of NIH's pages, the judged ones and about {ANSWERS:,} others (or --calls); consumers' questions of LiveQA-Med 2017, grades 1 to 3",
-    _answers,
+    _read_answers,
 )
-"""Ben Abacha and Demner-Fushman, "A question-entailment approach to question answering", 2019. Not judged is not right."""
+"""Ben Abacha and Demner-Fushman, "A question-entailment approach to question answering", 2019. Not
+judged is not right.
+"""
 
 ALL = {**TASKS, MEDQUAD.name: MEDQUAD}
 """Those that are measured only, too."""

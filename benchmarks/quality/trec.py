@@ -1,9 +1,11 @@
-"""Judgements and runs as TREC's files: ``python -m benchmarks.quality.trec --task NAME [--model DIR] [--calls N] --out FOLDER`` writes those of a
-task: its qrels, its topics (query, text, and the document that is searched if not all are) and a run for each of `WAYS`.
+"""Judgements and runs as TREC's files: ``python -m benchmarks.quality.trec --task NAME [--model
+DIR] [--calls N] --out FOLDER`` writes those of a task: its qrels, its topics (query, text, and the
+document that is searched if not all are) and a run for each of `WAYS`.
 
-``python -m benchmarks.quality.trec --qrels FILE --run FILE [FILE ...]`` measures runs, any system's: a table with 95% intervals, also of how much
-better each is than the first. As to ``trec_eval -c``, a query that a run leaves out counts 0. ID, ID#2, ID#3 are wordings of one question, and their
-mean counts once.
+``python -m benchmarks.quality.trec --qrels FILE --run FILE [FILE ...]`` measures runs, any
+system's: a table with 95% intervals, also of how much better each is than the first. As to
+``trec_eval -c``, a query that a run leaves out counts 0. ID, ID#2, ID#3 are wordings of one
+question, and their mean counts once.
 """
 
 from __future__ import annotations
@@ -19,8 +21,8 @@ from urllib.parse import quote
 
 from benchmarks.markdown import head, row
 from benchmarks.quality import encoders, measures
-from benchmarks.quality.collection import Place, ingested
-from benchmarks.quality.retrieval import BM25, HYBRID, MEANS, SPANS, Ranked, rank
+from benchmarks.quality.collection import Place, ingest_task
+from benchmarks.quality.retrieval import BM25, HYBRID, MEANS, SPANS, Rankings, rank
 from benchmarks.quality.tasks import ALL, Query
 
 WAYS = (BM25, SPANS, HYBRID, MEANS)
@@ -36,11 +38,18 @@ Values = dict[str, list[float]]
 Number = TypeVar("Number", int, float)
 
 
-def write(folder: Path, name: str, ranked: Ranked) -> list[Path]:
-    """Write the files of the task `name`. A run's scores fall by 1: what has equal scores, each program orders in its own way."""
+def write(folder: Path, name: str, ranked: Rankings) -> list[Path]:
+    """Write the files of the task `name`.
+
+    A run's scores fall by 1: what has equal scores, each program orders in its own way.
+    """
     ids = query_ids(ranked.queries)
     files = {
-        f"{name}.qrels": (f"{id_} 0 {place_id(each)} {grade}" for id_, right in zip(ids, ranked.right, strict=True) for each, grade in right.items()),
+        f"{name}.qrels": (
+            f"{id_} 0 {place_id(place)} {grade}"
+            for id_, right in zip(ids, ranked.right, strict=True)
+            for place, grade in right.items()
+        ),
         f"{name}.topics.tsv": _topics(ids, ranked.queries),
         **{f"{name}.{_tag(way)}.run": _run(ids, ranked.ways[way], _tag(way)) for way in WAYS},
     }
@@ -52,34 +61,41 @@ def write(folder: Path, name: str, ranked: Ranked) -> list[Path]:
 
 def _topics(ids: Sequence[str], queries: Sequence[Query]) -> Iterator[str]:
     for id_, query in zip(ids, queries, strict=True):
-        yield "\t".join([id_, " ".join(query.text.split()), _escaped(query.within or "")])
+        yield "\t".join([id_, " ".join(query.text.split()), _escape(query.within or "")])
 
 
-def _run(ids: Sequence[str], found: Sequence[Sequence[Place]], tag: str) -> Iterator[str]:
-    for id_, places in zip(ids, found, strict=True):
-        once = list(dict.fromkeys(places))
-        yield from (f"{id_} Q0 {place_id(each)} {number} {len(once) + 1 - number} {tag}" for number, each in enumerate(once, 1))
+def _run(ids: Sequence[str], rankings: Sequence[Sequence[Place]], tag: str) -> Iterator[str]:
+    for id_, places in zip(ids, rankings, strict=True):
+        distinct_places = list(dict.fromkeys(places))
+        yield from (
+            f"{id_} Q0 {place_id(place)} {number} {len(distinct_places) + 1 - number} {tag}"
+            for number, place in enumerate(distinct_places, 1)
+        )
 
 
 def query_ids(queries: Sequence[Query]) -> list[str]:
     """The group of each query, and GROUP#2 for the second of a group."""
     seen: Counter[str] = Counter()
-    found = []
+    ids = []
     for query in queries:
         seen[query.group] += 1
-        found.append(_escaped(query.group) + (f"#{seen[query.group]}" if seen[query.group] > 1 else ""))
-    return found
+        ids.append(
+            _escape(query.group) + (f"#{seen[query.group]}" if seen[query.group] > 1 else "")
+        )
+    return ids
 
 
 def place_id(place: Place) -> str:
-    """The document's id, and behind it ``#4+5`` for the passage of its turns 4 and 5; a text without turns is turn 0, which goes without saying."""
+    """The document's id, and behind it ``#4+5`` for the passage of its turns 4 and 5; a text
+    without turns is turn 0, which goes without saying.
+    """
     document, turns = place
-    return _escaped(document) + ("" if turns == (0,) else f"#{'+'.join(map(str, turns))}")
+    return _escape(document) + ("" if turns == (0,) else f"#{'+'.join(map(str, turns))}")
 
 
-def _escaped(id_: str) -> str:
+def _escape(id_: str) -> str:
     """`id_` without white space or ``#``, different for different ids."""
-    return re.sub(r"[\s%#]", lambda found: quote(found[0], safe=""), id_)
+    return re.sub(r"[\s%#]", lambda match: quote(match[0], safe=""), id_)
 
 
 def _tag(way: str) -> str:
@@ -92,37 +108,51 @@ def read_qrels(path: Path) -> Qrels:
 
 
 def read_run(path: Path) -> Run:
-    """In trec_eval's order: by score, then by id, the last first. Raises SystemExit naming the line that is not one of a run."""
-    scores = _read(path, RANKED, "score", _score)
-    return {query: sorted(each, key=lambda id_: (each[id_], id_), reverse=True) for query, each in scores.items()}
+    """In trec_eval's order: by score, then by id, the last first.
+
+    Raises SystemExit naming the line that is not one of a run.
+    """
+    scores = _read(path, RANKED, "score", _parse_score)
+    return {
+        query: sorted(document_scores, key=lambda id_: (document_scores[id_], id_), reverse=True)
+        for query, document_scores in scores.items()
+    }
 
 
-def _score(text: str) -> float:
+def _parse_score(text: str) -> float:
     if math.isnan(float(text)):
         raise ValueError(text)
     return float(text)
 
 
-def _read(path: Path, form: str, value: str, number: Callable[[str], Number]) -> dict[str, dict[str, Number]]:
+def _read(
+    path: Path, form: str, value: str, number: Callable[[str], Number]
+) -> dict[str, dict[str, Number]]:
     """The field `value` of each line by its query and document."""
-    found: dict[str, dict[str, Number]] = defaultdict(dict)
-    for at, line in enumerate(_text(path).split("\n"), 1):
+    numbers_by_query: dict[str, dict[str, Number]] = defaultdict(dict)
+    for line_number, line in enumerate(_read_text(path).split("\n"), 1):
         if not (fields := line.split()):
             continue
         if len(fields) != len(form.split()):
-            raise SystemExit(f"{path}, line {at} has {len(fields)} fields, and needs {len(form.split())}: {form}")
-        named = dict(zip(form.split(), fields, strict=True))
-        query, document = named["query"], named["document"]
-        if document in found[query]:
-            raise SystemExit(f"{path}, line {at}: document {document} was there for query {query} before: leave one of the lines out")
+            raise SystemExit(
+                f"{path}, line {line_number} has {len(fields)} fields, and needs {len(form.split())}: {form}"
+            )
+        record = dict(zip(form.split(), fields, strict=True))
+        query, document = record["query"], record["document"]
+        if document in numbers_by_query[query]:
+            raise SystemExit(
+                f"{path}, line {line_number}: document {document} was there for query {query} before: leave one of the lines out"
+            )
         try:
-            found[query][document] = number(named[value])
+            numbers_by_query[query][document] = number(record[value])
         except ValueError as error:
-            raise SystemExit(f"{path}, line {at}: {value} is {named[value]!r}, and must be a number: {form}") from error
-    return dict(found)
+            raise SystemExit(
+                f"{path}, line {line_number}: {value} is {record[value]!r}, and must be a number: {form}"
+            ) from error
+    return dict(numbers_by_query)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -133,26 +163,41 @@ def table(qrels: Path, runs: Sequence[Path]) -> str:
     """A row for each run."""
     judged = read_qrels(qrels)
     groups = [re.sub(r"#\d+$", "", query) for query in judged]
-    found = [_evaluated(judged, run) for run in runs]
-    lines = head(f"{len(judged)} queries", *measures.MEASURES, "ndcg@10, 95%", "ndcg@10 - first", "95%")
-    for number, (run, values) in enumerate(zip(runs, found, strict=True)):
-        shown = measures.row(values, groups)
-        means = [f"{shown[name]:.4f}" for name in measures.MEASURES]
-        lines.append(row(run.stem, *means, _interval(shown["ndcg@10 interval"]), *(_less(values, found[0], groups) if number else ("", ""))))
+    evaluations = [_evaluate(judged, run) for run in runs]
+    lines = head(
+        f"{len(judged)} queries", *measures.MEASURES, "ndcg@10, 95%", "ndcg@10 - first", "95%"
+    )
+    for number, (run, values) in enumerate(zip(runs, evaluations, strict=True)):
+        summary = measures.row(values, groups)
+        means = [f"{summary[name]:.4f}" for name in measures.MEASURES]
+        lines.append(
+            row(
+                run.stem,
+                *means,
+                _interval(summary["ndcg@10 interval"]),
+                *(_difference_cells(values, evaluations[0], groups) if number else ("", "")),
+            )
+        )
     return "\n".join(lines)
 
 
-def _evaluated(judged: Qrels, run: Path) -> Values:
-    found = read_run(run)
-    if not judged.keys() & found.keys():
-        first, wanted = (next(iter(each), "nothing") for each in (found, judged))
-        raise SystemExit(f"{run} has none of the queries that were judged: it has {first}, and they are {wanted} and so on. Name the qrels it is for")
-    return measures.evaluate([found.get(query, []) for query in judged], list(judged.values()))
+def _evaluate(judged: Qrels, run: Path) -> Values:
+    documents_by_query = read_run(run)
+    if not judged.keys() & documents_by_query.keys():
+        run_query, judged_query = (
+            next(iter(queries), "nothing") for queries in (documents_by_query, judged)
+        )
+        raise SystemExit(
+            f"{run} has none of the queries that were judged: it has {run_query}, and they are {judged_query} and so on. Name the qrels it is for"
+        )
+    return measures.evaluate(
+        [documents_by_query.get(query, []) for query in judged], list(judged.values())
+    )
 
 
-def _less(values: Values, first: Values, groups: Sequence[str]) -> tuple[str, str]:
-    found = measures.difference(values, first, groups)
-    return f"{found['mean']:+.4f}", _interval(found["interval"], "+")
+def _difference_cells(values: Values, first: Values, groups: Sequence[str]) -> tuple[str, str]:
+    difference = measures.difference(values, first, groups)
+    return f"{difference['mean']:+.4f}", _interval(difference["interval"], "+")
 
 
 def _interval(bounds: Sequence[float], sign: str = "") -> str:
@@ -161,23 +206,36 @@ def _interval(bounds: Sequence[float], sign: str = "") -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     encoders.add_options(parser)
     parser.add_argument("--task", choices=sorted(ALL), help="whose files are written")
-    parser.add_argument("--calls", type=int, help="about so many documents of calls_sgd or medquad, evenly spread")
+    parser.add_argument(
+        "--calls", type=int, help="about so many documents of calls_sgd or medquad, evenly spread"
+    )
     parser.add_argument("--out", type=Path, help="the folder for them")
     parser.add_argument("--qrels", type=Path, help="judgements")
-    parser.add_argument("--run", type=Path, nargs="+", help="what is measured by them; the first is what the others are compared with")
+    parser.add_argument(
+        "--run",
+        type=Path,
+        nargs="+",
+        help="what is measured by them; the first is what the others are compared with",
+    )
     options = parser.parse_args()
     if options.qrels and options.run:
         print(table(options.qrels, options.run))
     elif options.task and options.out:
         task = ALL[options.task]
-        collection = ingested(task, options.data, encoders.chosen(options), options.calls)
-        for path in write(options.out, task.name, rank(collection, list(task.queries(options.data, "dev")))):
+        collection = ingest_task(task, options.data, encoders.load_model(options), options.calls)
+        for path in write(
+            options.out, task.name, rank(collection, list(task.queries(options.data, "dev")))
+        ):
             print(path)
     else:
-        raise SystemExit("give --task and --out to write the files of a task, or --qrels and --run to measure runs")
+        raise SystemExit(
+            "give --task and --out to write the files of a task, or --qrels and --run to measure runs"
+        )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Who asks for this? The prototype's protocol on calls_sgd: each turn is a document, a query is a description of one of the 17 `dev` intents.
+"""Who asks for this? The prototype's protocol on calls_sgd: each turn is a document, a query is a
+description of one of the 17 `dev` intents.
 
-Every eighth call is searched (1,545 of 12,353, 27,888 turns), so that labels are as rare as they are in all: half of these calls hold one of a `dev`
-intent, each intent has 5 to 151 of them. Calls are ranked by their best turn; a call is right if that turn is labelled. nDCG@10 by
-call, the mean over an intent's descriptions, then over the intents; intervals are bootstrapped over the intents.
+Every eighth call is searched (1,545 of 12,353, 27,888 turns), so that labels are as rare as they
+are in all: half of these calls hold one of a `dev` intent, each intent has 5 to 151 of them. Calls
+are ranked by their best turn; a call is right if that turn is labelled. nDCG@10 by call, the mean
+over an intent's descriptions, then over the intents; intervals are bootstrapped over the intents.
 """
 
 from __future__ import annotations
@@ -23,26 +25,34 @@ from benchmarks.quality.fitting import fit
 from benchmarks.quality.measures import DEPTH, ndcg
 from benchmarks.quality.tasks import TASKS, Query, lines
 from benchmarks.quality.vectors import TEXTS, Spans, mean, means
-from hybrid_search.backends.embedded import lexical
+from hybrid_search.backends.embedded import bm25
 from hybrid_search.backends.embedded.schema import TOKENIZER
-from hybrid_search.calibration import Calibration
 from hybrid_search.encoder import Encoder
-from hybrid_search.fusion.base import Legs, Scores
-from hybrid_search.fusion.calibrated import calibrated
-from hybrid_search.ingest import documents
-from hybrid_search.types import Floats
-from hybrid_search.words import query_terms
+from hybrid_search.ingest import document_parser
+from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.fusion.base import Legs, Scores
+from hybrid_search.search.fusion.calibrated import calibrated
+from hybrid_search.text.types import Floats
+from hybrid_search.text.words import query_terms
 
 TASK = TASKS["calls_sgd"]
 CALLS = 1500
 HYBRID = "hybrid 0.5"
-PAIRS = ((HYBRID, "bm25 by rank-bm25"), (HYBRID, "bm25"), (HYBRID, "best span"), (HYBRID, "one vector a turn"), ("best span", "one vector a turn"))
+PAIRS = (
+    (HYBRID, "bm25 by rank-bm25"),
+    (HYBRID, "bm25"),
+    (HYBRID, "best span"),
+    (HYBRID, "one vector a turn"),
+    ("best span", "one vector a turn"),
+)
 """Systems whose difference is stated with its interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """All turns of some calls: `texts`, and `calls` and `numbers` that say of which call they are and which turn of it."""
+    """All turns of some calls: `texts`, and `calls` and `numbers` that say of which call they are
+    and which turn of it.
+    """
 
     texts: tuple[str, ...]
     calls: tuple[str, ...]
@@ -50,7 +60,7 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class ScoredQuery:
     """A query with the scores of every turn, each float64 ``[turns]``. `group` is its intent."""
 
     query: Query
@@ -58,136 +68,207 @@ class Asked:
     okapi: Scores
     bm25: Scores
     span: Scores
-    whole: Scores
+    turn_mean: Scores
 
     @property
     def group(self) -> str:
         """The intent."""
         return self.query.group
 
-    def fused(self, calibration: Calibration, alpha: float) -> Scores:
+    def fuse(self, calibration: Calibration, alpha: float) -> Scores:
         """The product's default fusion of BM25 and the best span."""
-        nobody = np.zeros(len(self.bm25), dtype=np.int64)
-        return calibrated(Legs(self.bm25, self.span, nobody, nobody, len(query_terms(self.query.text)), calibration), alpha)
+        placeholder = np.zeros(len(self.bm25), dtype=np.int64)
+        return calibrated(
+            Legs(
+                self.bm25,
+                self.span,
+                placeholder,
+                placeholder,
+                len(query_terms(self.query.text)),
+                calibration,
+            ),
+            alpha,
+        )
 
     def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
         """nDCG@10 by call of the fusion."""
-        return by_call(self.turns, self.fused(calibration, alpha), self.query)
+        return call_ndcg(self.turns, self.fuse(calibration, alpha), self.query)
 
     def systems(self, calibration: Calibration) -> dict[str, float]:
         """nDCG@10 by call of each system; to BM25 a turn without a term of the query is no hit."""
-        worded = {"bm25 by rank-bm25": self.okapi, "bm25": self.bm25}
-        meant = {"best span": self.span, "one vector a turn": self.whole}
+        lexical_scores = {"bm25 by rank-bm25": self.okapi, "bm25": self.bm25}
+        vector_scores = {"best span": self.span, "one vector a turn": self.turn_mean}
         return {
-            **{name: by_call(self.turns, scores, self.query, over=0.0) for name, scores in worded.items()},
-            **{name: by_call(self.turns, scores, self.query) for name, scores in meant.items()},
+            **{
+                name: call_ndcg(self.turns, scores, self.query, threshold=0.0)
+                for name, scores in lexical_scores.items()
+            },
+            **{
+                name: call_ndcg(self.turns, scores, self.query)
+                for name, scores in vector_scores.items()
+            },
             HYBRID: self.ndcg(calibration),
         }
 
 
-def measure(encoder: Encoder, data: Path, calibration: Calibration | None = None, calls: int = CALLS) -> dict[str, Any]:
-    """Each system's nDCG@10 with its interval and its value for each intent, and the differences that matter, paired.
+def measure(
+    encoder: Encoder, data: Path, calibration: Calibration | None = None, calls: int = CALLS
+) -> dict[str, Any]:
+    """Each system's nDCG@10 with its interval and its value for each intent, and the differences
+    that matter, paired.
 
-    Without a `calibration` (that of the model's folder) one is fitted here, on the `train` intents of the same turns.
+    Without a `calibration` (that of the model's folder) one is fitted here, on the `train` intents
+    of the same turns.
     """
     turns = read(data, calls)
     measured, fitted = (queries(turns, data, part) for part in ("dev", "train"))
-    asked = ask(encoder, turns, [*measured, *fitted])
-    dev, train = asked[: len(measured)], asked[len(measured) :]
+    scored_queries = score_queries(encoder, turns, [*measured, *fitted])
+    dev, train = scored_queries[: len(measured)], scored_queries[len(measured) :]
     used = calibration or fit([train])[0]
-    intents = by_intent(dev, used)
+    intents = mean_by_intent(dev, used)
     return {
         "calls": len(set(turns.calls)),
         "turns": len(turns.texts),
         "distinct turns": len(set(turns.texts)),
-        "intents": len({each.group for each in dev}),
-        "calibration": {**asdict(used), "of": "the model folder" if calibration else "the train intents of these turns"},
-        "systems": {name: {**bootstrap.summary(list(values.values())), "intents": _rounded(values)} for name, values in intents.items()},
-        "differences": {f"{a} - {b}": bootstrap.difference(list(intents[a].values()), list(intents[b].values())) for a, b in PAIRS},
+        "intents": len({scored_query.group for scored_query in dev}),
+        "calibration": {
+            **asdict(used),
+            "of": "the model folder" if calibration else "the train intents of these turns",
+        },
+        "systems": {
+            name: {**bootstrap.summary(list(values.values())), "intents": _round_values(values)}
+            for name, values in intents.items()
+        },
+        "differences": {
+            f"{a} - {b}": bootstrap.difference(list(intents[a].values()), list(intents[b].values()))
+            for a, b in PAIRS
+        },
     }
 
 
-def judged(encoder: Encoder, data: Path, part: str, calls: int = CALLS) -> list[Asked]:
-    """The queries of the intents of `part` on the turns of about so many calls, scored by every system."""
+def score_part(encoder: Encoder, data: Path, part: str, calls: int = CALLS) -> list[ScoredQuery]:
+    """The queries of the intents of `part` on the turns of about so many calls, scored by every
+    system.
+    """
     turns = read(data, calls)
-    return ask(encoder, turns, queries(turns, data, part))
+    return score_queries(encoder, turns, queries(turns, data, part))
 
 
 def read(data: Path, calls: int) -> Turns:
     """The turns of about so many calls, evenly spread over all."""
-    parsed = (documents.parse(line.data)[0] for line in lines(TASK, data, calls))
-    found = [(turn.text, each.id, number) for each in parsed for number, turn in enumerate(each.turns)]
-    return Turns(*zip(*found, strict=True))
+    parsed = (document_parser.parse(line.data)[0] for line in lines(TASK, data, calls))
+    turn_rows = [
+        (turn.text, document.id, number)
+        for document in parsed
+        for number, turn in enumerate(document.turns)
+    ]
+    return Turns(*zip(*turn_rows, strict=True))
 
 
 def queries(turns: Turns, data: Path, part: str) -> list[Query]:
     """The descriptions of the intents of `part`, with the labels of those calls that are there."""
-    there = set(turns.calls)
-    cut = (replace(each, right={call: found for call, found in each.right.items() if call in there}) for each in TASK.queries(data, part))
-    return [each for each in cut if each.right]
+    present_calls = set(turns.calls)
+    cut = (
+        replace(
+            query,
+            right={
+                call: turn_numbers
+                for call, turn_numbers in query.right.items()
+                if call in present_calls
+            },
+        )
+        for query in TASK.queries(data, part)
+    )
+    return [query for query in cut if query.right]
 
 
-def ask(encoder: Encoder, turns: Turns, asked: Sequence[Query]) -> list[Asked]:
+def score_queries(
+    encoder: Encoder, turns: Turns, labelled_queries: Sequence[Query]
+) -> list[ScoredQuery]:
     """Every query on every turn by every system; each distinct turn is encoded once, by itself."""
-    words = [each.text for each in asked]
+    words = [labelled_query.text for labelled_query in labelled_queries]
     distinct = list(dict.fromkeys(turns.texts))
     places = {text: number for number, text in enumerate(distinct)}
     rows = np.array([places[text] for text in turns.texts])
-    span, whole = cosines(encoder, distinct, means(encoder, words))
-    legs = zip(okapi(turns.texts, words), bm25(turns.texts, words), span[rows].T, whole[rows].T, strict=True)
-    return [Asked(query, turns, *scores) for query, scores in zip(asked, legs, strict=True)]
+    span, mean_cosines = cosines(encoder, distinct, means(encoder, words))
+    legs = zip(
+        okapi(turns.texts, words),
+        score_bm25(turns.texts, words),
+        span[rows].T,
+        mean_cosines[rows].T,
+        strict=True,
+    )
+    return [
+        ScoredQuery(query, turns, *scores)
+        for query, scores in zip(labelled_queries, legs, strict=True)
+    ]
 
 
 def cosines(encoder: Encoder, texts: Sequence[str], queries: Floats) -> tuple[Scores, Scores]:
-    """The best span of each text with each query, and its mean vector with each: both float64 ``[texts, queries]``."""
-    best, whole = (np.zeros((len(texts), len(queries))) for _ in range(2))
+    """The best span of each text with each query, and its mean vector with each: both float64
+    ``[texts, queries]``.
+    """
+    best, mean_cosines = (np.zeros((len(texts), len(queries))) for _ in range(2))
     for start in range(0, len(texts), TEXTS):
-        some = texts[start : start + TEXTS]
-        for row, (text, encoding) in enumerate(zip(some, encoder.encode(some), strict=True), start):
-            best[row] = Spans.of(text, encoding).best(queries)
-            whole[row] = queries @ mean(encoding)
-    return best, whole
+        batch = texts[start : start + TEXTS]
+        for row, (text, encoding) in enumerate(
+            zip(batch, encoder.encode(batch), strict=True), start
+        ):
+            best[row] = Spans.from_encoding(text, encoding).best(queries)
+            mean_cosines[row] = queries @ mean(encoding)
+    return best, mean_cosines
 
 
-def bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
+def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
     """The product's own BM25, on the scale that calibrations are fitted to: stemmed, by FTS5."""
     connection = sqlite3.connect(":memory:")
     connection.execute(f'CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = "{TOKENIZER}")')
     connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts))
-    found = []
+    scores_by_query = []
     for query in queries:
-        scores, matches = np.zeros(len(texts)), lexical.search(connection, query)
+        scores, matches = np.zeros(len(texts)), bm25.search(connection, query)
         scores[matches.passages] = matches.scores
-        found.append(scores)
+        scores_by_query.append(scores)
     connection.close()
-    return found
+    return scores_by_query
 
 
 def okapi(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
-    """The baseline of the papers: rank-bm25's Okapi with its own parameters, over lower-cased words as they stand."""
+    """The baseline of the papers: rank-bm25's Okapi with its own parameters, over lower-cased words
+    as they stand.
+    """
     index = BM25Okapi([query_terms(text) for text in texts])
     return [np.asarray(index.get_scores(query_terms(query)), dtype=np.float64) for query in queries]
 
 
-def by_call(turns: Turns, scores: NDArray[np.floating], query: Query, over: float = -np.inf) -> float:
-    """nDCG@10 of the calls in the order of their best turn; a turn that scores no more than `over` is no hit, and of equal ones the first counts."""
+def call_ndcg(
+    turns: Turns, scores: NDArray[np.floating], query: Query, threshold: float = -np.inf
+) -> float:
+    """nDCG@10 of the calls in the order of their best turn; a turn that scores no more than `over`
+    is no hit, and of equal ones the first counts.
+    """
     seen: dict[str, Hashable] = {}
     for number in np.argsort(-scores, kind="stable").tolist():
-        if scores[number] <= over or len(seen) == DEPTH:
+        if scores[number] <= threshold or len(seen) == DEPTH:
             break
         call, turn = turns.calls[number], turns.numbers[number]
         seen.setdefault(call, call if turn in query.right.get(call, ()) else (call, turn))
     return ndcg(list(seen.values()), set(query.right))
 
 
-def by_intent(asked: Sequence[Asked], calibration: Calibration) -> dict[str, dict[str, float]]:
+def mean_by_intent(
+    scored_queries: Sequence[ScoredQuery], calibration: Calibration
+) -> dict[str, dict[str, float]]:
     """The value of each system for each intent: the mean over its descriptions."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for each in asked:
-        for name, value in each.systems(calibration).items():
-            found.setdefault(name, {}).setdefault(each.group, []).append(value)
-    return {name: {intent: fmean(values) for intent, values in row.items()} for name, row in found.items()}
+    values_by_system: dict[str, dict[str, list[float]]] = {}
+    for scored_query in scored_queries:
+        for name, value in scored_query.systems(calibration).items():
+            values_by_system.setdefault(name, {}).setdefault(scored_query.group, []).append(value)
+    return {
+        name: {intent: fmean(values) for intent, values in row.items()}
+        for name, row in values_by_system.items()
+    }
 
 
-def _rounded(values: Mapping[str, float]) -> dict[str, float]:
+def _round_values(values: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, 4) for name, value in values.items()}

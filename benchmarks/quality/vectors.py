@@ -1,4 +1,6 @@
-"""What the evaluations share over the product's `Encoder`: means of whole texts, all spans of a text, and what went through the encoder."""
+"""What the evaluations share over the product's `Encoder`: means of whole texts, all spans of a
+text, and what went through the encoder.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,18 @@ from typing import Self
 
 import numpy as np
 
-from hybrid_search import spans
 from hybrid_search.encoder import Encoder, EncoderInfo
-from hybrid_search.phrase import Piece
-from hybrid_search.spans import Index
-from hybrid_search.types import Encoding, Floats, Ints
-from hybrid_search.words import words
+from hybrid_search.search.span_search import PassageSpans
+from hybrid_search.text import spans
+from hybrid_search.text.spans import Index
+from hybrid_search.text.types import Encoding, Floats, Ints
+from hybrid_search.text.words import words
 
 TEXTS = 2048
 """Short texts encoded at once: enough to sort by length, and bounded memory."""
 
 
-class Metered:
+class MeteredEncoder:
     """An encoder that counts what goes through it: `texts`, and `tokens` without the special ones."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -35,32 +37,36 @@ class Metered:
         """As the encoder does."""
         encoded = self.encoder.encode(texts)
         self.texts += len(encoded)
-        self.tokens += sum(len(each.offsets) for each in encoded)
+        self.tokens += sum(len(encoding.offsets) for encoding in encoded)
         return encoded
 
 
 def means(encoder: Encoder, texts: Sequence[str]) -> Floats:
-    """The unit mean of each text's tokens, float32 ``[texts, dimension]``: `phrase.vector` of many, and zeros for a text without a token."""
-    found = np.zeros((len(texts), encoder.info.dimension), dtype=np.float32)
+    """The unit mean of each text's tokens, float32 ``[texts, dimension]``: `phrase.vector` of many,
+    and zeros for a text without a token.
+    """
+    vectors = np.zeros((len(texts), encoder.info.dimension), dtype=np.float32)
     for start in range(0, len(texts), TEXTS):
         for row, encoding in enumerate(encoder.encode(texts[start : start + TEXTS]), start):
-            found[row] = mean(encoding)
-    return found
+            vectors[row] = mean(encoding)
+    return vectors
 
 
 def mean(encoding: Encoding) -> Floats:
     """The unit mean of all tokens, float32 ``[dimension]``; zeros where there is none."""
     summed = encoding.vectors.sum(axis=0)
-    found: Floats = summed / np.float32(max(float(np.linalg.norm(summed)), 1e-12))
-    return found
+    unit_mean: Floats = summed / np.float32(max(float(np.linalg.norm(summed)), 1e-12))
+    return unit_mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """All spans of 1 to 20 whole words of a text, in float32 and nothing stored: the product codes tokens to int8, which moves a cosine by .001.
+    """All spans of 1 to 20 whole words of a text, in float32 and nothing stored: the product codes
+    tokens to int8, which moves a cosine by .001.
 
-    `vectors` float32 ``[tokens, dimension]``, `words` int32 ``[words, 2]`` in characters, `tokens` int32 ``[words, 2]``; `first` and `last` are the
-    words of each span, intp ``[spans]``, and `inverse` float32 ``[spans]`` one over the length of its summed vectors.
+    `vectors` float32 ``[tokens, dimension]``, `words` int32 ``[words, 2]`` in characters, `tokens`
+    int32 ``[words, 2]``; `first` and `last` are the words of each span, intp ``[spans]``, and
+    `inverse` float32 ``[spans]`` one over the length of its summed vectors.
     """
 
     vectors: Floats
@@ -71,33 +77,45 @@ class Spans:
     inverse: Floats
 
     @classmethod
-    def of(cls, text: str, encoding: Encoding) -> Self:
+    def from_encoding(cls, text: str, encoding: Encoding) -> Self:
         """Of `text`, encoded by itself."""
-        found = words(text)
-        counts, tokens = spans.counts(len(found), len(found)), spans.token_bounds(encoding.offsets, found)
+        word_places = words(text)
+        counts, tokens = (
+            spans.counts(len(word_places), len(word_places)),
+            spans.token_bounds(encoding.offsets, word_places),
+        )
         inverse = spans.inverse(spans.norms(encoding.vectors, tokens, counts))
-        return cls(encoding.vectors, found, tokens, *spans.bounds(counts), inverse)
+        return cls(encoding.vectors, word_places, tokens, *spans.bounds(counts), inverse)
 
     def __len__(self) -> int:
         return len(self.first)
 
     def cosines(self, queries: Floats) -> Floats:
-        """With each of the unit `queries`, float32 ``[queries, dimension]``: float32 ``[spans, queries]``."""
+        """With each of the unit `queries`, float32 ``[queries, dimension]``: float32 ``[spans,
+        queries]``.
+        """
         sums = spans.running_sums(self.vectors @ queries.T)
-        found: Floats = (sums[self.tokens[self.last, 1]] - sums[self.tokens[self.first, 0]]) * self.inverse[:, None]
-        return found
+        span_cosines: Floats = (
+            sums[self.tokens[self.last, 1]] - sums[self.tokens[self.first, 0]]
+        ) * self.inverse[:, None]
+        return span_cosines
 
     def best(self, queries: Floats) -> Floats:
         """The best cosine with each query, float32 ``[queries]``; -1 where there is no word."""
-        found: Floats = self.cosines(queries).max(axis=0, initial=-1.0)
-        return found
+        best_cosines: Floats = self.cosines(queries).max(axis=0, initial=-1.0)
+        return best_cosines
 
-    def piece(self, query: Floats, start: int) -> Piece:
+    def piece(self, query: Floats, start: int) -> PassageSpans:
         """The cosine of one unit query with each span, and its place, counted from `start`."""
-        places = (self.words[self.first, 0] + np.int32(start), self.words[self.last, 1] + np.int32(start))
-        return Piece(self.cosines(query[None])[:, 0], *places)
+        places = (
+            self.words[self.first, 0] + np.int32(start),
+            self.words[self.last, 1] + np.int32(start),
+        )
+        return PassageSpans(self.cosines(query[None])[:, 0], *places)
 
     @property
     def length(self) -> int:
-        """Tokens of all spans together: what running the encoder once a span would take, the special tokens left out."""
+        """Tokens of all spans together: what running the encoder once a span would take, the
+        special tokens left out.
+        """
         return int((self.tokens[self.last, 1] - self.tokens[self.first, 0]).sum())

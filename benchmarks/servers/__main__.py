@@ -1,4 +1,6 @@
-"""``python -m tests.servers -- python -m benchmarks.servers [--only WHAT]``: the servers in HYBRID_SEARCH_TEST_URLS, to results/*.json."""
+"""``python -m tools.servers -- python -m benchmarks.servers [--only WHAT]``: the servers in
+HYBRID_SEARCH_TEST_URLS, to results/*.json.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from hybrid_search.backends.server.backend import ServerBackend
 INDEX = "benchmark"
 DIMENSIONS = (288, 128)
 
-OTHERS = {"quantization": quantization.measure, "graph": graph.measure}
+MEASUREMENTS = {"quantization": quantization.measure, "graph": graph.measure}
 
 
 def main() -> None:
@@ -24,10 +26,16 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=results.DATA)
     parser.add_argument("--calls", type=int, default=12_000, help="calls for latency")
     parser.add_argument("--fewer", type=int, default=2_000, help="calls for the other measurements")
-    parser.add_argument("--only", choices=("latency", *OTHERS), help="only this measurement")
-    parser.add_argument("--dimensions", type=int, nargs="+", default=DIMENSIONS, help="for latency, sizes of the model")
+    parser.add_argument("--only", choices=("latency", *MEASUREMENTS), help="only this measurement")
+    parser.add_argument(
+        "--dimensions",
+        type=int,
+        nargs="+",
+        default=DIMENSIONS,
+        help="for latency, sizes of the model",
+    )
     options = parser.parse_args()
-    asked = phrases(options.data)[:50]
+    phrase_texts = phrases(options.data)[:50]
     for url in os.environ["HYBRID_SEARCH_TEST_URLS"].split():
         with connect(url) as client:
             assert isinstance(client.backend, ServerBackend)
@@ -36,12 +44,19 @@ def main() -> None:
             if options.only in (None, "latency"):
                 for dimension in options.dimensions:
                     calls = corpus(options.data, options.calls, dimension)
-                    measured = latency.measure(backend, calls, INDEX, asked)
-                    results.write(f"latency_{name}_{measured['dimension']}-{TASK}", {"version": version, **measured})
-                    backend.drop(INDEX)
-            for other in (each for each in OTHERS if options.only in (None, each)):
-                measured = OTHERS[other](backend, corpus(options.data, options.fewer), INDEX, asked)
-                results.write(f"{other}_{name}-{TASK}", {"version": version, **measured})
+                    measured = latency.measure(backend, calls, INDEX, phrase_texts)
+                    results.write(
+                        f"latency_{name}_{measured['dimension']}-{TASK}",
+                        {"version": version, **measured},
+                    )
+                    backend.drop_index(INDEX)
+            for measurement in (
+                other_name for other_name in MEASUREMENTS if options.only in (None, other_name)
+            ):
+                measured = MEASUREMENTS[measurement](
+                    backend, corpus(options.data, options.fewer), INDEX, phrase_texts
+                )
+                results.write(f"{measurement}_{name}-{TASK}", {"version": version, **measured})
 
 
 if __name__ == "__main__":

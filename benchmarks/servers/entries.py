@@ -1,4 +1,6 @@
-"""Passages ready to be written, from the benchmark's embedded index: encoded once, whatever the number of servers and of dimensions."""
+"""Passages ready to be written, from the benchmark's embedded index: encoded once, whatever the
+number of servers and of dimensions.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,16 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import results
-from benchmarks.quality.collection import ingested
+from benchmarks.quality.collection import ingest_task
 from benchmarks.quality.tasks import TASKS
-from hybrid_search import covering, encoder, passages, tokens
-from hybrid_search.backends.base import IndexSpec
+from hybrid_search import encoder
 from hybrid_search.backends.embedded import schema
+from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.ingest import documents, sources
-from hybrid_search.types import Entry, TokenCodes
+from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.sources import files
+from hybrid_search.text import passages, token_codes, window_policy
+from hybrid_search.text.types import Entry, TokenCodes
 
 TASK = "calls_sgd"
 
@@ -32,40 +36,69 @@ class Corpus:
     @property
     def spec(self) -> IndexSpec:
         """What an index of these passages is made for."""
-        return IndexSpec.of(self.encoder.info, covering.DEFAULT_POLICY)
+        return IndexSpec.from_encoder(self.encoder.info, window_policy.DEFAULT_POLICY)
 
     @property
     def words(self) -> int:
         """In all passages together."""
-        return sum(len(each.tokens.words) for each in self.entries)
+        return sum(len(entry.tokens.words) for entry in self.entries)
 
 
 def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
-    """The first `calls` of calls_sgd, with vectors of the usual size or of a smaller one of the model's. Raises SystemExit for a larger one."""
-    ingested(TASKS[TASK], data).client.close()
-    whole = encoder.load(device="cpu")
-    usual, wanted = encoder.sized(whole), encoder.sized(whole, dimension)
-    if wanted.info.dimension > usual.info.dimension:
-        raise SystemExit(f"--dimensions {dimension}: the benchmark's index has vectors of {usual.info.dimension} numbers, which can only be cut")
-    entries = _entries(data, calls, IndexSpec.of(usual.info, covering.DEFAULT_POLICY))
-    return Corpus([replace(each, tokens=_cut(each.tokens, wanted.info.dimension)) for each in entries], wanted)
+    """The first `calls` of calls_sgd, with vectors of the usual size or of a smaller one of the
+    model's.
+
+    Raises SystemExit for a larger one.
+    """
+    ingest_task(TASKS[TASK], data).client.close()
+    full_encoder = encoder.load(device="cpu")
+    default_encoder, target_encoder = (
+        encoder.truncate_encoder(full_encoder),
+        encoder.truncate_encoder(full_encoder, dimension),
+    )
+    if target_encoder.info.dimension > default_encoder.info.dimension:
+        raise SystemExit(
+            f"--dimensions {dimension}: the benchmark's index has vectors of {default_encoder.info.dimension} numbers, which can only be cut"
+        )
+    entries = _entries(
+        data, calls, IndexSpec.from_encoder(default_encoder.info, window_policy.DEFAULT_POLICY)
+    )
+    return Corpus(
+        [
+            replace(entry, tokens=_truncate_codes(entry.tokens, target_encoder.info.dimension))
+            for entry in entries
+        ],
+        target_encoder,
+    )
 
 
 def _entries(data: Path, calls: int, spec: IndexSpec) -> Iterator[Entry]:
     connection = schema.connect(results.STORE / f"{TASK}.sqlite")
-    one = "SELECT ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) WHERE id = ?"
-    for line in itertools.islice(sources.read([str(data / TASKS[TASK].documents)]), calls):
-        document, canonical = documents.parse(line.data)
-        held = {ordinal: tokens.from_bytes(coded) for ordinal, coded in connection.execute(one, (document.id,))}
-        cut = list(passages.split(document))
-        digest = documents.source_hash(canonical, spec)
-        for passage in cut:
-            coded = held[passage.ordinal]
-            yield Entry(document, digest, len(cut), passage, coded, len(covering.bounds(coded.counts, spec.policy)))
+    statement = "SELECT ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) WHERE id = ?"
+    for line in itertools.islice(files.read([str(data / TASKS[TASK].documents)]), calls):
+        document, canonical = document_parser.parse(line.data)
+        codes_by_ordinal = {
+            ordinal: token_codes.from_bytes(coded)
+            for ordinal, coded in connection.execute(statement, (document.id,))
+        }
+        document_passages = list(passages.split(document))
+        digest = document_parser.source_hash(canonical, spec)
+        for passage in document_passages:
+            coded = codes_by_ordinal[passage.ordinal]
+            yield Entry(
+                document,
+                digest,
+                len(document_passages),
+                passage,
+                coded,
+                len(window_policy.window_bounds(coded.counts, spec.policy)),
+            )
     connection.close()
 
 
-def _cut(coded: TokenCodes, dimension: int) -> TokenCodes:
+def _truncate_codes(coded: TokenCodes, dimension: int) -> TokenCodes:
     if coded.codes.shape[1] == dimension:
         return coded
-    return tokens.pack(np.ascontiguousarray(tokens.vectors(coded)[:, :dimension]), coded.words, coded.counts)
+    return token_codes.pack(
+        np.ascontiguousarray(token_codes.vectors(coded)[:, :dimension]), coded.words, coded.counts
+    )

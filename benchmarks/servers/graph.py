@@ -7,25 +7,39 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.servers.entries import Corpus
-from benchmarks.servers.latency import fill, merge, recall, rest
-from hybrid_search.backends.server import bodies
+from benchmarks.servers.latency import fill, merge_segments, recall, wait_for_merges
+from hybrid_search.backends.server import request_bodies
 from hybrid_search.backends.server.backend import ServerBackend
 
 SEARCHED = (500, 1000, 2000, 2500, 3000, 4000)
 
 
-def measure(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, Any]:
+def measure(
+    backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
+) -> dict[str, Any]:
     """Recall by the number of spans searched for, in the segments as they were written, and in one."""
     fill(backend, corpus, index)
-    rest(backend, index)
-    rows = {f"{searched}": held for searched, held in _searched(backend, corpus, index, phrases)}
-    merge(backend, index)
-    rows |= {f"{searched}, one segment": held for searched, held in _searched(backend, corpus, index, phrases)}
-    backend.drop(index)
-    return {"passages": len(corpus.entries), "covering spans": sum(each.spans for each in corpus.entries), "searched": rows}
+    wait_for_merges(backend, index)
+    rows = {
+        f"{searched}": figures
+        for searched, figures in _measure_recall(backend, corpus, index, phrases)
+    }
+    merge_segments(backend, index)
+    rows |= {
+        f"{searched}, one segment": figures
+        for searched, figures in _measure_recall(backend, corpus, index, phrases)
+    }
+    backend.drop_index(index)
+    return {
+        "passages": len(corpus.entries),
+        "covering spans": sum(entry.spans for entry in corpus.entries),
+        "searched": rows,
+    }
 
 
-def _searched(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]) -> Iterator[tuple[int, dict[str, float]]]:
+def _measure_recall(
+    backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
+) -> Iterator[tuple[int, dict[str, float]]]:
     for searched in SEARCHED:
-        with mock.patch.object(bodies, "SEARCHED", searched):
+        with mock.patch.object(request_bodies, "SEARCHED", searched):
             yield searched, recall(backend, corpus, index, phrases)

@@ -1,4 +1,6 @@
-"""How long a query takes on a server, for one client and for eight at once, beside a plain ``match`` and plain kNN on the same server."""
+"""How long a query takes on a server, for one client and for eight at once, beside a plain
+``match`` and plain kNN on the same server.
+"""
 
 from __future__ import annotations
 
@@ -12,42 +14,61 @@ from typing import Any
 import numpy as np
 
 from benchmarks.servers.entries import Corpus
-from benchmarks.servers.plain import Plain
-from hybrid_search import encoder, phrase, spans, tokens
-from hybrid_search.backends.base import Backend, Request
+from benchmarks.servers.plain import PlainIndex
+from hybrid_search import encoder
+from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.server.documents import passage_id
-from hybrid_search.calibration import load
-from hybrid_search.search import WINDOW, Query, search
-from hybrid_search.types import Floats, TokenCodes
+from hybrid_search.backends.server.passage_codec import passage_id
+from hybrid_search.backends.types import Request
+from hybrid_search.search import phrase_vector
+from hybrid_search.search.calibration import load
+from hybrid_search.search.pipeline import search
+from hybrid_search.search.query import WINDOW, Query
+from hybrid_search.text import spans, token_codes
+from hybrid_search.text.types import Floats, TokenCodes
 
 CLIENTS = (1, 8)
 ROUNDS = 3
 
 
-def measure(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, Any]:
-    """Milliseconds, p50 and p95 over `phrases`, of the hybrid query and of the plain pair; recall of the span leg; what writing took."""
-    began = time.perf_counter()
+def measure(
+    backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
+) -> dict[str, Any]:
+    """Milliseconds, p50 and p95 over `phrases`, of the hybrid query and of the plain pair; recall
+    of the span leg; what writing took.
+    """
+    started_at = time.perf_counter()
     fill(backend, corpus, index)
-    writing = time.perf_counter() - began
-    plain = Plain(backend, f"{index}-plain")
+    writing = time.perf_counter() - started_at
+    plain = PlainIndex(backend, f"{index}-plain")
     plain.fill(corpus)
     ways: dict[str, Callable[[str], object]] = {
-        "plain match and plain kNN": lambda each: plain.ask(each, phrase.vector(corpus.encoder, each)),
-        "hybrid": lambda each: ask(backend, corpus, index, each),
+        "plain match and plain kNN": lambda text: plain.ask(
+            text, phrase_vector.query_vector(corpus.encoder, text)
+        ),
+        "hybrid": lambda text: run_query(backend, corpus, index, text),
     }
-    rest(backend, index)
+    wait_for_merges(backend, index)
     gc.collect()
-    gc.freeze()  # whoever asks does not hold the corpus, and should not have it looked through for garbage
-    found = {f"{name}, {clients} client{'s' * (clients > 1)}": held for clients in CLIENTS for name, held in timed(ways, phrases, clients).items()}
-    spans = sum(each.spans for each in corpus.entries)
+    # whoever asks does not hold the corpus, and should not have it looked through for garbage
+    gc.freeze()
+    milliseconds = {
+        f"{name}, {clients} client{'s' * (clients > 1)}": percentiles
+        for clients in CLIENTS
+        for name, percentiles in time_ways(ways, phrases, clients).items()
+    }
+    spans = sum(entry.spans for entry in corpus.entries)
     result = {
         "passages": len(corpus.entries),
         "dimension": corpus.spec.dimension,
         "covering spans": spans,
         "vectors written a second": round(spans / writing),
-        "milliseconds": found,
-        "hybrid less plain, p50, 1 client": round(found["hybrid, 1 client"]["p50"] - found["plain match and plain kNN, 1 client"]["p50"], 1),
+        "milliseconds": milliseconds,
+        "hybrid less plain, p50, 1 client": round(
+            milliseconds["hybrid, 1 client"]["p50"]
+            - milliseconds["plain match and plain kNN, 1 client"]["p50"],
+            1,
+        ),
         **recall(backend, corpus, index, phrases),
     }
     plain.drop()
@@ -61,70 +82,104 @@ def fill(backend: Backend, corpus: Corpus, index: str) -> None:
             assert not writer.write(corpus.entries[start : start + 64])
 
 
-def ask(backend: Backend, corpus: Corpus, index: str, text: str, size: int = 10) -> None:
+def run_query(backend: Backend, corpus: Corpus, index: str, text: str, size: int = 10) -> None:
     """One query, from the phrase to the hits."""
-    search(backend, corpus.encoder, partial(load, encoder.SHIPPED), Query((text,), index, size=size))
+    search(
+        backend, corpus.encoder, partial(load, encoder.SHIPPED), Query((text,), index, size=size)
+    )
 
 
-def rest(backend: ServerBackend, index: str) -> None:
-    """Wait until the server has merged what it wants to merge: queries are timed, and not its writing."""
-    while backend.server.request("GET", f"/{index}/_stats/merge")["_all"]["primaries"]["merges"]["current"]:
+def wait_for_merges(backend: ServerBackend, index: str) -> None:
+    """Wait until the server has merged what it wants to merge: queries are timed, and not its
+    writing.
+    """
+    while backend.server.request("GET", f"/{index}/_stats/merge")["_all"]["primaries"]["merges"][
+        "current"
+    ]:
         time.sleep(1)
 
 
-def merge(backend: ServerBackend, index: str) -> None:
+def merge_segments(backend: ServerBackend, index: str) -> None:
     """Merge an index to one segment."""
     backend.server.request("POST", f"/{index}/_forcemerge", params={"max_num_segments": 1})
-    for step in ("_flush", "_refresh"):  # until then the segments that were merged are on disk beside the new one
+    for step in (
+        "_flush",
+        "_refresh",
+    ):  # until then the segments that were merged are on disk beside the new one
         backend.server.request("POST", f"/{index}/{step}")
 
 
-def timed(ways: Mapping[str, Callable[[str], object]], phrases: Sequence[str], clients: int) -> dict[str, dict[str, float]]:
-    """p50 and p95 of each of `ways` in milliseconds, by so many threads at once, all phrases `ROUNDS` times. The ways take turns, a round each: so
-    what else the machine does meets all of them. A first round of each, in which the server compiles its code, is not counted."""
-    taken: dict[str, list[float]] = {name: [] for name in ways}
+def time_ways(
+    ways: Mapping[str, Callable[[str], object]], phrases: Sequence[str], clients: int
+) -> dict[str, dict[str, float]]:
+    """p50 and p95 of each of `ways` in milliseconds, by so many threads at once, all phrases
+    `ROUNDS` times.
 
-    def one(way: Callable[[str], object], each: str) -> float:
-        began = time.perf_counter()
-        way(each)
-        return (time.perf_counter() - began) * 1000
+    The ways take turns, a round each: so what else the machine does meets all of them. A first
+    round of each, in which the server compiles its code, is not counted.
+    """
+    milliseconds: dict[str, list[float]] = {name: [] for name in ways}
+
+    def time_call(way: Callable[[str], object], text: str) -> float:
+        started_at = time.perf_counter()
+        way(text)
+        return (time.perf_counter() - started_at) * 1000
 
     with ThreadPoolExecutor(clients) as pool:
         for counted in range(ROUNDS + 1):
             for name, way in ways.items():
-                times = list(pool.map(partial(one, way), phrases))
-                taken[name] += times if counted else []
-    return {name: {f"p{share}": round(float(np.percentile(times, share)), 1) for share in (50, 95)} for name, times in taken.items()}
+                times = list(pool.map(partial(time_call, way), phrases))
+                milliseconds[name] += times if counted else []
+    return {
+        name: {f"p{share}": round(float(np.percentile(times, share)), 1) for share in (50, 95)}
+        for name, times in milliseconds.items()
+    }
 
 
-def recall(backend: Backend, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, float]:
+def recall(
+    backend: Backend, corpus: Corpus, index: str, phrases: Sequence[str]
+) -> dict[str, float]:
     """The span leg against the exact best ten of all passages."""
     shares, first = [], []
-    for text, vector, held in exact(corpus, tuple(phrases)):
-        ordered = sorted(held.values())
-        found = list(backend.candidates(index, Request(text, vector, WINDOW, lexical=False)).semantic)[:10]
-        shares.append(sum(held[each] >= ordered[-10] - TIED for each in found) / 10)
-        first.append(held[found[0]] >= ordered[-1] - TIED)
-    return {"recall@10": round(float(np.mean(shares)), 3), "same best passage": round(float(np.mean(first)), 3)}
+    for text, vector, cosines in exact_cosines(corpus, tuple(phrases)):
+        ordered = sorted(cosines.values())
+        passage_ids = list(
+            backend.find_candidates(index, Request(text, vector, WINDOW, lexical=False)).semantic
+        )[:10]
+        shares.append(sum(cosines[id_] >= ordered[-10] - TIED for id_ in passage_ids) / 10)
+        first.append(cosines[passage_ids[0]] >= ordered[-1] - TIED)
+    return {
+        "recall@10": round(float(np.mean(shares)), 3),
+        "same best passage": round(float(np.mean(first)), 3),
+    }
 
 
 @lru_cache(maxsize=1)
-def exact(corpus: Corpus, phrases: tuple[str, ...]) -> list[tuple[str, Floats, dict[str, float]]]:
+def exact_cosines(
+    corpus: Corpus, phrases: tuple[str, ...]
+) -> list[tuple[str, Floats, dict[str, float]]]:
     """Each phrase, its vector, and the best cosine of any span of every passage with it."""
-    vectors = np.array([phrase.vector(corpus.encoder, text) for text in phrases])
-    ids = [passage_id(each.document.id, each.passage.ordinal) for each in corpus.entries]
-    best = np.array([exhaustive(each.tokens, vectors) for each in corpus.entries])
-    return [(text, vector, dict(zip(ids, scores.tolist(), strict=True))) for text, vector, scores in zip(phrases, vectors, best.T, strict=True)]
+    vectors = np.array([phrase_vector.query_vector(corpus.encoder, text) for text in phrases])
+    ids = [passage_id(entry.document.id, entry.passage.ordinal) for entry in corpus.entries]
+    best = np.array([best_span_cosines(entry.tokens, vectors) for entry in corpus.entries])
+    return [
+        (text, vector, dict(zip(ids, scores.tolist(), strict=True)))
+        for text, vector, scores in zip(phrases, vectors, best.T, strict=True)
+    ]
 
 
-def exhaustive(coded: TokenCodes, vectors: Floats) -> Floats:
-    """The best cosine of any span of a passage with each of `vectors`, float32 ``[phrases]``: all phrases at once, where the product takes one."""
+def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
+    """The best cosine of any span of a passage with each of `vectors`, float32 ``[phrases]``: all
+    phrases at once, where the product takes one.
+    """
     if not len(coded.inverse_norms):
         return np.full(len(vectors), -1.0, np.float32)
-    sums = spans.running_sums(tokens.vectors(coded) @ vectors.T)
+    sums = spans.running_sums(token_codes.vectors(coded) @ vectors.T)
     first, last = spans.bounds(coded.counts)
-    found: Floats = ((sums[coded.words[last, 3]] - sums[coded.words[first, 2]]) * coded.inverse_norms[:, None]).max(axis=0)
-    return found
+    best: Floats = (
+        (sums[coded.words[last, 3]] - sums[coded.words[first, 2]]) * coded.inverse_norms[:, None]
+    ).max(axis=0)
+    return best
 
 
 TIED = 1e-5

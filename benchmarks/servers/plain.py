@@ -1,4 +1,6 @@
-"""What anybody has without this project, on the same server: a ``match``, and kNN over one vector a passage."""
+"""What anybody has without this project, on the same server: a ``match``, and kNN over one vector a
+passage.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.servers.entries import Corpus
-from hybrid_search import tokens
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.server.documents import passage_id, rounded
-from hybrid_search.types import Floats
+from hybrid_search.backends.server.passage_codec import passage_id, round_vector
+from hybrid_search.text import token_codes
+from hybrid_search.text.types import Floats
 
 NEIGHBOURS = 100
 
 
-class Plain:
+class PlainIndex:
     """An index of passages with their text and one vector each."""
 
     def __init__(self, backend: ServerBackend, name: str) -> None:
@@ -24,33 +26,66 @@ class Plain:
 
     def fill(self, corpus: Corpus) -> None:
         """Make the index and write `corpus` into it."""
-        vector: dict[str, Any] = {"type": "dense_vector", "dims": corpus.spec.dimension, "index": True, "similarity": "dot_product"}
+        vector: dict[str, Any] = {
+            "type": "dense_vector",
+            "dims": corpus.spec.dimension,
+            "index": True,
+            "similarity": "dot_product",
+        }
         if self._server.engine == "opensearch":
             method = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
             vector = {"type": "knn_vector", "dimension": corpus.spec.dimension, "method": method}
         fields = {"text": {"type": "text", "analyzer": self._analyzer}, "vector": vector}
-        index: dict[str, Any] = {"number_of_replicas": 0, **({"knn": True} if self._server.engine == "opensearch" else {})}
-        self._server.request("PUT", f"/{self._name}", body={"settings": {"index": index}, "mappings": {"properties": fields}})
-        assert all(outcome.taken for outcome in self._server.bulk(self._actions(corpus)))
+        index: dict[str, Any] = {
+            "number_of_replicas": 0,
+            **({"knn": True} if self._server.engine == "opensearch" else {}),
+        }
+        self._server.request(
+            "PUT",
+            f"/{self._name}",
+            body={"settings": {"index": index}, "mappings": {"properties": fields}},
+        )
+        assert all(outcome.is_accepted for outcome in self._server.bulk(self._actions(corpus)))
         self._server.request("POST", f"/{self._name}/_refresh")
 
     def _actions(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
-        for each in corpus.entries:
-            mean = tokens.vectors(each.tokens).sum(axis=0)
+        for entry in corpus.entries:
+            mean = token_codes.vectors(entry.tokens).sum(axis=0)
             length = float(np.linalg.norm(mean))
-            vector = {"vector": rounded(mean / length)} if length else {}
-            id_ = passage_id(each.document.id, each.passage.ordinal)
-            yield {"_op_type": "index", "_index": self._name, "_id": id_, "_source": {"text": each.text, **vector}}
+            vector = {"vector": round_vector(mean / length)} if length else {}
+            id_ = passage_id(entry.document.id, entry.passage.ordinal)
+            yield {
+                "_op_type": "index",
+                "_index": self._name,
+                "_id": id_,
+                "_source": {"text": entry.text, **vector},
+            }
 
     def ask(self, phrase: str, vector: Floats, size: int = 10) -> None:
         """Both queries in one ``_msearch``, `size` hits each with their text."""
-        asked = rounded(vector)
-        knn: dict[str, Any] = {"knn": {"field": "vector", "query_vector": asked, "k": NEIGHBOURS, "num_candidates": NEIGHBOURS}}
+        rounded_vector = round_vector(vector)
+        knn: dict[str, Any] = {
+            "knn": {
+                "field": "vector",
+                "query_vector": rounded_vector,
+                "k": NEIGHBOURS,
+                "num_candidates": NEIGHBOURS,
+            }
+        }
         if self._server.engine == "opensearch":
-            knn = {"query": {"knn": {"vector": {"vector": asked, "k": NEIGHBOURS}}}}
-        shown = {"size": size, "_source": ["text"]}
+            knn = {"query": {"knn": {"vector": {"vector": rounded_vector, "k": NEIGHBOURS}}}}
+        response_fields = {"size": size, "_source": ["text"]}
         head = {"index": self._name}
-        self._server.request("POST", "/_msearch", lines=[head, {"query": {"match": {"text": phrase}}, **shown}, head, {**knn, **shown}])
+        self._server.request(
+            "POST",
+            "/_msearch",
+            lines=[
+                head,
+                {"query": {"match": {"text": phrase}}, **response_fields},
+                head,
+                {**knn, **response_fields},
+            ],
+        )
 
     def drop(self) -> None:
         """Remove the index."""

@@ -7,25 +7,34 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.servers.entries import Corpus
-from benchmarks.servers.latency import fill, merge, recall
-from hybrid_search.backends.options import QUANTIZATIONS
+from benchmarks.servers.latency import fill, merge_segments, recall
+from hybrid_search.backends.index_options import QUANTIZATIONS
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.errors import UsageError
 
 
-def measure(backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, Any]:
-    """Bytes per 1,000 words of an index merged to one segment, and recall of the span leg, for each quantization that the server has."""
+def measure(
+    backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
+) -> dict[str, Any]:
+    """Bytes per 1,000 words of an index merged to one segment, and recall of the span leg, for each
+    quantization that the server has.
+    """
     rows: dict[str, Any] = {}
     for quantization in QUANTIZATIONS:
-        made = ServerBackend(backend.server, replace(backend.options, quantization=quantization))
+        quantized_backend = ServerBackend(
+            backend.server, replace(backend.options, quantization=quantization)
+        )
         try:
-            fill(made, corpus, index)
+            fill(quantized_backend, corpus, index)
         except UsageError as error:
             rows[quantization] = {"absent": str(error)}
             continue
-        merge(made, index)
-        stats = made.server.request("GET", f"/{index}/_stats/store")
-        held = int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
-        rows[quantization] = {"bytes per 1,000 words": round(1000 * held / corpus.words), **recall(made, corpus, index, phrases)}
-        made.drop(index)
+        merge_segments(quantized_backend, index)
+        stats = quantized_backend.server.request("GET", f"/{index}/_stats/store")
+        byte_count = int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
+        rows[quantization] = {
+            "bytes per 1,000 words": round(1000 * byte_count / corpus.words),
+            **recall(quantized_backend, corpus, index, phrases),
+        }
+        quantized_backend.drop_index(index)
     return {"passages": len(corpus.entries), "words": corpus.words, "quantizations": rows}

@@ -1,4 +1,6 @@
-"""``python -m benchmarks.speed [--data DIR] [--calls N] [--only WHAT]``: ingest, latency and size on real calls, to results/*.json."""
+"""``python -m benchmarks.speed [--data DIR] [--calls N] [--only WHAT]``: ingest, latency and size
+on real calls, to results/*.json.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import results
 from benchmarks.phrases import phrases
-from benchmarks.quality.collection import ingested
+from benchmarks.quality.collection import ingest_task
 from benchmarks.quality.tasks import TASKS
 from benchmarks.speed import ingest, latency, scale, size
 
@@ -17,24 +19,45 @@ WHAT = ("ingest", "latency", "size", "scale")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=results.DATA)
-    parser.add_argument("--calls", type=int, default=1_000_000, help="only the first so many of calls_sgd")
+    parser.add_argument(
+        "--calls", type=int, default=1_000_000, help="only the first so many of calls_sgd"
+    )
     parser.add_argument("--only", choices=WHAT, help="only this measurement")
-    parser.add_argument("--url", help="a server to ingest into, as in --url of the product; default: the embedded index")
+    parser.add_argument(
+        "--url",
+        help="a server to ingest into, as in --url of the product; default: the embedded index",
+    )
     options = parser.parse_args()
-    wanted = {options.only} if options.only else set(WHAT)
-    if "ingest" in wanted:
+    measurements = {options.only} if options.only else set(WHAT)
+    if "ingest" in measurements:
         kind = f"_{options.url.partition('+')[0]}" if options.url else ""
-        results.write(f"ingest{kind}-calls_sgd", ingest.measure(options.data / TASKS["calls_sgd"].documents, options.calls, options.url))
+        results.write(
+            f"ingest{kind}-calls_sgd",
+            ingest.measure(options.data / TASKS["calls_sgd"].documents, options.calls, options.url),
+        )
     for name in ("calls_sgd", "calls_qmsum"):
-        client = ingested(TASKS[name], options.data).client
-        if "latency" in wanted:
-            asked = phrases(options.data)
-            results.write(f"latency-{name}", {"phrases": len(asked), "milliseconds": latency.measure(client, name, asked)})
+        client = ingest_task(TASKS[name], options.data).client
+        if "latency" in measurements:
+            phrase_texts = phrases(options.data)
+            results.write(
+                f"latency-{name}",
+                {
+                    "phrases": len(phrase_texts),
+                    "milliseconds": latency.measure(client, name, phrase_texts),
+                },
+            )
         client.close()
-        if "size" in wanted:
+        if "size" in measurements:
             results.write(f"size-{name}", size.measure(results.STORE, name))
-    if "scale" in wanted:
-        results.write("scale-calls_sgd", scale.measure(options.data / TASKS["calls_sgd"].documents, options.calls, results.newest("size-calls_sgd")))
+    if "scale" in measurements:
+        results.write(
+            "scale-calls_sgd",
+            scale.measure(
+                options.data / TASKS["calls_sgd"].documents,
+                options.calls,
+                results.read_newest("size-calls_sgd"),
+            ),
+        )
 
 
 if __name__ == "__main__":

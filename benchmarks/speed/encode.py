@@ -1,9 +1,11 @@
-"""How fast texts become vectors: ``python -m benchmarks.speed.encode [--model DIR] [--data DIR] [--tokens N] [--device NAME] [--peak N]``.
+"""How fast texts become vectors: ``python -m benchmarks.speed.encode [--model DIR] [--data DIR]
+[--tokens N] [--device NAME] [--peak N]``.
 
-sentence-transformers as it comes, torch with our batches, and our sessions in each precision, with batches of like length and in the order that
-the texts came in. All encode the same texts in turn, round by round, so that a busy neighbour slows each alike; the least seconds of a round count.
-The torch models are the base, which has the same layers; ours has a linear head of one per cent of the multiplications more, and gives every token.
-Needs the extra ``export`` and sentence-transformers.
+sentence-transformers as it comes, torch with our batches, and our sessions in each precision, with
+batches of like length and in the order that the texts came in. All encode the same texts in turn,
+round by round, so that a busy neighbour slows each alike; the least seconds of a round count. The
+torch models are the base, which has the same layers; ours has a linear head of one per cent of the
+multiplications more, and gives every token. Needs the extra ``export`` and sentence-transformers.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from unittest import mock
 
 from benchmarks import results
 from benchmarks.quality.systems import registry
-from benchmarks.quality.systems.needs import library
+from benchmarks.quality.systems.needs import import_library
 from benchmarks.quality.tasks import rows
 from hybrid_search.encoder import SHIPPED, onnx
 
@@ -29,31 +31,43 @@ BATCH = 32
 """Texts together where their length is not looked at, as in sentence-transformers."""
 
 BLOCK = 256
-"""Texts that our encoder is given at once: some 64 passages of a call are as many turns and windows."""
+"""Texts that our encoder is given at once: some 64 passages of a call are as many turns and
+windows.
+"""
 
 Way = Callable[[Sequence[str]], object]
 
 
 def passages(data: Path, tokenizer: Any, tokens: int) -> list[str]:
-    """Paragraphs of squad_dev, joined and cut into texts of `PASSAGE` tokens (words cut in two may give one more or less), `tokens` in all."""
-    ids = [each for row in rows(data / "squad_dev/passages.jsonl.gz") for each in tokenizer.encode(row["text"], add_special_tokens=False).ids]
+    """Paragraphs of squad_dev, joined and cut into texts of `PASSAGE` tokens (words cut in two may
+    give one more or less), `tokens` in all.
+    """
+    ids = [
+        token_id
+        for row in rows(data / "squad_dev/passages.jsonl.gz")
+        for token_id in tokenizer.encode(row["text"], add_special_tokens=False).ids
+    ]
     size = PASSAGE - 2
-    pieces = (tokenizer.decode(ids[start : start + size]) for start in range(0, len(ids) - size, size))
+    pieces = (
+        tokenizer.decode(ids[start : start + size]) for start in range(0, len(ids) - size, size)
+    )
     return [text for _, text in zip(range(tokens // PASSAGE), pieces, strict=False)]
 
 
 def turns(data: Path, tokenizer: Any, tokens: int) -> list[str]:
     """Turns of calls_sgd as they come, until they have `tokens`."""
-    found: list[str] = []
-    for text in (turn["text"] for row in rows(data / "calls_sgd/calls.jsonl.gz") for turn in row["turns"]):
-        found.append(text)
+    texts: list[str] = []
+    for text in (
+        turn["text"] for row in rows(data / "calls_sgd/calls.jsonl.gz") for turn in row["turns"]
+    ):
+        texts.append(text)
         tokens -= len(tokenizer.encode(text, add_special_tokens=True).ids)
         if tokens <= 0:
             break
-    return found
+    return texts
 
 
-def ours(model: Path, precision: str, device: str, *, buckets: bool = True) -> Way:
+def onnx_way(model: Path, precision: str, device: str, *, buckets: bool = True) -> Way:
     """Our encoder; without `buckets` texts are batched in the order in which they come."""
     loaded = onnx.OnnxEncoder(model, device, precision=precision)
 
@@ -61,38 +75,45 @@ def ours(model: Path, precision: str, device: str, *, buckets: bool = True) -> W
         for start in range(0, len(texts), BLOCK):
             loaded.encode(texts[start : start + BLOCK])
 
-    def unsorted(texts: Sequence[str]) -> None:
-        with mock.patch.object(onnx, "_batches", in_order):
+    def encode_in_order(texts: Sequence[str]) -> None:
+        with mock.patch.object(onnx, "_batches", batch_in_order):
             encode(texts)
 
-    return encode if buckets else unsorted
+    return encode if buckets else encode_in_order
 
 
-def in_order(windows: Sequence[Any], *_: int) -> Iterator[Sequence[Any]]:
+def batch_in_order(windows: Sequence[Any], *_: int) -> Iterator[Sequence[Any]]:
     """Batches of so many texts, whatever their length."""
     return (windows[start : start + BATCH] for start in range(0, len(windows), BATCH))
 
 
 def sentence_transformers(folder: str, device: str) -> Way:
     """One vector a text, by ``SentenceTransformer.encode`` as it comes."""
-    model = library("sentence_transformers").SentenceTransformer(folder, device=device)
+    model = import_library("sentence_transformers").SentenceTransformer(folder, device=device)
     return lambda texts: model.encode(list(texts))
 
 
 def torch_batches(folder: str, device: str, half: bool = False) -> Way:
     """Every token's vector by torch, with our batches of like length."""
-    torch, transformers = library("torch"), library("transformers")
+    torch, transformers = import_library("torch"), import_library("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder).to(device).eval()
-    model, most = model.half() if half else model, onnx.BATCH_TOKENS if device == "cpu" else onnx.CARD_TOKENS
+    model, most = (
+        model.half() if half else model,
+        onnx.BATCH_TOKENS if device == "cpu" else onnx.CARD_TOKENS,
+    )
 
     def encode(texts: Sequence[str]) -> None:
         for start in range(0, len(texts), BLOCK):
-            held = sorted(tokenizer(list(texts[start : start + BLOCK]))["input_ids"], key=len)
-            for batch in onnx._batches(held, 0, most):  # lists of tokens have a length, as windows have
-                given = tokenizer.pad({"input_ids": batch}, return_tensors="pt").to(device)
+            token_lists = sorted(
+                tokenizer(list(texts[start : start + BLOCK]))["input_ids"], key=len
+            )
+            for batch in onnx._batches(
+                token_lists, 0, most
+            ):  # lists of tokens have a length, as windows have
+                inputs = tokenizer.pad({"input_ids": batch}, return_tensors="pt").to(device)
                 with torch.inference_mode():
-                    model(**given).last_hidden_state.float().cpu().numpy()
+                    model(**inputs).last_hidden_state.float().cpu().numpy()
 
     return encode
 
@@ -102,56 +123,83 @@ def ways(model: Path, device: str) -> dict[str, Way]:
     base = registry.base_folder()
     kind = "cuda" if device in ("cuda", "tensorrt") else "cpu"
     precisions = ("float32", "float16") if kind == "cuda" else ("float32", "int8")
-    found = {"sentence-transformers": sentence_transformers(base, kind), "torch, buckets": torch_batches(base, kind)}
+    ways_by_name = {
+        "sentence-transformers": sentence_transformers(base, kind),
+        "torch, buckets": torch_batches(base, kind),
+    }
     if kind == "cuda":
-        found["torch float16, buckets"] = torch_batches(base, kind, half=True)
+        ways_by_name["torch float16, buckets"] = torch_batches(base, kind, half=True)
     for precision in precisions:
-        found[f"{precision}, in order"] = ours(model, precision, device, buckets=False)
-        found[f"{precision}, buckets"] = ours(model, precision, device)
-    return found
+        ways_by_name[f"{precision}, in order"] = onnx_way(model, precision, device, buckets=False)
+        ways_by_name[f"{precision}, buckets"] = onnx_way(model, precision, device)
+    return ways_by_name
 
 
-def raced(found: dict[str, Way], texts: Sequence[str], rounds: int) -> dict[str, float]:
-    """The least seconds of each way over `rounds` in turn, after one round on a few texts that warms it up."""
-    taken: dict[str, list[float]] = {name: [] for name in found}
+def race(ways_by_name: dict[str, Way], texts: Sequence[str], rounds: int) -> dict[str, float]:
+    """The least seconds of each way over `rounds` in turn, after one round on a few texts that
+    warms it up.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in ways_by_name}
     for number in range(rounds + 1):
-        for name, way in found.items():
-            began = time.perf_counter()
+        for name, way in ways_by_name.items():
+            started_at = time.perf_counter()
             way(texts if number else texts[:BLOCK])
             if number:
-                taken[name].append(time.perf_counter() - began)
-    return {name: min(each) for name, each in taken.items()}
+                seconds[name].append(time.perf_counter() - started_at)
+    return {name: min(way_seconds) for name, way_seconds in seconds.items()}
 
 
 def operations(lengths: Sequence[int], layers: int, hidden: int, inner: int) -> int:
-    """Multiplications and additions of a transformer on texts of so many tokens, without padding, embeddings and norms.
+    """Multiplications and additions of a transformer on texts of so many tokens, without padding,
+    embeddings and norms.
 
-    A token takes four matrices of attention and two of the feed-forward net in each layer; each pair of tokens of a text a product of queries and
-    keys, and one of weights and values.
+    A token takes four matrices of attention and two of the feed-forward net in each layer; each
+    pair of tokens of a text a product of queries and keys, and one of weights and values.
     """
     weights, pairs = 4 * hidden**2 + 2 * hidden * inner, 2 * hidden
     return 2 * layers * sum(length * weights + length**2 * pairs for length in lengths)
 
 
-def measure(model: Path, data: Path, tokens: int, rounds: int, device: str, peak: float | None = None) -> dict[str, Any]:
-    """Tokens a second of each way on passages and on turns, and how many times those of sentence-transformers that is.
+def measure(
+    model: Path, data: Path, tokens: int, rounds: int, device: str, peak: float | None = None
+) -> dict[str, Any]:
+    """Tokens a second of each way on passages and on turns, and how many times those of
+    sentence-transformers that is.
 
-    With `peak`, the operations a second that the device is sold for (in 10^12), also what share of it the texts' own operations come to.
+    With `peak`, the operations a second that the device is sold for (in 10^12), also what share of
+    it the texts' own operations come to.
     """
-    tokenizer, found = onnx._tokenizer(model / "tokenizer.json"), ways(model, device)
+    tokenizer, ways_by_name = onnx._tokenizer(model / "tokenizer.json"), ways(model, device)
     shape = _shape() if peak else None
-    made: dict[str, Any] = {"cores": os.cpu_count(), "device": device, "rounds": rounds, "peak, 10^12/s": peak, "texts": {}}
+    result: dict[str, Any] = {
+        "cores": os.cpu_count(),
+        "device": device,
+        "rounds": rounds,
+        "peak, 10^12/s": peak,
+        "texts": {},
+    }
     for name, cut in (("passages of 128 tokens", passages), ("turns", turns)):
         texts = cut(data, tokenizer, tokens)
-        began = time.perf_counter()
+        started_at = time.perf_counter()
         encodings = tokenizer.encode_batch(texts, add_special_tokens=True)
-        tokenizing = time.perf_counter() - began
-        lengths = [len(each.ids) for each in encodings]
-        count, least = sum(lengths), operations(lengths, *shape) / peak / 1e12 if peak and shape else None
-        seconds = raced(found, texts, rounds)
-        rates = {way: _rates(each, seconds["sentence-transformers"], count, least) for way, each in seconds.items()}
-        made["texts"][name] = {"texts": len(texts), "tokens": count, "tokenizing alone, tokens/s": round(count / tokenizing), "ways": rates}
-    return made
+        tokenizing = time.perf_counter() - started_at
+        lengths = [len(encoding.ids) for encoding in encodings]
+        count, least = (
+            sum(lengths),
+            operations(lengths, *shape) / peak / 1e12 if peak and shape else None,
+        )
+        seconds = race(ways_by_name, texts, rounds)
+        rates = {
+            way: _rates(way_seconds, seconds["sentence-transformers"], count, least)
+            for way, way_seconds in seconds.items()
+        }
+        result["texts"][name] = {
+            "texts": len(texts),
+            "tokens": count,
+            "tokenizing alone, tokens/s": round(count / tokenizing),
+            "ways": rates,
+        }
+    return result
 
 
 def _rates(seconds: float, first: float, count: int, least: float | None) -> dict[str, float]:
@@ -162,20 +210,39 @@ def _rates(seconds: float, first: float, count: int, least: float | None) -> dic
 
 def _shape() -> tuple[int, int, int]:
     """Layers, hidden and inner size of the base, which ours has too."""
-    config = library("transformers").AutoConfig.from_pretrained(registry.base_folder())
+    config = import_library("transformers").AutoConfig.from_pretrained(registry.base_folder())
     return config.num_hidden_layers, config.hidden_size, config.intermediate_size
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--model", type=Path, default=SHIPPED, help="a folder made by python -m export.to_onnx; default: the shipped one")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        default=SHIPPED,
+        help="a folder made by python -m export.to_onnx; default: the shipped one",
+    )
     parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
     parser.add_argument("--tokens", type=int, default=40_000, help="of each kind of texts")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda", "tensorrt"))
-    parser.add_argument("--peak", type=float, help="10^12 operations a second of the card in dense float16, for the share of it: 989 of an H200")
+    parser.add_argument(
+        "--peak",
+        type=float,
+        help="10^12 operations a second of the card in dense float16, for the share of it: 989 of an H200",
+    )
     options = parser.parse_args()
-    results.write(f"encode-{options.device}", measure(options.model, options.data, options.tokens, options.rounds, options.device, options.peak))
+    results.write(
+        f"encode-{options.device}",
+        measure(
+            options.model,
+            options.data,
+            options.tokens,
+            options.rounds,
+            options.device,
+            options.peak,
+        ),
+    )
 
 
 if __name__ == "__main__":

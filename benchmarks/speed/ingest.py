@@ -1,4 +1,6 @@
-"""End-to-end ingest against its two parts: the encoder alone (e) and the store alone (s), on the same texts, in one run."""
+"""End-to-end ingest against its two parts: the encoder alone (e) and the store alone (s), on the
+same texts, in one run.
+"""
 
 from __future__ import annotations
 
@@ -13,54 +15,63 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
-from benchmarks.speed.counting import Counting
-from hybrid_search import covering, encoder, phrase
+from benchmarks.speed.counting import CountingStore
+from hybrid_search import encoder
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.base import IndexSpec
-from hybrid_search.ingest import documents, sources
-from hybrid_search.ingest.sources import Line
-from hybrid_search.ingest.worker import BLOCK_PASSAGES
-from hybrid_search.ingest.worker import ingest as ingesting
-from hybrid_search.passages import split
-from hybrid_search.types import Document, Entry, Passage
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.encoder import passage_codes
+from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.pipeline import BLOCK_PASSAGES
+from hybrid_search.ingest.pipeline import ingest as run_ingest
+from hybrid_search.ingest.sources import files
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.text import window_policy
+from hybrid_search.text.passages import split
+from hybrid_search.text.types import Document, Entry, Passage
 
 INDEX = "calls_sgd"
 
 FEW = 2000
 """Calls whose memory is compared with that of all."""
 
-Cut = tuple[Document, int, Passage]
+CountedPassage = tuple[Document, int, Passage]
 
 
 def measure(source: Path, calls: int, url: str | None = None) -> dict[str, Any]:
-    """Seconds of each on the first `calls` documents of `source`, and the peak memory of the ingest process.
+    """Seconds of each on the first `calls` documents of `source`, and the peak memory of the ingest
+    process.
 
-    The index is made at `url`, where both are removed again, or else in the benchmark store, where the other measurements find it.
+    The index is made at `url`, where both are removed again, or else in the benchmark store, where
+    the other measurements find it.
     """
     folder = results.STORE / "speed"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    lines = list(sources.read([str(_head(source, calls, folder / "calls.jsonl.gz"))]))
-    cut = [piece for line in lines for piece in _cut(documents.parse(line.data)[0])]
-    encoding, tokens, entries = _encode(cut)
+    lines = list(files.read([str(_head(source, calls, folder / "calls.jsonl.gz"))]))
+    counted_passages = [
+        piece for line in lines for piece in _split_document(document_parser.parse(line.data)[0])
+    ]
+    encoding, tokens, entries = _encode(counted_passages)
     storing = _store(entries, url or f"embedded:{folder / 'store'}")
     del entries
-    counting = _counted(lines, folder / "rejected.jsonl")
-    few = _ingest(_head(source, min(calls, FEW), folder / "few.jsonl.gz"), f"embedded:{folder / 'few'}")
+    counting = _time_counting(lines, folder / "rejected.jsonl")
+    few = _ingest(
+        _head(source, min(calls, FEW), folder / "few.jsonl.gz"), f"embedded:{folder / 'few'}"
+    )
     if not url:
         _clear(results.STORE)
     ingest = _ingest(folder / "calls.jsonl.gz", url or f"embedded:{results.STORE}")
     if url:
         _drop(url)
-    both = encoding + storing
+    parts_seconds = encoding + storing
     return {
         "calls": len(lines),
-        "passages": len(cut),
+        "passages": len(counted_passages),
         "tokens": tokens,
         "e: encoder alone, s": round(encoding, 1),
         "s: store alone, s": round(storing, 1),
         "ingest, s": round(ingest["seconds"], 1),
-        "ingest / (e + s)": round(ingest["seconds"] / both, 3),
+        "ingest / (e + s)": round(ingest["seconds"] / parts_seconds, 3),
         "into a store that only counts, s": round(counting, 1),
         "its share of the encoder's own rate": round(encoding / counting, 3),
         "tokens/s": round(tokens / ingest["seconds"]),
@@ -80,48 +91,67 @@ def _head(source: Path, calls: int, target: Path) -> Path:
     return target
 
 
-def _cut(document: Document) -> Iterator[Cut]:
+def _split_document(document: Document) -> Iterator[CountedPassage]:
     passages = list(split(document))
     return ((document, len(passages), passage) for passage in passages)
 
 
-def _encode(cut: Sequence[Cut]) -> tuple[float, int, list[Entry]]:
-    """Seconds that the encoder alone takes, its tokens, and what the store is to be given (made outside the clock)."""
-    loaded = encoder.sized(encoder.load())
-    spec = IndexSpec.of(loaded.info, covering.DEFAULT_POLICY)
+def _encode(counted_passages: Sequence[CountedPassage]) -> tuple[float, int, list[Entry]]:
+    """Seconds that the encoder alone takes, its tokens, and what the store is to be given (made
+    outside the clock).
+    """
+    loaded = encoder.truncate_encoder(encoder.load())
+    spec = IndexSpec.from_encoder(loaded.info, window_policy.DEFAULT_POLICY)
     seconds, tokens = 0.0, 0
     entries: list[Entry] = []
-    for start in range(0, len(cut), BLOCK_PASSAGES):
-        some = cut[start : start + BLOCK_PASSAGES]
-        texts = [text for document, _, passage in some for text in phrase.windows(document, [passage])]
-        began = time.perf_counter()
+    for start in range(0, len(counted_passages), BLOCK_PASSAGES):
+        block = counted_passages[start : start + BLOCK_PASSAGES]
+        texts = [
+            text
+            for document, _, passage in block
+            for text in passage_codes.encoder_texts(document, [passage])
+        ]
+        started_at = time.perf_counter()
         encodings = loaded.encode(texts)
-        seconds += time.perf_counter() - began
-        tokens += sum(len(each.offsets) for each in encodings)
-        coded = phrase.pack(spec.dimension, [passage for *_, passage in some], encodings)
-        for (document, count, passage), each in zip(some, coded, strict=True):
-            entries.append(Entry(document, "measured", count, passage, each, len(covering.bounds(each.counts, spec.policy))))
+        seconds += time.perf_counter() - started_at
+        tokens += sum(len(encoding.offsets) for encoding in encodings)
+        coded = passage_codes.pack_token_codes(
+            spec.dimension, [passage for *_, passage in block], encodings
+        )
+        for (document, count, passage), codes in zip(block, coded, strict=True):
+            entries.append(
+                Entry(
+                    document,
+                    "measured",
+                    count,
+                    passage,
+                    codes,
+                    len(window_policy.window_bounds(codes.counts, spec.policy)),
+                )
+            )
     return seconds, tokens, entries
 
 
 def _store(entries: Sequence[Entry], url: str) -> float:
     """Seconds to write `entries` and to close the index, graphs and all."""
-    spec = IndexSpec.of(encoder.sized(encoder.load()).info, covering.DEFAULT_POLICY)
+    spec = IndexSpec.from_encoder(
+        encoder.truncate_encoder(encoder.load()).info, window_policy.DEFAULT_POLICY
+    )
     backend = open_backend(url)
-    began = time.perf_counter()
+    started_at = time.perf_counter()
     with backend.writer(INDEX, spec) as writer:
         for start in range(0, len(entries), BLOCK_PASSAGES):
             writer.write(entries[start : start + BLOCK_PASSAGES])
-    taken = time.perf_counter() - began
+    seconds = time.perf_counter() - started_at
     backend.close()
     if not url.startswith("embedded:"):
         _drop(url)
-    return taken
+    return seconds
 
 
 def _drop(url: str) -> None:
     backend = open_backend(url)
-    backend.drop(INDEX)
+    backend.drop_index(INDEX)
     backend.close()
 
 
@@ -131,11 +161,11 @@ def _clear(store: Path) -> None:
         shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
-def _counted(lines: Sequence[Line], rejects: Path) -> float:
+def _time_counting(lines: Sequence[SourceLine], rejects: Path) -> float:
     """Seconds of the whole worker with a store that takes no time."""
-    began = time.perf_counter()
-    ingesting(lines, Counting(), encoder.sized(encoder.load()), INDEX, rejects)
-    return time.perf_counter() - began
+    started_at = time.perf_counter()
+    run_ingest(lines, CountingStore(), encoder.truncate_encoder(encoder.load()), INDEX, rejects)
+    return time.perf_counter() - started_at
 
 
 _CHILD = r"""
@@ -158,9 +188,15 @@ finally:
 
 
 def _ingest(source: Path, url: str) -> dict[str, Any]:
-    """The command itself in a process of its own: wall seconds, stages, and the peaks of resident and of anonymous memory in MB."""
+    """The command itself in a process of its own: wall seconds, stages, and the peaks of resident
+    and of anonymous memory in MB.
+    """
     command = [sys.executable, "-c", _CHILD, "--index", INDEX, "--url", url, str(source)]
-    began = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=source.parent)
-    summary = json.loads(done.stdout.splitlines()[-1])
-    return {"seconds": time.perf_counter() - began, "stages": summary["stages"], **json.loads(done.stderr.splitlines()[-1])}
+    started_at = time.perf_counter()
+    process = subprocess.run(command, capture_output=True, text=True, check=True, cwd=source.parent)
+    summary = json.loads(process.stdout.splitlines()[-1])
+    return {
+        "seconds": time.perf_counter() - started_at,
+        "stages": summary["stages"],
+        **json.loads(process.stderr.splitlines()[-1]),
+    }

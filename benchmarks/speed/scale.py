@@ -1,4 +1,6 @@
-"""What docs/scale.md says: reading what is other shards', what one process does when others encode, how far a plan is from what was measured."""
+"""What docs/scale.md says: reading what is other shards', what one process does when others encode,
+how far a plan is from what was measured.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ from typing import Any
 
 from benchmarks.speed import elsewhere
 from hybrid_search import connect
-from hybrid_search.ingest import sources
 from hybrid_search.ingest.shards import Shard
-from hybrid_search.ingest.sources import Line
+from hybrid_search.ingest.sources import files
+from hybrid_search.ingest.types import SourceLine
 
 SAMPLES = (136, 1000)
 """Documents from the beginning of the source that a plan is made of."""
@@ -28,35 +30,40 @@ FEW = 1000
 
 
 def measure(source: Path, calls: int, size: Mapping[str, Any]) -> dict[str, Any]:
-    """On the first `calls` documents of `source`: what a shard spends on those of others, what one process does of an ingest when its texts are
-    encoded elsewhere, and plans of samples beside the index of all, whose `size` was measured."""
-    lines = list(islice(sources.read([str(source)]), calls))
+    """On the first `calls` documents of `source`: what a shard spends on those of others, what one
+    process does of an ingest when its texts are encoded elsewhere, and plans of samples beside the
+    index of all, whose `size` was measured.
+    """
+    lines = list(islice(files.read([str(source)]), calls))
     return {
         "calls": len(lines),
-        "others' documents": _others(lines),
+        "others' documents": _measure_other_shards(lines),
         "encoded elsewhere": elsewhere.measure(lines[:FEW]),
-        "plans": {str(count): _planned(lines[:count], size) for count in SAMPLES},
+        "plans": {str(count): _compare_plan(lines[:count], size) for count in SAMPLES},
     }
 
 
-def _others(lines: Sequence[Line]) -> dict[str, float]:
+def _measure_other_shards(lines: Sequence[SourceLine]) -> dict[str, float]:
     """The best of some runs over a file that the system has in memory and that is not compressed."""
     with NamedTemporaryFile(suffix=".jsonl") as file:
         file.writelines(line.data.rstrip(b"\n") + b"\n" for line in lines)
         file.flush()
         size = file.tell()
-        seconds = min(_timed(file.name) for _ in range(RUNS))
-    return {"MB/s": round(size / seconds / 1e6, 1), "microseconds a document": round(1e6 * seconds / len(lines), 1)}
+        seconds = min(_time_reading(file.name) for _ in range(RUNS))
+    return {
+        "MB/s": round(size / seconds / 1e6, 1),
+        "microseconds a document": round(1e6 * seconds / len(lines), 1),
+    }
 
 
-def _timed(path: str) -> float:
-    began = time.perf_counter()
-    for line in sources.read([path]):
+def _time_reading(path: str) -> float:
+    started_at = time.perf_counter()
+    for line in files.read([path]):
         LAST.owns(line)
-    return time.perf_counter() - began
+    return time.perf_counter() - started_at
 
 
-def _planned(lines: Sequence[Line], size: Mapping[str, Any]) -> dict[str, float]:
+def _compare_plan(lines: Sequence[SourceLine], size: Mapping[str, Any]) -> dict[str, float]:
     """An embedded index by a plan, and as it was measured."""
     with connect("memory:") as client:
         sample = client.plan_lines(lines).sample
@@ -65,6 +72,10 @@ def _planned(lines: Sequence[Line], size: Mapping[str, Any]) -> dict[str, float]
         "documents": sample.documents,
         "words a document": round(sample.words / sample.documents, 1),
         "bytes per 1,000 words": round(planned),
-        "bytes per 1,000 words, times the measured ones": round(planned / size["bytes per 1,000 words"], 3),
-        "bytes a document, times the measured ones": round(sample.embedded_bytes / sample.documents * size["documents"] / size["bytes"], 3),
+        "bytes per 1,000 words, times the measured ones": round(
+            planned / size["bytes per 1,000 words"], 3
+        ),
+        "bytes a document, times the measured ones": round(
+            sample.embedded_bytes / sample.documents * size["documents"] / size["bytes"], 3
+        ),
     }

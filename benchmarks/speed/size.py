@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.embedded import schema
-from hybrid_search.tokens import from_bytes
+from hybrid_search.text.token_codes import from_bytes
 
 
 def measure(folder: Path, index: str) -> dict[str, Any]:
-    """Of an embedded index that is closed: all of its files, per 1,000 words, and how many times smaller than all spans."""
+    """Of an embedded index that is closed: all of its files, per 1,000 words, and how many times
+    smaller than all spans.
+    """
     words = spans = dimension = 0
     connection = schema.connect(folder / f"{index}.sqlite")
     for (data,) in connection.execute("SELECT data FROM tokens"):

@@ -1,5 +1,8 @@
-"""Training a SLICE encoder: recipes and triples in, a folder of weights out. ``python -m export.train`` is the command.
+"""Training a SLICE encoder: recipes and triples in, a folder of weights out.
 
-A step reads as ``data`` and ``compose`` (which texts, which spans) -> ``model`` (token vectors) and ``teacher`` -> ``objective`` (``losses``);
-``loop`` repeats it, and ``checkpoint`` makes it survive an interruption.
+``python -m export.train`` is the command.
+
+A step reads as ``data`` and ``compose`` (which texts, which spans) -> ``model`` (token vectors) and
+``teacher`` -> ``objective`` (``losses``); ``loop`` repeats it, and ``checkpoint`` makes it survive
+an interruption.
 """

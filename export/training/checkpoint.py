@@ -14,9 +14,11 @@ FILE = "checkpoint.pt"
 
 @dataclass(slots=True)
 class State:
-    """Where a run is: the `stage` and how many of its steps are done; the best dev score of the stage and how many evaluations ago that was.
+    """Where a run is: the `stage` and how many of its steps are done; the best dev score of the
+    stage and how many evaluations ago that was.
 
-    `digest` is that of recipe, base and data. `seconds` and `tokens` are those of all sittings together. `scores` are those of the finished stages.
+    `digest` is that of recipe, base and data. `seconds` and `tokens` are those of all sittings
+    together. `scores` are those of the finished stages.
     """
 
     digest: str
@@ -35,19 +37,22 @@ def save(folder: Path, state: State, tensors: dict[str, Any]) -> None:
     new = folder / f"{FILE}.new"
     names = {name: getattr(state, name) for name in State.__dataclass_fields__}
     torch.save({"state": names, "random": torch.get_rng_state(), **tensors}, new)
-    os.replace(new, folder / FILE)  # noqa: PTH105 (replaces, also on Windows)
+    os.replace(new, folder / FILE)  # noqa: PTH105
 
 
 def load(folder: Path, digest: str) -> tuple[State, dict[str, Any]] | None:
-    """State and tensors of the run in `folder`, if there is one. Raises SystemExit if it is another run than that of `digest`."""
+    """State and tensors of the run in `folder`, if there is one.
+
+    Raises SystemExit if it is another run than that of `digest`.
+    """
     if not (folder / FILE).is_file():
         return None
-    held = torch.load(folder / FILE, map_location="cpu", weights_only=True)
-    state = State(**held.pop("state"))
+    saved = torch.load(folder / FILE, map_location="cpu", weights_only=True)
+    state = State(**saved.pop("state"))
     if state.digest != digest:
         raise SystemExit(
             f"{folder} holds a run of another recipe, base or data: its digest is {state.digest}, this run's {digest}. "
             "Give another --out, or remove that folder"
         )
-    torch.set_rng_state(held.pop("random"))
-    return state, held
+    torch.set_rng_state(saved.pop("random"))
+    return state, saved

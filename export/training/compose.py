@@ -1,8 +1,11 @@
-"""What is distilled: passages composed of natural texts, short texts by themselves, and the spans that are looked at.
+"""What is distilled: passages composed of natural texts, short texts by themselves, and the spans
+that are looked at.
 
-A span should read as if it stood alone, whatever stands around it: so half of the passages have neighbours that do not belong to it. Kinds:
-`natural`, consecutive sentences of one text; `shuffled`, sentences of different texts; `woven`, a clause put into another text's sentence at a comma
-or at its end; `single`, one sentence or turn. Short texts keep the geometry of queries: without them the vectors of short texts drift.
+A span should read as if it stood alone, whatever stands around it: so half of the passages have
+neighbours that do not belong to it. Kinds: `natural`, consecutive sentences of one text;
+`shuffled`, sentences of different texts; `woven`, a clause put into another text's sentence at a
+comma or at its end; `single`, one sentence or turn. Short texts keep the geometry of queries:
+without them the vectors of short texts drift.
 """
 
 from __future__ import annotations
@@ -21,16 +24,36 @@ WORDS = (10, 75)
 """The length of a composed passage, before it is cut to the recipe's window."""
 
 LONGEST = 20
-"""Words of the longest span, as in use (`hybrid_search.spans.MAX_WORDS`)."""
+"""Words of the longest span, as in use (`hybrid_search.text.spans.MAX_WORDS`)."""
 
 SHORTER = 1.6
 """Lengths are ``ceil(LONGEST * u ** SHORTER)``, u uniform: half of the spans have up to 7 words."""
 
-ECHOED = (0.4, 1.0)
+ECHO_SHARE = (0.4, 1.0)
 """The share of a clause's words that an echo of it keeps."""
 
 _CLAUSE = re.compile(r"[^,;:.!?()\"]+")
-_LEADING = {"a", "an", "the", "this", "that", "these", "those", "it", "he", "she", "they", "we", "there", "his", "her", "their", "its", "some", "in"}
+_LEADING = {
+    "a",
+    "an",
+    "the",
+    "this",
+    "that",
+    "these",
+    "those",
+    "it",
+    "he",
+    "she",
+    "they",
+    "we",
+    "there",
+    "his",
+    "her",
+    "their",
+    "its",
+    "some",
+    "in",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +70,10 @@ class Composer:
     def __init__(self, sampler: Sampler, mixture: Mixture) -> None:
         self._sampler = sampler
         kinds: dict[Callable[[Random], Composed], float] = {
-            self._natural: mixture.natural,
-            self._shuffled: mixture.shuffled,
-            self._woven: mixture.woven,
-            self._single: mixture.single,
+            self._compose_natural: mixture.natural,
+            self._compose_shuffled: mixture.shuffled,
+            self._compose_woven: mixture.woven,
+            self._compose_single: mixture.single,
         }
         self._kinds, self._weights = list(kinds), list(kinds.values())
 
@@ -70,61 +93,78 @@ class Composer:
         return " ".join(tokens[start : start + length]).strip(" ,;:.") or triple.query
 
     def echo(self, passage: Composed, random: Random) -> str:
-        """A clause of `passage` with some words left out: a text that means about the same as some words of it."""
+        """A clause of `passage` with some words left out: a text that means about the same as some
+        words of it.
+        """
         clauses = [match.group().split() for match in _CLAUSE.finditer(passage.text)]
-        tokens = random.choice([each for each in clauses if len(each) >= 3] or [passage.text.split()])[:LONGEST]
-        share = random.uniform(*ECHOED)
+        tokens = random.choice(
+            [clause for clause in clauses if len(clause) >= 3] or [passage.text.split()]
+        )[:LONGEST]
+        share = random.uniform(*ECHO_SHARE)
         return " ".join(token for token in tokens if random.random() < share) or tokens[0]
 
     def _text(self, random: Random) -> str:
         triple = self._sampler.draw(random)
         return random.choice((triple.positive, triple.negative))
 
-    def _natural(self, random: Random) -> Composed:
+    def _compose_natural(self, random: Random) -> Composed:
         parts = sentences(self._text(random))
-        return Composed(_upto(parts[random.randrange(len(parts)) :], random.randint(*WORDS)))
+        return Composed(_join_up_to(parts[random.randrange(len(parts)) :], random.randint(*WORDS)))
 
-    def _shuffled(self, random: Random) -> Composed:
+    def _compose_shuffled(self, random: Random) -> Composed:
         size, parts = random.randint(25, WORDS[1]), list[str]()
         while sum(len(part.split()) for part in parts) < size:
             parts.append(random.choice(sentences(self._text(random))))
-        return Composed(_upto(parts, size))
+        return Composed(_join_up_to(parts, size))
 
-    def _woven(self, random: Random) -> Composed:
+    def _compose_woven(self, random: Random) -> Composed:
         host = sentences(self._text(random))
         place = random.randrange(len(host))
         clause = _as_clause(random.choice(sentences(self._text(random))), random)
         before = " ".join(host[max(0, place - random.randint(0, 2)) : place])
         start = f"{before} " if before else ""
         commas = [match.start() for match in re.finditer(r",\s", host[place])]
-        at = random.choice(commas) if commas and random.random() < 0.7 else len(host[place].rstrip(".!? "))
-        left, right = host[place][:at], host[place][at:]
-        glue = ", " if random.random() < 0.7 else random.choice((", and ", ", while ", " and ", " because ", " - "))
-        start += left + glue
-        text = f"{start}{clause}{right} {' '.join(host[place + 1 : place + 1 + random.randint(0, 3)])}".strip()
+        at = (
+            random.choice(commas)
+            if commas and random.random() < 0.7
+            else len(host[place].rstrip(".!? "))
+        )
+        first_half, second_half = host[place][:at], host[place][at:]
+        glue = (
+            ", "
+            if random.random() < 0.7
+            else random.choice((", and ", ", while ", " and ", " because ", " - "))
+        )
+        start += first_half + glue
+        text = f"{start}{clause}{second_half} {' '.join(host[place + 1 : place + 1 + random.randint(0, 3)])}".strip()
         return Composed(text, (len(start), len(start) + len(clause)))
 
-    def _single(self, random: Random) -> Composed:
+    def _compose_single(self, random: Random) -> Composed:
         return Composed(random.choice(sentences(self._text(random))))
 
 
-def _upto(parts: list[str], size: int) -> str:
+def _join_up_to(parts: list[str], size: int) -> str:
     """Whole parts up to about `size` words; at least one."""
-    kept, count = parts[:1], len(parts[0].split())
+    joined, count = parts[:1], len(parts[0].split())
     for part in parts[1:]:
         count += len(part.split())
         if count > size:
             break
-        kept.append(part)
-    return " ".join(kept)
+        joined.append(part)
+    return " ".join(joined)
 
 
 def _as_clause(sentence: str, random: Random) -> str:
-    """A sentence without its final stop, a leading determiner in lower case; of a long one a clause."""
+    """A sentence without its final stop, a leading determiner in lower case; of a long one a
+    clause.
+    """
     clause = sentence.strip().rstrip(".!? ")
     if len(clause.split()) > LONGEST:
         pieces = [match.group().strip() for match in _CLAUSE.finditer(clause)]
-        clause = random.choice([piece for piece in pieces if 2 <= len(piece.split()) <= LONGEST] or [" ".join(clause.split()[:LONGEST])])
+        clause = random.choice(
+            [piece for piece in pieces if 2 <= len(piece.split()) <= LONGEST]
+            or [" ".join(clause.split()[:LONGEST])]
+        )
     first, _, rest = clause.partition(" ")
     return f"{first.lower()} {rest}" if first.lower() in _LEADING and rest else clause
 
@@ -133,43 +173,58 @@ def _length(random: Random) -> int:
     return max(1, math.ceil(LONGEST * math.pow(random.random(), SHORTER)))
 
 
-def spans(text: Text, unit: tuple[int, int] | None, count: int, whole: float, clauses: float, random: Random) -> list[tuple[int, int]]:
-    """Up to `count` spans of whole words of `text`, (start, end) in characters: the `unit`, where there is one; all of it, with the probability
-    `whole`; the rest drawn, none twice, in the share `clauses` a whole sentence or clause."""
-    found = text.words
-    if not len(found):
+def spans(
+    text: Text,
+    unit: tuple[int, int] | None,
+    count: int,
+    whole_share: float,
+    clause_share: float,
+    random: Random,
+) -> list[tuple[int, int]]:
+    """Up to `count` spans of whole words of `text`, (start, end) in characters: the `unit`, where
+    there is one; all of it, with the probability `whole`; the rest drawn, none twice, in the share
+    `clauses` a whole sentence or clause.
+    """
+    word_offsets = text.words
+    if not len(word_offsets):
         return []
-    reach = int(found[-1, 1])
-    chosen = dict.fromkeys(within(unit, reach))
-    if random.random() < whole:
-        chosen[int(found[0, 0]), reach] = None
+    reach = int(word_offsets[-1, 1])
+    drawn = dict.fromkeys(keep_uncut_unit(unit, reach))
+    if random.random() < whole_share:
+        drawn[int(word_offsets[0, 0]), reach] = None
     pieces = units(text, reach)
     for _ in range(3 * count):
-        if len(chosen) >= count:
+        if len(drawn) >= count:
             break
-        chosen[random.choice(pieces) if pieces and random.random() < clauses else _any(text, random)] = None
-    return list(chosen)[:count]
+        drawn[
+            random.choice(pieces)
+            if pieces and random.random() < clause_share
+            else _draw_span(text, random)
+        ] = None
+    return list(drawn)[:count]
 
 
-def _any(text: Text, random: Random) -> tuple[int, int]:
-    found = text.words
-    length = min(_length(random), len(found))
-    first = random.randint(0, len(found) - length)
-    return int(found[first, 0]), int(found[first + length - 1, 1])
+def _draw_span(text: Text, random: Random) -> tuple[int, int]:
+    word_offsets = text.words
+    length = min(_length(random), len(word_offsets))
+    first = random.randint(0, len(word_offsets) - length)
+    return int(word_offsets[first, 0]), int(word_offsets[first + length - 1, 1])
 
 
-def within(unit: tuple[int, int] | None, reach: int) -> list[tuple[int, int]]:
+def keep_uncut_unit(unit: tuple[int, int] | None, reach: int) -> list[tuple[int, int]]:
     """The `unit`, where there is one and no part of it was cut off at `reach`."""
     return [unit] if unit and unit[0] < unit[1] <= reach else []
 
 
 def units(text: Text, reach: int) -> list[tuple[int, int]]:
     """Clauses and sentences of 2 to 20 words, without the space and marks at their ends."""
-    clauses = [match.span() for match in _CLAUSE.finditer(text.text)] + [match.span() for match in re.finditer(r"[^.!?]+", text.text)]
-    found = []
+    clauses = [match.span() for match in _CLAUSE.finditer(text.text)] + [
+        match.span() for match in re.finditer(r"[^.!?]+", text.text)
+    ]
+    offsets = []
     for start, end in clauses:
         piece = text.text[start:end].strip()
         first = start + text.text[start:end].find(piece)
         if 2 <= len(piece.split()) <= LONGEST and first + len(piece) <= reach:
-            found.append((first, first + len(piece)))
-    return found
+            offsets.append((first, first + len(piece)))
+    return offsets

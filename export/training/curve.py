@@ -12,7 +12,7 @@ from typing import Any
 from export.training.checkpoint import State
 
 FILE = "curve.jsonl"
-NOTED = 20
+STEPS_PER_LINE = 20
 """Steps whose mean losses make a line of the curve."""
 
 SPEED = {"tokens", "seconds"}
@@ -31,25 +31,34 @@ class Progress:
 
     def __init__(self, name: str, steps: int, first: int) -> None:
         self._name, self._steps, self._first = name, steps, first
-        self._held: list[Mapping[str, float]] = []
+        self._step_values: list[Mapping[str, float]] = []
         self._terminal = sys.stderr.isatty()
-        self._started = self._shown = time.monotonic()
+        self._started_at = self._shown_at = time.monotonic()
 
     def __call__(self, values: Mapping[str, float], step: int) -> None:
         """A step was made."""
-        self._held.append(values)
+        self._step_values.append(values)
         now = time.monotonic()
-        if now - self._shown < (1.0 if self._terminal else SECONDS) and step < self._steps:
+        if now - self._shown_at < (1.0 if self._terminal else SECONDS) and step < self._steps:
             return
-        left = (self._steps - step) * (now - self._started) / max(1, step - self._first)
-        print(f"{self._line(step)}, {_clock(left)} left", file=sys.stderr, end="\r" if self._terminal and step < self._steps else "\n", flush=True)
-        self._held, self._shown = [], now
+        seconds_left = (self._steps - step) * (now - self._started_at) / max(1, step - self._first)
+        print(
+            f"{self._line(step)}, {_clock(seconds_left)} left",
+            file=sys.stderr,
+            end="\r" if self._terminal and step < self._steps else "\n",
+            flush=True,
+        )
+        self._step_values, self._shown_at = [], now
 
     def _line(self, step: int) -> str:
-        means = _means(self._held)
-        speed = sum(each["tokens"] for each in self._held) / sum(each["seconds"] for each in self._held)
-        said = ", ".join(f"{key} {value:.4f}" for key, value in means.items() if key not in SPEED and key != "lr")
-        return f"{self._name} {step}/{self._steps}: {said}, lr {means['lr']:.1e}, {speed:,.0f} tokens/s"
+        means = _means(self._step_values)
+        speed = sum(values["tokens"] for values in self._step_values) / sum(
+            values["seconds"] for values in self._step_values
+        )
+        losses_text = ", ".join(
+            f"{key} {value:.4f}" for key, value in means.items() if key not in SPEED and key != "lr"
+        )
+        return f"{self._name} {step}/{self._steps}: {losses_text}, lr {means['lr']:.1e}, {speed:,.0f} tokens/s"
 
 
 class Recorder:
@@ -57,20 +66,34 @@ class Recorder:
 
     def __init__(self, folder: Path, state: State) -> None:
         self._folder, self._state = folder, state
-        self._held: list[Mapping[str, float]] = []
+        self._step_values: list[Mapping[str, float]] = []
 
     def __call__(self, values: Mapping[str, float]) -> None:
         """A step was made."""
-        self._held.append(values)
-        if self._state.step % NOTED == 0:
-            note(self._folder, self._state, {"losses": {key: round(value, 5) for key, value in _means(self._held).items() if key not in SPEED}})
-            self._held = []
+        self._step_values.append(values)
+        if self._state.step % STEPS_PER_LINE == 0:
+            note(
+                self._folder,
+                self._state,
+                {
+                    "losses": {
+                        key: round(value, 5)
+                        for key, value in _means(self._step_values).items()
+                        if key not in SPEED
+                    }
+                },
+            )
+            self._step_values = []
 
 
-def _means(held: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def _means(step_values: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of each key over the steps that have it."""
-    keys = dict.fromkeys(key for each in held for key in each)
-    return {key: sum(values) / len(values) for key in keys if (values := [each[key] for each in held if key in each])}
+    keys = dict.fromkeys(key for step in step_values for key in step)
+    return {
+        key: sum(values) / len(values)
+        for key in keys
+        if (values := [step[key] for step in step_values if key in step])
+    }
 
 
 def _clock(seconds: float) -> str:
@@ -79,16 +102,26 @@ def _clock(seconds: float) -> str:
 
 def note(folder: Path, state: State, values: Mapping[str, Any]) -> None:
     """Add a line to the curve, and to what a checkpoint keeps of it."""
-    line = {"stage": state.stage + 1, "step": state.step, "seconds": round(state.seconds, 1), **values}
+    line = {
+        "stage": state.stage + 1,
+        "step": state.step,
+        "seconds": round(state.seconds, 1),
+        **values,
+    }
     state.curve.append(line)
     with (folder / FILE).open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 
 
-def scored(folder: Path, state: State, scores: Mapping[str, float], kept: bool) -> None:
-    """Say dev scores, and add them to the curve; `kept` are those of weights that were the stage's best."""
-    say(f"step {state.step}: dev " + ", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
-    note(folder, state, {"dev": scores, "kept": kept})
+def note_scores(folder: Path, state: State, scores: Mapping[str, float], is_best: bool) -> None:
+    """Say dev scores, and add them to the curve; `kept` are those of weights that were the stage's
+    best.
+    """
+    say(
+        f"step {state.step}: dev "
+        + ", ".join(f"{name} {value:.4f}" for name, value in scores.items())
+    )
+    note(folder, state, {"dev": scores, "kept": is_best})
 
 
 def rewind(folder: Path, lines: Sequence[Mapping[str, Any]]) -> None:

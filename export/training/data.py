@@ -1,4 +1,7 @@
-"""Triples: read whole, then drawn by weight. What a step draws depends on the seed and the step's number alone, so a run can go on anywhere."""
+"""Triples: read whole, then drawn by weight.
+
+What a step draws depends on the seed and the step's number alone, so a run can go on anywhere.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from hybrid_search.types import Ints
-from hybrid_search.words import query_terms, words
+from hybrid_search.text.types import Ints
+from hybrid_search.text.words import query_terms, words
 
 HELD_OUT = 10
-"""One stem in so many is never trained on, of the files in `STEMS`: an untrained part to measure on."""
+"""One stem in so many is never trained on, of the files in `STEMS`: an untrained part to measure
+on.
+"""
 
 STEM_LETTERS = 5
 """A word and its inflections must fall on the same side, so the first letters decide."""
@@ -28,7 +33,10 @@ STEMS = {"wordnet_examples": "span", "wordnet_definitions": "query"}
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """A query, a passage that answers it, one that does not. `span` are the characters of the positive that do, where that is known."""
+    """A query, a passage that answers it, one that does not.
+
+    `span` are the characters of the positive that do, where that is known.
+    """
 
     query: str
     positive: str
@@ -48,7 +56,10 @@ class Corpus:
 
 
 def read(paths: Sequence[Path]) -> list[Corpus]:
-    """The corpora in `paths` by name. Raises SystemExit for a file that is not there, empty, named twice or without the three texts."""
+    """The corpora in `paths` by name.
+
+    Raises SystemExit for a file that is not there, empty, named twice or without the three texts.
+    """
     corpora = sorted((_read(path) for path in paths), key=lambda corpus: corpus.name)
     names = [corpus.name for corpus in corpora]
     if len(set(names)) < len(names):
@@ -61,18 +72,33 @@ def _read(path: Path) -> Corpus:
         raise SystemExit(f"no file of triples {path}")
     data, name = path.read_bytes(), path.name.split(".")[0]
     lines = (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()
-    triples = [_triple(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
-    kept = [triple for triple in triples if not _is_held_out(name, triple)]
-    if not kept:
+    triples = [
+        _triple(line, f"{path}, line {number}")
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
+    training_triples = [triple for triple in triples if not _is_held_out(name, triple)]
+    if not training_triples:
         raise SystemExit(f"{path} holds no triple")
-    return Corpus(name, hashlib.sha256(data).hexdigest(), kept, len(triples) - len(kept))
+    return Corpus(
+        name,
+        hashlib.sha256(data).hexdigest(),
+        training_triples,
+        len(triples) - len(training_triples),
+    )
 
 
 def _triple(line: bytes, where: str) -> Triple:
     try:
         row: dict[str, Any] = json.loads(line)
         span = row.get("span")
-        return Triple(row["query"], row["positive"], row["negative"], (int(span[0]), int(span[1])) if span else None, row.get("intent"))
+        return Triple(
+            row["query"],
+            row["positive"],
+            row["negative"],
+            (int(span[0]), int(span[1])) if span else None,
+            row.get("intent"),
+        )
     except (ValueError, KeyError, TypeError) as error:
         raise SystemExit(f"{where}: not a triple (query, positive, negative): {error!r}") from error
 
@@ -80,7 +106,11 @@ def _triple(line: bytes, where: str) -> Triple:
 def _is_held_out(name: str, triple: Triple) -> bool:
     if name not in STEMS:
         return False
-    word = triple.query if STEMS[name] == "query" or triple.span is None else triple.positive[slice(*triple.span)]
+    word = (
+        triple.query
+        if STEMS[name] == "query" or triple.span is None
+        else triple.positive[slice(*triple.span)]
+    )
     return held_out(word)
 
 
@@ -91,14 +121,25 @@ def held_out(word: str) -> bool:
 
 
 class Sampler:
-    """Draws triples: a file by its weight, then a row, all alike. `weights` maps names to weights; files not named have `others`."""
+    """Draws triples: a file by its weight, then a row, all alike.
 
-    def __init__(self, corpora: Sequence[Corpus], weights: Mapping[str, float], others: float) -> None:
+    `weights` maps names to weights; files not named have `others`.
+    """
+
+    def __init__(
+        self, corpora: Sequence[Corpus], weights: Mapping[str, float], default_weight: float
+    ) -> None:
         unknown = sorted(set(weights) - {corpus.name for corpus in corpora})
         if unknown:
-            raise SystemExit(f"the recipe weighs {', '.join(unknown)}, which no file of --triples is called")
-        self.corpora = [corpus for corpus in corpora if weights.get(corpus.name, others) > 0]
-        self._upto = list(accumulate(weights.get(corpus.name, others) for corpus in self.corpora))
+            raise SystemExit(
+                f"the recipe weighs {', '.join(unknown)}, which no file of --triples is called"
+            )
+        self.corpora = [
+            corpus for corpus in corpora if weights.get(corpus.name, default_weight) > 0
+        ]
+        self._upto = list(
+            accumulate(weights.get(corpus.name, default_weight) for corpus in self.corpora)
+        )
         if not self.corpora:
             raise SystemExit("every file of triples has weight 0 in the recipe")
 
@@ -107,7 +148,9 @@ class Sampler:
         return random.choice(self._corpus(random).triples)
 
     def batch(self, random: Random, count: int, alike: float) -> list[Triple]:
-        """`count` triples; with the probability `alike` all of one file, which makes them harder negatives of each other."""
+        """`count` triples; with the probability `alike` all of one file, which makes them harder
+        negatives of each other.
+        """
         if random.random() < alike:
             corpus = self._corpus(random)
             return [random.choice(corpus.triples) for _ in range(count)]
@@ -118,50 +161,71 @@ class Sampler:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """The part of a passage that is read: its text, and the characters of it that carry the meaning, where that is known."""
+class PassageWindow:
+    """The part of a passage that is read: its text, and the characters of it that carry the
+    meaning, where that is known.
+    """
 
     text: str
     span: tuple[int, int] | None = None
 
 
 WINDOW_WORDS = 75
-"""What 112 tokens hold of most texts. A longer passage is cut to the part nearest to what it is asked for."""
+"""What 112 tokens hold of most texts. A longer passage is cut to the part nearest to what it is
+asked for.
+"""
 
 _EDGE = re.compile(r"(?<=[.!?])[\"')\]]*\s+")
 
 
-def positive(triple: Triple) -> Cut:
-    """The positive, cut around its span; where that is not known, to the part that shares most terms with the query."""
-    found = words(triple.positive)
-    if len(found) <= WINDOW_WORDS:
-        return Cut(triple.positive, triple.span)
+def positive(triple: Triple) -> PassageWindow:
+    """The positive, cut around its span; where that is not known, to the part that shares most
+    terms with the query.
+    """
+    word_offsets = words(triple.positive)
+    if len(word_offsets) <= WINDOW_WORDS:
+        return PassageWindow(triple.positive, triple.span)
     if triple.span is None:
-        return Cut(_nearest(triple.query, triple.positive, found))
-    inside = [i for i, (start, end) in enumerate(found.tolist()) if end > triple.span[0] and start < triple.span[1]] or [0]
+        return PassageWindow(_nearest(triple.query, triple.positive, word_offsets))
+    inside = [
+        i
+        for i, (start, end) in enumerate(word_offsets.tolist())
+        if end > triple.span[0] and start < triple.span[1]
+    ] or [0]
     spare = max(0, WINDOW_WORDS - len(inside)) // 2
-    first = max(0, min(inside[0] - spare, len(found) - WINDOW_WORDS))
-    start, end = int(found[first, 0]), int(found[min(first + WINDOW_WORDS, len(found)) - 1, 1])
-    return Cut(triple.positive[start:end], (triple.span[0] - start, min(triple.span[1], end) - start))
+    first = max(0, min(inside[0] - spare, len(word_offsets) - WINDOW_WORDS))
+    start, end = (
+        int(word_offsets[first, 0]),
+        int(word_offsets[min(first + WINDOW_WORDS, len(word_offsets)) - 1, 1]),
+    )
+    return PassageWindow(
+        triple.positive[start:end], (triple.span[0] - start, min(triple.span[1], end) - start)
+    )
 
 
-def negative(triple: Triple) -> Cut:
+def negative(triple: Triple) -> PassageWindow:
     """The negative, cut to the part that shares most terms with the query: the hardest one."""
-    found = words(triple.negative)
-    return Cut(triple.negative if len(found) <= WINDOW_WORDS else _nearest(triple.query, triple.negative, found))
+    word_offsets = words(triple.negative)
+    return PassageWindow(
+        triple.negative
+        if len(word_offsets) <= WINDOW_WORDS
+        else _nearest(triple.query, triple.negative, word_offsets)
+    )
 
 
-def _nearest(query: str, text: str, found: Ints) -> str:
-    """The window of whole words, beginning with a sentence, that holds most of the query's terms; of equal ones the first."""
-    wanted = set(query_terms(query))
+def _nearest(query: str, text: str, word_offsets: Ints) -> str:
+    """The window of whole words, beginning with a sentence, that holds most of the query's terms;
+    of equal ones the first.
+    """
+    query_words = set(query_terms(query))
     edges = {0, *(match.end() for match in _EDGE.finditer(text))}
-    spans = found.tolist()
+    spans = word_offsets.tolist()
     firsts = [i for i, (start, _) in enumerate(spans) if start in edges] or [0]
     windows = (spans[first : first + WINDOW_WORDS] for first in firsts)
     texts = [text[window[0][0] : window[-1][1]] for window in windows]
-    return max(texts, key=lambda each: len(wanted & set(query_terms(each))))
+    return max(texts, key=lambda window_text: len(query_words & set(query_terms(window_text))))
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of `text`, cut behind full stops, exclamation and question marks."""
-    return [each for each in _EDGE.split(text) if each.strip()]
+    return [sentence for sentence in _EDGE.split(text) if sentence.strip()]

@@ -1,4 +1,7 @@
-"""A trained folder as the product's ``Encoder``: float32 in torch, for scores while training. What ships runs on ONNX Runtime."""
+"""A trained folder as the product's ``Encoder``: float32 in torch, for scores while training.
+
+What ships runs on ONNX Runtime.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,23 @@ import torch
 
 from export.training.model import SpanEncoder, batches, run
 from export.training.texts import Cutter
-from hybrid_search.encoder.artifact import CONTEXT
 from hybrid_search.encoder.base import EncoderInfo
-from hybrid_search.types import Encoding, Floats
+from hybrid_search.encoder.model_folder import CONTEXT
+from hybrid_search.text.types import Encoding, Floats
 
 OVERLAP = 32
 BUDGET = 2048
 
 
 class TorchEncoder:
-    """Runs `model`; `dimension` takes the first numbers of its vectors. Texts over `limit` tokens are read in windows that overlap."""
+    """Runs `model`; `dimension` takes the first numbers of its vectors.
 
-    def __init__(self, model: SpanEncoder, cutter: Cutter, dimension: int | None = None, limit: int = 254) -> None:
+    Texts over `limit` tokens are read in windows that overlap.
+    """
+
+    def __init__(
+        self, model: SpanEncoder, cutter: Cutter, dimension: int | None = None, limit: int = 254
+    ) -> None:
         self.model, self._limit = model, limit
         self._cutter = Cutter(cutter.path.parent, limit=1 << 30)
         self._dimension = dimension or model.hidden
@@ -32,26 +40,43 @@ class TorchEncoder:
         return EncoderInfo("in training", "in training", self._dimension, "float32", CONTEXT)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens, 2]`` of each text, in order."""
-        cut = self._cutter.cut(texts)
-        vectors: list[Floats] = [np.zeros((len(each.ids), self._dimension), dtype=np.float32) for each in cut]
-        windows = [(i, *window) for i, each in enumerate(cut) for window in _windows(len(each.ids), self._limit)]
+        """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens,
+        2]`` of each text, in order.
+        """
+        tokenized = self._cutter.tokenize(texts)
+        vectors: list[Floats] = [
+            np.zeros((len(text.ids), self._dimension), dtype=np.float32) for text in tokenized
+        ]
+        windows = [
+            (i, *window)
+            for i, text in enumerate(tokenized)
+            for window in _windows(len(text.ids), self._limit)
+        ]
         edge = len(self._cutter.before)
         for batch in batches([end - start for _, start, end, _, _ in windows], BUDGET):
             with torch.no_grad():
-                hidden, _ = run(self.model, self._cutter, [cut[windows[w][0]].ids[windows[w][1] : windows[w][2]] for w in batch])
-            found = hidden[:, edge:, : self._dimension].cpu().numpy()
-            for row, w in zip(found, batch, strict=True):
+                hidden, _ = run(
+                    self.model,
+                    self._cutter,
+                    [tokenized[windows[w][0]].ids[windows[w][1] : windows[w][2]] for w in batch],
+                )
+            batch_vectors = hidden[:, edge:, : self._dimension].cpu().numpy()
+            for row, w in zip(batch_vectors, batch, strict=True):
                 i, start, _, keep, keep_end = windows[w]
                 vectors[i][keep:keep_end] = row[keep - start : keep_end - start]
-        return [Encoding(found, each.offsets) for found, each in zip(vectors, cut, strict=True)]
+        return [
+            Encoding(text_vectors, text.offsets)
+            for text_vectors, text in zip(vectors, tokenized, strict=True)
+        ]
 
 
-class Prefixed:
-    """Runs `encoder`, remembers what it said, and gives the first `dimension` numbers: small vectors scored without reading the texts again."""
+class PrefixEncoder:
+    """Runs `encoder`, remembers what it said, and gives the first `dimension` numbers: small
+    vectors scored without reading the texts again.
+    """
 
     def __init__(self, encoder: TorchEncoder) -> None:
-        self._encoder, self._said = encoder, dict[str, Encoding]()
+        self._encoder, self._encodings = encoder, dict[str, Encoding]()
         self.dimension = encoder.info.dimension
 
     @property
@@ -61,13 +86,20 @@ class Prefixed:
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """As the encoder does."""
-        new = [text for text in dict.fromkeys(texts) if text not in self._said]
-        self._said.update(zip(new, self._encoder.encode(new), strict=True))
-        return [Encoding(self._said[text].vectors[:, : self.dimension], self._said[text].offsets) for text in texts]
+        new = [text for text in dict.fromkeys(texts) if text not in self._encodings]
+        self._encodings.update(zip(new, self._encoder.encode(new), strict=True))
+        return [
+            Encoding(
+                self._encodings[text].vectors[:, : self.dimension], self._encodings[text].offsets
+            )
+            for text in texts
+        ]
 
 
 def _windows(count: int, limit: int) -> Iterator[tuple[int, int, int, int]]:
-    """Start, end, and the part to keep, of windows over `count` tokens; one where they fit, as in `hybrid_search.encoder.onnx`."""
+    """Start, end, and the part to keep, of windows over `count` tokens; one where they fit, as in
+    `hybrid_search.encoder.onnx`.
+    """
     start, keep = 0, 0
     while count - start > limit:
         end = start + limit

@@ -1,4 +1,6 @@
-"""The loop: stages of steps, with dev scores, checkpoints, and the best weights kept in the folder all along."""
+"""The loop: stages of steps, with dev scores, checkpoints, and the best weights kept in the folder
+all along.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ from export.training.data import Corpus
 from export.training.model import SpanEncoder, read
 from export.training.objective import Batch, Batcher, Goals, goals_of, losses_of
 from export.training.recipe import Recipe, Stage
-from export.training.teacher import Frozen
+from export.training.teacher import FrozenEncoder
 from export.training.texts import Cutter
 
 CPU_BUDGET, CUDA_BUDGET = 2048, 1 << 16
@@ -41,7 +43,7 @@ class Run:
     recipe: Recipe
     corpora: Sequence[Corpus]
     student: SpanEncoder
-    teacher: Frozen
+    teacher: FrozenEncoder
     cutter: Cutter
     folder: Path
     digest: str
@@ -64,26 +66,34 @@ class Run:
 
     def dimensions(self) -> list[int]:
         """The sizes that losses are averaged over."""
-        return sorted({*(size for size in self.recipe.dimensions if size < self.student.hidden), self.student.hidden})
+        return sorted(
+            {
+                *(size for size in self.recipe.dimensions if size < self.student.hidden),
+                self.student.hidden,
+            }
+        )
 
 
 def train(run: Run) -> checkpoint.State:
-    """Run all stages, or what is left of them; the folder then holds what the last kept, or the recipe's soup, and in ``stages/`` what each kept.
+    """Run all stages, or what is left of them; the folder then holds what the last kept, or the
+    recipe's soup, and in ``stages/`` what each kept.
 
     Raises SystemExit when it was interrupted.
     """
-    held = checkpoint.load(run.folder, run.digest)
-    state, tensors = held or (checkpoint.State(run.digest), None)
-    if held:
+    saved = checkpoint.load(run.folder, run.digest)
+    state, tensors = saved or (checkpoint.State(run.digest), None)
+    if saved:
         state.sittings += 1
     curve.rewind(run.folder, state.curve)
     with interruptions() as interrupted:
         while state.stage < len(run.recipe.stages):
             _stage(run, state, tensors, interrupted)
-            kept = SpanEncoder.load(run.folder)  # the next stage begins with the weights that this one kept
-            kept.save(soup.folder_of(run.folder, state.stage), run.base)
+            stage_model = SpanEncoder.load(
+                run.folder
+            )  # the next stage begins with the weights that this one kept
+            stage_model.save(soup.folder_of(run.folder, state.stage), run.base)
             state.stage, state.step, state.best, state.since = state.stage + 1, 0, None, 0
-            tensors = {"model": kept.state_dict()}
+            tensors = {"model": stage_model.state_dict()}
             checkpoint.save(run.folder, state, tensors)
     if run.recipe.soup:
         _soup(run, state)
@@ -91,15 +101,25 @@ def train(run: Run) -> checkpoint.State:
 
 
 def _soup(run: Run, state: checkpoint.State) -> None:
-    """Leave the mean of the stages' weights in the folder. No checkpoint follows: run again, this alone is done again."""
+    """Leave the mean of the stages' weights in the folder.
+
+    No checkpoint follows: run again, this alone is done again.
+    """
     stages = {stage.name: number for number, stage in enumerate(run.recipe.stages)}
-    model = soup.mean({soup.folder_of(run.folder, stages[name]): share for name, share in run.recipe.soup.items()})
+    model = soup.mean(
+        {soup.folder_of(run.folder, stages[name]): share for name, share in run.recipe.soup.items()}
+    )
     model.save(run.folder, run.base)
     if run.score:
-        curve.scored(run.folder, state, run.score(model.to(run.device)), kept=True)
+        curve.note_scores(run.folder, state, run.score(model.to(run.device)), is_best=True)
 
 
-def _stage(run: Run, state: checkpoint.State, tensors: dict[str, Any] | None, interrupted: Callable[[], bool]) -> None:
+def _stage(
+    run: Run,
+    state: checkpoint.State,
+    tensors: dict[str, Any] | None,
+    interrupted: Callable[[], bool],
+) -> None:
     """The steps of the stage that `state` is in, from where it is."""
     stage = run.recipe.stages[state.stage]
     with Trainer(run, stage, state) as trainer:
@@ -109,24 +129,28 @@ def _stage(run: Run, state: checkpoint.State, tensors: dict[str, Any] | None, in
 
 
 def _steps(run: Run, trainer: Trainer, interrupted: Callable[[], bool]) -> None:
-    stage, state, losses_seen = trainer.stage, trainer.state, curve.Recorder(run.folder, trainer.state)
-    shown = curve.Progress(stage.name or f"stage {state.stage + 1}", stage.steps, state.step)
+    stage, state, recorder = trainer.stage, trainer.state, curve.Recorder(run.folder, trainer.state)
+    progress = curve.Progress(stage.name or f"stage {state.stage + 1}", stage.steps, state.step)
     if state.step == 0 and run.score and stage.eval_every:
         trainer.evaluate(run.score, keep=True)
     while state.step < stage.steps:
         values = trainer.step()
-        shown(values, state.step)
-        losses_seen(values)
+        progress(values, state.step)
+        recorder(values)
         if stage.eval_every and state.step % stage.eval_every == 0 and run.score:
             trainer.evaluate(run.score)
             if stage.patience and state.since >= stage.patience:
-                curve.say(f"no better for {state.since} evaluations: the stage ends at step {state.step}")
+                curve.say(
+                    f"no better for {state.since} evaluations: the stage ends at step {state.step}"
+                )
                 return
         stopped = interrupted()
         if stopped or state.step % run.recipe.checkpoint_every == 0:
             trainer.save()
         if stopped:
-            raise SystemExit(f"interrupted at step {state.step} of stage {state.stage + 1}; the same command goes on from there")
+            raise SystemExit(
+                f"interrupted at step {state.step} of stage {state.stage + 1}; the same command goes on from there"
+            )
     if not (run.score and stage.eval_every and state.step % stage.eval_every == 0):
         trainer.evaluate(run.score) if run.score else trainer.keep()
 
@@ -137,16 +161,23 @@ class Trainer:
     def __init__(self, run: Run, stage: Stage, state: checkpoint.State) -> None:
         self.run, self.stage, self.state = run, stage, state
         run.student.train_only(stage.layers, stage.train_head)
-        self.trained = run.student.trained()
+        self.trainable = run.student.trained()
         self.average = self._clones() if stage.average else {}
-        self.began = self._clones() if stage.blend < 1 else {}
-        plain = [value for value in self.trained.values() if value.ndim < 2]
-        matrices = [value for value in self.trained.values() if value.ndim >= 2]
-        groups = [{"params": matrices, "weight_decay": stage.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW([each for each in groups if each["params"]], lr=stage.lr, betas=BETAS, fused=True)
+        self.starting_weights = self._clones() if stage.blend < 1 else {}
+        plain = [value for value in self.trainable.values() if value.ndim < 2]
+        matrices = [value for value in self.trainable.values() if value.ndim >= 2]
+        groups = [
+            {"params": matrices, "weight_decay": stage.weight_decay},
+            {"params": plain, "weight_decay": 0.0},
+        ]
+        self.optimizer = torch.optim.AdamW(
+            [group for group in groups if group["params"]], lr=stage.lr, betas=BETAS, fused=True
+        )
         self.batcher = Batcher(run.corpora, stage, run.cutter, f"{run.recipe.seed}/{state.stage}")
         distils = bool(stage.weights.distil or stage.weights.relational)
-        torch.set_num_threads(max(1, run.threads // 2 if distils else run.threads))  # half for the teacher, which reads the next batch meanwhile
+        torch.set_num_threads(
+            max(1, run.threads // 2 if distils else run.threads)
+        )  # half for the teacher, which reads the next batch meanwhile
         self._ahead = ThreadPoolExecutor(1, initializer=_stay_mixed, initargs=(run,))
         self._next: Future[tuple[Batch, Goals | None]] | None = None
 
@@ -159,61 +190,88 @@ class Trainer:
     def step(self) -> dict[str, float]:
         """One step. Its losses, weighed together as `loss`, the rate and tokens a second."""
         started = time.perf_counter()
-        batch, goals = self._prepared()
-        vectors = read(self.run.student, self.run.cutter, batch.texts, self.run.budget, self.run.bfloat16)
-        found = losses_of(batch, goals, vectors, self.stage, self.run.dimensions())
+        batch, goals = self._take_batch()
+        vectors = read(
+            self.run.student, self.run.cutter, batch.texts, self.run.budget, self.run.bfloat16
+        )
+        loss_values = losses_of(batch, goals, vectors, self.stage, self.run.dimensions())
         weights = self.stage.weights
-        total = torch.stack([getattr(weights, name) * value for name, value in found.items()]).sum()
+        total = torch.stack(
+            [getattr(weights, name) * value for name, value in loss_values.items()]
+        ).sum()
         rate = rate_at(self.stage, self.state.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
         total.backward()
-        norm = torch.nn.utils.clip_grad_norm_(list(self.trained.values()), CLIP)
+        norm = torch.nn.utils.clip_grad_norm_(list(self.trainable.values()), CLIP)
         if not math.isfinite(float(norm)):
-            raise SystemExit(f"the gradient at step {self.state.step + 1} is {float(norm)}: a lower lr may help")
+            raise SystemExit(
+                f"the gradient at step {self.state.step + 1} is {float(norm)}: a lower lr may help"
+            )
         self.optimizer.step()
         self.state.step += 1
         self._average()
         seconds = time.perf_counter() - started
         self.state.seconds += seconds
         self.state.tokens += batch.tokens
-        values = {name: float(value.detach()) for name, value in found.items()}
-        return {"loss": float(total.detach()), **values, "lr": rate, "norm": float(norm), "tokens": batch.tokens, "seconds": seconds}
+        values = {name: float(value.detach()) for name, value in loss_values.items()}
+        return {
+            "loss": float(total.detach()),
+            **values,
+            "lr": rate,
+            "norm": float(norm),
+            "tokens": batch.tokens,
+            "seconds": seconds,
+        }
 
-    def _prepared(self) -> tuple[Batch, Goals | None]:
-        """This step's batch and what the teacher says of it; the next one's are begun in a thread, beside the student."""
-        found = (self._next or self._ahead.submit(self._prepare, self.state.step)).result()
+    def _take_batch(self) -> tuple[Batch, Goals | None]:
+        """This step's batch and what the teacher says of it; the next one's are begun in a thread,
+        beside the student.
+        """
+        prepared = (self._next or self._ahead.submit(self._prepare, self.state.step)).result()
         more = self.state.step + 1 < self.stage.steps
         self._next = self._ahead.submit(self._prepare, self.state.step + 1) if more else None
-        return found
+        return prepared
 
     def _prepare(self, step: int) -> tuple[Batch, Goals | None]:
         batch = self.batcher.batch(step)
         return batch, goals_of(batch, self.run.teacher, self.stage)
 
     def _average(self) -> None:
-        """Move the averaged weights; of the first steps it is the plain mean, so that the start is soon forgotten."""
+        """Move the averaged weights; of the first steps it is the plain mean, so that the start is
+        soon forgotten.
+        """
         if self.average:
             share = max(1 - self.stage.average, 1 / (self.state.step + 1))
             with torch.no_grad():
-                torch._foreach_lerp_(list(self.average.values()), [value.detach() for value in self.trained.values()], share)
+                torch._foreach_lerp_(
+                    list(self.average.values()),
+                    [value.detach() for value in self.trainable.values()],
+                    share,
+                )
 
     @contextmanager
-    def averaged(self) -> Iterator[SpanEncoder]:
-        """The student with its averaged weights, drawn back towards those that the stage began with where it blends them."""
+    def use_average(self) -> Iterator[SpanEncoder]:
+        """The student with its averaged weights, drawn back towards those that the stage began with
+        where it blends them.
+        """
         own = self._clones()
-        self._copy(self.average, self.trained)
-        if self.began:
+        self._copy(self.average, self.trainable)
+        if self.starting_weights:
             with torch.no_grad():
-                torch._foreach_lerp_([self.trained[name] for name in self.began], list(self.began.values()), 1 - self.stage.blend)
+                torch._foreach_lerp_(
+                    [self.trainable[name] for name in self.starting_weights],
+                    list(self.starting_weights.values()),
+                    1 - self.stage.blend,
+                )
         try:
             yield self.run.student
         finally:
-            self._copy(own, self.trained)
+            self._copy(own, self.trainable)
 
     def _clones(self) -> dict[str, Tensor]:
-        return {name: value.detach().clone() for name, value in self.trained.items()}
+        return {name: value.detach().clone() for name, value in self.trainable.items()}
 
     @staticmethod
     def _copy(values: Mapping[str, Tensor], into: Mapping[str, Tensor]) -> None:
@@ -222,10 +280,12 @@ class Trainer:
                 into[name].copy_(value)
 
     def evaluate(self, score: Score, keep: bool = False) -> None:
-        """Dev scores of the averaged weights, which are kept where they are the stage's best, or where `keep` says so."""
+        """Dev scores of the averaged weights, which are kept where they are the stage's best, or
+        where `keep` says so.
+        """
         threads = torch.get_num_threads()
         torch.set_num_threads(self.run.threads)
-        with self.averaged() as model:
+        with self.use_average() as model:
             scores = score(model)
             better = self.state.best is None or scores["chosen"] > self.state.best
             self.state.since = 0 if better else self.state.since + 1
@@ -234,22 +294,26 @@ class Trainer:
             if better or keep or self.stage.keep == "last":
                 model.save(self.run.folder, self.run.base)
         torch.set_num_threads(threads)
-        curve.scored(self.run.folder, self.state, scores, better)
+        curve.note_scores(self.run.folder, self.state, scores, better)
 
     def keep(self) -> None:
         """Keep the averaged weights as they are."""
-        with self.averaged() as model:
+        with self.use_average() as model:
             model.save(self.run.folder, self.run.base)
 
     def save(self) -> None:
-        """A checkpoint, from which the run goes on; and weights that can be used, where there are none yet."""
+        """A checkpoint, from which the run goes on; and weights that can be used, where there are
+        none yet.
+        """
         if not (self.run.folder / "config.json").is_file():
             self.keep()
         tensors = {
-            "model": {name: value.detach() for name, value in self.run.student.state_dict().items()},
+            "model": {
+                name: value.detach() for name, value in self.run.student.state_dict().items()
+            },
             "optimizer": self.optimizer.state_dict(),
             "average": self.average,
-            "began": self.began,
+            "began": self.starting_weights,
         }
         checkpoint.save(self.run.folder, self.state, tensors)
 
@@ -258,51 +322,70 @@ class Trainer:
         self.run.student.load_state_dict(tensors["model"])
         if "optimizer" in tensors:
             self.optimizer.load_state_dict(tensors["optimizer"])
-        for name, held in (("average", self.average), ("began", self.began)):
-            if held:
-                self._copy(tensors.get(name, {key: value.detach() for key, value in self.trained.items()}), held)
+        for name, target in (("average", self.average), ("began", self.starting_weights)):
+            if target:
+                self._copy(
+                    tensors.get(
+                        name, {key: value.detach() for key, value in self.trainable.items()}
+                    ),
+                    target,
+                )
 
 
 def _stay_mixed(run: Run) -> None:
-    """torch keeps weights that were cast for all threads together, and forgets them when any thread leaves its outermost autocast.
+    """torch keeps weights that were cast for all threads together, and forgets them when any thread
+    leaves its outermost autocast.
 
-    So the teacher's thread never leaves one: or else the student would cast some weights twice, which ones by chance, and no run be like another.
+    So the teacher's thread never leaves one: or else the student would cast some weights twice,
+    which ones by chance, and no run be like another.
     """
     torch.autocast(run.device.type, torch.bfloat16, enabled=run.bfloat16).__enter__()
 
 
 def rate_at(stage: Stage, step: int) -> float:
-    """The learning rate of a step, counted from 0: rising over `warmup`, then falling to `floor` of the highest."""
+    """The learning rate of a step, counted from 0: rising over `warmup`, then falling to `floor` of
+    the highest.
+    """
     if step < stage.warmup:
         return stage.lr * (step + 1) / stage.warmup
-    done = (step - stage.warmup) / max(1, stage.steps - stage.warmup)
-    left = {"linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2, "none": 1.0}[stage.decay]
-    return stage.lr * (stage.floor + (1 - stage.floor) * left)
+    progress = (step - stage.warmup) / max(1, stage.steps - stage.warmup)
+    factor = {
+        "linear": 1 - progress,
+        "cosine": (1 + math.cos(math.pi * progress)) / 2,
+        "none": 1.0,
+    }[stage.decay]
+    return stage.lr * (stage.floor + (1 - stage.floor) * factor)
 
 
 @contextmanager
 def interruptions() -> Iterator[Callable[[], bool]]:
-    """A function that says whether the process was asked to end; asked a second time, it ends at once."""
-    asked: list[int] = []
+    """A function that says whether the process was asked to end; asked a second time, it ends at
+    once.
+    """
+    signals_received: list[int] = []
 
-    def ask(number: int, _: FrameType | None) -> None:
-        if asked:
+    def on_signal(number: int, _: FrameType | None) -> None:
+        if signals_received:
             raise KeyboardInterrupt
-        asked.append(number)
+        signals_received.append(number)
         curve.say("ending after this step (once more: at once)")
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    old_handlers = {
+        number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(signals_received)
     finally:
-        for number, handler in before.items():
+        for number, handler in old_handlers.items():
             signal.signal(number, handler)
 
 
-def principal(teacher: Frozen, texts: Sequence[str]) -> Tensor:
-    """An orthogonal matrix whose rows are the principal directions of the teacher's vectors of `texts`, strongest first.
+def principal(teacher: FrozenEncoder, texts: Sequence[str]) -> Tensor:
+    """An orthogonal matrix whose rows are the principal directions of the teacher's vectors of
+    `texts`, strongest first.
 
-    All cosines stay as they are, and the first d numbers of a vector already are the best d that a rotation can give.
+    All cosines stay as they are, and the first d numbers of a vector already are the best d that a
+    rotation can give.
     """
     vectors = teacher.alone(texts).double().cpu()
     _, directions = torch.linalg.eigh(vectors.T @ vectors)

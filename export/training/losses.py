@@ -1,8 +1,12 @@
-"""The losses, pure functions of tensors. Vectors need not have unit length; every cosine is made of what is given.
+"""The losses, pure functions of tensors.
 
-L_SLICE and the best span are those of the paper (SLICE, section 3): a span's vector is the mean of its tokens', a text's similarity to a query
-is its best span's cosine, mapped to [0, 1], and ``L = -lambda s_true + log(e^(lambda s_true) + e^(lambda s_false))``. The mean of a span and the
-sum of its tokens have the same direction, so sums are used. Which span is best is found without a gradient; it flows through that span alone.
+Vectors need not have unit length; every cosine is made of what is given.
+
+L_SLICE and the best span are those of the paper (SLICE, section 3): a span's vector is the mean of
+its tokens', a text's similarity to a query is its best span's cosine, mapped to [0, 1], and ``L =
+-lambda s_true + log(e^(lambda s_true) + e^(lambda s_false))``. The mean of a span and the sum of
+its tokens have the same direction, so sums are used. Which span is best is found without a
+gradient; it flows through that span alone.
 """
 
 from __future__ import annotations
@@ -27,49 +31,64 @@ def unit(vectors: Tensor) -> Tensor:
     return functional.normalize(vectors, dim=-1, eps=TINY)
 
 
-def running(values: Tensor, axis: int) -> Tensor:
+def cumulative_sums(values: Tensor, axis: int) -> Tensor:
     """Sums of the first 0, 1, 2 ... entries along `axis`: one longer than `values`."""
     first = torch.zeros_like(values.narrow(axis, 0, 1))
     return torch.cat([first, values.cumsum(axis)], dim=axis)
 
 
 def find_spans(products: Tensor, tokens: Tensor, mask: Tensor, longest: int) -> Tensor:
-    """The best span of every passage for every query: start and end (not included), int64 ``[queries, passages, 2]``.
+    """The best span of every passage for every query: start and end (not included), int64
+    ``[queries, passages, 2]``.
 
-    `products` ``[queries, passages, tokens]`` are those of query and token vectors, `tokens` ``[passages, tokens, dimension]``, `mask` bool
-    ``[passages, tokens]``: no span holds a token that is masked out (False). Of equal spans the shortest, then the first. A passage without a token
-    has the span 0, 0.
+    `products` ``[queries, passages, tokens]`` are those of query and token vectors, `tokens`
+    ``[passages, tokens, dimension]``, `mask` bool ``[passages, tokens]``: no span holds a token
+    that is masked out (False). Of equal spans the shortest, then the first. A passage without a
+    token has the span 0, 0.
     """
     with torch.no_grad():
-        scores, sums = running(products, -1), running(tokens, 1)
-        allowed = running(mask.to(torch.int32), 1)
-        best = torch.full(products.shape[:2], -torch.inf, dtype=products.dtype, device=products.device)
-        found = torch.zeros((*products.shape[:2], 2), dtype=torch.int64, device=products.device)
+        scores, sums = cumulative_sums(products, -1), cumulative_sums(tokens, 1)
+        allowed = cumulative_sums(mask.to(torch.int32), 1)
+        best = torch.full(
+            products.shape[:2], -torch.inf, dtype=products.dtype, device=products.device
+        )
+        best_spans = torch.zeros(
+            (*products.shape[:2], 2), dtype=torch.int64, device=products.device
+        )
         for length in range(1, min(longest, mask.shape[1]) + 1):
             norms = (sums[:, length:] - sums[:, :-length]).norm(dim=-1).clamp_min(TINY)
             holds = (allowed[:, length:] - allowed[:, :-length]) == length
-            each = ((scores[..., length:] - scores[..., :-length]) / norms).masked_fill(~holds, -torch.inf)
-            top, start = each.max(-1)
+            span_scores = ((scores[..., length:] - scores[..., :-length]) / norms).masked_fill(
+                ~holds, -torch.inf
+            )
+            top, start = span_scores.max(-1)
             better = top > best
             best = torch.where(better, top, best)
-            found = torch.where(better[..., None], torch.stack([start, start + length], -1), found)
-        return found
+            best_spans = torch.where(
+                better[..., None], torch.stack([start, start + length], -1), best_spans
+            )
+        return best_spans
 
 
-def span_sums(tokens: Tensor, found: Tensor) -> Tensor:
-    """The sum of the token vectors of the spans `found` (as from `find_spans`), ``[queries, passages, dimension]``."""
-    sums = running(tokens, 1)
-    passage = torch.arange(tokens.shape[0], device=tokens.device).expand(found.shape[:2])
-    return sums[passage, found[..., 1]] - sums[passage, found[..., 0]]
+def span_sums(tokens: Tensor, spans: Tensor) -> Tensor:
+    """The sum of the token vectors of the spans `found` (as from `find_spans`), ``[queries,
+    passages, dimension]``.
+    """
+    sums = cumulative_sums(tokens, 1)
+    passage = torch.arange(tokens.shape[0], device=tokens.device).expand(spans.shape[:2])
+    return sums[passage, spans[..., 1]] - sums[passage, spans[..., 0]]
 
 
 def best_span(query: Tensor, tokens: Tensor, mask: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """The cosine of each query with its best span of each passage, ``[queries, passages]``, and the span, ``[queries, passages, 2]``.
+    """The cosine of each query with its best span of each passage, ``[queries, passages]``, and the
+    span, ``[queries, passages, 2]``.
 
     `query` ``[queries, dimension]``; `tokens` and `mask` as for `find_spans`.
     """
-    found = find_spans(torch.einsum("qd,btd->qbt", query.detach(), tokens.detach()), tokens, mask, longest)
-    return cosines(query[:, None], span_sums(tokens, found)), found
+    spans = find_spans(
+        torch.einsum("qd,btd->qbt", query.detach(), tokens.detach()), tokens, mask, longest
+    )
+    return cosines(query[:, None], span_sums(tokens, spans)), spans
 
 
 def similarity(cosine: Tensor) -> Tensor:
@@ -78,7 +97,9 @@ def similarity(cosine: Tensor) -> Tensor:
 
 
 def slice_loss(true: Tensor, false: Tensor, scale: float = 30.0) -> Tensor:
-    """The paper's loss, averaged; `true` and `false` are cosines ``[n]``, and `scale` is its lambda."""
+    """The paper's loss, averaged; `true` and `false` are cosines ``[n]``, and `scale` is its
+    lambda.
+    """
     s_true, s_false = scale * similarity(true), scale * similarity(false)
     return (torch.logaddexp(s_true, s_false) - s_true).mean()
 
@@ -86,8 +107,9 @@ def slice_loss(true: Tensor, false: Tensor, scale: float = 30.0) -> Tensor:
 def in_batch(scores: Tensor, right: Tensor, allowed: Tensor, scale: float = 30.0) -> Tensor:
     """The paper's loss with all passages of the batch as negatives, averaged over the queries.
 
-    `scores` are cosines ``[queries, passages]``, ``right[i]`` is the passage of query i, and `allowed` bool ``[queries, passages]`` is False for
-    passages that are known or likely to be right too.
+    `scores` are cosines ``[queries, passages]``, ``right[i]`` is the passage of query i, and
+    `allowed` bool ``[queries, passages]`` is False for passages that are known or likely to be
+    right too.
     """
     own = functional.one_hot(right, scores.shape[1]).bool()
     logits = (scale * similarity(scores)).masked_fill(~(allowed | own), -torch.inf)
@@ -95,26 +117,35 @@ def in_batch(scores: Tensor, right: Tensor, allowed: Tensor, scale: float = 30.0
 
 
 def distillation(student: Tensor, teacher: Tensor) -> Tensor:
-    """One minus the cosine of a span's mean and its teacher's vector, averaged; both ``[n, dimension]``."""
+    """One minus the cosine of a span's mean and its teacher's vector, averaged; both ``[n,
+    dimension]``.
+    """
     return (1 - cosines(student, teacher)).mean()
 
 
-def relational(spans: Tensor, others: Tensor, teacher: Tensor) -> Tensor:
-    """The mean squared difference between the cosines of `spans` ``[n, d]`` with `others` ``[m, d]`` and the teacher's, ``[n, m]``."""
-    return ((unit(spans) @ unit(others).T - teacher) ** 2).mean()
+def relational(spans: Tensor, references: Tensor, teacher: Tensor) -> Tensor:
+    """The mean squared difference between the cosines of `spans` ``[n, d]`` with `others` ``[m,
+    d]`` and the teacher's, ``[n, m]``.
+    """
+    return ((unit(spans) @ unit(references).T - teacher) ** 2).mean()
 
 
-def sharpened(cosines: Tensor, power: float) -> Tensor:
-    """`cosines` raised to `power`, their signs kept: the larger it is, the farther unrelated texts are from related ones."""
+def sharpen_cosines(cosines: Tensor, power: float) -> Tensor:
+    """`cosines` raised to `power`, their signs kept: the larger it is, the farther unrelated texts
+    are from related ones.
+    """
     return cosines.sign() * cosines.abs() ** power
 
 
 def decorrelation(student: Tensor, teacher: Tensor) -> Tensor:
-    """One minus Pearson's correlation of two vectors ``[n]``: the best of many spans is higher than the teacher's few, and what all are
-    higher by does not matter."""
+    """One minus Pearson's correlation of two vectors ``[n]``: the best of many spans is higher than
+    the teacher's few, and what all are higher by does not matter.
+    """
     return 1 - cosines(student - student.mean(), teacher - teacher.mean())
 
 
 def prefixes(dimensions: Sequence[int], *vectors: Tensor) -> list[tuple[Tensor, ...]]:
-    """The first d numbers of each of `vectors`, for every d of `dimensions` (Matryoshka): losses of them are averaged."""
-    return [tuple(each[..., :size] for each in vectors) for size in dimensions]
+    """The first d numbers of each of `vectors`, for every d of `dimensions` (Matryoshka): losses of
+    them are averaged.
+    """
+    return [tuple(vector[..., :size] for vector in vectors) for size in dimensions]

@@ -1,4 +1,6 @@
-"""The model that is trained: a Hugging Face encoder and, where the recipe says so, one linear head behind it."""
+"""The model that is trained: a Hugging Face encoder and, where the recipe says so, one linear head
+behind it.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,17 @@ from export.training.texts import Cutter, Text
 
 HEAD = "head.safetensors"
 SPARE = 32
-"""The padding of a batch is at most one part in so many of the budget: on a CPU what another pass costs, 64 of 2,048 tokens."""
+"""The padding of a batch is at most one part in so many of the budget: on a CPU what another pass
+costs, 64 of 2,048 tokens.
+"""
 
 COPIED = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
 
 class SpanEncoder(nn.Module):
-    """Token ids to token vectors. The head is a matrix without bias, so that it commutes with the mean of a span's tokens.
+    """Token ids to token vectors.
+
+    The head is a matrix without bias, so that it commutes with the mean of a span's tokens.
 
     Always in eval mode: dropout was of no use in runs this short, and the teacher has none.
     """
@@ -48,7 +54,9 @@ class SpanEncoder(nn.Module):
         return cls(body, head)
 
     def save(self, folder: Path, tokenizer: Path) -> None:
-        """Write weights, head and configuration, each replaced at once; `tokenizer` is the folder that the tokenizer's files are copied from."""
+        """Write weights, head and configuration, each replaced at once; `tokenizer` is the folder
+        that the tokenizer's files are copied from.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         scratch = folder / ".new"
         shutil.rmtree(scratch, ignore_errors=True)
@@ -59,7 +67,7 @@ class SpanEncoder(nn.Module):
             if (tokenizer / name).is_file():
                 shutil.copy(tokenizer / name, scratch / name)
         for path in scratch.iterdir():
-            os.replace(path, folder / path.name)  # noqa: PTH105 (a file is replaced, whatever lies there)
+            os.replace(path, folder / path.name)  # noqa: PTH105
         scratch.rmdir()
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -69,10 +77,16 @@ class SpanEncoder(nn.Module):
 
     def layers(self) -> Sequence[nn.Module]:
         """The encoder's layers, lowest first."""
-        return next(each for each in self.body.modules() if isinstance(each, nn.ModuleList) and len(each) > 0)
+        return next(
+            module
+            for module in self.body.modules()
+            if isinstance(module, nn.ModuleList) and len(module) > 0
+        )
 
     def train_only(self, layers: int | str, head: bool = True) -> None:
-        """Freeze all but the `layers` top layers ("all": and the embeddings), and the head where `head` is False."""
+        """Freeze all but the `layers` top layers ("all": and the embeddings), and the head where
+        `head` is False.
+        """
         self.requires_grad_(layers == "all")
         if layers != "all":
             count = int(layers)
@@ -83,35 +97,45 @@ class SpanEncoder(nn.Module):
         if self.head is not None:
             self.head.requires_grad_(head)
 
-    def trained(self) -> dict[str, nn.Parameter]:
+    def trainable_parameters(self) -> dict[str, nn.Parameter]:
         """The parameters that are not frozen, by name."""
         return {name: value for name, value in self.named_parameters() if value.requires_grad}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Read:
-    """Token vectors of some texts end to end, special tokens left out: `flat` ``[tokens, dimension]``. Text i begins at row ``starts[i]``."""
+class EncodedTexts:
+    """Token vectors of some texts end to end, special tokens left out: `flat` ``[tokens,
+    dimension]``.
+
+    Text i begins at row ``starts[i]``.
+    """
 
     flat: Tensor
     starts: list[int]
     counts: list[int]
 
     def means(self, spans: Sequence[tuple[int, int, int]]) -> Tensor:
-        """The mean vector of each span (text, first token, token after the last), ``[spans, dimension]``."""
+        """The mean vector of each span (text, first token, token after the last), ``[spans,
+        dimension]``.
+        """
         rows: list[int] = []
         offsets: list[int] = []
         for text, start, end in spans:
             offsets.append(len(rows))
             rows += range(self.starts[text] + start, self.starts[text] + end)
         index = torch.tensor(rows, device=self.flat.device)
-        return nn.functional.embedding_bag(index, self.flat, torch.tensor(offsets, device=self.flat.device), mode="mean")
+        return nn.functional.embedding_bag(
+            index, self.flat, torch.tensor(offsets, device=self.flat.device), mode="mean"
+        )
 
-    def whole(self, texts: Sequence[int]) -> Tensor:
+    def text_means(self, texts: Sequence[int]) -> Tensor:
         """The mean vector of whole texts, ``[texts, dimension]``."""
         return self.means([(text, 0, self.counts[text]) for text in texts])
 
-    def padded(self, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Token vectors ``[texts, tokens, dimension]`` and the mask of those that are there, bool ``[texts, tokens]``."""
+    def pad_texts(self, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
+        """Token vectors ``[texts, tokens, dimension]`` and the mask of those that are there, bool
+        ``[texts, tokens]``.
+        """
         longest = max(self.counts[text] for text in texts)
         device = self.flat.device
         steps = torch.arange(longest, device=device)
@@ -121,11 +145,15 @@ class Read:
         return self.flat[torch.where(mask, rows, 0)] * mask[..., None], mask
 
 
-def read(model: SpanEncoder, cutter: Cutter, texts: Sequence[Text], budget: int, bfloat16: bool = False) -> Read:
-    """All `texts` through `model`, those of like length together, at most `budget` padded tokens at a time."""
+def read(
+    model: SpanEncoder, cutter: Cutter, texts: Sequence[Text], budget: int, bfloat16: bool = False
+) -> EncodedTexts:
+    """All `texts` through `model`, those of like length together, at most `budget` padded tokens at
+    a time.
+    """
     starts, parts, rows = [0] * len(texts), [], 0
     edge = len(cutter.before)
-    with mixed(model, bfloat16):
+    with autocast_bfloat16(model, bfloat16):
         for chunk in batches([len(text.ids) for text in texts], budget):
             hidden, mask = run(model, cutter, [texts[i].ids for i in chunk])
             plain = mask.bool()
@@ -135,18 +163,23 @@ def read(model: SpanEncoder, cutter: Cutter, texts: Sequence[Text], budget: int,
                 starts[i] = rows
                 rows += len(texts[i].ids)
             parts.append(hidden[plain])
-    return Read(torch.cat(parts), starts, [len(text.ids) for text in texts])
+    return EncodedTexts(torch.cat(parts), starts, [len(text.ids) for text in texts])
 
 
 @contextmanager
-def mixed(model: SpanEncoder, bfloat16: bool) -> Iterator[None]:
-    """Products in bfloat16, where that is wanted. One context for all batches of a step: weights are then cast once."""
+def autocast_bfloat16(model: SpanEncoder, bfloat16: bool) -> Iterator[None]:
+    """Products in bfloat16, where that is wanted.
+
+    One context for all batches of a step: weights are then cast once.
+    """
     with torch.autocast(next(model.parameters()).device.type, torch.bfloat16, enabled=bfloat16):
         yield
 
 
 def run(model: SpanEncoder, cutter: Cutter, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """One padded batch: float32 vectors ``[rows, tokens, hidden]``, special tokens included, and the mask int64 ``[rows, tokens]``."""
+    """One padded batch: float32 vectors ``[rows, tokens, hidden]``, special tokens included, and
+    the mask int64 ``[rows, tokens]``.
+    """
     longest = max(map(len, rows)) + len(cutter.before) + len(cutter.after)
     ids = torch.full((len(rows), longest), cutter.padding, dtype=torch.int64)
     mask = torch.zeros_like(ids)
@@ -160,17 +193,21 @@ def run(model: SpanEncoder, cutter: Cutter, rows: Sequence[Sequence[int]]) -> tu
 
 
 def batches(lengths: Sequence[int], budget: int, edges: int = 2) -> Iterator[list[int]]:
-    """Numbers of texts of like length: at most `budget` padded tokens together (one text, where it alone is longer), and padding of `SPARE` at most.
+    """Numbers of texts of like length: at most `budget` padded tokens together (one text, where it
+    alone is longer), and padding of `SPARE` at most.
 
     `edges` special tokens are added to each text.
     """
     batch: list[int] = []
-    held = 0
+    token_count = 0
     for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        padded, held = (len(batch) + 1) * (lengths[i] + edges), held + lengths[i] + edges
-        if batch and (padded > budget or padded - held > budget // SPARE):
+        padded, token_count = (
+            (len(batch) + 1) * (lengths[i] + edges),
+            token_count + lengths[i] + edges,
+        )
+        if batch and (padded > budget or padded - token_count > budget // SPARE):
             yield batch
-            batch, held = [], lengths[i] + edges
+            batch, token_count = [], lengths[i] + edges
         batch.append(i)
     if batch:
         yield batch

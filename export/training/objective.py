@@ -1,4 +1,6 @@
-"""One step: what is read (`Batch`, made from the seed and the step's number alone) and what it costs (`losses_of`)."""
+"""One step: what is read (`Batch`, made from the seed and the step's number alone) and what it
+costs (`losses_of`).
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ import torch
 from torch import Tensor
 
 from export.training import compose, data, losses
-from export.training.model import Read
+from export.training.model import EncodedTexts
 from export.training.recipe import Stage
-from export.training.teacher import Frozen
+from export.training.teacher import FrozenEncoder
 from export.training.texts import Cutter, Text
 
 CLAUSES = 12
@@ -23,11 +25,13 @@ CLAUSES = 12
 class Batch:
     """Texts that the student reads, and what is looked at in them.
 
-    `spans` are (text, start, end) in characters and `pieces` the same in tokens; `shorts` are numbers of texts, those of queries too; triple i has
-    texts ``queries[i]``, ``positives[i]`` and ``negatives[i]``, and ``gold[i]`` are the first and last token of the positive that carry the
-    meaning. `pairs` are a short text and a passage that are likely, or not, to be about the same, and `units` the clauses and sentences of these
-    passages, (text, start, end) in characters.
-    ``allowed[i, j]`` is False where passage j (positives, then negatives) may be right for query i beside its own.
+    `spans` are (text, start, end) in characters and `pieces` the same in tokens; `shorts` are
+    numbers of texts, those of queries too; triple i has texts ``queries[i]``, ``positives[i]`` and
+    ``negatives[i]``, and ``gold[i]`` are the first and last token of the positive that carry the
+    meaning. `pairs` are a short text and a passage that are likely, or not, to be about the same,
+    and `units` the clauses and sentences of these passages, (text, start, end) in characters.
+    ``allowed[i, j]`` is False where passage j (positives, then negatives) may be right for query i
+    beside its own.
     """
 
     texts: list[Text]
@@ -51,7 +55,9 @@ class Batch:
 class Batcher:
     """Makes the batches of one stage."""
 
-    def __init__(self, corpora: Sequence[data.Corpus], stage: Stage, cutter: Cutter, seed: str) -> None:
+    def __init__(
+        self, corpora: Sequence[data.Corpus], stage: Stage, cutter: Cutter, seed: str
+    ) -> None:
         self._sampler = data.Sampler(corpora, stage.data, stage.others)
         self._composer = compose.Composer(self._sampler, stage.mixture)
         self._stage, self._cutter, self._seed = stage, cutter, seed
@@ -61,69 +67,111 @@ class Batcher:
         random, stage = Random(f"{self._seed}/{step}"), self._stage  # noqa: S311 (no secret)
         passages = [self._composer.passage(random) for _ in range(stage.passages)]
         shorts = [self._composer.short(random) for _ in range(stage.shorts)]
-        shorts += [self._composer.echo(each, random) for each in passages[: stage.echoes]]
+        shorts += [self._composer.echo(composed, random) for composed in passages[: stage.echoes]]
         triples = self._sampler.batch(random, stage.triples, stage.alike)
-        positives, negatives = [data.positive(each) for each in triples], [data.negative(each) for each in triples]
-        groups = (
-            [each.text for each in passages],
-            [each.text for each in positives],
-            [each.text for each in negatives],
-            shorts,
-            [each.query for each in triples],
+        positives, negatives = (
+            [data.positive(triple) for triple in triples],
+            [data.negative(triple) for triple in triples],
         )
-        texts = self._cutter.cut([text for group in groups for text in group])
+        groups = (
+            [composed.text for composed in passages],
+            [positive.text for positive in positives],
+            [negative.text for negative in negatives],
+            shorts,
+            [triple.query for triple in triples],
+        )
+        texts = self._cutter.tokenize([text for group in groups for text in group])
         numbers = _numbers([len(group) for group in groups])
-        units = [each.unit for each in passages] + [each.span for each in positives] + [None] * len(negatives)
-        spans, pieces = self._spans(texts, units, random) if stage.weights.distil or stage.weights.relational else ([], [])
-        gold = [_gold(texts[number], cut) for number, cut in zip(numbers[1], positives, strict=True)]
-        kept = [number for number in numbers[3] + numbers[4] if texts[number].ids]
+        units = (
+            [composed.unit for composed in passages]
+            + [composed.span for composed in positives]
+            + [None] * len(negatives)
+        )
+        spans, pieces = (
+            self._spans(texts, units, random)
+            if stage.weights.distil or stage.weights.relational
+            else ([], [])
+        )
+        gold = [
+            _gold(texts[number], cut) for number, cut in zip(numbers[1], positives, strict=True)
+        ]
+        short_numbers = [number for number in numbers[3] + numbers[4] if texts[number].ids]
         pairs = _pairs(texts, numbers, stage.shorts) if stage.weights.score else []
         clauses = [
-            each for number in dict.fromkeys(passage for _, passage in pairs) for each in _clauses(texts[number], number, units[number], random)
+            clause
+            for number in dict.fromkeys(passage for _, passage in pairs)
+            for clause in _clauses(texts[number], number, units[number], random)
         ]
-        return Batch(texts, spans, pieces, kept, numbers[4], numbers[1], numbers[2], gold, pairs, clauses, _allowed(triples))
+        return Batch(
+            texts,
+            spans,
+            pieces,
+            short_numbers,
+            numbers[4],
+            numbers[1],
+            numbers[2],
+            gold,
+            pairs,
+            clauses,
+            _allowed_mask(triples),
+        )
 
     def _spans(
         self, texts: Sequence[Text], units: Sequence[tuple[int, int] | None], random: Random
     ) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
-        chosen, pieces = [], []
+        span_offsets, pieces = [], []
         for number, unit in enumerate(units):
-            for start, end in compose.spans(texts[number], unit, self._stage.spans, self._stage.whole, self._stage.clauses, random):
+            for start, end in compose.spans(
+                texts[number],
+                unit,
+                self._stage.spans,
+                self._stage.whole,
+                self._stage.clauses,
+                random,
+            ):
                 first, last = texts[number].tokens(start, end)
                 if first < last:
-                    chosen.append((number, start, end))
+                    span_offsets.append((number, start, end))
                     pieces.append((number, first, last))
-        return chosen, pieces
+        return span_offsets, pieces
 
 
 def _numbers(counts: Sequence[int]) -> list[list[int]]:
     """Consecutive numbers for groups of these sizes."""
-    found, first = [], 0
+    groups, first = [], 0
     for count in counts:
-        found.append(list(range(first, first + count)))
+        groups.append(list(range(first, first + count)))
         first += count
-    return found
+    return groups
 
 
-def _pairs(texts: Sequence[Text], numbers: Sequence[Sequence[int]], shorts: int) -> list[tuple[int, int]]:
-    """What is scored: each echo with its passage and with the next two, each query with its positive, its negative and the next two positives."""
+def _pairs(
+    texts: Sequence[Text], numbers: Sequence[Sequence[int]], shorts: int
+) -> list[tuple[int, int]]:
+    """What is scored: each echo with its passage and with the next two, each query with its
+    positive, its negative and the next two positives.
+    """
     passages, positives, negatives, short, queries = numbers
-    found = [*zip(queries, negatives, strict=True)]
+    candidate_pairs = [*zip(queries, negatives, strict=True)]
     for step in (0, 1, 2):
-        found += zip(short[shorts:], [*passages[step:], *passages[:step]], strict=False)
-        found += zip(queries, [*positives[step:], *positives[:step]], strict=True)
-    return [(a, b) for a, b in dict.fromkeys(found) if texts[a].ids and texts[b].ids]
+        candidate_pairs += zip(short[shorts:], [*passages[step:], *passages[:step]], strict=False)
+        candidate_pairs += zip(queries, [*positives[step:], *positives[:step]], strict=True)
+    return [(a, b) for a, b in dict.fromkeys(candidate_pairs) if texts[a].ids and texts[b].ids]
 
 
-def _clauses(text: Text, number: int, unit: tuple[int, int] | None, random: Random) -> list[tuple[int, int, int]]:
-    """Some clauses and sentences of a passage, the one that was put into it among them; all of it where it has none."""
+def _clauses(
+    text: Text, number: int, unit: tuple[int, int] | None, random: Random
+) -> list[tuple[int, int, int]]:
+    """Some clauses and sentences of a passage, the one that was put into it among them; all of it
+    where it has none.
+    """
     reach = int(text.offsets[-1, 1])
-    own = compose.units(text, reach) or [(0, reach)]
-    chosen = random.sample(own, min(len(own), CLAUSES)) + compose.within(unit, reach)
-    return [(number, start, end) for start, end in dict.fromkeys(chosen)]
+    units = compose.units(text, reach) or [(0, reach)]
+    offsets = random.sample(units, min(len(units), CLAUSES)) + compose.keep_uncut_unit(unit, reach)
+    return [(number, start, end) for start, end in dict.fromkeys(offsets)]
 
 
-def _gold(text: Text, cut: data.Cut) -> tuple[int, int] | None:
+def _gold(text: Text, cut: data.PassageWindow) -> tuple[int, int] | None:
     """The tokens of a positive that carry its meaning, where that is known and was not cut off."""
     if cut.span is None:
         return None
@@ -131,13 +179,19 @@ def _gold(text: Text, cut: data.Cut) -> tuple[int, int] | None:
     return (first, last) if first < last else None
 
 
-def _allowed(triples: Sequence[data.Triple]) -> Tensor:
-    """Bool ``[queries, positives and negatives]``: False where the passage's own triple has the same query, positive or intent."""
+def _allowed_mask(triples: Sequence[data.Triple]) -> Tensor:
+    """Bool ``[queries, positives and negatives]``: False where the passage's own triple has the
+    same query, positive or intent.
+    """
     count = len(triples)
     allowed = torch.ones(count, 2 * count, dtype=torch.bool)
     for i, a in enumerate(triples):
         for j, b in enumerate(triples):
-            same = a.query == b.query or a.positive == b.positive or (a.intent is not None and a.intent == b.intent)
+            same = (
+                a.query == b.query
+                or a.positive == b.positive
+                or (a.intent is not None and a.intent == b.intent)
+            )
             allowed[i, j] = i == j or not same
             allowed[i, count + j] = i == j or b.negative != a.positive
     return allowed
@@ -145,15 +199,17 @@ def _allowed(triples: Sequence[data.Triple]) -> Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Goals:
-    """What the teacher says of a batch's spans and short texts: unit vectors ``[spans, hidden]`` and ``[shorts, hidden]``; and of its pairs, by the
-    best clause of each passage: cosines ``[pairs]``, where the stage asks for them."""
+    """What the teacher says of a batch's spans and short texts: unit vectors ``[spans, hidden]``
+    and ``[shorts, hidden]``; and of its pairs, by the best clause of each passage: cosines
+    ``[pairs]``, where the stage asks for them.
+    """
 
     spans: Tensor
     shorts: Tensor
     scores: Tensor | None = None
 
 
-def goals_of(batch: Batch, teacher: Frozen, stage: Stage) -> Goals | None:
+def goals_of(batch: Batch, teacher: FrozenEncoder, stage: Stage) -> Goals | None:
     """Asks the teacher; None where the stage has nothing to ask."""
     if not (batch.pieces or batch.units):
         return None
@@ -161,9 +217,11 @@ def goals_of(batch: Batch, teacher: Frozen, stage: Stage) -> Goals | None:
     clauses = [batch.texts[number].text[start:end] for number, start, end in batch.units]
     words = [] if stage.teacher.window else [text.text[start:end] for text, start, end in spans]
     groups = [batch.texts[number].text for number in batch.shorts], clauses, words
-    alone = teacher.alone([text for group in groups for text in group])  # together: less padding, and what is distilled and scored is read once
+    alone = teacher.alone(
+        [text for group in groups for text in group]
+    )  # together: less padding, and what is distilled and scored is read once
     shorts, units, plain = alone.split([len(group) for group in groups])
-    goal = teacher.mixed(spans, stage.teacher) if spans and stage.teacher.window else plain
+    goal = teacher.mix_teachers(spans, stage.teacher) if spans and stage.teacher.window else plain
     return Goals(goal, shorts, _scores(batch, shorts, units) if batch.pairs else None)
 
 
@@ -171,80 +229,141 @@ def _scores(batch: Batch, shorts: Tensor, units: Tensor) -> Tensor:
     """The cosine of each pair's short text with the best clause of its passage."""
     row = {number: place for place, number in enumerate(batch.shorts)}
     owners = torch.tensor([number for number, _, _ in batch.units], device=shorts.device)
-    queries, passages = (torch.tensor(each, device=shorts.device) for each in zip(*batch.pairs, strict=True))
+    queries, passages = (
+        torch.tensor(numbers, device=shorts.device) for numbers in zip(*batch.pairs, strict=True)
+    )
     cosines = shorts[[row[number] for number in queries.tolist()]] @ units.T
     return cosines.masked_fill(owners != passages[:, None], -1.0).amax(1)
 
 
-def losses_of(batch: Batch, goals: Goals | None, read: Read, stage: Stage, dimensions: Sequence[int]) -> dict[str, Tensor]:
+def losses_of(
+    batch: Batch,
+    goals: Goals | None,
+    encoded_texts: EncodedTexts,
+    stage: Stage,
+    dimensions: Sequence[int],
+) -> dict[str, Tensor]:
     """Each loss that the stage weighs, averaged over `dimensions`."""
     weights = stage.weights
-    found: dict[str, Tensor] = {}
+    loss_values: dict[str, Tensor] = {}
     if goals is not None and batch.pieces:
-        found |= _distilled(batch, goals, read, stage, dimensions)
+        loss_values |= _distillation_losses(batch, goals, encoded_texts, stage, dimensions)
     if goals is not None and goals.scores is not None:
-        found["score"] = _scored(batch, goals.scores, read, stage, dimensions)
+        loss_values["score"] = _score_loss(batch, goals.scores, encoded_texts, stage, dimensions)
     if weights.slice or weights.contrast or weights.within:
-        found |= _contrasted(batch, read, stage, dimensions)
-    return found
+        loss_values |= _contrastive_losses(batch, encoded_texts, stage, dimensions)
+    return loss_values
 
 
-def _distilled(batch: Batch, goals: Goals, read: Read, stage: Stage, dimensions: Sequence[int]) -> dict[str, Tensor]:
+def _distillation_losses(
+    batch: Batch, goals: Goals, encoded_texts: EncodedTexts, stage: Stage, dimensions: Sequence[int]
+) -> dict[str, Tensor]:
     """Spans, and short texts by themselves, towards their teachers' vectors."""
-    spans, shorts = read.means(batch.pieces), read.whole(batch.shorts)
+    spans, shorts = encoded_texts.means(batch.pieces), encoded_texts.text_means(batch.shorts)
     student, goal = torch.cat([spans, shorts]), torch.cat([goals.spans, goals.shorts])
-    found = {"distil": _mean([losses.distillation(*each) for each in losses.prefixes(dimensions, student, goal)])}
+    loss_values = {
+        "distil": _mean(
+            [
+                losses.distillation(*prefix_pair)
+                for prefix_pair in losses.prefixes(dimensions, student, goal)
+            ]
+        )
+    }
     if stage.weights.relational:
         relations = goals.spans @ goals.shorts.T
-        found["relational"] = _mean([losses.relational(a, b, relations) for a, b in losses.prefixes(dimensions, spans, shorts)])
-    return found
+        loss_values["relational"] = _mean(
+            [
+                losses.relational(a, b, relations)
+                for a, b in losses.prefixes(dimensions, spans, shorts)
+            ]
+        )
+    return loss_values
 
 
-def _scored(batch: Batch, goal: Tensor, read: Read, stage: Stage, dimensions: Sequence[int]) -> Tensor:
+def _score_loss(
+    batch: Batch, goal: Tensor, encoded_texts: EncodedTexts, stage: Stage, dimensions: Sequence[int]
+) -> Tensor:
     """The best span of each pair's passage, against what the teacher says of the best clause."""
-    queries, (tokens, mask) = read.whole([a for a, _ in batch.pairs]), read.padded([b for _, b in batch.pairs])
+    queries, (tokens, mask) = (
+        encoded_texts.text_means([a for a, _ in batch.pairs]),
+        encoded_texts.pad_texts([b for _, b in batch.pairs]),
+    )
     products = torch.einsum("pd,ptd->pt", queries.detach(), tokens.detach())[None]
     best = losses.span_sums(tokens, losses.find_spans(products, tokens, mask, stage.longest))[0]
-    goal = losses.sharpened(goal, stage.sharpen)
-    return _mean([losses.decorrelation(losses.cosines(*each), goal) for each in losses.prefixes(dimensions, queries, best)])
+    goal = losses.sharpen_cosines(goal, stage.sharpen)
+    return _mean(
+        [
+            losses.decorrelation(losses.cosines(*prefix_pair), goal)
+            for prefix_pair in losses.prefixes(dimensions, queries, best)
+        ]
+    )
 
 
-def _contrasted(batch: Batch, read: Read, stage: Stage, dimensions: Sequence[int]) -> dict[str, Tensor]:
+def _contrastive_losses(
+    batch: Batch, encoded_texts: EncodedTexts, stage: Stage, dimensions: Sequence[int]
+) -> dict[str, Tensor]:
     """The best span of each passage against each query."""
     weights, count = stage.weights, len(batch.queries)
-    queries = read.whole(batch.queries)
-    tokens, mask = read.padded(batch.positives + batch.negatives)
+    queries = encoded_texts.text_means(batch.queries)
+    tokens, mask = encoded_texts.pad_texts(batch.positives + batch.negatives)
     products = torch.einsum("qd,btd->qbt", queries.detach(), tokens.detach())
     own = torch.arange(count, device=queries.device)
-    found: dict[str, Tensor] = {}
+    loss_values: dict[str, Tensor] = {}
     if weights.contrast or weights.slice:
         best = losses.span_sums(tokens, losses.find_spans(products, tokens, mask, stage.longest))
-        scores = [losses.cosines(q[:, None], s) for q, s in losses.prefixes(dimensions, queries, best)]
+        scores = [
+            losses.cosines(q[:, None], s) for q, s in losses.prefixes(dimensions, queries, best)
+        ]
     if weights.contrast:
         allowed = batch.allowed.to(queries.device)
-        found["contrast"] = _mean([losses.in_batch(each, own, allowed, stage.scale) for each in scores])
+        loss_values["contrast"] = _mean(
+            [losses.in_batch(prefix_scores, own, allowed, stage.scale) for prefix_scores in scores]
+        )
     if weights.slice:
-        found["slice"] = _mean([losses.slice_loss(each[own, own], each[own, own + count], stage.scale) for each in scores])
-    known = [i for i, gold in enumerate(batch.gold) if gold is not None]
-    if weights.within and known:
-        found["within"] = _within(batch, known, queries, tokens, mask, products, stage, dimensions)
-    return found
+        loss_values["slice"] = _mean(
+            [
+                losses.slice_loss(
+                    prefix_scores[own, own], prefix_scores[own, own + count], stage.scale
+                )
+                for prefix_scores in scores
+            ]
+        )
+    with_gold = [i for i, gold in enumerate(batch.gold) if gold is not None]
+    if weights.within and with_gold:
+        loss_values["within"] = _within_loss(
+            batch, with_gold, queries, tokens, mask, products, stage, dimensions
+        )
+    return loss_values
 
 
-def _within(
-    batch: Batch, known: list[int], queries: Tensor, tokens: Tensor, mask: Tensor, products: Tensor, stage: Stage, dimensions: Sequence[int]
+def _within_loss(
+    batch: Batch,
+    with_gold: list[int],
+    queries: Tensor,
+    tokens: Tensor,
+    mask: Tensor,
+    products: Tensor,
+    stage: Stage,
+    dimensions: Sequence[int],
 ) -> Tensor:
     """The span known to be right against the best one of the same passage that does not overlap it."""
     device = tokens.device
-    gold = torch.tensor([batch.gold[i] for i in known], device=device)
+    gold = torch.tensor([batch.gold[i] for i in with_gold], device=device)
     steps = torch.arange(tokens.shape[1], device=device)
-    outside = mask[known] & ~((steps >= gold[:, :1]) & (steps < gold[:, 1:]))
-    some = tokens[known]
-    own = products[known, known][None]
-    wrong = losses.span_sums(some, losses.find_spans(own, some, outside, stage.longest))[0]
-    right = losses.span_sums(some, gold[None])[0]
-    parts = losses.prefixes(dimensions, queries[known], right, wrong)
-    return _mean([losses.slice_loss(losses.cosines(q, r), losses.cosines(q, w), stage.scale) for q, r, w in parts])
+    outside = mask[with_gold] & ~((steps >= gold[:, :1]) & (steps < gold[:, 1:]))
+    passage_tokens = tokens[with_gold]
+    own = products[with_gold, with_gold][None]
+    wrong = losses.span_sums(
+        passage_tokens, losses.find_spans(own, passage_tokens, outside, stage.longest)
+    )[0]
+    right = losses.span_sums(passage_tokens, gold[None])[0]
+    parts = losses.prefixes(dimensions, queries[with_gold], right, wrong)
+    return _mean(
+        [
+            losses.slice_loss(losses.cosines(q, r), losses.cosines(q, w), stage.scale)
+            for q, r, w in parts
+        ]
+    )
 
 
 def _mean(values: Sequence[Tensor]) -> Tensor:

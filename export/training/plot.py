@@ -20,13 +20,19 @@ def draw(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
     places = _places(lines)
     figure, (above, below) = plt.subplots(2, 1, figsize=(8, 7), sharex=True, layout="constrained")
     for kind, axes, marker in (("losses", above, ""), ("dev", below, ".")):
-        held = [(place, line[kind]) for place, line in zip(places, lines, strict=True) if kind in line]
-        for name in dict.fromkeys(name for _, values in held for name in values if name not in HIDDEN):
-            steps, values = zip(*[(place, values[name]) for place, values in held if name in values], strict=True)
+        points = [
+            (place, line[kind]) for place, line in zip(places, lines, strict=True) if kind in line
+        ]
+        for name in dict.fromkeys(
+            name for _, values in points for name in values if name not in HIDDEN
+        ):
+            steps, values = zip(
+                *[(place, values[name]) for place, values in points if name in values], strict=True
+            )
             axes.plot(steps, values, label=name, marker=marker)
         axes.set_ylabel("loss" if kind == "losses" else "dev score")
         axes.grid(alpha=0.3)
-        if held:
+        if points:
             axes.legend()
     below.set_xlabel("step")
     figure.savefig(path, metadata={"Date": None})

@@ -1,4 +1,7 @@
-"""Recipes: how a run trains, as data. One TOML file each, in ``export/recipes``; a key that is not known is an error."""
+"""Recipes: how a run trains, as data.
+
+One TOML file each, in ``export/recipes``; a key that is not known is an error.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,16 @@ from typing import Any
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 HEADS = ("none", "identity", "principal")
-KEPT = ("best", "last")
+KEEP_CHOICES = ("best", "last")
 DECAYS = ("linear", "cosine", "none")
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each loss counts; one of weight 0 is not computed. `export.training.losses` says what they are."""
+    """What each loss counts; one of weight 0 is not computed.
+
+    `export.training.losses` says what they are.
+    """
 
     distil: float = 0.0
     relational: float = 0.0
@@ -30,7 +36,8 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """Whose vector a span is drawn towards: the frozen base on the span `alone`, or on the span with `words` either side (`window`).
+    """Whose vector a span is drawn towards: the frozen base on the span `alone`, or on the span
+    with `words` either side (`window`).
 
     Both are made unit vectors and added with these weights.
     """
@@ -42,7 +49,9 @@ class Teacher:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Shares of the kinds of passages that are composed for distillation; `export.training.compose` says what they are."""
+    """Shares of the kinds of passages that are composed for distillation; `export.training.compose`
+    says what they are.
+    """
 
     natural: float = 0.3
     shuffled: float = 0.3
@@ -54,13 +63,17 @@ class Mixture:
 class Stage:
     """Some steps with one set of losses, one learning rate and one set of trained layers.
 
-    A step reads `passages` composed passages, `shorts` short texts, `echoes` more that repeat words of those passages, and `triples` triples, which
-    come from one file in the share `alike` of all steps. `spans` are distilled of every passage, in the share `clauses` a whole sentence or clause,
-    and in the share `whole` of passages all of it; `longest` bounds the spans that losses look for, in tokens. The teacher's scores are raised to
-    the power `sharpen`. `layers` is a number of top layers, or "all": these and the embeddings. `data` maps a file's name to its weight; those not
-    named have `others`. With `average` the weights that are scored and kept are a running mean of that decay; with `blend` they lie only that far
-    from the weights that the stage began with, 0.5 half way, which is better than either end (WiSE-FT, arXiv:2109.01903).
-    What is kept is the `best` by dev score or the `last`; `patience` evaluations without a better one end the stage, 0: none do.
+    A step reads `passages` composed passages, `shorts` short texts, `echoes` more that repeat words
+    of those passages, and `triples` triples, which come from one file in the share `alike` of all
+    steps. `spans` are distilled of every passage, in the share `clauses` a whole sentence or
+    clause, and in the share `whole` of passages all of it; `longest` bounds the spans that losses
+    look for, in tokens. The teacher's scores are raised to the power `sharpen`. `layers` is a
+    number of top layers, or "all": these and the embeddings. `data` maps a file's name to its
+    weight; those not named have `others`. With `average` the weights that are scored and kept are a
+    running mean of that decay; with `blend` they lie only that far from the weights that the stage
+    began with, 0.5 half way, which is better than either end (WiSE-FT, arXiv:2109.01903). What is
+    kept is the `best` by dev score or the `last`; `patience` evaluations without a better one end
+    the stage, 0: none do.
     """
 
     steps: int
@@ -97,10 +110,14 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A whole run. `window` is the longest text that is trained on, in tokens; `dimensions` are the Matryoshka prefixes beside the whole vector.
+    """A whole run.
 
-    `soup` maps names of stages to shares, together 1: the run ends with the mean of what these stages kept, weighed so (model soups,
-    arXiv:2203.05482), and without it with what the last stage kept.
+    `window` is the longest text that is trained on, in tokens; `dimensions` are the Matryoshka
+    prefixes beside the whole vector.
+
+    `soup` maps names of stages to shares, together 1: the run ends with the mean of what these
+    stages kept, weighed so (model soups, arXiv:2203.05482), and without it with what the last stage
+    kept.
     """
 
     name: str
@@ -115,7 +132,9 @@ class Recipe:
     soup: Mapping[str, float] = field(default_factory=dict)
 
     def digest(self) -> str:
-        """SHA-256 of all that the steps depend on, first 16 digits: not of the soup, which is made of what they left."""
+        """SHA-256 of all that the steps depend on, first 16 digits: not of the soup, which is made
+        of what they left.
+        """
         steps = {key: value for key, value in self.to_dict().items() if key != "soup"}
         return hashlib.sha256(json.dumps(steps, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -125,10 +144,15 @@ class Recipe:
 
 def find(path: Path) -> Path:
     """`path` where it is a file, or the recipe of that name that comes with the project."""
-    found = next((each for each in (path, RECIPES / f"{path.name}.toml") if each.is_file()), None)
-    if found is None:
-        raise SystemExit(f"no recipe {path}: give a file, or one of {', '.join(sorted(each.stem for each in RECIPES.glob('*.toml')))}")
-    return found
+    file = next(
+        (candidate for candidate in (path, RECIPES / f"{path.name}.toml") if candidate.is_file()),
+        None,
+    )
+    if file is None:
+        raise SystemExit(
+            f"no recipe {path}: give a file, or one of {', '.join(sorted(candidate.stem for candidate in RECIPES.glob('*.toml')))}"
+        )
+    return file
 
 
 def read(path: Path) -> Recipe:
@@ -141,14 +165,24 @@ def read(path: Path) -> Recipe:
 
 
 def parse(table: Mapping[str, Any], where: str = "recipe") -> Recipe:
-    """A recipe from its table. What ``[defaults]`` holds counts for every stage that does not say otherwise."""
+    """A recipe from its table.
+
+    What ``[defaults]`` holds counts for every stage that does not say otherwise.
+    """
     table = dict(table)
     defaults = table.pop("defaults", {})
     stages = table.pop("stages", [])
     if not stages:
         raise SystemExit(f"{where}: no [[stages]]: a recipe needs one or more")
-    made = tuple(_stage(_merged(defaults, stage), f"{where}: stage {number}") for number, stage in enumerate(stages, 1))
-    recipe: Recipe = _build(Recipe, table | {"stages": made, "dimensions": tuple(table.get("dimensions", ()))}, where)
+    parsed_stages = tuple(
+        _stage(_merge_tables(defaults, stage), f"{where}: stage {number}")
+        for number, stage in enumerate(stages, 1)
+    )
+    recipe: Recipe = _build(
+        Recipe,
+        table | {"stages": parsed_stages, "dimensions": tuple(table.get("dimensions", ()))},
+        where,
+    )
     _require(recipe.head in HEADS, f"{where}: head is {recipe.head!r}: one of {', '.join(HEADS)}")
     _require(recipe.window >= 16, f"{where}: window is {recipe.window}: at least 16 tokens")
     _check_soup(recipe, where)
@@ -158,36 +192,75 @@ def parse(table: Mapping[str, Any], where: str = "recipe") -> Recipe:
 def _check_soup(recipe: Recipe, where: str) -> None:
     names = [stage.name for stage in recipe.stages]
     for name, share in recipe.soup.items():
-        _require(names.count(name) == 1, f"{where}: soup names {name!r}, as {names.count(name)} stages are called: name one of {', '.join(names)}")
+        _require(
+            names.count(name) == 1,
+            f"{where}: soup names {name!r}, as {names.count(name)} stages are called: name one of {', '.join(names)}",
+        )
         _check("float", share, f"{where}: soup, {name}")
     total = sum(recipe.soup.values())
-    _require(not recipe.soup or abs(total - 1) < 1e-6, f"{where}: the shares of soup sum to {total:g}: they must sum to 1")
+    _require(
+        not recipe.soup or abs(total - 1) < 1e-6,
+        f"{where}: the shares of soup sum to {total:g}: they must sum to 1",
+    )
 
 
 def _stage(table: Mapping[str, Any], where: str) -> Stage:
     inner: dict[str, type] = {"weights": Weights, "teacher": Teacher, "mixture": Mixture}
-    made = {key: _build(kind, table[key], f"{where}, {key}") for key, kind in inner.items() if key in table}
-    stage: Stage = _build(Stage, dict(table) | made, where)
+    parsed_tables = {
+        key: _build(kind, table[key], f"{where}, {key}")
+        for key, kind in inner.items()
+        if key in table
+    }
+    stage: Stage = _build(Stage, dict(table) | parsed_tables, where)
     _require(stage.steps > 0, f"{where}: steps is {stage.steps}: at least 1")
-    _require(stage.decay in DECAYS, f"{where}: decay is {stage.decay!r}: one of {', '.join(DECAYS)}")
-    _require(stage.keep in KEPT, f"{where}: keep is {stage.keep!r}: one of {', '.join(KEPT)}")
-    _require(stage.layers == "all" or isinstance(stage.layers, int), f'{where}: layers is {stage.layers!r}: "all" or a number of top layers')
-    _require(0 <= stage.average < 1, f"{where}: average is {stage.average}: a decay from 0 (none) to below 1")
-    _require(0 < stage.blend <= 1, f"{where}: blend is {stage.blend}: above 0 (where the stage began) and at most 1 (its own weights)")
-    _require(any(asdict(stage.weights).values()), f"{where}: no loss has a weight: give one of {', '.join(asdict(stage.weights))}")
+    _require(
+        stage.decay in DECAYS, f"{where}: decay is {stage.decay!r}: one of {', '.join(DECAYS)}"
+    )
+    _require(
+        stage.keep in KEEP_CHOICES,
+        f"{where}: keep is {stage.keep!r}: one of {', '.join(KEEP_CHOICES)}",
+    )
+    _require(
+        stage.layers == "all" or isinstance(stage.layers, int),
+        f'{where}: layers is {stage.layers!r}: "all" or a number of top layers',
+    )
+    _require(
+        0 <= stage.average < 1,
+        f"{where}: average is {stage.average}: a decay from 0 (none) to below 1",
+    )
+    _require(
+        0 < stage.blend <= 1,
+        f"{where}: blend is {stage.blend}: above 0 (where the stage began) and at most 1 (its own weights)",
+    )
+    _require(
+        any(asdict(stage.weights).values()),
+        f"{where}: no loss has a weight: give one of {', '.join(asdict(stage.weights))}",
+    )
     weights = stage.weights
-    _require(bool(stage.triples) or not (weights.slice or weights.contrast or weights.within), f"{where}: triples is 0, and a loss needs them")
-    _require(bool(stage.echoes + stage.triples) or not weights.score, f"{where}: no echoes and no triples to score passages for")
-    _require(bool(stage.passages + stage.triples) or not weights.distil, f"{where}: no passages and no triples to distil from")
+    _require(
+        bool(stage.triples) or not (weights.slice or weights.contrast or weights.within),
+        f"{where}: triples is 0, and a loss needs them",
+    )
+    _require(
+        bool(stage.echoes + stage.triples) or not weights.score,
+        f"{where}: no echoes and no triples to score passages for",
+    )
+    _require(
+        bool(stage.passages + stage.triples) or not weights.distil,
+        f"{where}: no passages and no triples to distil from",
+    )
     return stage
 
 
 def _build(kind: type, table: Mapping[str, Any], where: str) -> Any:
-    known = {each.name: each for each in fields(kind)}
-    unknown = sorted(set(table) - set(known))
-    _require(not unknown, f"{where}: unknown key {', '.join(unknown)}; known are {', '.join(known)}")
+    fields_by_name = {attribute.name: attribute for attribute in fields(kind)}
+    unknown = sorted(set(table) - set(fields_by_name))
+    _require(
+        not unknown,
+        f"{where}: unknown key {', '.join(unknown)}; known are {', '.join(fields_by_name)}",
+    )
     for key, value in table.items():
-        _check(known[key].type, value, f"{where}: {key}")
+        _check(fields_by_name[key].type, value, f"{where}: {key}")
     try:
         return kind(**table)
     except TypeError as error:
@@ -196,9 +269,16 @@ def _build(kind: type, table: Mapping[str, Any], where: str) -> Any:
 
 def _check(kind: Any, value: Any, where: str) -> None:
     """The annotations are strings here; only the plain ones are looked at."""
-    plain: dict[Any, tuple[type, ...]] = {"int": (int,), "float": (int, float), "str": (str,), "bool": (bool,)}
-    wanted = plain.get(kind)
-    wrong = wanted is not None and (not isinstance(value, wanted) or (isinstance(value, bool) and kind != "bool"))
+    plain: dict[Any, tuple[type, ...]] = {
+        "int": (int,),
+        "float": (int, float),
+        "str": (str,),
+        "bool": (bool,),
+    }
+    expected_types = plain.get(kind)
+    wrong = expected_types is not None and (
+        not isinstance(value, expected_types) or (isinstance(value, bool) and kind != "bool")
+    )
     _require(not wrong, f"{where} is {value!r}: it must be {kind}")
 
 
@@ -207,10 +287,10 @@ def _require(good: bool, message: str) -> None:
         raise SystemExit(message)
 
 
-def _merged(defaults: Mapping[str, Any], stage: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_tables(defaults: Mapping[str, Any], stage: Mapping[str, Any]) -> dict[str, Any]:
     """`stage` over `defaults`, table by table."""
     merged = dict(defaults)
     for key, value in stage.items():
-        both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        merged[key] = {**merged[key], **value} if both else value
+        is_nested = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+        merged[key] = {**merged[key], **value} if is_nested else value
     return merged

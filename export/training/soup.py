@@ -18,9 +18,16 @@ def folder_of(run: Path, stage: int) -> Path:
 
 
 def mean(shares: Mapping[Path, float]) -> SpanEncoder:
-    """The model whose every weight is the mean of those in the folders, each counting by its share; shares sum to 1."""
+    """The model whose every weight is the mean of those in the folders, each counting by its share;
+    shares sum to 1.
+    """
     models = [SpanEncoder.load(folder) for folder in shares]
     with torch.no_grad():
         for parameters in zip(*(model.parameters() for model in models), strict=True):
-            parameters[0].copy_(sum(share * each for share, each in zip(shares.values(), parameters, strict=True)))
+            parameters[0].copy_(
+                sum(
+                    share * parameter
+                    for share, parameter in zip(shares.values(), parameters, strict=True)
+                )
+            )
     return models[0]

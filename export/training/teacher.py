@@ -1,4 +1,7 @@
-"""The teacher: the encoder as it was before training, frozen. What it says of a span by itself is what the span's mean should be in a passage."""
+"""The teacher: the encoder as it was before training, frozen.
+
+What it says of a span by itself is what the span's mean should be in a passage.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,25 @@ import torch
 from torch import Tensor
 
 from export.training.losses import unit
-from export.training.model import SpanEncoder, batches, mixed, run
+from export.training.model import SpanEncoder, autocast_bfloat16, batches, run
 from export.training.recipe import Teacher
 from export.training.texts import Cutter, Text
 
 
-class Frozen:
-    """Gives unit vectors of texts, ``[texts, hidden]``: the mean over all tokens, special ones included, as the base model was trained."""
+class FrozenEncoder:
+    """Gives unit vectors of texts, ``[texts, hidden]``: the mean over all tokens, special ones
+    included, as the base model was trained.
+    """
 
-    def __init__(self, model: SpanEncoder, cutter: Cutter, budget: int, bfloat16: bool = False) -> None:
-        self.model, self._cutter, self._budget, self.bfloat16 = model.requires_grad_(False), cutter, budget, bfloat16
+    def __init__(
+        self, model: SpanEncoder, cutter: Cutter, budget: int, bfloat16: bool = False
+    ) -> None:
+        self.model, self._cutter, self._budget, self.bfloat16 = (
+            model.requires_grad_(False),
+            cutter,
+            budget,
+            bfloat16,
+        )
         for layer in model.modules():
             if bfloat16 and isinstance(layer, torch.nn.Linear):
                 layer.bfloat16()  # nothing is trained, so nothing needs casting anew each time
@@ -26,47 +38,65 @@ class Frozen:
         """The vectors of `texts` by themselves; equal ones are read once."""
         different = list(dict.fromkeys(texts))
         places = {text: i for i, text in enumerate(different)}
-        cut = self._cutter.cut(different)
-        return self._pooled([text.ids for text in cut], None)[[places[text] for text in texts]]
+        tokenized = self._cutter.tokenize(different)
+        return self._pool([text.ids for text in tokenized], None)[[places[text] for text in texts]]
 
     def window(self, spans: Sequence[tuple[Text, int, int]], words: int) -> Tensor:
-        """The vectors of spans (text, start, end in characters), read with `words` words either side and pooled over the span's tokens."""
+        """The vectors of spans (text, start, end in characters), read with `words` words either
+        side and pooled over the span's tokens.
+        """
         windows = [_window(text, start, end, words) for text, start, end in spans]
-        cut = self._cutter.cut([text.text[a:b] for (text, _, _), (a, b) in zip(spans, windows, strict=True)])
-        inside = [text.tokens(start - a, end - a) for text, (_, start, end), (a, _) in zip(cut, spans, windows, strict=True)]
-        return self._pooled([text.ids for text in cut], inside)
+        tokenized = self._cutter.tokenize(
+            [text.text[a:b] for (text, _, _), (a, b) in zip(spans, windows, strict=True)]
+        )
+        inside = [
+            text.tokens(start - a, end - a)
+            for text, (_, start, end), (a, _) in zip(tokenized, spans, windows, strict=True)
+        ]
+        return self._pool([text.ids for text in tokenized], inside)
 
-    def mixed(self, spans: Sequence[tuple[Text, int, int]], mixture: Teacher) -> Tensor:
+    def mix_teachers(self, spans: Sequence[tuple[Text, int, int]], mixture: Teacher) -> Tensor:
         """The vectors of spans by a mixture of teachers, unit length."""
         parts = []
         if mixture.alone:
-            parts.append(mixture.alone * self.alone([text.text[start:end] for text, start, end in spans]))
+            parts.append(
+                mixture.alone * self.alone([text.text[start:end] for text, start, end in spans])
+            )
         if mixture.window:
             parts.append(mixture.window * self.window(spans, mixture.words))
         return unit(torch.stack(parts).sum(0))
 
-    def _pooled(self, rows: Sequence[Sequence[int]], inside: Sequence[tuple[int, int]] | None) -> Tensor:
-        """Unit means over all tokens, or over those `inside` (start, end, counted without special tokens)."""
+    def _pool(
+        self, rows: Sequence[Sequence[int]], inside: Sequence[tuple[int, int]] | None
+    ) -> Tensor:
+        """Unit means over all tokens, or over those `inside` (start, end, counted without special
+        tokens).
+        """
         edge = len(self._cutter.before)
         vectors: list[Tensor] = []
         order: list[int] = []
-        with torch.no_grad(), mixed(self.model, self.bfloat16):
+        with torch.no_grad(), autocast_bfloat16(self.model, self.bfloat16):
             for chunk in batches([len(row) for row in rows], self._budget):
                 hidden, mask = run(self.model, self._cutter, [rows[i] for i in chunk])
                 if inside is not None:
                     steps = torch.arange(mask.shape[1], device=mask.device)
-                    start, end = (torch.tensor([inside[i][side] + edge for i in chunk], device=mask.device)[:, None] for side in (0, 1))
+                    start, end = (
+                        torch.tensor([inside[i][side] + edge for i in chunk], device=mask.device)[
+                            :, None
+                        ]
+                        for side in (0, 1)
+                    )
                     mask = (steps >= start) & (steps < end)
                 vectors.append(unit((hidden * mask[..., None]).sum(1)))
                 order += chunk
-        back = torch.argsort(torch.tensor(order, device=vectors[0].device))
-        return torch.cat(vectors)[back]
+        original_order = torch.argsort(torch.tensor(order, device=vectors[0].device))
+        return torch.cat(vectors)[original_order]
 
 
 def _window(text: Text, start: int, end: int, words: int) -> tuple[int, int]:
-    found = text.words
-    inside = [i for i, (a, b) in enumerate(found.tolist()) if b > start and a < end]
+    word_offsets = text.words
+    inside = [i for i, (a, b) in enumerate(word_offsets.tolist()) if b > start and a < end]
     if not inside:
         return start, end
-    first, last = max(0, inside[0] - words), min(len(found) - 1, inside[-1] + words)
-    return min(start, int(found[first, 0])), max(end, int(found[last, 1]))
+    first, last = max(0, inside[0] - words), min(len(word_offsets) - 1, inside[-1] + words)
+    return min(start, int(word_offsets[first, 0])), max(end, int(word_offsets[last, 1]))

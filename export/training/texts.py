@@ -1,4 +1,6 @@
-"""Texts as the encoder reads them: token ids without special tokens, their offsets, and the words that spans are made of."""
+"""Texts as the encoder reads them: token ids without special tokens, their offsets, and the words
+that spans are made of.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
-from hybrid_search import spans
-from hybrid_search.types import Ints
-from hybrid_search.words import words
+from hybrid_search.text import spans
+from hybrid_search.text.types import Ints
+from hybrid_search.text.words import words
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +28,9 @@ class Text:
     @cached_property
     def words(self) -> Ints:
         """Start and end of the words that were not cut off, int32 ``[words, 2]``."""
-        found = words(self.text)
+        word_offsets = words(self.text)
         reach = int(self.offsets[-1, 1]) if len(self.offsets) else 0
-        return found[found[:, 1] <= reach]
+        return word_offsets[word_offsets[:, 1] <= reach]
 
     @cached_property
     def word_tokens(self) -> Ints:
@@ -42,7 +44,10 @@ class Text:
 
 
 class Cutter:
-    """A folder's tokenizer. Texts are cut to `limit` tokens; `before` and `after` are the special tokens around a text."""
+    """A folder's tokenizer.
+
+    Texts are cut to `limit` tokens; `before` and `after` are the special tokens around a text.
+    """
 
     def __init__(self, folder: Path, limit: int = 510) -> None:
         path = folder / "tokenizer.json"
@@ -54,13 +59,19 @@ class Cutter:
         self._tokenizer.no_truncation()
         edges = self._tokenizer.encode("", add_special_tokens=True).ids
         self.before, self.after = edges[: len(edges) // 2], edges[len(edges) // 2 :]
-        self.padding = self._tokenizer.token_to_id("[PAD]") or self._tokenizer.token_to_id("<pad>") or 0
+        self.padding = (
+            self._tokenizer.token_to_id("[PAD]") or self._tokenizer.token_to_id("<pad>") or 0
+        )
 
-    def cut(self, texts: Sequence[str]) -> list[Text]:
+    def tokenize(self, texts: Sequence[str]) -> list[Text]:
         """The tokens of each text, in order."""
-        found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         limit = self.limit
         return [
-            Text(text, each.ids[:limit], np.array(each.offsets[:limit], dtype=np.int32).reshape(-1, 2))
-            for text, each in zip(texts, found, strict=True)
+            Text(
+                text,
+                encoding.ids[:limit],
+                np.array(encoding.offsets[:limit], dtype=np.int32).reshape(-1, 2),
+            )
+            for text, encoding in zip(texts, encodings, strict=True)
         ]

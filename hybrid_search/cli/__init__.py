@@ -1,1 +1,3 @@
-"""The command line: ``hybrid-search``, ``python -m hybrid_search`` and, for its ``ingest``, ``python -m hybrid_search.ingest``."""
+"""The command line: ``hybrid-search``, ``python -m hybrid_search`` and, for its ``ingest``,
+``python -m hybrid_search.ingest``.
+"""

@@ -8,15 +8,34 @@ import typer
 from rich.table import Table
 
 from hybrid_search.cli import inputs, options
-from hybrid_search.planning.estimate import Plan
+from hybrid_search.maintenance.plan.estimate import Plan
 
 
 def plan(
-    sources: Annotated[list[str] | None, typer.Argument(help="Files as for ingest; - for standard input. None: the bundled sample.")] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files as for ingest; - for standard input. None: the bundled sample."),
+    ] = None,
     columns: inputs.ColumnNames = None,
-    documents: Annotated[int | None, typer.Option(help="Documents to plan for. Default: those of --index, else those of the sample.", min=1)] = None,
-    index: Annotated[str | None, typer.Option(help="An index whose policy, size of vectors and number of documents are taken.")] = None,
-    policy: Annotated[str | None, typer.Option(help="Windows whose vectors find passages. Default: those of --index, else 6/1.")] = None,
+    documents: Annotated[
+        int | None,
+        typer.Option(
+            help="Documents to plan for. Default: those of --index, else those of the sample.",
+            min=1,
+        ),
+    ] = None,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="An index whose policy, size of vectors and number of documents are taken."
+        ),
+    ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="Windows whose vectors find passages. Default: those of --index, else 6/1."
+        ),
+    ] = None,
     url: options.Url = None,
     model: options.Model = None,
     device: options.Device = None,
@@ -24,51 +43,80 @@ def plan(
     dimension: options.Dimension = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tokens, passages, spans, bytes, hours and shards for a number of documents, from a sample of them that is encoded here and now.
+    """Tokens, passages, spans, bytes, hours and shards for a number of documents, from a sample of
+    them that is encoded here and now.
 
-    The sample is up to 1,000 documents from the beginning of the sources, or what is encoded in 15 seconds. Nothing is written.
+    The sample is up to 1,000 documents from the beginning of the sources, or what is encoded in 15
+    seconds. Nothing is written.
     """
-    with options.told():
+    with options.report_errors():
         from hybrid_search.api import connect
-        from hybrid_search.ingest import sources as reading
+        from hybrid_search.ingest.sources import files as document_sources
 
-        chosen, named = sources or [str(reading.SAMPLE)], inputs.columns(columns)
-        reading.check(chosen, columns=named)
-        with connect(url, model=model, device=device, dimension=dimension, precision=precision) as client:
-            found = client.plan_lines(reading.read(chosen, named), documents=documents, index=index, policy=policy)
+        source_files, column_map = (
+            sources or [str(document_sources.SAMPLE)],
+            inputs.parse_columns(columns),
+        )
+        document_sources.check(source_files, columns=column_map)
+        with connect(
+            url, model=model, device=device, dimension=dimension, precision=precision
+        ) as client:
+            estimate = client.plan_lines(
+                document_sources.read(source_files, column_map),
+                documents=documents,
+                index=index,
+                policy=policy,
+            )
         if as_json:
-            options.print_json(found.to_dict())
+            options.print_json(estimate.to_dict())
         else:
-            _show(found)
+            _show(estimate)
 
 
-def _show(found: Plan) -> None:
-    console, load, hours = options.Output(), found.load, found.hours
-    sample = found.sample
-    console.print(f"sample: {sample.documents:,} documents, {sample.tokens:,} tokens, {found.tokens_a_second:,.0f} tokens/s on this machine")
-    if found.skipped:
-        console.print(f"{found.skipped:,} lines of it are no documents")
+def _show(estimate: Plan) -> None:
+    console, load, hours = options.Output(), estimate.load, estimate.hours
+    sample = estimate.sample
+    console.print(
+        f"sample: {sample.documents:,} documents, {sample.tokens:,} tokens, {estimate.tokens_a_second:,.0f} tokens/s on this machine"
+    )
+    if estimate.skipped:
+        console.print(f"{estimate.skipped:,} lines of it are no documents")
     rows = {
         "tokens": f"{load.tokens:,}",
         "passages": f"{load.passages:,}",
-        "covering spans": f"{load.spans:,} vectors of {found.dimension} numbers, policy {found.policy}",
+        "covering spans": f"{load.spans:,} vectors of {estimate.dimension} numbers, policy {estimate.policy}",
         "embedded index": f"{load.embedded_bytes / 1e9:,.2f} GB",
-        "server": f"{load.server_bytes / 1e9:,.2f} GB a copy, {found.shards:,} primary shards of 50 GiB at most",
+        "server": f"{load.server_bytes / 1e9:,.2f} GB a copy, {estimate.shards:,} primary shards of 50 GiB at most",
         "encoder alone, here": f"{hours.encoder:,.2f} h",
         "ingest, embedded, here": f"{hours.embedded:,.2f} h",
         "one server of two cores": f"{hours.server:,.2f} h to write the vectors",
         "GPU": f"{hours.gpu[0]:,.2f} to {hours.gpu[1]:,.2f} h",
     }
-    table = Table(title=f"{load.documents:,} documents", show_header=False, box=None, title_justify="left")
-    for name, said in rows.items():
-        table.add_row(name, said)
+    table = Table(
+        title=f"{load.documents:,} documents", show_header=False, box=None, title_justify="left"
+    )
+    for name, value in rows.items():
+        table.add_row(name, value)
     console.print(table)
-    _show_policies(found)
+    _show_policies(estimate)
 
 
-def _show_policies(found: Plan) -> None:
-    depth = found.policies[0].window
-    table = Table("policy", "vectors a word", "bytes per 1,000 words", "recall@10", f"recall@10, best {depth} scored exactly", box=None)
-    for each in found.policies:
-        table.add_row(each.policy, f"{each.vectors_a_word:.3f}", f"{found.bytes_of(each):,}", f"{each.recall:.3f}", f"{each.scored:.3f}")
+def _show_policies(estimate: Plan) -> None:
+    depth = estimate.policies[0].window
+    table = Table(
+        "policy",
+        "vectors a word",
+        "bytes per 1,000 words",
+        "recall@10",
+        f"recall@10, best {depth} scored exactly",
+        box=None,
+    )
+    for policy in estimate.policies:
+        table.add_row(
+            policy.policy,
+            f"{policy.vectors_a_word:.3f}",
+            f"{estimate.bytes_per_1000_words(policy):,}",
+            f"{policy.recall:.3f}",
+            f"{policy.scored:.3f}",
+        )
     options.Output().print(table)

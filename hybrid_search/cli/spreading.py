@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-ShardOf = Annotated[
+ShardName = Annotated[
     str | None,
     typer.Option(
         "--shard",
@@ -15,5 +15,15 @@ ShardOf = Annotated[
         "An embedded index takes one writer at a time: there shards run one after the other.",
     ),
 ]
-EngineName = Annotated[str, typer.Option("--engine", help="Where texts are encoded: local, or ray: by actors of a Ray cluster.")]
-Workers = Annotated[int | None, typer.Option(help="Actors of --engine ray. Default: one a GPU of the cluster, else one a core.", min=1)]
+ExecutorName = Annotated[
+    str,
+    typer.Option(
+        "--engine", help="Where texts are encoded: local, or ray: by actors of a Ray cluster."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="Actors of --engine ray. Default: one a GPU of the cluster, else one a core.", min=1
+    ),
+]

@@ -1,8 +1,9 @@
 """The encoder on ONNX Runtime and `tokenizers`: no torch.
 
-Texts are tokenised without special tokens, sorted by length and run in batches of about so many padded tokens, which halves the time on turns of
-mixed length. A text longer than the model takes is read in windows that overlap; each token is kept from the window in which it is
-farther from the edge.
+Texts are tokenised without special tokens, sorted by length and run in batches of about so many
+padded tokens, which halves the time on turns of mixed length. A text longer than the model takes is
+read in windows that overlap; each token is kept from the window in which it is farther from the
+edge.
 """
 
 from __future__ import annotations
@@ -18,18 +19,20 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from hybrid_search import config
-from hybrid_search.encoder import artifact, devices, precisions
+from hybrid_search.encoder import devices, model_folder, precisions
 from hybrid_search.encoder.base import EncoderInfo, Padding
-from hybrid_search.encoder.derived import derived
 from hybrid_search.encoder.devices import Device
+from hybrid_search.encoder.graph_cache import find_or_make_graph
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
-from hybrid_search.types import Encoding, Floats, Ints
+from hybrid_search.text.types import Encoding, Floats, Ints
 
 BATCH_TOKENS = 1024
 """Padded tokens a batch. Larger ones were not faster on CPUs, and take more memory."""
 
 CARD_TOKENS = 16384
-"""The same on a card: a block of an ingest is one or two batches, so that it is asked for much at a time. Not measured: none was at hand."""
+"""The same on a card: a block of an ingest is one or two batches, so that it is asked for much at a
+time. Not measured: none was at hand.
+"""
 
 OVERLAP_TOKENS = 32
 """Tokens that two windows of an over-long text share: about 20 words."""
@@ -50,22 +53,38 @@ class _Window:
 
 
 class OnnxEncoder:
-    """Runs the model folder at `folder` on `device` (auto, cpu, cuda, tensorrt, or a card of a number: cuda:1) in `precision` (auto, int8, float16,
-    float32). What has to be made for that is kept in `cache`, by default the user's.
+    """Runs the model folder at `folder` on `device` (auto, cpu, cuda, tensorrt, or a card of a
+    number: cuda:1) in `precision` (auto, int8, float16, float32).
 
-    Raises ModelError for a folder that is incomplete or damaged, DeviceError where another device than the one asked for would run, UsageError
-    for a precision that the folder has not, and MissingExtraError without an ONNX Runtime, or without what makes that precision.
+    What has to be made for that is kept in `cache`, by default the user's.
+
+    Raises ModelError for a folder that is incomplete or damaged, DeviceError where another device
+    than the one asked for would run, UsageError for a precision that the folder has not, and
+    MissingExtraError without an ONNX Runtime, or without what makes that precision.
     """
 
-    def __init__(self, folder: Path, device: str = "auto", threads: int | None = None, precision: str = "auto", cache: Path | None = None) -> None:
-        self.artifact = artifact.read(folder)
-        where = Device.choose(device, _runtime().get_available_providers())
-        self.precision = precisions.choose(precision, self.artifact.precision, where)
-        graph, kept = folder / "model.onnx", (cache or config.cache_folder()) / "models"
+    def __init__(
+        self,
+        folder: Path,
+        device: str = "auto",
+        threads: int | None = None,
+        precision: str = "auto",
+        cache: Path | None = None,
+    ) -> None:
+        self.artifact = model_folder.read(folder)
+        target = Device.choose(device, _runtime().get_available_providers())
+        self.precision = precisions.choose(precision, self.artifact.precision, target)
+        graph, graph_cache = folder / "model.onnx", (cache or config.cache_folder()) / "models"
         if self.artifact.precision == precisions.STORED and self.precision != "float32":
-            graph = derived(graph, self.artifact.sha256[graph.name], self.precision, kept)
-        self._session = _session(graph, self.artifact.dimension, where, self.precision, kept)
-        self._workers, self._most = (1, CARD_TOKENS) if where.accelerated else (threads or _cores(), BATCH_TOKENS)
+            graph = find_or_make_graph(
+                graph, self.artifact.sha256[graph.name], self.precision, graph_cache
+            )
+        self._session = _session(
+            graph, self.artifact.dimension, target, self.precision, graph_cache
+        )
+        self._workers, self._batch_tokens = (
+            (1, CARD_TOKENS) if target.is_accelerated else (threads or _cores(), BATCH_TOKENS)
+        )
         self._tokenizer = _tokenizer(folder / "tokenizer.json")
         edges = self._tokenizer.encode("", add_special_tokens=True).ids
         self._before, self._after = edges[: len(edges) // 2], edges[len(edges) // 2 :]
@@ -84,32 +103,65 @@ class OnnxEncoder:
         return str(self._session.get_providers()[0])
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens, 2]`` of each text, in order."""
+        """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens,
+        2]`` of each text, in order.
+        """
         tokenized = self._tokenize(texts)
-        vectors = [np.empty((len(each), self.artifact.dimension), dtype=np.float32) for each in tokenized]
-        windows = [window for text, each in enumerate(tokenized) for window in _windows(text, len(each), self._limit)]
+        vectors = [
+            np.empty((len(tokens), self.artifact.dimension), dtype=np.float32)
+            for tokens in tokenized
+        ]
+        windows = [
+            window
+            for text, tokens in enumerate(tokenized)
+            for window in _windows(text, len(tokens), self._limit)
+        ]
         edges = len(self._before) + len(self._after)
-        batches = list(_batches(windows, edges, self._most))
+        batches = list(_batches(windows, edges, self._batch_tokens))
         self.padding.cells += sum(len(batch) * (max(map(len, batch)) + edges) for batch in batches)
-        rows = ([tokenized[window.text].ids[window.start : window.end] for window in batch] for batch in batches)
-        for batch, hidden in zip(batches, self._runs(rows, len(batches)), strict=True):
+        rows = (
+            [tokenized[window.text].ids[window.start : window.end] for window in batch]
+            for batch in batches
+        )
+        for batch, hidden in zip(batches, self._run_batches(rows, len(batches)), strict=True):
             for row, window in zip(hidden, batch, strict=True):
-                kept = row[len(self._before) :][window.keep - window.start : window.keep_end - window.start]
-                vectors[window.text][window.keep : window.keep_end] = kept
-        return [Encoding(found, _offsets(each.offsets)) for found, each in zip(vectors, tokenized, strict=True)]
+                used_vectors = row[len(self._before) :][
+                    window.keep - window.start : window.keep_end - window.start
+                ]
+                vectors[window.text][window.keep : window.keep_end] = used_vectors
+        return [
+            Encoding(text_vectors, _offsets(tokens.offsets))
+            for text_vectors, tokens in zip(vectors, tokenized, strict=True)
+        ]
 
     def _tokenize(self, texts: Sequence[str]) -> list[Any]:
         try:
             return list(self._tokenizer.encode_batch(list(texts), add_special_tokens=False))
         except TypeError as error:
-            lone = next((letter for text in texts for letter in str(text) if "\ud800" <= letter <= "\udfff"), None)
-            if lone is None:
+            surrogate = next(
+                (
+                    letter
+                    for text in texts
+                    for letter in str(text)
+                    if "\ud800" <= letter <= "\udfff"
+                ),
+                None,
+            )
+            if surrogate is None:
                 raise
-            raise UsageError(f"a lone surrogate, U+{ord(lone):04X}, which no UTF-8 text can hold: take it out") from error
+            raise UsageError(
+                f"a lone surrogate, U+{ord(surrogate):04X}, which no UTF-8 text can hold: take it out"
+            ) from error
 
-    def _runs(self, batches: Iterable[Sequence[Sequence[int]]], count: int) -> Iterator[Floats]:
-        """Batches side by side, each on one core. A batch spread over all cores is as fast on a quiet machine; where the store or a neighbour
-        takes a core away, every layer of it waits for the slower half: 4,800 tokens/s against 8,500 with one of two cores busy."""
+    def _run_batches(
+        self, batches: Iterable[Sequence[Sequence[int]]], count: int
+    ) -> Iterator[Floats]:
+        """Batches side by side, each on one core.
+
+        A batch spread over all cores is as fast on a quiet machine; where the store or a neighbour
+        takes a core away, every layer of it waits for the slower half: 4,800 tokens/s against 8,500
+        with one of two cores busy.
+        """
         if min(count, self._workers) < 2:
             yield from map(self._run, batches)
             return
@@ -117,19 +169,25 @@ class OnnxEncoder:
             yield from pool.map(self._run, batches)
 
     def _run(self, rows: Sequence[Sequence[int]]) -> Floats:
-        """One padded batch through the graph: float32 ``[rows, tokens, dimension]``, special tokens included."""
+        """One padded batch through the graph: float32 ``[rows, tokens, dimension]``, special tokens
+        included.
+        """
         framed = [[*self._before, *row, *self._after] for row in rows]
         ids = np.full((len(framed), max(map(len, framed))), self._padding, dtype=np.int64)
         mask = np.zeros_like(ids)
         for number, row in enumerate(framed):
             ids[number, : len(row)] = row
             mask[number, : len(row)] = 1
-        hidden: Floats = self._session.run(["token_vectors"], {"input_ids": ids, "attention_mask": mask})[0]
+        hidden: Floats = self._session.run(
+            ["token_vectors"], {"input_ids": ids, "attention_mask": mask}
+        )[0]
         return hidden.astype(np.float32, copy=False)
 
 
 def _windows(text: int, count: int, limit: int) -> Iterator[_Window]:
-    """Cut `count` tokens into windows of at most `limit` that share `OVERLAP_TOKENS`; one window where they fit."""
+    """Cut `count` tokens into windows of at most `limit` that share `OVERLAP_TOKENS`; one window
+    where they fit.
+    """
     start, keep = 0, 0
     while count - start > limit:
         end = start + limit
@@ -177,16 +235,22 @@ def _runtime() -> Any:
     return onnxruntime
 
 
-def _session(path: Path, dimension: int, device: Device, precision: str, cache: Path) -> Any:
+def _session(
+    path: Path, dimension: int, device: Device, runtime_precision: str, cache: Path
+) -> Any:
     onnxruntime = _runtime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # see _runs
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     try:
-        session = onnxruntime.InferenceSession(str(path), options, providers=device.providers(precision, cache))
+        session = onnxruntime.InferenceSession(
+            str(path), options, providers=device.providers(runtime_precision, cache)
+        )
     except Exception as error:  # the library's own have no common root
-        raise ModelError(f"{path} cannot be run by ONNX Runtime {onnxruntime.__version__}: {error}. Export the model again.") from error
+        raise ModelError(
+            f"{path} cannot be run by ONNX Runtime {onnxruntime.__version__}: {error}. Export the model again."
+        ) from error
     devices.confirm(device.provider, session.get_providers())
     _check_dimension(path, session.get_outputs()[0].shape[-1], dimension)
     return session
@@ -197,6 +261,8 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _check_dimension(path: Path, found: object, dimension: int) -> None:
-    if isinstance(found, int) and found != dimension:  # a graph may leave it open
-        raise ModelError(f"{path} gives vectors of {found} numbers, and encoder.json says {dimension}: export the model again")
+def _check_dimension(path: Path, actual: object, dimension: int) -> None:
+    if isinstance(actual, int) and actual != dimension:  # a graph may leave it open
+        raise ModelError(
+            f"{path} gives vectors of {actual} numbers, and encoder.json says {dimension}: export the model again"
+        )

@@ -1,4 +1,6 @@
-"""Stages that overlap: an iterator that runs ahead in a thread of its own, by a bounded number of items."""
+"""Stages that overlap: an iterator that runs ahead in a thread of its own, by a bounded number of
+items.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.1
 LEAVE_SECONDS = 5.0
-"""After which a thread that does not end is left to itself: one that waits for standard input may do so for ever."""
+"""After which a thread that does not end is left to itself: one that waits for standard input may
+do so for ever.
+"""
 
 Depths = dict[str, Callable[[], int]]
 """How many items wait behind each stage, by its name."""
@@ -29,35 +33,40 @@ def prefetch(
     ahead: int,
     name: str = "",
     depths: Depths | None = None,
-    stopped: threading.Event | None = None,
-    leave: float = LEAVE_SECONDS,
+    stop_event: threading.Event | None = None,
+    join_timeout: float = LEAVE_SECONDS,
 ) -> Generator[T, None, None]:
-    """The items of `source`, made in another thread. Its error is raised here; closing this iterator stops the thread.
+    """The items of `source`, made in another thread.
 
-    How many items wait is kept in `depths` under `name`. When `stopped` is set no further item is made; those that were are still given, and a
-    source that does not answer is not waited for. A thread that does not end is left after `leave` seconds.
+    Its error is raised here; closing this iterator stops the thread.
+
+    How many items wait is kept in `depths` under `name`. When `stopped` is set no further item is
+    made; those that were are still given, and a source that does not answer is not waited for. A
+    thread that does not end is left after `leave` seconds.
     """
     items: queue.Queue[T | _End] = queue.Queue(ahead)
     if depths is not None:
         depths[name] = items.qsize
-    asked, gone = stopped or threading.Event(), threading.Event()
+    stop_requested, reader_closed = stop_event or threading.Event(), threading.Event()
     context = contextvars.copy_context()  # the span in which this runs is that of the thread too
-    thread = threading.Thread(target=context.run, args=(_run, source, items, asked, gone), daemon=True)
+    thread = threading.Thread(
+        target=context.run, args=(_run, source, items, stop_requested, reader_closed), daemon=True
+    )
     thread.start()
     try:
-        while not isinstance(item := _next(items, asked), _End):
+        while not isinstance(item := _next(items, stop_requested), _End):
             yield item
         if item.error:
             raise item.error
     finally:
-        gone.set()
-        thread.join(leave)
+        reader_closed.set()
+        thread.join(join_timeout)
 
 
-def _next(items: queue.Queue[T | _End], asked: threading.Event) -> T | _End:
+def _next(items: queue.Queue[T | _End], stop_requested: threading.Event) -> T | _End:
     """The next item; where it was asked to stop, only one that is there."""
     while True:
-        ending = asked.is_set()
+        ending = stop_requested.is_set()
         try:
             return items.get(timeout=POLL_SECONDS)
         except queue.Empty:
@@ -65,11 +74,16 @@ def _next(items: queue.Queue[T | _End], asked: threading.Event) -> T | _End:
                 return _End()
 
 
-def _run(source: Iterator[T], items: queue.Queue[T | _End], asked: threading.Event, gone: threading.Event) -> None:
+def _run(
+    source: Iterator[T],
+    items: queue.Queue[T | _End],
+    stop_requested: threading.Event,
+    reader_closed: threading.Event,
+) -> None:
     end = _End()
     try:
         for item in source:
-            if not _put(items, item, gone) or asked.is_set():
+            if not _put_unless_closed(items, item, reader_closed) or stop_requested.is_set():
                 break
     except BaseException as error:
         end = _End(error)
@@ -77,12 +91,12 @@ def _run(source: Iterator[T], items: queue.Queue[T | _End], asked: threading.Eve
         close = getattr(source, "close", None)
         if close:
             close()
-    _put(items, end, gone)
+    _put_unless_closed(items, end, reader_closed)
 
 
-def _put(items: queue.Queue[T], item: T, gone: threading.Event) -> bool:
+def _put_unless_closed(items: queue.Queue[T], item: T, reader_closed: threading.Event) -> bool:
     """Whether `item` was taken before the reader went away."""
-    while not gone.is_set():
+    while not reader_closed.is_set():
         try:
             items.put(item, timeout=POLL_SECONDS)
             return True

@@ -7,67 +7,49 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hybrid_search import passages
-from hybrid_search.backends.base import IndexSpec
+from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
-from hybrid_search.filters import selects
-from hybrid_search.ingest import documents
+from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.rejects import Rejects
-from hybrid_search.ingest.seen import Seen
-from hybrid_search.ingest.shards import WHOLE, Shard
-from hybrid_search.ingest.sources import Line
+from hybrid_search.ingest.seen_ids import SeenIds
+from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.types import Document, Passage
+from hybrid_search.ingest.types import ParsedDocument, PreparedPassage, SourceLine
+from hybrid_search.text import passages
+from hybrid_search.text.filters import matches_where
 
 _log = logging.getLogger(__name__)
 
 LOOKUP_DOCUMENTS = 200
 LOOKUP_BYTES = 1_000_000
-"""Documents are looked up together, to be skipped if they are unchanged, until so many, or so much, are held."""
+"""Documents are looked up together, to be skipped if they are unchanged, until so many, or so much,
+are held.
+"""
 
-Known = Callable[[Sequence[str]], dict[str, str]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Parsed:
-    """A good document. `again` says that its id was met before in this run: it must not be skipped, whatever the index holds by now."""
-
-    line: Line
-    document: Document
-    source_hash: str
-    again: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Prepared:
-    """A passage on its way to the encoder, one of `passages` of its document."""
-
-    parsed: Parsed
-    passages: int
-    passage: Passage
-
-    @property
-    def last(self) -> bool:
-        """Whether this is the document's last passage."""
-        return self.passage.ordinal == self.passages - 1
+SourceHashLookup = Callable[[Sequence[str]], dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """Reads, validates, looks up and cuts what is `shard`'s. Counts into `summary`, sends what is refused to `rejects`."""
+    """Reads, validates, looks up and cuts what is `shard`'s.
+
+    Counts into `summary`, sends what is refused to `rejects`.
+    """
 
     spec: IndexSpec
-    known: Known
+    look_up_hashes: SourceHashLookup
     rejects: Rejects
-    seen: Seen
+    seen_ids: SeenIds
     summary: Summary
     where: Mapping[str, Any] = field(default_factory=dict)
-    """What the metadata of a document must have (`hybrid_search.filters`); the others are passed over."""
-    shard: Shard = WHOLE
+    """What the metadata of a document must have (`hybrid_search.text.filters`); the others are
+    passed over.
+    """
+    shard: Shard = ALL_DOCUMENTS
 
-    def blocks(self, lines: Iterable[Line], size: int) -> Iterator[list[Prepared]]:
+    def blocks(self, lines: Iterable[SourceLine], size: int) -> Iterator[list[PreparedPassage]]:
         """Blocks of `size` passages."""
-        block: list[Prepared] = []
+        block: list[PreparedPassage] = []
         for prepared in self._passages(lines):
             block.append(prepared)
             if len(block) == size:
@@ -76,28 +58,31 @@ class Preparation:
         if block:
             yield block
 
-    def _passages(self, lines: Iterable[Line]) -> Iterator[Prepared]:
-        for group in self._groups(lines):
-            for parsed in self._changed(group):
-                with self.summary.timed("read"):
-                    cut = list(passages.split(parsed.document))
-                yield from (Prepared(parsed, len(cut), passage) for passage in cut)
+    def _passages(self, lines: Iterable[SourceLine]) -> Iterator[PreparedPassage]:
+        for group in self._group_documents(lines):
+            for parsed in self._select_changed(group):
+                with self.summary.time_stage("read"):
+                    split_passages = list(passages.split(parsed.document))
+                yield from (
+                    PreparedPassage(parsed, len(split_passages), passage)
+                    for passage in split_passages
+                )
 
-    def _groups(self, lines: Iterable[Line]) -> Iterator[list[Parsed]]:
+    def _group_documents(self, lines: Iterable[SourceLine]) -> Iterator[list[ParsedDocument]]:
         """Good documents, as many together as are looked up at once."""
-        group: list[Parsed] = []
-        held = 0
+        group: list[ParsedDocument] = []
+        group_bytes = 0
         for line in lines:
-            if parsed := self._parsed(line):
+            if parsed := self._parse_line(line):
                 group.append(parsed)
-                held += len(line.data)
-            if len(group) >= LOOKUP_DOCUMENTS or held >= LOOKUP_BYTES:
+                group_bytes += len(line.data)
+            if len(group) >= LOOKUP_DOCUMENTS or group_bytes >= LOOKUP_BYTES:
                 yield group
-                group, held = [], 0
+                group, group_bytes = [], 0
         yield group
 
-    def _parsed(self, line: Line) -> Parsed | None:
-        with self.summary.timed("read"):
+    def _parse_line(self, line: SourceLine) -> ParsedDocument | None:
+        with self.summary.time_stage("read"):
             self.summary.bytes += len(line.data)
             if not line.fault and not line.data.strip():
                 return None
@@ -106,29 +91,40 @@ class Preparation:
                 return None
             self.summary.read += 1
             try:
-                return self._document(line)
+                return self._parse_document(line)
             except InputError as error:
                 self.rejects.add(line, str(error))
                 return None
 
-    def _document(self, line: Line) -> Parsed | None:
+    def _parse_document(self, line: SourceLine) -> ParsedDocument | None:
         if line.fault:
             raise InputError(line.fault)
-        document, canonical = documents.parse(line.data)
-        if not selects(self.where, document.id, document.metadata):
+        document, canonical = document_parser.parse(line.data)
+        if not matches_where(self.where, document.id, document.metadata):
             self.summary.excluded += 1
             return None
-        before = self.seen.add(document.id, f"{line.source}:{line.number}")
-        if before:
+        earlier_place = self.seen_ids.add(document.id, f"{line.source}:{line.number}")
+        if earlier_place:
             self.summary.duplicates += 1
-            _log.warning("id %r is at %s and again at %s:%d: the last one wins", document.id, before, line.source, line.number)
-        return Parsed(line, document, documents.source_hash(canonical, self.spec), before is not None)
+            _log.warning(
+                "id %r is at %s and again at %s:%d: the last one wins",
+                document.id,
+                earlier_place,
+                line.source,
+                line.number,
+            )
+        return ParsedDocument(
+            line,
+            document,
+            document_parser.source_hash(canonical, self.spec),
+            earlier_place is not None,
+        )
 
-    def _changed(self, group: Sequence[Parsed]) -> Iterator[Parsed]:
-        with self.summary.timed("read"):
-            held = self.known([each.document.id for each in group])
-        for each in group:
-            if each.again or held.get(each.document.id) != each.source_hash:
-                yield each
+    def _select_changed(self, group: Sequence[ParsedDocument]) -> Iterator[ParsedDocument]:
+        with self.summary.time_stage("read"):
+            indexed_hashes = self.look_up_hashes([parsed.document.id for parsed in group])
+        for parsed in group:
+            if parsed.is_repeated or indexed_hashes.get(parsed.document.id) != parsed.source_hash:
+                yield parsed
             else:
                 self.summary.skipped += 1

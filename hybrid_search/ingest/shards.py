@@ -1,6 +1,8 @@
-"""One of several processes that share the documents of a source: each reads all lines and takes its own, by the hash of their ids.
+"""One of several processes that share the documents of a source: each reads all lines and takes its
+own, by the hash of their ids.
 
-The same id is always the same shard's, so that a document that comes again finds its former self, and no two processes write it.
+The same id is always the same shard's, so that a document that comes again finds its former self,
+and no two processes write it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.sources import Line
+from hybrid_search.ingest.types import SourceLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,28 +24,39 @@ class Shard:
     of: int = 1
 
     @classmethod
-    def parse(cls, said: str) -> Self:
+    def parse(cls, text: str) -> Self:
         """Of the form ``0/3``. Raises UsageError."""
-        number, slash, of = said.partition("/")
-        if not (slash and all(each.isascii() and each.isdecimal() for each in (number, of)) and int(of)):
-            raise UsageError(f"shard {said!r} is not of the form I/N: 0/3, 1/3 and 2/3 are all the shards of three")
+        number, slash, of = text.partition("/")
+        if not (
+            slash and all(part.isascii() and part.isdecimal() for part in (number, of)) and int(of)
+        ):
+            raise UsageError(
+                f"shard {text!r} is not of the form I/N: 0/3, 1/3 and 2/3 are all the shards of three"
+            )
         if int(number) >= int(of):
-            raise UsageError(f"shard {said!r} is not there: shards are numbered from 0, the last of {int(of)} is {int(of) - 1}/{int(of)}")
+            raise UsageError(
+                f"shard {text!r} is not there: shards are numbered from 0, the last of {int(of)} is {int(of) - 1}/{int(of)}"
+            )
         return cls(int(number), int(of))
 
-    def owns(self, line: Line) -> bool:
-        """Whether this shard takes `line`. One without an id goes by its number, so that exactly one shard refuses it."""
+    def owns(self, line: SourceLine) -> bool:
+        """Whether this shard takes `line`.
+
+        One without an id goes by its number, so that exactly one shard refuses it.
+        """
         if self.of == 1:
             return True
-        found = _id(line)
-        return (line.number if found is None else _hash(found)) % self.of == self.number
+        document_id = _read_id(line)
+        return (line.number if document_id is None else _hash(document_id)) % self.of == self.number
 
-    def named(self, name: str) -> str:
-        """`name`, with which shard this is where there are several: those that run in one folder must not write the same file."""
+    def add_suffix(self, name: str) -> str:
+        """`name`, with which shard this is where there are several: those that run in one folder
+        must not write the same file.
+        """
         return name if self.of == 1 else f"{name}.{self.number}-of-{self.of}"
 
 
-WHOLE = Shard()
+ALL_DOCUMENTS = Shard()
 """All documents."""
 
 
@@ -51,13 +64,16 @@ def _hash(id: str) -> int:
     return int.from_bytes(hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()[:8])
 
 
-def _id(line: Line) -> str | None:
-    """The id of the line's document, None where it has none that can be read. Whether it is a good document is seen later."""
+def _read_id(line: SourceLine) -> str | None:
+    """The id of the line's document, None where it has none that can be read.
+
+    Whether it is a good document is seen later.
+    """
     if line.fault:
         return None
     try:
-        given = json.loads(line.data.decode("utf-8-sig"))
+        document = json.loads(line.data.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None
-    found = given.get("id") if isinstance(given, dict) else None
-    return found if isinstance(found, str) else None
+    document_id = document.get("id") if isinstance(document, dict) else None
+    return document_id if isinstance(document_id, str) else None

@@ -14,13 +14,16 @@ STAGES = ("read", "encode", "shape", "write")
 
 @dataclass(slots=True)
 class Summary:
-    """`failed` documents were refused and are in the rejects file; `skipped` ones were unchanged; `excluded` ones are not what ``--where`` asks for;
-    `duplicates` replaced one of this run; `others` are lines that other shards take, and are not among those `read`.
+    """`failed` documents were refused and are in the rejects file; `skipped` ones were unchanged;
+    `excluded` ones are not what ``--where`` asks for; `duplicates` replaced one of this run;
+    `others` are lines that other shards take, and are not among those `read`.
 
-    `resumed` lines were done before, by a checkpoint, and not read again; `stopped` says that the run was asked to end before its sources did.
+    `resumed` lines were done before, by a checkpoint, and not read again; `stopped` says that the
+    run was asked to end before its sources did.
 
-    `stages` are seconds of work in each stage; stages overlap, so they may add up to more than `seconds`. `cells` are the tokens, special ones
-    and padding included, that the encoder computed for `tokens` of them, 0 where it does not say. `running` says what works now, a stage and its
+    `stages` are seconds of work in each stage; stages overlap, so they may add up to more than
+    `seconds`. `cells` are the tokens, special ones and padding included, that the encoder computed
+    for `tokens` of them, 0 where it does not say. `running` says what works now, a stage and its
     thread, `queues` how many blocks wait behind a stage.
     """
 
@@ -45,27 +48,48 @@ class Summary:
     queues: dict[str, Callable[[], int]] = field(default_factory=dict)
 
     @contextmanager
-    def timed(self, stage: str) -> Iterator[None]:
+    def time_stage(self, stage: str) -> Iterator[None]:
         """Add the time that the block takes to that of `stage`."""
-        key, began = (stage, threading.get_ident()), time.perf_counter()
+        key, started_at = (stage, threading.get_ident()), time.perf_counter()
         self.running.add(key)
         try:
             yield
         finally:
-            self.stages[stage] += time.perf_counter() - began
+            self.stages[stage] += time.perf_counter() - started_at
             self.running.discard(key)
 
-    def add(self, other: Summary) -> None:
+    def add(self, summary: Summary) -> None:
         """Count what another run did, too."""
-        for name in (each.name for each in fields(self) if type(each.default) in (int, float)):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.rejected, self.stopped = other.rejected or self.rejected, other.stopped or self.stopped
-        for stage, seconds in other.stages.items():
+        for name in (
+            counter.name for counter in fields(self) if type(counter.default) in (int, float)
+        ):
+            setattr(self, name, getattr(self, name) + getattr(summary, name))
+        self.rejected, self.stopped = (
+            summary.rejected or self.rejected,
+            summary.stopped or self.stopped,
+        )
+        for stage, seconds in summary.stages.items():
             self.stages[stage] = self.stages.get(stage, 0.0) + seconds
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as the command line prints it."""
-        counts = ("read", "documents", "passages", "spans", "failed", "skipped", "excluded", "duplicates", "others", "resumed", "tokens")
+        counts = (
+            "read",
+            "documents",
+            "passages",
+            "spans",
+            "failed",
+            "skipped",
+            "excluded",
+            "duplicates",
+            "others",
+            "resumed",
+            "tokens",
+        )
         names = (*counts, "rejected", "stopped")
         stages = {name: round(value, 3) for name, value in self.stages.items()}
-        return {**{name: getattr(self, name) for name in names}, "seconds": round(self.seconds, 3), "stages": stages}
+        return {
+            **{name: getattr(self, name) for name in names},
+            "seconds": round(self.seconds, 3),
+            "stages": stages,
+        }

@@ -11,10 +11,20 @@ from benchmarks.quality.mcphrasy.system import Base
 def add_options(parser: ArgumentParser) -> None:
     """``--spanbert`` and ``--phrasebert``, beside those of `encoders.add_options`."""
     encoders.add_options(parser)
-    parser.add_argument("--spanbert", default="", help="a Hugging Face folder that reads masked sentences; default: --model")
-    parser.add_argument("--phrasebert", default="", help="a Hugging Face folder that reads phrases by themselves; default: --model")
+    parser.add_argument(
+        "--spanbert",
+        default="",
+        help="a Hugging Face folder that reads masked sentences; default: --model",
+    )
+    parser.add_argument(
+        "--phrasebert",
+        default="",
+        help="a Hugging Face folder that reads phrases by themselves; default: --model",
+    )
 
 
-def chosen(options: Namespace) -> Base:
+def load_base(options: Namespace) -> Base:
     """The models that were asked for."""
-    return Base.of(encoders.chosen(options).encoder, options.spanbert, options.phrasebert)
+    return Base.from_encoder(
+        encoders.load_model(options).encoder, options.spanbert, options.phrasebert
+    )

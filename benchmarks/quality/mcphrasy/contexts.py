@@ -1,6 +1,8 @@
-"""The contexts of a phrase (section 3.1 of the paper): sentences that hold it, with one mask in its place.
+"""The contexts of a phrase (section 3.1 of the paper): sentences that hold it, with one mask in its
+place.
 
-Thousands of phrases are found in one pass over a corpus: they are a tree of words, and every word of a sentence is followed down it.
+Thousands of phrases are found in one pass over a corpus: they are a tree of words, and every word
+of a sentence is followed down it.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ MOST = 300
 """Contexts of a phrase, the paper's m; it gained little beyond 100."""
 
 CONTEXTS = 100
-"""Of a phrase, where it is measured: a third of the paper's, and a third of the time; it gained little beyond."""
+"""Of a phrase, where it is measured: a third of the paper's, and a third of the time; it gained
+little beyond.
+"""
 
 LEAST_WORDS = 3
 """Words beside the phrase that a sentence must have: fewer say nothing of what was masked."""
 
 MOST_WORDS = 60
-"""A sentence with more is passed over: few are whole sentences, and each costs as much as several others."""
+"""A sentence with more is passed over: few are whole sentences, and each costs as much as several
+others.
+"""
 
 BREAK = r"[,;:?!()\[\]\"“”…]"
 """Marks that no phrase goes across, unless it has them itself."""
@@ -41,33 +47,44 @@ class Context:
     start: int
     end: int
 
-    def masked(self, mask: str) -> str:
+    def mask_phrase(self, mask: str) -> str:
         """The sentence with `mask` for the phrase: that begins at `start`, too."""
         return self.text[: self.start] + mask + self.text[self.end :]
 
 
 def words(text: str) -> list[str]:
-    """The words of `text` in lower case; apostrophes are part of them, all other punctuation is not."""
+    """The words of `text` in lower case; apostrophes are part of them, all other punctuation is
+    not.
+    """
     return [match.group().lower() for match in _WORD.finditer(text)]
 
 
-def search(phrases: Collection[str], sentences: Iterable[str], most: int = MOST) -> dict[str, list[Context]]:
-    """Up to `most` contexts of each phrase, whole words in any case; none for one that is not there, or that has no word.
+def search(
+    phrases: Collection[str], sentences: Iterable[str], most: int = MOST
+) -> dict[str, list[Context]]:
+    """Up to `most` contexts of each phrase, whole words in any case; none for one that is not
+    there, or that has no word.
 
-    A phrase's contexts differ in more than case from each other, since the distance to the closest other context means nothing among copies: calls
-    repeat themselves. Those with the least hash are kept, so which they are depends neither on the corpus's order nor on its head.
+    A phrase's contexts differ in more than case from each other, since the distance to the closest
+    other context means nothing among copies: calls repeat themselves. Those with the least hash are
+    kept, so which they are depends neither on the corpus's order nor on its head.
     """
-    tree = _tree(phrases)
-    kept: dict[str, _Sample] = defaultdict(lambda: _Sample(most))
+    tree = _build_word_tree(phrases)
+    samples: dict[str, _Sample] = defaultdict(lambda: _Sample(most))
     for sentence in sentences:
         for names, context in _occurrences(tree, sentence):
             for name in names:
-                kept[name].add(context)
-    return {name: kept[name].contexts() if name in kept else [] for name in dict.fromkeys(phrases)}
+                samples[name].add(context)
+    return {
+        name: samples[name].contexts() if name in samples else [] for name in dict.fromkeys(phrases)
+    }
 
 
-def _tree(phrases: Iterable[str]) -> dict[str, Any]:
-    """A node for each word, its children the words that follow it in some phrase. Phrases of the same words share an end."""
+def _build_word_tree(phrases: Iterable[str]) -> dict[str, Any]:
+    """A node for each word, its children the words that follow it in some phrase.
+
+    Phrases of the same words share an end.
+    """
     tree: dict[str, Any] = {}
     for phrase in dict.fromkeys(phrases):
         node = tree
@@ -80,17 +97,19 @@ def _tree(phrases: Iterable[str]) -> dict[str, Any]:
 
 def _occurrences(tree: Mapping[str, Any], sentence: str) -> Iterator[tuple[list[str], Context]]:
     """Every place in the sentence where phrases stand, those that lie inside others included."""
-    found = [(match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(sentence)]
-    if len(found) > MOST_WORDS:
+    word_places = [
+        (match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(sentence)
+    ]
+    if len(word_places) > MOST_WORDS:
         return
-    for first, (_, start, _) in enumerate(found):
+    for first, (_, start, _) in enumerate(word_places):
         node = tree
-        for last in range(first, len(found)):
-            node = node.get(found[last][0], {})
+        for last in range(first, len(word_places)):
+            node = node.get(word_places[last][0], {})
             if not node:
                 break
-            if _END in node and len(found) - (last + 1 - first) >= LEAST_WORDS:
-                context = Context(sentence, start, found[last][2])
+            if _END in node and len(word_places) - (last + 1 - first) >= LEAST_WORDS:
+                context = Context(sentence, start, word_places[last][2])
                 breaks = set(re.findall(BREAK, sentence[context.start : context.end]))
                 yield [name for name in node[_END] if breaks <= set(name)], context
 
@@ -101,35 +120,47 @@ class _Sample:
 
     most: int
     _heap: list[tuple[int, str, Context]] = field(default_factory=list)
-    _held: set[str] = field(default_factory=set)
+    _seen_texts: set[str] = field(default_factory=set)
 
     def add(self, context: Context) -> None:
-        around = context.masked("\0").lower()
-        entry = (-zlib.crc32(around.encode("utf-8", "surrogatepass")), around, context)  # the root of the heap is the largest hash that is kept
-        if around in self._held or (len(self._heap) == self.most and entry[:2] <= self._heap[0][:2]):
+        masked_text = context.mask_phrase("\0").lower()
+        entry = (
+            -zlib.crc32(masked_text.encode("utf-8", "surrogatepass")),
+            masked_text,
+            context,
+        )  # the root of the heap is the largest hash that is kept
+        if masked_text in self._seen_texts or (
+            len(self._heap) == self.most and entry[:2] <= self._heap[0][:2]
+        ):
             return
-        self._held.add(around)
+        self._seen_texts.add(masked_text)
         if len(self._heap) < self.most:
             heappush(self._heap, entry)
         else:
-            self._held.discard(heapreplace(self._heap, entry)[1])
+            self._seen_texts.discard(heapreplace(self._heap, entry)[1])
 
     def contexts(self) -> list[Context]:
         """By their hash, so that the first so many are as good a sample."""
-        return [context for _, _, context in sorted(self._heap, key=lambda entry: (-entry[0], entry[1]))]
+        return [
+            context for _, _, context in sorted(self._heap, key=lambda entry: (-entry[0], entry[1]))
+        ]
 
 
-class Library:
-    """Contexts of phrases, looked for when they are first asked for: all that are asked for at once in one pass. `sentences` begins a pass."""
+class ContextCache:
+    """Contexts of phrases, looked for when they are first asked for: all that are asked for at once
+    in one pass.
+
+    `sentences` begins a pass.
+    """
 
     def __init__(self, sentences: Callable[[], Iterable[str]], most: int = MOST) -> None:
         self._sentences, self._most = sentences, most
-        self._found: dict[str, list[Context]] = {}
+        self._contexts: dict[str, list[Context]] = {}
 
-    def of(self, phrases: Iterable[str]) -> Mapping[str, Sequence[Context]]:
+    def find_contexts(self, phrases: Iterable[str]) -> Mapping[str, Sequence[Context]]:
         """The contexts of each phrase, none where no sentence holds it."""
-        asked = list(dict.fromkeys(phrases))
-        unknown = [phrase for phrase in asked if phrase not in self._found]
+        distinct_phrases = list(dict.fromkeys(phrases))
+        unknown = [phrase for phrase in distinct_phrases if phrase not in self._contexts]
         if unknown:
-            self._found.update(search(unknown, self._sentences(), self._most))
-        return {phrase: self._found[phrase] for phrase in asked}
+            self._contexts.update(search(unknown, self._sentences(), self._most))
+        return {phrase: self._contexts[phrase] for phrase in distinct_phrases}

@@ -1,4 +1,8 @@
-"""The texts that contexts are looked for in: the data folder's calls, passages and requests, as sentences. The paper has all of Wikipedia."""
+"""The texts that contexts are looked for in: the data folder's calls, passages and requests, as
+sentences.
+
+The paper has all of Wikipedia.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality.mcphrasy.files import there
+from benchmarks.quality.mcphrasy.files import require_file
 from benchmarks.quality.sentences import sentences
 from benchmarks.quality.tasks import rows
 
 TRAIN = "train"
-"""The `part` of rows that something may be trained on; rows of the others are measured on. A file without parts is all train."""
+"""The `part` of rows that something may be trained on; rows of the others are measured on. A file
+without parts is all train.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +39,8 @@ def _field(name: str) -> Callable[[dict[str, Any]], list[str]]:
 
 
 CORPORA = tuple(
-    Corpus(*each)
-    for each in (
+    Corpus(*corpus_fields)
+    for corpus_fields in (
         ("calls_sgd", "calls_sgd/calls.jsonl.gz", _turns),
         ("calls_qmsum", "calls_qmsum/calls.jsonl.gz", _turns),
         ("calls_multidogo", "calls_multidogo/calls.jsonl.gz", _turns),
@@ -52,13 +58,22 @@ CORPORA = tuple(
 )
 
 
-def read(data: Path, parts: Sequence[str] | None = None, corpora: Sequence[Corpus] = CORPORA) -> Iterator[str]:
-    """The sentences of `corpora`, one at a time; with `parts`, only of rows of these. What is said in many calls comes many times.
+def read(
+    data: Path, parts: Sequence[str] | None = None, corpora: Sequence[Corpus] = CORPORA
+) -> Iterator[str]:
+    """The sentences of `corpora`, one at a time; with `parts`, only of rows of these.
+
+    What is said in many calls comes many times.
 
     Raises SystemExit where a file is missing.
     """
     for corpus in corpora:
-        for row in rows(there(data / corpus.file, "contexts of phrases are looked for in it; give --data, the folder of data sets")):
+        for row in rows(
+            require_file(
+                data / corpus.file,
+                "contexts of phrases are looked for in it; give --data, the folder of data sets",
+            )
+        ):
             if parts is None or row.get("part", TRAIN) in parts:
                 for text in corpus.texts(row):
                     yield from (text[start:end] for start, end in sentences(text))

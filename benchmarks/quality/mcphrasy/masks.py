@@ -1,4 +1,6 @@
-"""What an encoder says of a mask: the vector that the mask's token has in each context (section 3.1 of the paper)."""
+"""What an encoder says of a mask: the vector that the mask's token has in each context (section 3.1
+of the paper).
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,12 @@ from benchmarks.quality.mcphrasy.contexts import Context
 from benchmarks.quality.systems.base import encodings
 from benchmarks.quality.vectors import TEXTS
 from hybrid_search.encoder import Encoder
-from hybrid_search.types import Encoding, Floats
+from hybrid_search.text.types import Encoding, Floats
 
 MASK = "[MASK]"
-"""BERT's, SpanBERT's and the shipped model's. All tokenizers seen know it in a text, and keep its vector: it is the text's own, not one of those
-that they put around a text."""
+"""BERT's, SpanBERT's and the shipped model's. All tokenizers seen know it in a text, and keep its
+vector: it is the text's own, not one of those that they put around a text.
+"""
 
 
 class MaskEncoder(Protocol):
@@ -33,7 +36,9 @@ class MaskEncoder(Protocol):
 
 
 class Masks:
-    """Any `Encoder` as a `MaskEncoder`, the product's or `systems.huggingface.HuggingFace`, if its tokenizer makes one token of `mask`."""
+    """Any `Encoder` as a `MaskEncoder`, the product's or `systems.huggingface.HuggingFace`, if its
+    tokenizer makes one token of `mask`.
+    """
 
     def __init__(self, encoder: Encoder, mask: str = MASK) -> None:
         self.encoder, self.mask = encoder, mask
@@ -45,17 +50,19 @@ class Masks:
 
     def vectors(self, contexts: Sequence[Context]) -> Floats:
         """Raises SystemExit where the mask is not one token."""
-        found = np.zeros((len(contexts), self.encoder.info.dimension), dtype=np.float32)
-        texts = [context.masked(self.mask) for context in contexts]
+        mask_vectors = np.zeros((len(contexts), self.encoder.info.dimension), dtype=np.float32)
+        texts = [context.mask_phrase(self.mask) for context in contexts]
         for row, encoding in enumerate(encodings(self.encoder, texts, TEXTS)):
-            found[row] = self._at(encoding, contexts[row].start)
-        return found
+            mask_vectors[row] = self._mask_vector(encoding, contexts[row].start)
+        return mask_vectors
 
-    def _at(self, encoding: Encoding, start: int) -> Floats:
+    def _mask_vector(self, encoding: Encoding, start: int) -> Floats:
         end = start + len(self.mask)
         inside = (encoding.offsets[:, 1] > start) & (encoding.offsets[:, 0] < end)
         rows = encoding.vectors[inside]
         if len(rows) != 1 or encoding.offsets[inside].tolist() != [[start, end]]:
-            raise SystemExit(f"{self.encoder.info.name} makes {len(rows)} tokens of {self.mask!r}, not one: name the mask of its own vocabulary")
-        found: Floats = rows[0]
-        return found
+            raise SystemExit(
+                f"{self.encoder.info.name} makes {len(rows)} tokens of {self.mask!r}, not one: name the mask of its own vocabulary"
+            )
+        vector: Floats = rows[0]
+        return vector

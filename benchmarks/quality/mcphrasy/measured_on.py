@@ -11,9 +11,18 @@ from benchmarks.quality.mcphrasy.contexts import words
 
 def phrases(data: Path) -> set[tuple[str, ...]]:
     """The words of every phrase that is measured on, of the files that are there."""
-    optional = ((data / groups.PUBLISHED, _reviews), (data / choice.FILE, _turney), (data / ppdb.FILE, _ppdb))
-    found = [_synonyms(data), _senses(data), _requests(data), *(read(path) for path, read in optional if path.is_file())]
-    return {tuple(words(phrase)) for each in found for phrase in each}
+    optional = (
+        (data / groups.PUBLISHED, _reviews),
+        (data / choice.FILE, _turney),
+        (data / ppdb.FILE, _ppdb),
+    )
+    sources = [
+        _synonyms(data),
+        _senses(data),
+        _requests(data),
+        *(read(path) for path, read in optional if path.is_file()),
+    ]
+    return {tuple(words(phrase)) for source in sources for phrase in source}
 
 
 def _synonyms(data: Path) -> Iterator[str]:
@@ -25,7 +34,12 @@ def _senses(data: Path) -> Iterator[str]:
 
 
 def _requests(data: Path) -> Iterator[str]:
-    return (phrase for name in ("banking77", "clinc150") for group in clusters.SOURCES[name](data) for phrase in group.phrases)
+    return (
+        phrase
+        for name in ("banking77", "clinc150")
+        for group in clusters.SOURCES[name](data)
+        for phrase in group.phrases
+    )
 
 
 def _reviews(path: Path) -> Iterator[str]:
@@ -33,7 +47,9 @@ def _reviews(path: Path) -> Iterator[str]:
 
 
 def _turney(path: Path) -> Iterator[str]:
-    return (phrase for question in choice.read(path) for phrase in (question.phrase, *question.choices))
+    return (
+        phrase for question in choice.read(path) for phrase in (question.phrase, *question.choices)
+    )
 
 
 def _ppdb(path: Path) -> Iterator[str]:

@@ -1,4 +1,6 @@
-"""Scores of pairs of phrases by any system, so that one table compares the similarity of phrases alone with that of their contexts."""
+"""Scores of pairs of phrases by any system, so that one table compares the similarity of phrases
+alone with that of their contexts.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +11,24 @@ import numpy as np
 
 from benchmarks.quality.mcphrasy.system import Contextual
 from benchmarks.quality.systems.base import Scorer, System
-from hybrid_search.types import Floats
+from hybrid_search.text.types import Floats
 
 
 def similarities(system: System, firsts: Sequence[str], seconds: Sequence[str]) -> Floats:
-    """How alike the phrases of each pair are, float32 ``[pairs]``: the system's own scores, else the cosines of its vectors."""
+    """How alike the phrases of each pair are, float32 ``[pairs]``: the system's own scores, else
+    the cosines of its vectors.
+    """
     if isinstance(system, Scorer):
         return system.scores(firsts, seconds)
     names = list(dict.fromkeys([*firsts, *seconds]))
     row = {name: number for number, name in enumerate(names)}
-    vectors = system.alone(names)
-    found: Floats = np.einsum("ij,ij->i", vectors[[row[each] for each in firsts]], vectors[[row[each] for each in seconds]])
-    return found
+    vectors = system.encode_texts(names)
+    cosines: Floats = np.einsum(
+        "ij,ij->i",
+        vectors[[row[phrase] for phrase in firsts]],
+        vectors[[row[phrase] for phrase in seconds]],
+    )
+    return cosines
 
 
 def coverage(system: System, phrases: Iterable[str]) -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Frequent phrases of a corpus: what the embedder is trained on. The paper has 27,723 noun phrases of Wikipedia; here no tagger is asked."""
+"""Frequent phrases of a corpus: what the embedder is trained on.
+
+The paper has 27,723 noun phrases of Wikipedia; here no tagger is asked.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +31,48 @@ STOP = frozenset(
 """Words that no phrase begins or ends with: those of grammar, and what is said in every call."""
 
 INSIDE = 0.5
-"""A phrase of which so many occurrences are inside a longer one is left to that: "care provider"."""
+"""A phrase of which so many occurrences are inside a longer one is left to that: "care provider".
+"""
 
 
-def frequent(sentences: Callable[[], Iterable[str]], count: int, least: int, without: Collection[Sequence[str]] = ()) -> list[str]:
-    """The `count` most frequent phrases of 2 or 3 words that so many different sentences hold, most frequent first; `sentences` begins a pass.
+def find_frequent_phrases(
+    sentences: Callable[[], Iterable[str]],
+    count: int,
+    least: int,
+    without: Collection[Sequence[str]] = (),
+) -> list[str]:
+    """The `count` most frequent phrases of 2 or 3 words that so many different sentences hold, most
+    frequent first; `sentences` begins a pass.
 
-    None begins or ends with one of `STOP`, has a digit or a letter alone, goes across punctuation, or has the words of one that is in `without`.
+    None begins or ends with one of `STOP`, has a digit or a letter alone, goes across punctuation,
+    or has the words of one that is in `without`.
     """
-    common = Counter(word for sentence in _distinct(sentences()) for word in words(sentence))
-    known = {word for word, number in common.items() if number >= least}
-    found = Counter(ngram for sentence in _distinct(sentences()) for ngram in set(_ngrams(sentence, known)))
-    held = {ngram: number for ngram, number in found.items() if number >= least}
-    longer = _longer(held)
-    left_out = {tuple(each) for each in without}
-    kept = [ngram for ngram, number in held.items() if longer.get(ngram, 0) < INSIDE * number and ngram not in left_out]
-    return [" ".join(ngram) for ngram in sorted(kept, key=lambda ngram: (-held[ngram], ngram))[:count]]
+    common = Counter(
+        word for sentence in _iterate_distinct(sentences()) for word in words(sentence)
+    )
+    frequent_words = {word for word, number in common.items() if number >= least}
+    ngram_counts = Counter(
+        ngram
+        for sentence in _iterate_distinct(sentences())
+        for ngram in set(_iterate_ngrams(sentence, frequent_words))
+    )
+    frequent_ngrams = {ngram: number for ngram, number in ngram_counts.items() if number >= least}
+    longer_counts = _count_longer(frequent_ngrams)
+    excluded_ngrams = {tuple(excluded_phrase) for excluded_phrase in without}
+    selected_ngrams = [
+        ngram
+        for ngram, number in frequent_ngrams.items()
+        if longer_counts.get(ngram, 0) < INSIDE * number and ngram not in excluded_ngrams
+    ]
+    return [
+        " ".join(ngram)
+        for ngram in sorted(selected_ngrams, key=lambda ngram: (-frequent_ngrams[ngram], ngram))[
+            :count
+        ]
+    ]
 
 
-def _distinct(sentences: Iterable[str]) -> Iterator[str]:
+def _iterate_distinct(sentences: Iterable[str]) -> Iterator[str]:
     """Each sentence once; remembered by its hash."""
     seen: set[int] = set()
     for sentence in sentences:
@@ -56,14 +82,18 @@ def _distinct(sentences: Iterable[str]) -> Iterator[str]:
             yield sentence
 
 
-def _ngrams(sentence: str, known: Collection[str]) -> Iterator[tuple[str, ...]]:
+def _iterate_ngrams(sentence: str, allowed_words: Collection[str]) -> Iterator[tuple[str, ...]]:
     """Those of known words that a phrase may be."""
     for piece in re.split(BREAK, sentence):
-        found = words(piece)
-        if len(found) <= MOST_WORDS:
+        piece_words = words(piece)
+        if len(piece_words) <= MOST_WORDS:
             for length in LENGTHS:
-                for ngram in zip(*(found[start:] for start in range(length)), strict=False):
-                    if ngram[0] not in STOP and ngram[-1] not in STOP and all(word in known and _is_word(word) for word in ngram):
+                for ngram in zip(*(piece_words[start:] for start in range(length)), strict=False):
+                    if (
+                        ngram[0] not in STOP
+                        and ngram[-1] not in STOP
+                        and all(word in allowed_words and _is_word(word) for word in ngram)
+                    ):
                         yield ngram
 
 
@@ -71,10 +101,10 @@ def _is_word(word: str) -> bool:
     return len(word) > 1 and not any(letter.isdigit() or letter == "_" for letter in word)
 
 
-def _longer(held: dict[tuple[str, ...], int]) -> dict[tuple[str, ...], int]:
+def _count_longer(counts: dict[tuple[str, ...], int]) -> dict[tuple[str, ...], int]:
     """Of each phrase of two words the most frequent of those of three that hold it, by its number."""
     most: dict[tuple[str, ...], int] = {}
-    for ngram, number in held.items():
+    for ngram, number in counts.items():
         if len(ngram) > min(LENGTHS):
             for inner in (ngram[:-1], ngram[1:]):
                 most[inner] = max(most.get(inner, 0), number)

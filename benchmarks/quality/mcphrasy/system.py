@@ -10,19 +10,21 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from benchmarks.quality.mcphrasy.contexts import Context, Library
+from benchmarks.quality.mcphrasy.contexts import Context, ContextCache
 from benchmarks.quality.mcphrasy.embedder import Embedder
 from benchmarks.quality.mcphrasy.masks import MaskEncoder, Masks
 from benchmarks.quality.mcphrasy.similarity import Cloud, Similarity, mcphrasy
 from benchmarks.quality.systems.base import TextEncoder, TokenMeans
 from benchmarks.quality.systems.huggingface import HuggingFace
 from hybrid_search.encoder import Encoder
-from hybrid_search.types import Floats, Halves
+from hybrid_search.text.types import Floats, Halves
 
 CLOUDS = 64
-"""Phrases whose final vectors are kept: more than a group to be clustered has. 300 contexts in float32 are 0.9 MB a phrase at 768 dimensions."""
+"""Phrases whose final vectors are kept: more than a group to be clustered has. 300 contexts in
+float32 are 0.9 MB a phrase at 768 dimensions.
+"""
 
-Used = tuple[str, Sequence[Context]]
+PhraseUse = tuple[str, Sequence[Context]]
 """A phrase and contexts of it."""
 
 
@@ -31,25 +33,34 @@ class Contextual(Protocol):
     """A `Scorer` that looks phrases up in a corpus."""
 
     def coverage(self, phrases: Iterable[str]) -> dict[str, Any]:
-        """How many phrases, how many of them no sentence holds, and contexts a phrase of the others."""
+        """How many phrases, how many of them no sentence holds, and contexts a phrase of the
+        others.
+        """
         ...
 
-    def between(self, firsts: Sequence[Used], seconds: Sequence[Used]) -> Floats:
-        """How alike phrases are by these contexts and no others, float32 ``[firsts]``; each has at least one."""
+    def compare_contexts(self, firsts: Sequence[PhraseUse], seconds: Sequence[PhraseUse]) -> Floats:
+        """How alike phrases are by these contexts and no others, float32 ``[firsts]``; each has at
+        least one.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The two frozen models: one reads masked sentences, the other phrases by themselves. The paper's are SpanBERT and Phrase-BERT."""
+    """The two frozen models: one reads masked sentences, the other phrases by themselves.
+
+    The paper's are SpanBERT and Phrase-BERT.
+    """
 
     masks: MaskEncoder
     phrases: TextEncoder
     name: str
 
     @classmethod
-    def of(cls, encoder: Encoder, spanbert: str = "", phrasebert: str = "") -> Base:
-        """`encoder` for both, or a folder of Hugging Face weights for either, which needs the extra ``export``."""
+    def from_encoder(cls, encoder: Encoder, spanbert: str = "", phrasebert: str = "") -> Base:
+        """`encoder` for both, or a folder of Hugging Face weights for either, which needs the extra
+        ``export``.
+        """
         masks = hugging_face_masks(spanbert) if spanbert else Masks(encoder)
         phrases = HuggingFace(phrasebert) if phrasebert else TokenMeans(encoder)
         names = (masks.name, Path(phrasebert).name if phrasebert else encoder.info.fingerprint)
@@ -64,40 +75,58 @@ def hugging_face_masks(name: str) -> Masks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Initial:
-    """What the frozen models say of a phrase: a vector for each context, float16 ``[contexts, mask]``, and its `own`, float32 ``[own]``."""
+    """What the frozen models say of a phrase: a vector for each context, float16 ``[contexts,
+    mask]``, and its `own`, float32 ``[own]``.
+    """
 
     masks: Halves
     own: Floats
 
 
 class Store:
-    """Phrases' contexts and initial representations, made when first asked for and kept: the variants share them."""
+    """Phrases' contexts and initial representations, made when first asked for and kept: the
+    variants share them.
+    """
 
-    def __init__(self, base: Base, library: Library) -> None:
+    def __init__(self, base: Base, library: ContextCache) -> None:
         self.base, self.library = base, library
-        self._held: dict[str, Initial] = {}
+        self._initials: dict[str, Initial] = {}
 
-    def of(self, phrases: Iterable[str]) -> Mapping[str, Initial]:
+    def represent(self, phrases: Iterable[str]) -> Mapping[str, Initial]:
         """The initial representation of each phrase."""
-        asked = list(dict.fromkeys(phrases))
-        unknown = [phrase for phrase in asked if phrase not in self._held]
-        contexts = self.library.of(unknown)
-        made = self.made([(phrase, contexts[phrase]) for phrase in unknown])
-        self._held.update(zip(unknown, made, strict=True))
-        return {phrase: self._held[phrase] for phrase in asked}
+        distinct_phrases = list(dict.fromkeys(phrases))
+        unknown = [phrase for phrase in distinct_phrases if phrase not in self._initials]
+        contexts = self.library.find_contexts(unknown)
+        representations = self.build_representations(
+            [(phrase, contexts[phrase]) for phrase in unknown]
+        )
+        self._initials.update(zip(unknown, representations, strict=True))
+        return {phrase: self._initials[phrase] for phrase in distinct_phrases}
 
-    def made(self, used: Sequence[Used]) -> list[Initial]:
+    def build_representations(self, uses: Sequence[PhraseUse]) -> list[Initial]:
         """The initial representation of phrases in these contexts, each read once; nothing is kept."""
-        every = list(dict.fromkeys(context for _, contexts in used for context in contexts))
-        masks, row = self.base.masks.vectors(every).astype(np.float16), {context: number for number, context in enumerate(every)}
-        names = list(dict.fromkeys(phrase for phrase, _ in used))
-        own = dict(zip(names, self.base.phrases.alone(names), strict=True)) if names else {}
-        return [Initial(masks[[row[context] for context in contexts]], own[phrase]) for phrase, contexts in used]
+        distinct_contexts = list(
+            dict.fromkeys(context for _, contexts in uses for context in contexts)
+        )
+        masks, row = (
+            self.base.masks.vectors(distinct_contexts).astype(np.float16),
+            {context: number for number, context in enumerate(distinct_contexts)},
+        )
+        names = list(dict.fromkeys(phrase for phrase, _ in uses))
+        own = dict(zip(names, self.base.phrases.encode_texts(names), strict=True)) if names else {}
+        return [
+            Initial(masks[[row[context] for context in contexts]], own[phrase])
+            for phrase, contexts in uses
+        ]
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A row of the paper's tables. Without an `embedder` mask vectors are taken as they are; `own` says whether it sees the phrase's own vector."""
+    """A row of the paper's tables.
+
+    Without an `embedder` mask vectors are taken as they are; `own` says whether it sees the
+    phrase's own vector.
+    """
 
     similarity: Similarity = mcphrasy
     embedder: Embedder | None = None
@@ -105,38 +134,59 @@ class Variant:
 
 
 class McPhraSy:
-    """One variant. A pair in which a phrase has no context is scored by the cosine of the two phrases' own vectors, whatever the variant."""
+    """One variant.
+
+    A pair in which a phrase has no context is scored by the cosine of the two phrases' own vectors,
+    whatever the variant.
+    """
 
     def __init__(self, store: Store, variant: Variant) -> None:
         self.store, self.variant = store, variant
 
     def scores(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
-        """How alike each query and the text beside it are, both being phrases, float32 ``[queries]``."""
-        initial = self.store.of([*queries, *texts])
-        return self._scores([initial[query] for query in queries], [initial[text] for text in texts])
+        """How alike each query and the text beside it are, both being phrases, float32
+        ``[queries]``.
+        """
+        initial = self.store.represent([*queries, *texts])
+        return self._scores(
+            [initial[query] for query in queries], [initial[text] for text in texts]
+        )
 
-    def between(self, firsts: Sequence[Used], seconds: Sequence[Used]) -> Floats:
+    def compare_contexts(self, firsts: Sequence[PhraseUse], seconds: Sequence[PhraseUse]) -> Floats:
         """The same by given contexts."""
-        made = self.store.made([*firsts, *seconds])
-        return self._scores(made[: len(firsts)], made[len(firsts) :])
+        representations = self.store.build_representations([*firsts, *seconds])
+        return self._scores(representations[: len(firsts)], representations[len(firsts) :])
 
     def coverage(self, phrases: Iterable[str]) -> dict[str, Any]:
-        """Distinct phrases, those that no sentence holds, and the mean number of contexts of the others."""
-        counts = [len(each) for each in self.store.library.of(phrases).values()]
-        held = [count for count in counts if count]
-        return {"phrases": len(counts), "held nowhere": len(counts) - len(held), "contexts a phrase": round(float(np.mean(held or [0])), 1)}
+        """Distinct phrases, those that no sentence holds, and the mean number of contexts of the
+        others.
+        """
+        counts = [
+            len(phrase_contexts)
+            for phrase_contexts in self.store.library.find_contexts(phrases).values()
+        ]
+        nonzero_counts = [count for count in counts if count]
+        return {
+            "phrases": len(counts),
+            "held nowhere": len(counts) - len(nonzero_counts),
+            "contexts a phrase": round(float(np.mean(nonzero_counts or [0])), 1),
+        }
 
     def _scores(self, firsts: Sequence[Initial], seconds: Sequence[Initial]) -> Floats:
         cloud = lru_cache(CLOUDS)(self.cloud)
-        found = (
-            self.variant.similarity(cloud(a), cloud(b)) if len(a.masks) and len(b.masks) else float(a.own @ b.own)
+        pair_scores = (
+            self.variant.similarity(cloud(a), cloud(b))
+            if len(a.masks) and len(b.masks)
+            else float(a.own @ b.own)
             for a, b in zip(firsts, seconds, strict=True)
         )
-        return np.fromiter(found, dtype=np.float32, count=len(firsts))
+        return np.fromiter(pair_scores, dtype=np.float32, count=len(firsts))
 
     def cloud(self, initial: Initial) -> Cloud:
         """The final representation of a phrase with contexts."""
         masks = initial.masks.astype(np.float32)
         if self.variant.embedder is None:
-            return Cloud.of(masks)
-        return Cloud.of(self.variant.embedder(masks, initial.own if self.variant.own else None))
+            return Cloud.from_vectors(masks)
+        return Cloud.from_vectors(
+            self.variant.embedder(masks, initial.own if self.variant.own else None)
+        )

@@ -1,4 +1,5 @@
-"""The tables of the three papers beside what was measured here: a row for every system, and where it was not measured, what it needs.
+"""The tables of the three papers beside what was measured here: a row for every system, and where
+it was not measured, what it needs.
 
 The figures are in the TOML files beside this one, as the papers print them.
 """
@@ -24,7 +25,9 @@ PEOPLE = "people"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A system in a set-up; `figures` are the paper's, one for each column, none where the row is ours alone."""
+    """A system in a set-up; `figures` are the paper's, one for each column, none where the row is
+    ours alone.
+    """
 
     system: str
     setup: str
@@ -33,7 +36,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table of a paper. `task` is the evaluation that measures it; with `percent` figures are shown times 100."""
+    """One table of a paper.
+
+    `task` is the evaluation that measures it; with `percent` figures are shown times 100.
+    """
 
     name: str
     about: str
@@ -45,39 +51,55 @@ class Table:
 
 def read(paper: str) -> list[Table]:
     """The tables of ``PAPER.toml``."""
-    held = tomllib.loads((FOLDER / f"{paper}.toml").read_text(encoding="utf-8"))["tables"]
-    return [_table(each) for each in held]
+    toml_tables = tomllib.loads((FOLDER / f"{paper}.toml").read_text(encoding="utf-8"))["tables"]
+    return [_table(toml_table) for toml_table in toml_tables]
 
 
-def _table(held: Mapping[str, Any]) -> Table:
-    rows = [Row(system, setup, tuple(figures)) for system, setup, *figures in (*held["rows"], *held.get("extra", ()))]
-    return Table(held["name"], held["about"], held["task"], tuple(held["columns"]), tuple(rows), held.get("percent", False))
+def _table(toml_table: Mapping[str, Any]) -> Table:
+    rows = [
+        Row(system, setup, tuple(figures))
+        for system, setup, *figures in (*toml_table["rows"], *toml_table.get("extra", ()))
+    ]
+    return Table(
+        toml_table["name"],
+        toml_table["about"],
+        toml_table["task"],
+        tuple(toml_table["columns"]),
+        tuple(rows),
+        toml_table.get("percent", False),
+    )
 
 
 def runs() -> dict[str, list[str]]:
     """The tasks that each system has a row in, in the order of the tables."""
-    found: dict[str, list[str]] = {}
+    tasks_by_system: dict[str, list[str]] = {}
     for table in (table for paper in PAPERS for table in read(paper)):
-        for each in table.rows:
-            if each.system != PEOPLE and table.task not in found.setdefault(each.system, []):
-                found[each.system].append(table.task)
-    return found
+        for table_row in table.rows:
+            if table_row.system != PEOPLE and table.task not in tasks_by_system.setdefault(
+                table_row.system, []
+            ):
+                tasks_by_system[table_row.system].append(table.task)
+    return tasks_by_system
 
 
-def result(task: str, system: str) -> str:
+def result_name(task: str, system: str) -> str:
     """What the result of a system on a task is called."""
     return f"{task}_{system}"
 
 
-def measured(table: Table, each: Row) -> tuple[float, ...] | None:
+def measured_figures(table: Table, table_row: Row) -> tuple[float, ...] | None:
     """Our figures of a row, in the table's unit; None where there is no result that has it."""
-    name = result(table.task, each.system)
-    found = results.newest(name)["setups"].get(each.setup) if results.there(name) else None
+    name = result_name(table.task, table_row.system)
+    figures = (
+        results.read_newest(name)["setups"].get(table_row.setup)
+        if results.has_result(name)
+        else None
+    )
     scale = 100.0 if table.percent else 1.0
-    return None if found is None else tuple(found[column] * scale for column in table.columns)
+    return None if figures is None else tuple(figures[column] * scale for column in table.columns)
 
 
-def rendered(paper: str) -> str:
+def render_paper(paper: str) -> str:
     """All tables of a paper in Markdown."""
     return "\n\n".join("\n".join(_lines(table)) for table in read(paper))
 
@@ -86,21 +108,29 @@ def _lines(table: Table) -> Iterator[str]:
     columns = " / ".join(table.columns)
     yield from (f"### {table.name}", "", table.about, "")
     yield from head("system", "set-up", f"paper: {columns}", "here", "difference")
-    for each in table.rows:
-        yield row(_title(each.system), each.setup, *_cells(table, each))
+    for table_row in table.rows:
+        yield row(_title(table_row.system), table_row.setup, *_cells(table, table_row))
 
 
-def _cells(table: Table, each: Row) -> tuple[str, str, str]:
+def _cells(table: Table, table_row: Row) -> tuple[str, str, str]:
     digits = 2 if table.percent else 3
-    ours = measured(table, each)
-    theirs = _shown(each.figures, f".{digits}f")
-    if ours is None:
-        return theirs, missing(table, each), ""
-    apart = [a - b for a, b in zip(ours, each.figures, strict=True)] if each.figures else []
-    return theirs, _shown(ours, f".{digits}f"), _shown(apart, f"+.{digits}f")
+    our_figures = measured_figures(table, table_row)
+    paper_cell = _format_values(table_row.figures, f".{digits}f")
+    if our_figures is None:
+        return paper_cell, explain_missing(table, table_row), ""
+    differences = (
+        [a - b for a, b in zip(our_figures, table_row.figures, strict=True)]
+        if table_row.figures
+        else []
+    )
+    return (
+        paper_cell,
+        _format_values(our_figures, f".{digits}f"),
+        _format_values(differences, f"+.{digits}f"),
+    )
 
 
-def _shown(values: Sequence[float], form: str) -> str:
+def _format_values(values: Sequence[float], form: str) -> str:
     return " / ".join(format(value, form) for value in values)
 
 
@@ -108,10 +138,10 @@ def _title(system: str) -> str:
     return "people" if system == PEOPLE else f"`{system}`"
 
 
-def missing(table: Table, each: Row) -> str:
+def explain_missing(table: Table, table_row: Row) -> str:
     """Why there is no figure, and the command that makes it."""
-    if each.system == PEOPLE:
+    if table_row.system == PEOPLE:
         return "people are not measured"
-    entry = SYSTEMS[each.system]
+    entry = SYSTEMS[table_row.system]
     weights = " --weights FILE" if entry.needs and not entry.weights else ""
-    return f"{entry.needs or 'a run'}: `--task {table.task} --system {each.system}{weights}`"
+    return f"{entry.needs or 'a run'}: `--task {table.task} --system {table_row.system}{weights}`"

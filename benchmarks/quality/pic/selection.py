@@ -1,7 +1,8 @@
 """PiC's span selection: does what is picked from a document say, and lie, where the answer is?
 
-EM and F1 are SQuAD's (Rajpurkar et al., 2016): of texts in lower case without punctuation and articles, the best over the right answers. EM+loc and
-F1+loc (PiC, footnote 2) are the same where the picked span shares a character with the right one, and 0 where it does not: in PSD the phrase
+EM and F1 are SQuAD's (Rajpurkar et al., 2016): of texts in lower case without punctuation and
+articles, the best over the right answers. EM+loc and F1+loc (PiC, footnote 2) are the same where
+the picked span shares a character with the right one, and 0 where it does not: in PSD the phrase
 stands at a wrong place, too.
 """
 
@@ -33,46 +34,58 @@ class Reader(Protocol):
 
 
 def measure(reader: Reader, data: Path, task: str) -> dict[str, Any]:
-    """The figures of `reader` on the test rows of "pr-pass", "pr-page" or "psd", and which file they are of."""
-    path = files.test(data, task)
-    searches = files.searches(path, task)
-    return {"file": path.name, **figures(searches, picked(reader, searches))}
+    """The figures of `reader` on the test rows of "pr-pass", "pr-page" or "psd", and which file
+    they are of.
+    """
+    path = files.find_test_file(data, task)
+    searches = files.read_searches(path, task)
+    return {"file": path.name, **figures(searches, pick_spans(reader, searches))}
 
 
-def picked(reader: Reader, searches: Sequence[Search]) -> list[Range]:
+def pick_spans(reader: Reader, searches: Sequence[Search]) -> list[Range]:
     """What `reader` picks from each document."""
     return [reader.answer(search.query, search.document)[:2] for search in searches]
 
 
 def figures(searches: Sequence[Search], places: Sequence[Range]) -> dict[str, Any]:
-    """How many rows, and mean and 95% interval of EM, F1, EM+loc and F1+loc of the `places` picked in them, all from 0 to 1."""
+    """How many rows, and mean and 95% interval of EM, F1, EM+loc and F1+loc of the `places` picked
+    in them, all from 0 to 1.
+    """
     values: dict[str, list[float]] = {"EM": [], "F1": [], "EM+loc": [], "F1+loc": []}
     for search, place in zip(searches, places, strict=True):
         for name, value in scores(search, place).items():
             values[name].append(value)
-    return {"rows": len(searches), **{name: bootstrap.summary(each) for name, each in values.items()}}
+    return {
+        "rows": len(searches),
+        **{name: bootstrap.summary(row_values) for name, row_values in values.items()},
+    }
 
 
 def scores(search: Search, place: Range) -> dict[str, float]:
     """The four scores of a row."""
-    said = search.document[slice(*place)]
-    found = [(exact(said, text), f1(said, text), files.meet(place, right)) for text, right in zip(search.texts, search.answers, strict=True)]
+    selected_text = search.document[slice(*place)]
+    comparisons = [
+        (exact_match(selected_text, text), f1(selected_text, text), files.overlaps(place, right))
+        for text, right in zip(search.texts, search.answers, strict=True)
+    ]
     return {
-        "EM": max(same for same, _, _ in found),
-        "F1": max(shared for _, shared, _ in found),
-        "EM+loc": max(same * there for same, _, there in found),
-        "F1+loc": max(shared * there for _, shared, there in found),
+        "EM": max(same for same, _, _ in comparisons),
+        "F1": max(shared for _, shared, _ in comparisons),
+        "EM+loc": max(same * overlap for same, _, overlap in comparisons),
+        "F1+loc": max(shared * overlap for _, shared, overlap in comparisons),
     }
 
 
-def exact(said: str, right: str) -> float:
+def exact_match(selected_text: str, right: str) -> float:
     """1 where both are the same words, else 0."""
-    return float(terms(said) == terms(right))
+    return float(terms(selected_text) == terms(right))
 
 
-def f1(said: str, right: str) -> float:
-    """The harmonic mean of the shares of each one's words that the other has, repeated words counted; 1 for two without a word."""
-    a, b = terms(said), terms(right)
+def f1(selected_text: str, right: str) -> float:
+    """The harmonic mean of the shares of each one's words that the other has, repeated words
+    counted; 1 for two without a word.
+    """
+    a, b = terms(selected_text), terms(right)
     shared = sum((Counter(a) & Counter(b)).values())
     return 2 * shared / (len(a) + len(b)) if a or b else 1.0
 

@@ -1,14 +1,18 @@
-"""PiC's phrase similarity (PS): do two phrases mean the same? By the cosine of their vectors, and by a classifier on them (section 5.1).
+"""PiC's phrase similarity (PS): do two phrases mean the same? By the cosine of their vectors, and
+by a classifier on them (section 5.1).
 
-A phrase is read by itself, or in its sentence: there its vector is the mean of its tokens'. Pairs that their sentences do not hold are left out.
+A phrase is read by itself, or in its sentence: there its vector is the mean of its tokens'. Pairs
+that their sentences do not hold are left out.
 
-- `cosine`: the phrases mean the same from a threshold on, the one of the training pairs' cosines that is right most often on these.
-- `classifier`: see `benchmarks.quality.pic.classifier`. The paper trains the encoder along with it ("the backbones are allowed to be finetuned");
-  ours stays as it is, which is less.
+- `cosine`: the phrases mean the same from a threshold on, the one of the training pairs' cosines
+  that is right most often on these.
+- `classifier`: see `benchmarks.quality.pic.classifier`. The paper trains the encoder along with it
+  ("the backbones are allowed to be finetuned"); ours stays as it is, which is less.
 
-Trained on ``ps_train`` and stopped by ``ps_dev`` where they lie in the data folder. Where they do not, by cross-validation: the test pairs fall into
-five parts by a hash of their first phrase (so that what a phrase means elsewhere is not told), each is tested by the threshold of the other four, and
-by a classifier trained on three of them and stopped by the fourth.
+Trained on ``ps_train`` and stopped by ``ps_dev`` where they lie in the data folder. Where they do
+not, by cross-validation: the test pairs fall into five parts by a hash of their first phrase (so
+that what a phrase means elsewhere is not told), each is tested by the threshold of the other four,
+and by a classifier trained on three of them and stopped by the fourth.
 """
 
 from __future__ import annotations
@@ -28,8 +32,8 @@ from benchmarks.quality.correlation import auc
 from benchmarks.quality.pic import classifier, files
 from benchmarks.quality.pic.files import Pair
 from benchmarks.quality.systems.base import Scorer, SpanEncoder, System, TextEncoder
-from hybrid_search.spans import Index
-from hybrid_search.types import Floats
+from hybrid_search.text.spans import Index
+from hybrid_search.text.types import Floats
 
 FOLDS = 5
 Flags = NDArray[np.bool_]
@@ -37,7 +41,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Numbers of pairs. `dev` may be a part of `train`; what is stopped by it is then trained on the rest."""
+    """Numbers of pairs.
+
+    `dev` may be a part of `train`; what is stopped by it is then trained on the rest.
+    """
 
     train: Index
     dev: Index
@@ -45,79 +52,131 @@ class Split:
 
 
 def measure(system: System, data: Path, classifiers: bool = True) -> dict[str, Any]:
-    """AUC, accuracy and its 95% interval of each set-up that `system` is able to, on which file, and how the rest was chosen.
+    """AUC, accuracy and its 95% interval of each set-up that `system` is able to, on which file,
+    and how the rest was chosen.
 
     `classifiers` need scikit-learn. Raises SystemExit without it, or without a file.
     """
-    path = files.test(data, files.PS)
-    pairs, splits, told = _split(data, path)
-    asked = len(files.pairs(path))
+    path = files.find_test_file(data, files.PS)
+    pairs, splits, tuning = _split(data, path)
+    pair_count = len(files.read_pairs(path))
     labels = np.array([pair.label for pair in pairs], dtype=bool)
     tested = np.concatenate([split.test for split in splits])
-    made: dict[str, Any] = {"file": path.name, "rows": len(tested), "left out": asked - len(tested), "tuned on": told, "setups": {}}
+    result: dict[str, Any] = {
+        "file": path.name,
+        "rows": len(tested),
+        "left out": pair_count - len(tested),
+        "tuned on": tuning,
+        "setups": {},
+    }
     if isinstance(system, Scorer):
         scores = system.scores([pair.phrase1 for pair in pairs], [pair.phrase2 for pair in pairs])
-        made["setups"]["phrase"] = {"score": by_threshold(scores, labels, splits)}
+        result["setups"]["phrase"] = {"score": score_by_threshold(scores, labels, splits)}
     for name, first, second in vectors(system, pairs):
-        made["setups"][name] = {"cosine": by_threshold((first * second).sum(axis=1), labels, splits)}
+        result["setups"][name] = {
+            "cosine": score_by_threshold((first * second).sum(axis=1), labels, splits)
+        }
         if classifiers:
-            made["setups"][name]["classifier"] = by_classifier(np.concatenate([first, second], axis=1), labels, splits)
-    return made
+            result["setups"][name]["classifier"] = score_by_classifier(
+                np.concatenate([first, second], axis=1), labels, splits
+            )
+    return result
 
 
 def _split(data: Path, path: Path) -> tuple[list[Pair], list[Split], str]:
     """All pairs that there are, how they are parted, and that in words."""
-    tested = _whole(files.pairs(path))
-    train, dev = (files.part(data, files.PS, name) for name in ("train", "dev"))
+    tested = _drop_incomplete(files.read_pairs(path))
+    train, dev = (files.find_part(data, files.PS, name) for name in ("train", "dev"))
     if not train or not dev:
-        return tested, list(folds(tested)), f"{FOLDS}-fold cross-validation by a hash of the first phrase"
-    parts = [_whole(files.pairs(train)), _whole(files.pairs(dev)), tested]
+        return (
+            tested,
+            list(split_folds(tested)),
+            f"{FOLDS}-fold cross-validation by a hash of the first phrase",
+        )
+    parts = [
+        _drop_incomplete(files.read_pairs(train)),
+        _drop_incomplete(files.read_pairs(dev)),
+        tested,
+    ]
     edges = np.cumsum([0, *map(len, parts)])
     numbers = [np.arange(start, end) for start, end in pairwise(edges)]
     return [pair for part in parts for pair in part], [Split(*numbers)], f"{train.name}, {dev.name}"
 
 
-def _whole(pairs: Sequence[Pair]) -> list[Pair]:
+def _drop_incomplete(pairs: Sequence[Pair]) -> list[Pair]:
     """Those whose sentences hold their phrases."""
-    return [pair for pair in pairs if files.standing(pair.phrase1, pair.sentence1) and files.standing(pair.phrase2, pair.sentence2)]
+    return [
+        pair
+        for pair in pairs
+        if files.find_places(pair.phrase1, pair.sentence1)
+        and files.find_places(pair.phrase2, pair.sentence2)
+    ]
 
 
-def folds(pairs: Sequence[Pair]) -> Iterator[Split]:
-    """`FOLDS` ways to part `pairs`: one part tested, all others trained on, the next one of them for dev. Parts without a pair are none.
+def split_folds(pairs: Sequence[Pair]) -> Iterator[Split]:
+    """`FOLDS` ways to part `pairs`: one part tested, all others trained on, the next one of them
+    for dev.
+
+    Parts without a pair are none.
 
     Raises SystemExit for fewer than three parts.
     """
-    parts = np.array([int.from_bytes(hashlib.sha256(pair.phrase1.casefold().encode()).digest()[:8], "big") % FOLDS for pair in pairs])
-    there = np.unique(parts)
-    if len(there) < 3:
-        raise SystemExit(f"{len(pairs)} pairs fall into {len(there)} parts by their first phrase, and cross-validation takes 3: give more pairs")
-    for tested, dev in zip(there, np.roll(there, -1), strict=True):
-        yield Split(np.flatnonzero(parts != tested), np.flatnonzero(parts == dev), np.flatnonzero(parts == tested))
+    parts = np.array(
+        [
+            int.from_bytes(hashlib.sha256(pair.phrase1.casefold().encode()).digest()[:8], "big")
+            % FOLDS
+            for pair in pairs
+        ]
+    )
+    part_numbers = np.unique(parts)
+    if len(part_numbers) < 3:
+        raise SystemExit(
+            f"{len(pairs)} pairs fall into {len(part_numbers)} parts by their first phrase, and cross-validation takes 3: give more pairs"
+        )
+    for tested, dev in zip(part_numbers, np.roll(part_numbers, -1), strict=True):
+        yield Split(
+            np.flatnonzero(parts != tested),
+            np.flatnonzero(parts == dev),
+            np.flatnonzero(parts == tested),
+        )
 
 
 def vectors(system: System, pairs: Sequence[Pair]) -> Iterator[tuple[str, Floats, Floats]]:
-    """Set-ups by name, with the unit vectors of all first and of all second phrases, float32 ``[pairs, dimension]``."""
+    """Set-ups by name, with the unit vectors of all first and of all second phrases, float32
+    ``[pairs, dimension]``.
+    """
     if isinstance(system, TextEncoder):
-        yield "phrase", system.alone([pair.phrase1 for pair in pairs]), system.alone([pair.phrase2 for pair in pairs])
+        yield (
+            "phrase",
+            system.encode_texts([pair.phrase1 for pair in pairs]),
+            system.encode_texts([pair.phrase2 for pair in pairs]),
+        )
     if isinstance(system, SpanEncoder):
-        first = _inside(system, [(pair.phrase1, pair.sentence1) for pair in pairs])
-        yield "phrase in context", first, _inside(system, [(pair.phrase2, pair.sentence2) for pair in pairs])
+        first = _vectors_in_sentences(system, [(pair.phrase1, pair.sentence1) for pair in pairs])
+        yield (
+            "phrase in context",
+            first,
+            _vectors_in_sentences(system, [(pair.phrase2, pair.sentence2) for pair in pairs]),
+        )
 
 
-def _inside(system: SpanEncoder, phrases: Sequence[tuple[str, str]]) -> Floats:
+def _vectors_in_sentences(system: SpanEncoder, phrases: Sequence[tuple[str, str]]) -> Floats:
     """Each phrase where its sentence first holds it."""
-    places = [[files.standing(phrase, sentence)[0]] for phrase, sentence in phrases]
-    return np.concatenate(list(system.inside([sentence for _, sentence in phrases], places)))
+    places = [[files.find_places(phrase, sentence)[0]] for phrase, sentence in phrases]
+    return np.concatenate(list(system.encode_spans([sentence for _, sentence in phrases], places)))
 
 
-def by_threshold(scores: Floats, labels: Flags, splits: Sequence[Split]) -> dict[str, Any]:
+def score_by_threshold(scores: Floats, labels: Flags, splits: Sequence[Split]) -> dict[str, Any]:
     """AUC over all that is tested, the thresholds, and the accuracy by them."""
     thresholds = [threshold(scores[split.train], labels[split.train]) for split in splits]
-    right = [(scores[split.test] >= least) == labels[split.test] for split, least in zip(splits, thresholds, strict=True)]
+    right = [
+        (scores[split.test] >= least) == labels[split.test]
+        for split, least in zip(splits, thresholds, strict=True)
+    ]
     tested = np.concatenate([split.test for split in splits])
     return {
         "AUC": round(auc(scores[tested], labels[tested].tolist()), 4),
-        "thresholds": [round(each, 4) for each in thresholds],
+        "thresholds": [round(cutoff, 4) for cutoff in thresholds],
         "accuracy": bootstrap.summary(np.concatenate(right).astype(float).tolist()),
     }
 
@@ -125,13 +184,22 @@ def by_threshold(scores: Floats, labels: Flags, splits: Sequence[Split]) -> dict
 def threshold(scores: Floats, labels: Flags) -> float:
     """The one of `scores` from which on "the same" is right most often; of equal ones the lowest."""
     values = np.unique(scores)
-    same, other = np.sort(scores[labels]), np.sort(scores[~labels])
-    right = len(same) - np.searchsorted(same, values) + np.searchsorted(other, values)
+    same, different = np.sort(scores[labels]), np.sort(scores[~labels])
+    right = len(same) - np.searchsorted(same, values) + np.searchsorted(different, values)
     return float(values[np.argmax(right)])
 
 
-def by_classifier(features: Floats, labels: Flags, splits: Sequence[Split]) -> dict[str, Any]:
+def score_by_classifier(features: Floats, labels: Flags, splits: Sequence[Split]) -> dict[str, Any]:
     """The accuracy of a classifier for each split, and how many epochs each was trained for."""
-    fitted = [classifier.fit(features, labels, np.setdiff1d(split.train, split.dev), split.dev) for split in splits]
-    right = [made.predict(features[split.test]) == labels[split.test] for made, split in zip(fitted, splits, strict=True)]
-    return {"epochs": [made.epochs for made in fitted], "accuracy": bootstrap.summary(np.concatenate(right).astype(float).tolist())}
+    fitted = [
+        classifier.fit(features, labels, np.setdiff1d(split.train, split.dev), split.dev)
+        for split in splits
+    ]
+    right = [
+        fitted_classifier.predict(features[split.test]) == labels[split.test]
+        for fitted_classifier, split in zip(fitted, splits, strict=True)
+    ]
+    return {
+        "epochs": [fitted_classifier.epochs for fitted_classifier in fitted],
+        "accuracy": bootstrap.summary(np.concatenate(right).astype(float).tolist()),
+    }

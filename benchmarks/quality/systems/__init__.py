@@ -1,1 +1,3 @@
-"""The systems of the papers' tables: one small file each, all listed in `benchmarks.quality.systems.registry`."""
+"""The systems of the papers' tables: one small file each, all listed in
+`benchmarks.quality.systems.registry`.
+"""

@@ -1,4 +1,6 @@
-"""Edit distance of characters (Levenshtein, 1966), as a likeness: 1 - distance / length of the longer."""
+"""Edit distance of characters (Levenshtein, 1966), as a likeness: 1 - distance / length of the
+longer.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hybrid_search.types import Floats
+from hybrid_search.text.types import Floats
 
 
 class EditDistance:
@@ -14,7 +16,10 @@ class EditDistance:
 
     def scores(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
         """1 for the same letters, 0 where none can stay."""
-        return np.array([likeness(a.lower(), b.lower()) for a, b in zip(queries, texts, strict=True)], dtype=np.float32)
+        return np.array(
+            [likeness(a.lower(), b.lower()) for a, b in zip(queries, texts, strict=True)],
+            dtype=np.float32,
+        )
 
 
 def likeness(a: str, b: str) -> float:
@@ -23,10 +28,17 @@ def likeness(a: str, b: str) -> float:
 
 
 def distance(a: str, b: str) -> int:
-    """The least number of letters to put in, take out or exchange so that `a` becomes `b`. A row of the table at a time."""
-    wanted = np.frombuffer(b.encode("utf-32-le"), dtype=np.uint32)
-    row = np.arange(len(wanted) + 1)
+    """The least number of letters to put in, take out or exchange so that `a` becomes `b`.
+
+    A row of the table at a time.
+    """
+    target = np.frombuffer(b.encode("utf-32-le"), dtype=np.uint32)
+    row = np.arange(len(target) + 1)
     for number, letter in enumerate(a, 1):
-        best = np.concatenate([[number], np.minimum(row[1:] + 1, row[:-1] + (wanted != ord(letter)))])
-        row = np.minimum.accumulate(best - np.arange(len(best))) + np.arange(len(best))  # what is put in goes along the row
+        best = np.concatenate(
+            [[number], np.minimum(row[1:] + 1, row[:-1] + (target != ord(letter)))]
+        )
+        row = np.minimum.accumulate(best - np.arange(len(best))) + np.arange(
+            len(best)
+        )  # what is put in goes along the row
     return int(row[-1])

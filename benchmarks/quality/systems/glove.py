@@ -1,4 +1,6 @@
-"""GloVe (Pennington et al., 2014): a word has one vector whatever stands around it, and a text the mean of its words."""
+"""GloVe (Pennington et al., 2014): a word has one vector whatever stands around it, and a text the
+mean of its words.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,15 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_search.encoder import EncoderInfo
-from hybrid_search.types import Encoding, Floats
-from hybrid_search.words import words
+from hybrid_search.text.types import Encoding, Floats
+from hybrid_search.text.words import words
 
 
 class Glove:
-    """An encoder of the product: one token a word, those without a vector left out. A word is looked up as it stands, then in lower case."""
+    """An encoder of the product: one token a word, those without a vector left out.
+
+    A word is looked up as it stands, then in lower case.
+    """
 
     def __init__(self, vectors: dict[str, Floats], name: str = "glove") -> None:
         self._vectors = vectors
@@ -22,12 +27,20 @@ class Glove:
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """The vectors of each text's words."""
-        return [self._encoded(text) for text in texts]
+        return [self._encode_text(text) for text in texts]
 
-    def _encoded(self, text: str) -> Encoding:
-        found = [(place, vector) for place in words(text).tolist() if (vector := self._vector(text[slice(*place)])) is not None]
-        vectors = np.array([vector for _, vector in found], dtype=np.float32).reshape(-1, self.info.dimension)
-        return Encoding(vectors, np.array([place for place, _ in found], dtype=np.int32).reshape(-1, 2))
+    def _encode_text(self, text: str) -> Encoding:
+        placed_vectors = [
+            (place, vector)
+            for place in words(text).tolist()
+            if (vector := self._vector(text[slice(*place)])) is not None
+        ]
+        vectors = np.array([vector for _, vector in placed_vectors], dtype=np.float32).reshape(
+            -1, self.info.dimension
+        )
+        return Encoding(
+            vectors, np.array([place for place, _ in placed_vectors], dtype=np.int32).reshape(-1, 2)
+        )
 
     def _vector(self, word: str) -> Floats | None:
         exact = self._vectors.get(word)
@@ -35,9 +48,11 @@ class Glove:
 
 
 def read(path: Path) -> Glove:
-    """The text file `path`: a word and its numbers a line, as in glove.840B.300d.txt (2.2 million words, 3 GB in memory).
+    """The text file `path`: a word and its numbers a line, as in glove.840B.300d.txt (2.2 million
+    words, 3 GB in memory).
 
-    The first line says how many numbers there are; a word may hold spaces, the numbers are the last ones. Raises SystemExit for any other line.
+    The first line says how many numbers there are; a word may hold spaces, the numbers are the last
+    ones. Raises SystemExit for any other line.
     """
     vectors: dict[str, Floats] = {}
     if not path.is_file():
@@ -47,15 +62,15 @@ def read(path: Path) -> Glove:
         for number, line in enumerate(file, 1):
             dimension = dimension or len(line.split()) - 1
             word, *numbers = line.rstrip("\n").rsplit(" ", dimension)
-            vectors[word] = _numbers(numbers, dimension, f"{path}, line {number}")
+            vectors[word] = _parse_numbers(numbers, dimension, f"{path}, line {number}")
     return Glove(vectors, path.stem)
 
 
-def _numbers(texts: Sequence[str], dimension: int, where: str) -> Floats:
+def _parse_numbers(texts: Sequence[str], dimension: int, where: str) -> Floats:
     try:
-        found = np.array(texts, dtype=np.float32)
+        numbers = np.array(texts, dtype=np.float32)
     except ValueError:
-        found = np.empty(0, dtype=np.float32)
-    if not dimension or len(found) != dimension:
+        numbers = np.empty(0, dtype=np.float32)
+    if not dimension or len(numbers) != dimension:
         raise SystemExit(f"{where}: not a word and {dimension or 'some'} numbers")
-    return found
+    return numbers

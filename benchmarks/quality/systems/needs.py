@@ -6,7 +6,7 @@ import importlib
 from typing import Any
 
 
-def library(name: str, package: str = "hybrid-search[export]") -> Any:
+def import_library(name: str, package: str = "hybrid-search[export]") -> Any:
     """The module `name`. Raises SystemExit saying which package brings it."""
     try:
         return importlib.import_module(name)

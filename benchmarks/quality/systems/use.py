@@ -1,4 +1,6 @@
-"""Universal Sentence Encoder, version 5 (Cer et al., 2018): a TensorFlow SavedModel, which gives whole texts vectors and no tokens."""
+"""Universal Sentence Encoder, version 5 (Cer et al., 2018): a TensorFlow SavedModel, which gives
+whole texts vectors and no tokens.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.quality.systems.base import unit
-from benchmarks.quality.systems.needs import library
-from hybrid_search.types import Floats
+from benchmarks.quality.systems.base import normalize_rows
+from benchmarks.quality.systems.needs import import_library
+from hybrid_search.text.types import Floats
 
 TOGETHER = 256
 
@@ -18,11 +20,16 @@ class UniversalSentenceEncoder:
 
     def __init__(self, folder: str) -> None:
         try:
-            self._model = library("tensorflow", "tensorflow").saved_model.load(folder)
+            self._model = import_library("tensorflow", "tensorflow").saved_model.load(folder)
         except OSError as error:
-            raise SystemExit(f"{folder}: {str(error).splitlines()[0]}: give --weights, the folder of the unpacked SavedModel") from error
+            raise SystemExit(
+                f"{folder}: {str(error).splitlines()[0]}: give --weights, the folder of the unpacked SavedModel"
+            ) from error
 
-    def alone(self, texts: Sequence[str]) -> Floats:
+    def encode_texts(self, texts: Sequence[str]) -> Floats:
         """Unit vectors ``[texts, 512]``."""
-        parts = [np.asarray(self._model(list(texts[start : start + TOGETHER]))) for start in range(0, len(texts), TOGETHER)]
-        return unit(np.concatenate(parts).astype(np.float32))
+        parts = [
+            np.asarray(self._model(list(texts[start : start + TOGETHER])))
+            for start in range(0, len(texts), TOGETHER)
+        ]
+        return normalize_rows(np.concatenate(parts).astype(np.float32))

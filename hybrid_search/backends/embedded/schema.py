@@ -1,7 +1,7 @@
 """The SQLite file of an index: its tables, and how it is opened.
 
-SQLite is the truth: documents, metadata, passages, BM25 and token codes, one transaction a batch. The nearest-neighbour files beside it are
-derived from the codes and can be made again.
+SQLite is the truth: documents, metadata, passages, BM25 and token codes, one transaction a batch.
+The nearest-neighbour files beside it are derived from the codes and can be made again.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from pathlib import Path
 
 from hybrid_search.errors import IndexBusyError, IndexStoreError
 
-TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Mn Mc Co' separators '\ufe0e\ufe0f'"
-"""Marks belong to words: without them, FTS5 cuts Hindi at each vowel sign. Variation selectors follow an emoji and belong to none."""
+TOKENIZER = (
+    "porter unicode61 remove_diacritics 2 categories 'L* N* Mn Mc Co' separators '\ufe0e\ufe0f'"
+)
+"""Marks belong to words: without them, FTS5 cuts Hindi at each vowel sign. Variation selectors
+follow an emoji and belong to none.
+"""
 
 TABLES = f"""
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -34,7 +38,8 @@ CREATE TABLE IF NOT EXISTS segments (
     size INTEGER NOT NULL, modified INTEGER NOT NULL, sha256 TEXT NOT NULL);
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = "{TOKENIZER}");
 """
-# Passage numbers are never used again (AUTOINCREMENT): a vector of a passage that was replaced can then not be taken for another's.
+# Passage numbers are never used again (AUTOINCREMENT): a vector of a passage that was replaced can
+# then not be taken for another's.
 
 BUSY_SECONDS = 30.0
 MAPPED_BYTES = 2**31 - 65536
@@ -42,11 +47,16 @@ MAPPED_BYTES = 2**31 - 65536
 
 
 def connect(path: Path | str, *, mapped: bool = False) -> sqlite3.Connection:
-    """A connection in autocommit mode; transactions are begun by name. May be handed between threads, never used by two at once.
+    """A connection in autocommit mode; transactions are begun by name.
 
-    `mapped` reads the file through the address space: codes are then not copied page by page, and the system alone caches them.
+    May be handed between threads, never used by two at once.
+
+    `mapped` reads the file through the address space: codes are then not copied page by page, and
+    the system alone caches them.
     """
-    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
     if mapped:
@@ -55,20 +65,30 @@ def connect(path: Path | str, *, mapped: bool = False) -> sqlite3.Connection:
 
 
 @contextmanager
-def translated(path: Path | str) -> Iterator[None]:
+def translate_errors(path: Path | str) -> Iterator[None]:
     """Errors of SQLite and of the file system as ours, saying which file and what to do."""
     try:
         yield
     except sqlite3.OperationalError as error:
         if "full" in str(error):
-            raise IndexStoreError(f"the disk is full at {path}: what was committed is safe. Free space and run the same command again.") from error
+            raise IndexStoreError(
+                f"the disk is full at {path}: what was committed is safe. Free space and run the same command again."
+            ) from error
         if "locked" in str(error):
-            raise IndexBusyError(f"{path} is locked by another process for over {BUSY_SECONDS:.0f} s: wait for it to end, then try again") from error
-        raise IndexStoreError(f"{path}: {error}. What was committed is safe: see to the disk and run the same command again.") from error
+            raise IndexBusyError(
+                f"{path} is locked by another process for over {BUSY_SECONDS:.0f} s: wait for it to end, then try again"
+            ) from error
+        raise IndexStoreError(
+            f"{path}: {error}. What was committed is safe: see to the disk and run the same command again."
+        ) from error
     except sqlite3.DatabaseError as error:
-        raise IndexStoreError(f"{path} is damaged ({error}): restore it from a backup, or delete it and ingest again") from error
+        raise IndexStoreError(
+            f"{path} is damaged ({error}): restore it from a backup, or delete it and ingest again"
+        ) from error
     except OSError as error:
-        raise IndexStoreError(f"{error.filename or path}: {error.strerror}: use another folder, or let this user write there") from error
+        raise IndexStoreError(
+            f"{error.filename or path}: {error.strerror}: use another folder, or let this user write there"
+        ) from error
 
 
 @contextmanager
@@ -85,17 +105,23 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 class WriterLock:
-    """One writer an index, across processes: an exclusive transaction in a file of its own, let go by the system when its holder dies."""
+    """One writer an index, across processes: an exclusive transaction in a file of its own, let go
+    by the system when its holder dies.
+    """
 
     def __init__(self, path: Path, index: str) -> None:
-        self._connection = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
+        self._connection = sqlite3.connect(
+            path, timeout=0.0, isolation_level=None, check_same_thread=False
+        )
         try:
             self._connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             self._connection.close()
             if "locked" not in str(error):
                 raise
-            raise IndexBusyError(f"index {index!r} is being written by another process: wait for it to end, or use another index name") from error
+            raise IndexBusyError(
+                f"index {index!r} is being written by another process: wait for it to end, or use another index name"
+            ) from error
 
     def release(self) -> None:
         """Let the next writer in."""

@@ -1,4 +1,6 @@
-"""The one writer of an embedded index: SQLite first, then the nearest-neighbour graph that follows from its codes."""
+"""The one writer of an embedded index: SQLite first, then the nearest-neighbour graph that follows
+from its codes.
+"""
 
 from __future__ import annotations
 
@@ -7,93 +9,110 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hybrid_search.backends.base import IndexSpec, Refusal, Refused
-from hybrid_search.backends.embedded import rows, schema
-from hybrid_search.backends.embedded.grower import Grower
+from hybrid_search.backends.embedded import schema, sql
+from hybrid_search.backends.embedded.graph_builder import GraphBuilder
+from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
 from hybrid_search.errors import InputError
-from hybrid_search.types import Document, Entry
+from hybrid_search.text.types import Document, Entry
 
-BEFORE = "before_the_document"
+SAVEPOINT = "before_the_document"
 """The savepoint to which a document is undone that does not come whole."""
 
 
 class EmbeddedWriter:
-    """Writes the index in the SQLite file at `path`, its graphs in `folder`; `lock` is let go when the writer is closed.
+    """Writes the index in the SQLite file at `path`, its graphs in `folder`; `lock` is let go when
+    the writer is closed.
 
-    `known` may be called from another thread than the rest: it reads what was committed, on a connection of its own.
+    `known` may be called from another thread than the rest: it reads what was committed, on a
+    connection of its own.
     """
 
     def __init__(self, path: Path, folder: Path, spec: IndexSpec, lock: schema.WriterLock) -> None:
         self._path, self._lock = path, lock
         self._connection, self._reader = schema.connect(path), schema.connect(path)
         self._document: int | None = None
-        self._grower = Grower(self._connection, folder, spec)
-        with schema.translated(path):
-            self._grower.repair()
+        self._graph_builder = GraphBuilder(self._connection, folder, spec)
+        with schema.translate_errors(path):
+            self._graph_builder.repair()
 
-    def known(self, ids: Sequence[str]) -> dict[str, str]:
+    def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """The source hash of each of `ids` that is wholly indexed."""
-        with schema.translated(self._path):
-            return rows.known(self._reader, ids)
+        with schema.translate_errors(self._path):
+            return sql.read_source_hashes(self._reader, ids)
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Write passages; a transaction ends where no document is half written, so that none can ever be seen half."""
-        with schema.translated(self._path):
+        """Write passages; a transaction ends where no document is half written, so that none can
+        ever be seen half.
+        """
+        with schema.translate_errors(self._path):
             if not self._connection.in_transaction:
                 self._connection.execute("BEGIN IMMEDIATE")
-            goes_on = entries[-1].document if entries and not entries[-1].last else None
-            refused = [refusal for entry in entries if (refusal := self._put(entry, goes_on))]
-            if entries and entries[-1].last:
+            open_document = entries[-1].document if entries and not entries[-1].is_last else None
+            refusals = [
+                refusal
+                for entry in entries
+                if (refusal := self._insert_entry(entry, open_document))
+            ]
+            if entries and entries[-1].is_last:
                 self._commit()
-        return refused
+        return refusals
 
     def _commit(self) -> None:
         self._connection.execute("COMMIT")
-        self._grower.grow()
+        self._graph_builder.grow()
 
     def abandon(self) -> None:
-        """Undo what was written of the document whose last passage has not come, and commit those before it."""
-        with schema.translated(self._path):
+        """Undo what was written of the document whose last passage has not come, and commit those
+        before it.
+        """
+        with schema.translate_errors(self._path):
             if self._document is not None:
-                self._connection.execute(f"ROLLBACK TO {BEFORE}")
+                self._connection.execute(f"ROLLBACK TO {SAVEPOINT}")
                 self._document = None
             if self._connection.in_transaction:
                 self._commit()
 
-    def _put(self, entry: Entry, goes_on: Document | None) -> Refusal | None:
+    def _insert_entry(self, entry: Entry, open_document: Document | None) -> Refusal | None:
         if entry.passage.ordinal == 0:
-            if entry.document is goes_on:  # not for each: a savepoint makes FTS5 write what it holds
-                self._connection.execute(f"SAVEPOINT {BEFORE}")
+            if (
+                entry.document is open_document
+            ):  # not for each: a savepoint makes FTS5 write what it holds
+                self._connection.execute(f"SAVEPOINT {SAVEPOINT}")
             try:
-                rows.learn_fields(self._connection, entry.document.metadata)
+                sql.learn_fields(self._connection, entry.document.metadata)
             except InputError as error:
                 self._document = None
                 return Refusal(entry.document, str(error))
-            self._document = rows.insert_document(self._connection, entry)
+            self._document = sql.insert_document(self._connection, entry)
         if self._document is not None:
-            rows.insert_passage(self._connection, self._document, entry)
-        if entry.last:
+            sql.insert_passage(self._connection, self._document, entry)
+        if entry.is_last:
             self._document = None
         return None
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents; how many there were."""
-        with schema.translated(self._path), schema.transaction(self._connection):
-            return sum(rows.delete(self._connection, each) for each in ids)
+        with schema.translate_errors(self._path), schema.transaction(self._connection):
+            return sum(sql.delete_document(self._connection, document_id) for document_id in ids)
 
-    def note(self, refused: Sequence[Refused]) -> None:
+    def note(self, rejected: Sequence[RejectedDocument]) -> None:
         """Nothing: the rejects file is all that there is."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             if kind is None:
-                with schema.translated(self._path):
-                    self._grower.finish()
+                with schema.translate_errors(self._path):
+                    self._graph_builder.finish()
         finally:
             self._connection.close()
             self._reader.close()

@@ -1,4 +1,6 @@
-"""Writes documents into one index of a server: all passages of a version together, then what an older version had more."""
+"""Writes documents into one index of a server: all passages of a version together, then what an
+older version had more.
+"""
 
 from __future__ import annotations
 
@@ -12,81 +14,109 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
-from hybrid_search import mappings
-from hybrid_search.access import PATIENCE
-from hybrid_search.backends.base import Refusal, Refused
-from hybrid_search.backends.options import IndexOptions
-from hybrid_search.backends.server import documents, indexes
-from hybrid_search.backends.server.base import Outcome, Server
-from hybrid_search.backends.server.draft import Draft
-from hybrid_search.backends.server.patience import Patient
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server import aliases, mappings, passage_codec
+from hybrid_search.backends.server.document_buffer import DocumentBuffer
+from hybrid_search.backends.server.transport.base import Outcome, Server
+from hybrid_search.backends.server.transport.patience import PatientServer
+from hybrid_search.backends.types import Refusal, RejectedDocument
+from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, InputError, ServerError
-from hybrid_search.filters import new_fields
-from hybrid_search.types import Entry
+from hybrid_search.text.filters import new_fields
+from hybrid_search.text.types import Entry
 
-MANY = 1000
+BATCH_IDS = 1000
 """Document ids in one request."""
-RESULTS = 10_000
+PAGE_HITS = 10_000
 """Hits of one search, as servers allow by default."""
-UNSEEN = 10_000
-"""Documents written before the index is refreshed, at the latest, so that a further version of one of them finds what it replaces."""
+MAX_UNREFRESHED = 10_000
+"""Documents written before the index is refreshed, at the latest, so that a further version of one
+of them finds what it replaces.
+"""
 
-COURTESY = 10.0
+NOTES_SECONDS = 10.0
 """Seconds for which a server may not take notes on refused documents before they are given up."""
 
 _log = logging.getLogger(__name__)
 
 
 class ServerWriter:
-    """Writes the index `made`. Several may write at once, if not the same documents. `known` may be called from another thread than the rest.
+    """Writes the index `made`.
 
-    A server that takes nothing is waited for up to `patience` seconds. `published` says that its alias stands for it: where it no longer does,
-    nobody would see what is written, and that is an error."""
+    Several may write at once, if not the same documents. `known` may be called from another thread
+    than the rest.
 
-    def __init__(self, server: Server, made: indexes.Made, options: IndexOptions, *, patience: float = PATIENCE, published: bool = True) -> None:
-        self._server, self._courteous = Patient(server, patience), Patient(server, COURTESY)
-        self._made, self._options, self._published = made, options, published
-        self._fields = dict(made.fields)
-        self._draft: Draft | None = None
-        self._unseen: set[str] = set()
-        indexes.refresh(self._server, made.name)
-        self._most_spans = self._nested_limit()
+    A server that takes nothing is waited for up to `patience` seconds. `published` says that its
+    alias stands for it: where it no longer does, nobody would see what is written, and that is an
+    error.
+    """
 
-    def _nested_limit(self) -> int:
+    def __init__(
+        self,
+        server: Server,
+        index: aliases.ServerIndex,
+        options: IndexOptions,
+        *,
+        patience: float = PATIENCE,
+        published: bool = True,
+    ) -> None:
+        self._server, self._notes_server = (
+            PatientServer(server, patience),
+            PatientServer(server, NOTES_SECONDS),
+        )
+        self._index, self._options, self._published = index, options, published
+        self._fields = dict(index.fields)
+        self._buffer: DocumentBuffer | None = None
+        self._unrefreshed_ids: set[str] = set()
+        aliases.refresh(self._server, index.name)
+        self._max_spans = self._fetch_nested_limit()
+
+    def _fetch_nested_limit(self) -> int:
         name = "index.mapping.nested_objects.limit"
         settings = self._server.request(
-            "GET", f"/{quote(self._made.name)}/_settings/{name}", params={"include_defaults": True, "flat_settings": True}
+            "GET",
+            f"/{quote(self._index.name)}/_settings/{name}",
+            params={"include_defaults": True, "flat_settings": True},
         )
-        ((_, held),) = settings.items()
-        return int({**held.get("defaults", {}), **held["settings"]}[name])
+        ((_, index_settings),) = settings.items()
+        return int({**index_settings.get("defaults", {}), **index_settings["settings"]}[name])
 
-    def known(self, ids: Sequence[str]) -> dict[str, str]:
-        """The source hash of each of `ids` that was wholly indexed when the writer was opened, or was seen to be since."""
-        found: dict[str, str] = {}
-        for start in range(0, len(ids), MANY):
-            body = _versions(ids[start : start + MANY])
+    def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
+        """The source hash of each of `ids` that was wholly indexed when the writer was opened, or
+        was seen to be since.
+        """
+        hashes: dict[str, str] = {}
+        for start in range(0, len(ids), BATCH_IDS):
+            body = _build_versions_body(ids[start : start + BATCH_IDS])
             buckets = self._search(body)["aggregations"]["documents"]["buckets"] if ids else []
-            found |= {bucket["key"]: bucket["hashes"]["buckets"][0]["key"] for bucket in buckets if _whole(bucket)}
-        return found
+            hashes |= {
+                bucket["key"]: bucket["hashes"]["buckets"][0]["key"]
+                for bucket in buckets
+                if _is_complete(bucket)
+            }
+        return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Take in passages; documents whose last one has come are sent. Raises ServerError when the server takes no more."""
-        refused: list[Refusal] = []
-        ready: list[Draft] = []
+        """Take in passages; documents whose last one has come are sent.
+
+        Raises ServerError when the server takes no more.
+        """
+        refusals: list[Refusal] = []
+        buffers: list[DocumentBuffer] = []
         for entry in entries:
             reason = self._take(entry)
             if reason:
-                refused.append(Refusal(entry.document, reason))
-            elif entry.last and self._draft:
-                ready.append(self._draft)
-                self._draft = None
+                refusals.append(Refusal(entry.document, reason))
+            elif entry.is_last and self._buffer:
+                buffers.append(self._buffer)
+                self._buffer = None
         try:
-            for together in _distinct(ready):
-                refused += self._send(together)
+            for batch in _batch_distinct(buffers):
+                refusals += self._send(batch)
         finally:
-            for draft in ready:
-                draft.close()
-        return refused
+            for buffer in buffers:
+                buffer.close()
+        return refusals
 
     def _take(self, entry: Entry) -> str | None:
         """Why the document cannot be indexed, said once; None if it can, or was refused before."""
@@ -95,10 +125,16 @@ class ServerWriter:
                 self.abandon()
                 new = new_fields(self._fields, entry.document.metadata)
                 self._fields |= new
-                self._draft = Draft(entry.document, entry.passages)
-            if self._draft:
+                self._buffer = DocumentBuffer(entry.document, entry.passages)
+            if self._buffer:
                 self._check(entry)
-                self._draft.add(documents.to_json(documents.source(entry, self._made.spec, datetime.now(UTC).isoformat(timespec="seconds"))))
+                self._buffer.add(
+                    passage_codec.to_json(
+                        passage_codec.build_source(
+                            entry, self._index.spec, datetime.now(UTC).isoformat(timespec="seconds")
+                        )
+                    )
+                )
         except InputError as error:
             self.abandon()
             return str(error)
@@ -106,142 +142,243 @@ class ServerWriter:
 
     def abandon(self) -> None:
         """Forget the document whose last passage has not come; of its passages nothing was sent."""
-        if self._draft:
-            self._draft.close()
-        self._draft = None
+        if self._buffer:
+            self._buffer.close()
+        self._buffer = None
 
     def _check_alias(self) -> None:
         """Raise IndexStoreError where the alias stands for another version by now."""
-        now = indexes.stands_for(self._server, self._made.alias) if self._published else {self._made.name}
-        if self._made.name not in now:
+        current_names = (
+            aliases.resolve_alias(self._server, self._index.alias)
+            if self._published
+            else {self._index.name}
+        )
+        if self._index.name not in current_names:
             raise IndexStoreError(
-                f"{self._made.alias!r} stood for {self._made.name} when this began, and stands for {', '.join(sorted(now)) or 'none'} now: "
+                f"{self._index.alias!r} stood for {self._index.name} when this began, and stands for {', '.join(sorted(current_names)) or 'none'} now: "
                 "it was reindexed or deleted meanwhile. Run the same command again"
             )
 
     def _check(self, entry: Entry) -> None:
-        if entry.spans > self._most_spans:
+        if entry.spans > self._max_spans:
             raise InputError(
-                f"passage {entry.passage.ordinal} has {entry.spans} covering spans, and index {self._made.name!r} takes {self._most_spans} nested "
-                f"objects: use a policy of fewer spans than {self._made.spec.policy!r}, or raise index.mapping.nested_objects.limit"
+                f"passage {entry.passage.ordinal} has {entry.spans} covering spans, and index {self._index.name!r} takes {self._max_spans} nested "
+                f"objects: use a policy of fewer spans than {self._index.spec.policy!r}, or raise index.mapping.nested_objects.limit"
             )
 
-    def _send(self, drafts: Sequence[Draft]) -> list[Refusal]:
-        """Write the passages of some documents, and remove what older versions had more. None of them is left half written."""
+    def _send(self, buffers: Sequence[DocumentBuffer]) -> list[Refusal]:
+        """Write the passages of some documents, and remove what older versions had more.
+
+        None of them is left half written.
+        """
         self._check_alias()
-        replaced = self._leftovers(drafts)
-        refused: dict[str, str] = {}
-        taken: Counter[str] = Counter()
-        for outcome in self._server.sent(self._actions(drafts)):
-            document_id = documents.place(str(outcome.action["_id"]))[0]
-            if outcome.taken:
-                taken[document_id] += 1
+        leftovers = self._find_leftovers(buffers)
+        reasons: dict[str, str] = {}
+        accepted_counts: Counter[str] = Counter()
+        for outcome in self._server.send_all(self._actions(buffers)):
+            document_id = passage_codec.parse_passage_id(str(outcome.action["_id"]))[0]
+            if outcome.is_accepted:
+                accepted_counts[document_id] += 1
             else:
-                refused.setdefault(document_id, f"the server refused it: {outcome.reason}")
-        half = [draft for draft in drafts if draft.document.id in refused and taken[draft.document.id]]
-        untouched = set(refused) - {draft.document.id for draft in half}  # whose older version is whole
-        remains = [(draft.document.id, ordinal) for draft in half for ordinal in range(draft.passages)]
-        self._remove([*remains, *(each for each in replaced if each[0] not in untouched)])
-        self._unseen |= {draft.document.id for draft in drafts}
-        return [Refusal(draft.document, refused[draft.document.id]) for draft in drafts if draft.document.id in refused]
-
-    def _actions(self, drafts: Iterable[Draft]) -> Iterator[dict[str, Any]]:
-        for draft in drafts:
-            for ordinal, source in enumerate(draft):
-                id_ = documents.passage_id(draft.document.id, ordinal)
-                yield {"_op_type": "index", "_index": self._made.name, "_id": id_, "_source": source.decode()}
-
-    def _leftovers(self, drafts: Sequence[Draft]) -> list[tuple[str, int]]:
-        """Passages that the index has of these documents beyond those of the new version."""
-        if len(self._unseen) > UNSEEN or any(draft.document.id in self._unseen for draft in drafts):
-            self._refresh()
-        beyond = [
-            {"bool": {"filter": [{"term": {"document_id": draft.document.id}}, {"range": {"ordinal": {"gte": draft.passages}}}]}} for draft in drafts
+                reasons.setdefault(document_id, f"the server refused it: {outcome.reason}")
+        partial_buffers = [
+            buffer
+            for buffer in buffers
+            if buffer.document.id in reasons and accepted_counts[buffer.document.id]
         ]
-        return [each for start in range(0, len(beyond), MANY) for each in self._places({"bool": {"should": beyond[start : start + MANY]}})]
+        untouched_ids = set(reasons) - {
+            buffer.document.id for buffer in partial_buffers
+        }  # whose older version is whole
+        partial_passages = [
+            (buffer.document.id, ordinal)
+            for buffer in partial_buffers
+            for ordinal in range(buffer.passages)
+        ]
+        self._remove(
+            [
+                *partial_passages,
+                *(passage for passage in leftovers if passage[0] not in untouched_ids),
+            ]
+        )
+        self._unrefreshed_ids |= {buffer.document.id for buffer in buffers}
+        return [
+            Refusal(buffer.document, reasons[buffer.document.id])
+            for buffer in buffers
+            if buffer.document.id in reasons
+        ]
 
-    def _places(self, query: dict[str, Any]) -> list[tuple[str, int]]:
+    def _actions(self, buffers: Iterable[DocumentBuffer]) -> Iterator[dict[str, Any]]:
+        for buffer in buffers:
+            for ordinal, source in enumerate(buffer):
+                id_ = passage_codec.passage_id(buffer.document.id, ordinal)
+                yield {
+                    "_op_type": "index",
+                    "_index": self._index.name,
+                    "_id": id_,
+                    "_source": source.decode(),
+                }
+
+    def _find_leftovers(self, buffers: Sequence[DocumentBuffer]) -> list[tuple[str, int]]:
+        """Passages that the index has of these documents beyond those of the new version."""
+        if len(self._unrefreshed_ids) > MAX_UNREFRESHED or any(
+            buffer.document.id in self._unrefreshed_ids for buffer in buffers
+        ):
+            self._refresh()
+        leftover_queries = [
+            {
+                "bool": {
+                    "filter": [
+                        {"term": {"document_id": buffer.document.id}},
+                        {"range": {"ordinal": {"gte": buffer.passages}}},
+                    ]
+                }
+            }
+            for buffer in buffers
+        ]
+        return [
+            passage
+            for start in range(0, len(leftover_queries), BATCH_IDS)
+            for passage in self._find_passages(
+                {"bool": {"should": leftover_queries[start : start + BATCH_IDS]}}
+            )
+        ]
+
+    def _find_passages(self, query: dict[str, Any]) -> list[tuple[str, int]]:
         """Document id and ordinal of every passage that fulfils `query`."""
-        body: dict[str, Any] = {"size": RESULTS, "query": query, "_source": False, "sort": ["document_id", "ordinal"]}
-        found: list[tuple[str, int]] = []
+        body: dict[str, Any] = {
+            "size": PAGE_HITS,
+            "query": query,
+            "_source": False,
+            "sort": ["document_id", "ordinal"],
+        }
+        passages: list[tuple[str, int]] = []
         while hits := self._search(body)["hits"]["hits"]:
-            found += [documents.place(hit["_id"]) for hit in hits]
+            passages += [passage_codec.parse_passage_id(hit["_id"]) for hit in hits]
             body["search_after"] = hits[-1]["sort"]
-            if len(hits) < RESULTS:
+            if len(hits) < PAGE_HITS:
                 break
-        return found
+        return passages
 
-    def _remove(self, places: Iterable[tuple[str, int]]) -> None:
-        actions = ({"_op_type": "delete", "_index": self._made.name, "_id": documents.passage_id(*each)} for each in places)
-        _all_taken(self._server.sent(actions))
+    def _remove(self, passages: Iterable[tuple[str, int]]) -> None:
+        actions = (
+            {
+                "_op_type": "delete",
+                "_index": self._index.name,
+                "_id": passage_codec.passage_id(*passage),
+            }
+            for passage in passages
+        )
+        _check_accepted(self._server.send_all(actions))
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents; how many there were."""
         self._check_alias()
         self._refresh()
-        found: list[tuple[str, int]] = []
-        for start in range(0, len(ids), MANY):
-            found += self._places({"terms": {"document_id": list(ids[start : start + MANY])}})
-        self._remove(found)
+        passages: list[tuple[str, int]] = []
+        for start in range(0, len(ids), BATCH_IDS):
+            passages += self._find_passages(
+                {"terms": {"document_id": list(ids[start : start + BATCH_IDS])}}
+            )
+        self._remove(passages)
         self._refresh()
-        return len({document_id for document_id, _ in found})
+        return len({document_id for document_id, _ in passages})
 
-    def note(self, refused: Sequence[Refused]) -> None:
-        """Keep notes of refused documents in the index ``NAME-rejected``, for dashboards. It is a courtesy: where it fails, a line is logged."""
-        name, now = f"{self._made.alias}{indexes.REJECTED}", datetime.now(UTC).isoformat(timespec="seconds")
+    def note(self, rejected: Sequence[RejectedDocument]) -> None:
+        """Keep notes of refused documents in the index ``NAME-rejected``, for dashboards.
+
+        It is a courtesy: where it fails, a line is logged.
+        """
+        name, noted_at = (
+            f"{self._index.alias}{aliases.REJECTED}",
+            datetime.now(UTC).isoformat(timespec="seconds"),
+        )
         try:
-            indexes.ensure(self._courteous, name, mappings.rejected(self._server.engine, self._options))
+            aliases.ensure_index(
+                self._notes_server, name, mappings.rejected_body(self._server.engine, self._options)
+            )
             notes = [
-                {"index": self._made.alias, "at": now, **{key: value for key, value in asdict(each).items() if value is not None}} for each in refused
+                {
+                    "index": self._index.alias,
+                    "at": noted_at,
+                    **{key: value for key, value in asdict(document).items() if value is not None},
+                }
+                for document in rejected
             ]
-            actions = [{"_op_type": "index", "_index": name, "_id": secrets.token_hex(10), "_source": each} for each in notes]
-            _all_taken(self._courteous.sent(actions))
-            indexes.refresh(self._courteous, name)
+            actions = [
+                {"_op_type": "index", "_index": name, "_id": secrets.token_hex(10), "_source": note}
+                for note in notes
+            ]
+            _check_accepted(self._notes_server.send_all(actions))
+            aliases.refresh(self._notes_server, name)
         except ServerError as error:
-            _log.warning("refused documents were not noted in %r (they are in the rejects file): %s", name, error)
+            _log.warning(
+                "refused documents were not noted in %r (they are in the rejects file): %s",
+                name,
+                error,
+            )
 
     def _search(self, body: dict[str, Any]) -> dict[str, Any]:
-        return indexes.search(self._server, self._made.name, body)
+        return aliases.search(self._server, self._index.name, body)
 
     def _refresh(self) -> None:
-        indexes.refresh(self._server, self._made.name)
-        self._unseen.clear()
+        aliases.refresh(self._server, self._index.name)
+        self._unrefreshed_ids.clear()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.abandon()
         if kind is None:
             self._refresh()
 
 
-def _versions(ids: Sequence[str]) -> dict[str, Any]:
+def _build_versions_body(ids: Sequence[str]) -> dict[str, Any]:
     """How many passages each document has, by the version that they are of."""
-    hashes = {"terms": {"field": "source_hash", "size": 2}, "aggs": {"passages": {"max": {"field": "passages"}}}}
-    documents_ = {"terms": {"field": "document_id", "size": len(ids)}, "aggs": {"hashes": hashes}}
-    return {"size": 0, "query": {"terms": {"document_id": list(ids)}}, "aggs": {"documents": documents_}}
+    hashes = {
+        "terms": {"field": "source_hash", "size": 2},
+        "aggs": {"passages": {"max": {"field": "passages"}}},
+    }
+    document_terms = {
+        "terms": {"field": "document_id", "size": len(ids)},
+        "aggs": {"hashes": hashes},
+    }
+    return {
+        "size": 0,
+        "query": {"terms": {"document_id": list(ids)}},
+        "aggs": {"documents": document_terms},
+    }
 
 
-def _whole(bucket: dict[str, Any]) -> bool:
+def _is_complete(bucket: dict[str, Any]) -> bool:
     """Whether a document has all passages of one version, and none of another."""
     versions = bucket["hashes"]["buckets"]
     return len(versions) == 1 and versions[0]["doc_count"] == versions[0]["passages"]["value"]
 
 
-def _distinct(drafts: Iterable[Draft]) -> Iterator[list[Draft]]:
-    """Drafts that may be sent together: a second version of a document waits until the first is there."""
-    together: dict[str, Draft] = {}
-    for draft in drafts:
-        if draft.document.id in together:
-            yield list(together.values())
-            together = {}
-        together[draft.document.id] = draft
-    if together:
-        yield list(together.values())
+def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[DocumentBuffer]]:
+    """Drafts that may be sent together: a second version of a document waits until the first is
+    there.
+    """
+    batch: dict[str, DocumentBuffer] = {}
+    for buffer in buffers:
+        if buffer.document.id in batch:
+            yield list(batch.values())
+            batch = {}
+        batch[buffer.document.id] = buffer
+    if batch:
+        yield list(batch.values())
 
 
-def _all_taken(outcomes: Iterable[Outcome]) -> None:
+def _check_accepted(outcomes: Iterable[Outcome]) -> None:
     for outcome in outcomes:
-        if not outcome.taken:
-            raise ServerError(f"the server refused to {outcome.action['_op_type']} {outcome.action['_id']!r}: {outcome.reason}", outcome.status)
+        if not outcome.is_accepted:
+            raise ServerError(
+                f"the server refused to {outcome.action['_op_type']} {outcome.action['_id']!r}: {outcome.reason}",
+                outcome.status,
+            )

@@ -1,0 +1,112 @@
+"""`AsyncClient`: the methods of `Client` for programs that run on asyncio.
+
+A query is a few round trips and then arithmetic: the phrase through the encoder, every span of
+hundreds of passages. The arithmetic has to leave the event loop in any case, so a whole query runs
+in a thread: one pool of threads, one pool of connections, whatever the number of queries that wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from hybrid_search.api import connect
+from hybrid_search.client import Client
+from hybrid_search.errors import UsageError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+THREADS = 16
+"""Queries that run at once: as many as wait for the server while others compute. Connections are
+kept for twice as many.
+"""
+
+
+def _run_in_thread(
+    method: Callable[Concatenate[Client, P], R],
+) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]]:
+    """`method` of a client, in a thread of its own."""
+
+    @functools.wraps(method)
+    async def run(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return await self._run(functools.partial(method, self._client, *args, **kwargs))
+
+    return run
+
+
+class AsyncClient:
+    """What `hybrid_search.connect` opens, with the same methods, each to be awaited.
+
+    Closed by leaving its ``async with`` block.
+
+    `threads` is how many calls run at once; more of them wait. A call that is cancelled is no
+    longer waited for, but runs to its end.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        model: str | Path | None = None,
+        device: str | None = None,
+        dimension: int | None = None,
+        precision: str | None = None,
+        patience: float | None = None,
+        threads: int = THREADS,
+    ) -> None:
+        self._client = connect(
+            url,
+            model=model,
+            device=device,
+            dimension=dimension,
+            precision=precision,
+            patience=patience,
+        )
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="hybrid_search")
+
+    query = _run_in_thread(Client.query)
+    requests = _run_in_thread(Client.requests)
+    best_spans = _run_in_thread(Client.best_spans)
+    phrase_similarity = _run_in_thread(Client.phrase_similarity)
+    ingest = _run_in_thread(Client.ingest)
+    ingest_lines = _run_in_thread(Client.ingest_lines)
+    plan_lines = _run_in_thread(Client.plan_lines)
+    setup = _run_in_thread(Client.setup)
+    reindex = _run_in_thread(Client.reindex)
+    verify = _run_in_thread(Client.verify)
+    delete = _run_in_thread(Client.delete)
+    describe = _run_in_thread(Client.describe)
+    indexes = _run_in_thread(Client.indexes)
+    drop = _run_in_thread(Client.drop)
+
+    async def close(self) -> None:
+        """Wait for what runs, and close what is open. Later calls raise UsageError."""
+        await asyncio.to_thread(self._threads.shutdown)
+        self._client.close()
+
+    async def _run(self, call: Callable[[], R]) -> R:
+        try:
+            future = asyncio.get_running_loop().run_in_executor(self._threads, call)
+        except RuntimeError as error:  # the pool takes nothing after its shutdown
+            raise UsageError(f"{self!r} is closed: open another one") from error
+        return await future
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"Async{self._client!r}"

@@ -1,0 +1,175 @@
+"""Keeps the nearest-neighbour graphs in step with the codes: grows the newest, seals it when it is
+full, makes lost ones again.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+from usearch.index import Index
+
+from hybrid_search.backends.embedded import graph_segments
+from hybrid_search.backends.embedded.graph_segments import Keys, Segment
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.text.types import Codes
+
+_log = logging.getLogger(__name__)
+
+SEGMENT_SPANS = 100_000
+"""Spans in a sealed segment: about 55 MB at 384 dimensions. Only the newest one is in this
+process's own memory.
+"""
+
+EXACT_SPANS = 20_000
+"""So many spans are compared one by one in about 2 ms: no graph is made for a tail of fewer."""
+
+STALE_SHARE = 0.5
+"""When more than this share of the graphs' spans belongs to passages that are gone, all graphs are
+made anew.
+"""
+
+ADD_SPANS = 4096
+"""Spans handed to the graph at once, so that it can use all cores."""
+
+
+class GraphBuilder:
+    """Grows the graphs in `folder` from the codes that `connection` sees.
+
+    Used by the one writer of an index.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, folder: Path, spec: IndexSpec) -> None:
+        self._connection, self._folder, self._spec = connection, folder, spec
+        self._reset(
+            max((segment.last for segment in graph_segments.list_segments(connection)), default=0)
+        )
+
+    def _reset(self, sealed: int) -> None:
+        self._last_sealed = self._last_grown = sealed
+        self._graph: Index | None = None
+        self._extended_segment: Segment | None = None
+
+    def repair(self) -> None:
+        """Make again every segment whose file is missing, older, newer or damaged, and sweep up
+        what a killed writer left.
+        """
+        for segment in graph_segments.list_segments(self._connection):
+            if fault := segment.find_fault(self._folder):
+                _log.warning(
+                    "%s: made again from the codes of passages %d to %d",
+                    fault,
+                    segment.first,
+                    segment.last,
+                )
+                graph = graph_segments.create_graph(self._spec.dimension)
+                for keys, codes, _ in _chunks(self._iterate_stored(segment.first, segment.last)):
+                    graph.add(keys, codes)
+                graph_segments.seal(
+                    self._connection,
+                    self._folder,
+                    graph,
+                    segment.first,
+                    segment.last,
+                    replaced=segment,
+                )
+        graph_segments.sweep(self._folder, graph_segments.list_segments(self._connection))
+
+    def grow(self) -> None:
+        """Take in what was committed since the last call. A small tail is left as it is."""
+        newest = self._select_int("SELECT coalesce(max(passage), 0) FROM passages")
+        if (
+            self._graph is None
+            and self._select_int(
+                "SELECT coalesce(sum(spans), 0) FROM passages WHERE passage > ?", self._last_sealed
+            )
+            < EXACT_SPANS
+        ):
+            return
+        for keys, codes, last in _chunks(self._iterate_stored(self._last_grown + 1, newest)):
+            graph = self._open_graph()
+            graph.add(keys, codes)
+            self._last_grown = last
+            if len(graph) >= SEGMENT_SPANS:
+                self._seal()
+
+    def finish(self) -> None:
+        """Seal what has been grown; start over if most of the graphs' spans are of passages that
+        are gone.
+        """
+        self.grow()
+        self._seal()
+        total = sum(segment.vectors for segment in graph_segments.list_segments(self._connection))
+        alive = self._select_int(
+            "SELECT coalesce(sum(spans), 0) FROM passages WHERE passage <= ?", self._last_sealed
+        )
+        if total - alive > STALE_SHARE * total:
+            self._connection.execute("DELETE FROM segments")
+            self._reset(0)
+            self.grow()
+            self._seal()
+        graph_segments.sweep(self._folder, graph_segments.list_segments(self._connection))
+
+    def _open_graph(self) -> Index:
+        """The graph that grows: the newest segment once more where it was sealed before it was
+        full, else a new one.
+        """
+        if self._graph is None:
+            newest = max(
+                graph_segments.list_segments(self._connection),
+                key=lambda segment: segment.last,
+                default=None,
+            )
+            self._extended_segment = (
+                newest if newest and newest.vectors < SEGMENT_SPANS // 2 else None
+            )
+            path = self._extended_segment.path(self._folder) if self._extended_segment else None
+            self._graph = (
+                Index.restore(str(path), view=False)
+                if path
+                else graph_segments.create_graph(self._spec.dimension)
+            )
+        return self._graph
+
+    def _seal(self) -> None:
+        if self._graph is None:
+            return
+        first = self._extended_segment.first if self._extended_segment else self._last_sealed + 1
+        graph_segments.seal(
+            self._connection,
+            self._folder,
+            self._graph,
+            first,
+            self._last_grown,
+            replaced=self._extended_segment,
+        )
+        self._reset(self._last_grown)
+
+    def _iterate_stored(self, first: int, last: int) -> Iterator[tuple[Keys, Codes]]:
+        return graph_segments.iterate_stored_vectors(
+            self._connection, first, last, self._spec.policy
+        )
+
+    def _select_int(self, query: str, *values: int) -> int:
+        return int(self._connection.execute(query, values).fetchone()[0])
+
+
+def _chunks(vectors: Iterable[tuple[Keys, Codes]]) -> Iterator[tuple[Keys, Codes, int]]:
+    """Keys and codes of whole passages, some `ADD_SPANS` at a time, and the last passage in them."""
+    chunk: list[tuple[Keys, Codes]] = []
+    for keys, codes in vectors:
+        if len(keys):
+            chunk.append((keys, codes))
+        if sum(len(passage_keys) for passage_keys, _ in chunk) >= ADD_SPANS:
+            yield _concatenate(chunk)
+            chunk = []
+    if chunk:
+        yield _concatenate(chunk)
+
+
+def _concatenate(chunk: list[tuple[Keys, Codes]]) -> tuple[Keys, Codes, int]:
+    keys, codes = (np.concatenate(column) for column in zip(*chunk, strict=True))
+    return keys, codes, int(graph_segments.passages_of_keys(keys[-1:])[0])

@@ -1,0 +1,90 @@
+"""Every passage of an embedded index, and what is wrong with it: rows that name rows which are not
+there, vectors that no graph has.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_search.backends.embedded import graph_segments
+from hybrid_search.backends.types import Fault, ListedPassage
+
+ROWS = """
+SELECT passage, documents.id, coalesce(ordinal, -1), documents.passages, source_hash, coalesce(spans, 0),
+    tokens.passage IS NOT NULL, texts_docsize.id IS NOT NULL
+FROM documents LEFT JOIN passages USING (document) LEFT JOIN tokens USING (passage) LEFT JOIN texts_docsize ON texts_docsize.id = passage
+ORDER BY document, ordinal"""
+
+ORPHANS = {
+    "a passage": "SELECT passage FROM passages WHERE document NOT IN (SELECT document FROM documents)",
+    "the token codes of a passage": "SELECT passage FROM tokens WHERE passage NOT IN (SELECT passage FROM passages)",
+    "the text of a passage": "SELECT id FROM texts_docsize WHERE id NOT IN (SELECT passage FROM passages)",
+}
+"""What may have lost that to which it belongs, and which those are."""
+
+
+def iterate_passages(connection: sqlite3.Connection, folder: Path) -> Iterator[ListedPassage]:
+    """All passages, in one read transaction; `folder` holds the graphs."""
+    connection.execute("BEGIN")
+    graphs = _Graphs(connection, folder)
+    for passage, id_, ordinal, count, source_hash, spans, tokens, text in connection.execute(ROWS):
+        faults = (
+            ()
+            if passage is None
+            else _find_faults(graphs, passage, spans, tokens=bool(tokens), text=bool(text))
+        )
+        yield ListedPassage(passage, id_, ordinal, count, source_hash, faults)
+    for description, query in ORPHANS.items():
+        for (number,) in connection.execute(query):
+            yield ListedPassage(
+                number,
+                "",
+                -1,
+                0,
+                "",
+                (Fault("orphan", f"{description} ({number}) that belongs to nothing"),),
+            )
+
+
+def _find_faults(
+    graphs: _Graphs, passage: int, spans: int, *, tokens: bool, text: bool
+) -> tuple[Fault, ...]:
+    faults = [] if tokens else [Fault("codes", "its token codes are not there")]
+    faults += [] if text else [Fault("text", "its text is not there")]
+    missing_vectors = graphs.find_fault(passage, spans) if tokens else None
+    return (*faults, Fault("vectors", missing_vectors)) if missing_vectors else tuple(faults)
+
+
+class _Graphs:
+    """The segments that `connection` sees, each opened, or what is wrong with it."""
+
+    def __init__(self, connection: sqlite3.Connection, folder: Path) -> None:
+        self._graphs = {
+            segment: segment.find_fault(folder) or graph_segments.open_graph(segment, folder)
+            for segment in graph_segments.list_segments(connection)
+        }
+        self._last_sealed = max((segment.last for segment in self._graphs), default=0)
+
+    def find_fault(self, passage: int, spans: int) -> str | None:
+        """Why its `spans` covering spans are not all in a graph; None where they are, or where it
+        is newer than the graphs.
+        """
+        if passage > self._last_sealed or not spans:
+            return None
+        graph = next(
+            (
+                graph
+                for segment, graph in self._graphs.items()
+                if segment.first <= passage <= segment.last
+            ),
+            "no graph has its vectors",
+        )
+        if isinstance(graph, str):
+            return graph
+        keys = np.uint64(passage << graph_segments.SPAN_BITS) + np.arange(spans, dtype=np.uint64)
+        present = int(np.count_nonzero(graph.contains(keys)))
+        return None if present == spans else f"its graph has {present} of its {spans} vectors"

@@ -1,0 +1,197 @@
+"""Documents and passages in SQLite: written as a set, filtered, read back."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from hybrid_search.backends.turn_layout import build_layout
+from hybrid_search.backends.types import (
+    FACETS,
+    IndexInfo,
+    IndexSpec,
+    Key,
+    PassageContent,
+    StoredPassage,
+)
+from hybrid_search.text import token_codes
+from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
+from hybrid_search.text.types import Entry
+
+MAX_STATEMENT_VALUES = 500
+"""Values in one SQL statement; SQLite's own limit is higher on every supported version."""
+
+
+def read_spec(connection: sqlite3.Connection) -> IndexSpec | None:
+    """What the index was made for, or None where nothing was written yet."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
+        return None  # its writer was killed before there was a table
+    row = connection.execute("SELECT value FROM settings WHERE name = 'spec'").fetchone()
+    return IndexSpec(**json.loads(row[0])) if row else None
+
+
+def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
+    """Record what the index is made for."""
+    value = json.dumps({name: getattr(spec, name) for name in IndexSpec.__slots__})
+    connection.execute("INSERT INTO settings VALUES ('spec', ?)", (value,))
+
+
+def read_fields(connection: sqlite3.Connection) -> dict[str, str]:
+    """The metadata fields: dotted name -> type."""
+    return dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
+
+
+def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo:
+    """What the index holds, counted."""
+    documents = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
+    passages, spans = connection.execute(
+        "SELECT count(*), coalesce(sum(spans), 0) FROM passages"
+    ).fetchone()
+    return IndexInfo(spec, read_fields(connection), documents, passages, spans)
+
+
+def read_source_hashes(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Source hashes of those of `ids` that are there."""
+    return dict(_select_in(connection, "SELECT id, source_hash FROM documents WHERE id IN", ids))
+
+
+def learn_fields(connection: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
+    """Record the types of the metadata's fields.
+
+    Raises InputError where one has another type in the index; nothing is then recorded.
+    """
+    new = new_fields(read_fields(connection), metadata)
+    connection.executemany("INSERT INTO fields VALUES (?, ?)", new.items())
+
+
+def delete_document(connection: sqlite3.Connection, id: str) -> bool:
+    """Remove a document with all that hangs on it; whether it was there."""
+    row = connection.execute("SELECT document FROM documents WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        return False
+    passages = connection.execute("SELECT passage FROM passages WHERE document = ?", row).fetchall()
+    connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
+    connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
+    for table in ("passages", "metadata", "documents"):
+        connection.execute(f"DELETE FROM {table} WHERE document = ?", row)
+    return True
+
+
+def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
+    """The number of a document that replaces the one of its id."""
+    document = entry.document
+    delete_document(connection, document.id)
+    metadata = json.dumps(document.metadata, ensure_ascii=False)
+    row = connection.execute(
+        "INSERT INTO documents (id, source_hash, passages, metadata) VALUES (?, ?, ?, ?)",
+        (document.id, entry.source_hash, entry.passages, metadata),
+    )
+    number = int(row.lastrowid or 0)
+    values = [
+        (number, name, value) for name, _, value in leaves(document.metadata) if value is not None
+    ]
+    connection.executemany("INSERT INTO metadata VALUES (?, ?, ?)", values)
+    return number
+
+
+def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) -> int:
+    """The number of a passage; numbers only grow."""
+    passage = entry.passage
+    row = connection.execute(
+        "INSERT INTO passages (document, ordinal, start, spans, layout) VALUES (?, ?, ?, ?, ?)",
+        (document, passage.ordinal, passage.start, entry.spans, build_layout(entry)),
+    )
+    number = int(row.lastrowid or 0)
+    connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (number, entry.text))
+    connection.execute(
+        "INSERT INTO tokens VALUES (?, ?)", (number, token_codes.to_bytes(entry.tokens))
+    )
+    return number
+
+
+def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
+    """SQL on ``documents.document`` that holds where all `conditions` do, and its values; empty for
+    no condition.
+    """
+    clauses: list[str] = []
+    values: list[object] = []
+    for condition in conditions:
+        column, scope = (
+            ("id", "documents WHERE")
+            if condition.field == ID
+            else ("value", "metadata WHERE name = ? AND")
+        )
+        values += [] if condition.field == ID else [condition.field]
+        if condition.ranges:
+            test = " AND ".join(
+                f"{column} {RANGES[operator]} ?" for operator, _ in condition.ranges
+            )
+            values += [bound for _, bound in condition.ranges]
+        else:
+            test = f"{column} IN ({_placeholders(condition.values)})"
+            values += condition.values
+        clauses.append(f"document IN (SELECT document FROM {scope} {test})")
+    return " AND ".join(clauses), values
+
+
+def read_passages(
+    connection: sqlite3.Connection, passages: Sequence[Key], scores: Mapping[Key, float]
+) -> list[StoredPassage]:
+    """All that the score of each of `passages` is made of, in order, with its BM25 score of
+    `scores`; those that are gone left out.
+    """
+    query = "SELECT passage, id, ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) WHERE passage IN"
+    rows_by_passage = {row[0]: row for row in _select_in(connection, query, passages)}
+    present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
+    return [
+        StoredPassage(
+            passage, name, ordinal, scores.get(passage, 0.0), token_codes.from_bytes(data)
+        )
+        for passage, name, ordinal, data in present_rows
+    ]
+
+
+def read_contents(
+    connection: sqlite3.Connection, passages: Sequence[Key]
+) -> dict[Key, PassageContent]:
+    """What is shown of each of `passages` that is there."""
+    query = (
+        "SELECT passage, start, text, layout, documents.metadata FROM passages "
+        "JOIN documents USING (document) JOIN texts ON texts.rowid = passage WHERE passage IN"
+    )
+    return {row[0]: PassageContent(*row[1:]) for row in _select_in(connection, query, passages)}
+
+
+def count_facet(
+    connection: sqlite3.Connection, name: str, matching: str, values: Sequence[object]
+) -> dict[Scalar, int]:
+    """How many documents have each value of a field, the most frequent first, of those whose number
+    the SQL `matching` selects.
+    """
+    query = f"SELECT value, count(DISTINCT document) AS held FROM metadata WHERE name = ? AND document IN ({matching}) GROUP BY value"
+    counts = connection.execute(
+        f"{query} ORDER BY held DESC, value LIMIT ?", (name, *values, FACETS)
+    ).fetchall()
+    boolean = read_fields(connection).get(name) == "boolean"  # which SQLite holds as a number
+    return {bool(value) if boolean else value: count for value, count in counts}
+
+
+def read_codes(
+    connection: sqlite3.Connection, passages: Sequence[int]
+) -> Iterator[tuple[int, bytes]]:
+    """The token codes of each of `passages` that is there."""
+    return _select_in(connection, "SELECT passage, data FROM tokens WHERE passage IN", passages)
+
+
+def _select_in(
+    connection: sqlite3.Connection, query: str, values: Sequence[object]
+) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(values), MAX_STATEMENT_VALUES):
+        batch = values[start : start + MAX_STATEMENT_VALUES]
+        yield from connection.execute(f"{query} ({_placeholders(batch)})", batch)
+
+
+def _placeholders(values: Sequence[object]) -> str:
+    return ",".join("?" * len(values))

@@ -1,0 +1,172 @@
+"""What a server is told about its indexes: ``mappings/ENGINE/*.json``, filled in.
+
+The only module that knows where the files lie.
+
+``passages.json`` is the body of the request that makes an index of passages, ``rejected.json`` that
+of the notes on refused documents; ``vectors.json`` says how a vector is kept, by version. A value
+``"$name"`` in them is a placeholder; where it is None, it and its name are left out. All else is
+sent as it stands.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.errors import UsageError
+
+ENGINES = {"opensearch": "OpenSearch", "elasticsearch": "Elasticsearch"}
+"""The kinds of server, and what people call them."""
+
+ServerVersion = tuple[int, int, int]
+Row = Mapping[str, Any]
+
+_PACKAGED_FOLDER = Path(__file__).parents[2] / "_mappings"
+FOLDER = _PACKAGED_FOLDER if _PACKAGED_FOLDER.is_dir() else Path(__file__).parents[3] / "mappings"
+"""A wheel carries the folder inside the package; in a checkout it is beside it."""
+
+
+def index_body(
+    engine: str, spec: IndexSpec, options: IndexOptions, version: ServerVersion
+) -> dict[str, Any]:
+    """The body of the request that makes an index of passages for `spec` on a server of this kind
+    and version, a new one at each call.
+
+    Raises UsageError for a kind of server that there is none for, and where that server cannot keep
+    vectors as `options` asks.
+    """
+    row = _row(engine, spec, options, version)
+    values = {**asdict(spec), **asdict(options), "quantization": row["quantization"]}
+    filled: dict[str, Any] = _fill(
+        _read(engine, "passages"), {**values, "vector": _fill(row["vector"], values)}
+    )
+    return filled
+
+
+def rejected_body(engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
+    """The body of the request that makes an index of notes on refused documents.
+
+    Raises UsageError for a kind of server that there is none for.
+    """
+    filled: dict[str, Any] = _fill(
+        _read(engine, "rejected"), {"replicas": (options or IndexOptions()).replicas}
+    )
+    return filled
+
+
+def _read(engine: str, name: str) -> Any:
+    if engine not in ENGINES:
+        raise UsageError(f"there are no mappings for {engine!r}: use {' or '.join(ENGINES)}")
+    return json.loads((FOLDER / engine / f"{name}.json").read_text(encoding="utf-8"))
+
+
+FIELDS: tuple[str, ...] = tuple(_read("opensearch", "passages")["mappings"]["properties"])
+"""The fields of a passage on a server: all that its writer may name, and no other."""
+
+REJECTED_FIELDS: tuple[str, ...] = tuple(_read("opensearch", "rejected")["mappings"]["properties"])
+"""The fields of a note on a refused document."""
+
+
+def _row(engine: str, spec: IndexSpec, options: IndexOptions, version: ServerVersion) -> Row:
+    """The row of ``vectors.json`` that says how such a server keeps a vector.
+
+    Raises UsageError where it cannot.
+    """
+    rows: list[Row] = _read(engine, "vectors")
+    matching_rows = [
+        row
+        for row in rows
+        if row["knn_engine"] == options.knn_engine
+        and _matches_quantization(row, options.quantization)
+    ]
+    row = next((row for row in matching_rows if _supports(row, version)), None)
+    if row is None:
+        raise UsageError(_explain_missing(engine, options, version, rows, matching_rows))
+    _check_dimension(engine, row, spec.dimension)
+    return row
+
+
+def _matches_quantization(row: Row, quantization: str | None) -> bool:
+    return bool(row.get("default")) if quantization is None else row["quantization"] == quantization
+
+
+def _supports(row: Row, version: ServerVersion) -> bool:
+    """Whether a server of `version` takes the vectors of `row`: from `since` on, and before `until`
+    where there is one.
+    """
+    return _parse_version(row["since"]) <= version and (
+        "until" not in row or version < _parse_version(row["until"])
+    )
+
+
+def _parse_version(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _explain_missing(
+    engine: str,
+    options: IndexOptions,
+    version: ServerVersion,
+    rows: Sequence[Row],
+    matching_rows: Sequence[Row],
+) -> str:
+    """Why there is no row: what was asked of which server, which version has it, and what there is
+    instead.
+    """
+    requested = f"knn_engine {options.knn_engine!r}" + (
+        f" with quantization {options.quantization!r}" if options.quantization else ""
+    )
+    needed = (
+        f"it needs {ENGINES[engine]} {matching_rows[0]['since']} or newer"
+        if matching_rows
+        else "no version has it"
+    )
+    supported_rows = [row for row in rows if _supports(row, version)]
+    quantizations = [
+        row["quantization"] for row in supported_rows if row["knn_engine"] == options.knn_engine
+    ]
+    other_engines = [
+        f"knn_engine {row['knn_engine']}"
+        for row in supported_rows
+        if row["knn_engine"] != options.knn_engine
+        and _matches_quantization(row, options.quantization)
+    ]
+    remedies = [
+        *([f"quantization {', '.join(quantizations)}"] if quantizations else []),
+        *other_engines,
+    ] or ["a newer server"]
+    return f"{ENGINES[engine]} {'.'.join(map(str, version))} has no {requested} ({needed}). Use {' or '.join(remedies)}"
+
+
+def _check_dimension(engine: str, row: Row, dimension: int) -> None:
+    minimum, step = row.get("minimum_dimension", 1), row.get("dimension_multiple_of", 1)
+    if dimension < minimum or dimension % step:
+        needed = f"at least {minimum}" if dimension < minimum else f"a multiple of {step}"
+        requested = f"quantization {row['quantization']!r} on {ENGINES[engine]}"
+        raise UsageError(
+            f"{requested} needs vectors of {needed} dimensions, and those of the model have {dimension}. Use another, such as int8"
+        )
+
+
+def _fill(node: Any, values: Mapping[str, Any]) -> Any:
+    """`node` with each ``"$name"`` in it replaced by the value of that name."""
+    if isinstance(node, dict):
+        return {
+            key: _fill(value, values) for key, value in node.items() if not _is_empty(value, values)
+        }
+    if isinstance(node, list):
+        return [_fill(value, values) for value in node]
+    return values[node[1:]] if _is_placeholder(node) else node
+
+
+def _is_placeholder(node: Any) -> bool:
+    return isinstance(node, str) and node.startswith("$")
+
+
+def _is_empty(node: Any, values: Mapping[str, Any]) -> bool:
+    return _is_placeholder(node) and values[node[1:]] is None

@@ -1,0 +1,180 @@
+"""The next version of an index (blue-green): written beside the old one, compared with it, and put
+in its place at once.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.patience import PatientServer
+from hybrid_search.backends.server.writer import ServerWriter
+from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
+from hybrid_search.credentials import PATIENCE
+from hybrid_search.errors import IndexStoreError, ServerError, UsageError
+from hybrid_search.text import window_policy
+
+PAGE = 200
+"""Passages read at once: 7 MB of codes."""
+
+Rehash = Callable[[str, IndexSpec], str]
+
+_log = logging.getLogger(__name__)
+
+
+class NextVersion:
+    """A new index for `alias`, which nobody sees before it is published.
+
+    As a place to write it stands for the index itself.
+
+    It is made with the options of the old one, but for those given.
+    """
+
+    def __init__(
+        self, server: Server, alias: str, spec: IndexSpec, options: Mapping[str, str]
+    ) -> None:
+        window_policy.parse(spec.policy)
+        self._server = server
+        self.old = aliases.find_index(server, alias)
+        if self.old.name == alias:
+            raise UsageError(f"{alias!r} is itself a version: name the alias that stands for it")
+        self._options = IndexOptions.parse({**aliases.read_options(server, self.old), **options})
+        self.new = aliases.create_version(server, alias, spec, self._options, behind_alias=False)
+
+    def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
+        """Open the new index for writing. Raises ModelError for another spec than it was made for."""
+        check_spec(index, self.new.spec, spec)
+        return ServerWriter(self._server, self.new, self._options, published=False)
+
+    def copy(self, rehash: Rehash, report: Callable[[int], None]) -> None:
+        """Copy every passage, its codes as they are, its vectors made from them anew; `report` is
+        told how many there are so far.
+
+        Raises ModelError where the new index is for another model, IndexStoreError where the old
+        one changed meanwhile or a passage was refused.
+        """
+        check_spec(
+            self.old.alias, replace(self.old.spec, policy=self.new.spec.policy), self.new.spec
+        )
+        state_before = self._read_state(self.old)
+        for copied, outcome in enumerate(
+            PatientServer(self._server, PATIENCE).send_all(self._build_actions(rehash)), 1
+        ):
+            if not outcome.is_accepted:
+                raise IndexStoreError(
+                    f"passage {outcome.action['_id']!r} was refused by the new index: {outcome.reason}. Nothing was changed"
+                )
+            if copied % PAGE == 0:
+                report(copied)
+        state_after, new_state = self._read_state(self.old), self._read_state(self.new)
+        if state_before != state_after or new_state[:2] != state_after[:2]:
+            raise IndexStoreError(
+                f"{self.old.name} had {state_before[:2]} documents and passages before and {state_after[:2]} after the copy, "
+                f"the new index has {new_state[:2]}: somebody wrote meanwhile. Nothing was changed; stop the writers and run the same command again"
+            )
+
+    def check(self, expected_documents: int) -> None:
+        """Raise IndexStoreError unless the new index has so many documents, each with all its
+        passages.
+        """
+        info = self._describe(self.new)
+        expected_passages = int(self._sum_field(self.new, "passages", {"term": {"ordinal": 0}}))
+        if (info.documents, info.passages) != (expected_documents, expected_passages):
+            raise IndexStoreError(
+                f"the new index has {info.documents} documents of {expected_documents} and {info.passages} passages of {expected_passages}. "
+                "Nothing was changed; run the same command again"
+            )
+
+    def publish(self, *, keep: bool) -> None:
+        """Let the alias stand for the new index, and remove the old one unless it is to be kept."""
+        aliases.swap_alias(self._server, self.new, self.old)
+        if not keep:
+            aliases.delete_index(self._server, self.old.name)
+
+    def discard(self) -> None:
+        """Remove the new index, unless it was published after all.
+
+        Where that fails a line is logged: what went wrong before is what counts.
+        """
+        try:
+            if self.new.name not in aliases.resolve_alias(self._server, self.new.alias):
+                aliases.delete_index(self._server, self.new.name)
+        except ServerError as error:
+            _log.warning(
+                "the unfinished version %s could not be removed, delete it: %s",
+                self.new.name,
+                error,
+            )
+
+    def _build_actions(self, rehash: Rehash) -> Iterator[dict[str, Any]]:
+        for hit in self._iterate_hits():
+            source = hit["_source"]
+            derived_fields = passage_codec.derive_fields(
+                passage_codec.decode_codes(hit), source["start"], self.new.spec.policy
+            )
+            source |= {
+                "source_hash": rehash(source["source_hash"], self.new.spec),
+                **derived_fields,
+            }
+            yield {
+                "_op_type": "index",
+                "_index": self.new.name,
+                "_id": hit["_id"],
+                "_source": passage_codec.to_json(source).decode(),
+            }
+
+    def _iterate_hits(self) -> Iterator[dict[str, Any]]:
+        aliases.refresh(self._server, self.old.name)
+        source_options = {
+            "_source": {"excludes": ["spans", "tokens"]},
+            "docvalue_fields": request_bodies.CODES["docvalue_fields"],
+        }
+        yield from scan.iterate_hits(self._server, self.old.name, source_options, PAGE)
+
+    def _describe(self, index: aliases.ServerIndex) -> IndexInfo:
+        aliases.refresh(self._server, index.name)
+        return parse_counts(index, self._search(index, COUNTS))
+
+    def _read_state(self, index: aliases.ServerIndex) -> tuple[int, int, float]:
+        """Documents, passages, and the sum of the passages' sequence numbers, which rises when one
+        is written anew.
+        """
+        info = self._describe(index)
+        return info.documents, info.passages, self._sum_field(index, "_seq_no", {"match_all": {}})
+
+    def _sum_field(self, index: aliases.ServerIndex, field: str, query: Mapping[str, Any]) -> float:
+        response = self._search(
+            index, {"size": 0, "query": query, "aggs": {"sum": {"sum": {"field": field}}}}
+        )
+        return float(response["aggregations"]["sum"]["value"])
+
+    def _search(self, index: aliases.ServerIndex, body: Mapping[str, Any]) -> dict[str, Any]:
+        return aliases.search(self._server, index.name, body)
+
+
+COUNTS = {
+    "size": 0,
+    "track_total_hits": True,
+    "aggs": {
+        "documents": {"filter": {"term": {"ordinal": 0}}},
+        "spans": {"sum": {"field": "span_count"}},
+    },
+}
+"""Counts documents, passages and covering spans."""
+
+
+def parse_counts(index: aliases.ServerIndex, response: Mapping[str, Any]) -> IndexInfo:
+    """What an index holds, by the answer to `COUNTS`."""
+    aggregations = response["aggregations"]
+    return IndexInfo(
+        index.spec,
+        index.fields,
+        aggregations["documents"]["doc_count"],
+        response["hits"]["total"]["value"],
+        int(aggregations["spans"]["value"]),
+    )

@@ -1,0 +1,149 @@
+"""A passage as a server stores it, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import orjson
+import pybase64
+
+from hybrid_search.backends.highlight_markers import parse_marks, strip_marks
+from hybrid_search.backends.turn_layout import build_layout
+from hybrid_search.backends.types import IndexSpec, PassageContent, StoredPassage
+from hybrid_search.errors import IndexStoreError
+from hybrid_search.text import token_codes, window_policy
+from hybrid_search.text.types import Entry, Floats, TokenCodes
+
+DECIMALS = 5
+"""Of a vector's numbers: a third of the bytes of all digits. They only have to find passages, whose
+scores are computed from the token codes.
+"""
+
+
+def passage_id(document_id: str, ordinal: int) -> str:
+    """The ``_id`` of a passage: deterministic, so that whatever is sent twice is there once."""
+    return f"{document_id}#{ordinal}"
+
+
+def parse_passage_id(id_: str) -> tuple[str, int]:
+    """Document id and ordinal of a passage's ``_id``."""
+    document_id, _, ordinal = id_.rpartition("#")
+    return document_id, int(ordinal)
+
+
+def build_source(entry: Entry, spec: IndexSpec, written_at: str) -> dict[str, Any]:
+    """The server document of a passage; `written` is the time of writing, in ISO 8601."""
+    passage = entry.passage
+    return {
+        "document_id": entry.document.id,
+        "ordinal": passage.ordinal,
+        "passages": entry.passages,
+        "source_hash": entry.source_hash,
+        "indexed_at": written_at,
+        "start": passage.start,
+        "end": passage.end,
+        "text": entry.text,
+        "metadata": entry.document.metadata,
+        "layout": build_layout(entry),
+        **derive_fields(entry.tokens, passage.start, spec.policy),
+    }
+
+
+def derive_fields(codes: TokenCodes, start: int, policy: str) -> dict[str, Any]:
+    """The fields that follow from a passage's token codes: the codes themselves, and the covering
+    spans of `policy` with their vectors.
+    """
+    spans = build_window_fields(codes, start, policy)
+    return {
+        "tokens": pybase64.b64encode_as_string(token_codes.to_bytes(codes)),
+        "span_count": len(spans),
+        "spans": spans,
+    }
+
+
+def build_window_fields(codes: TokenCodes, start: int, policy: str) -> list[dict[str, Any]]:
+    """The covering spans: start and end in the document, and the unit vector.
+
+    One without tokens has none, which no server takes: left out.
+    """
+    windows, vectors = (
+        window_policy.window_bounds(codes.counts, policy),
+        window_policy.window_vectors(codes, policy),
+    )
+    starts, ends = codes.words[windows[:, 0], 0] + start, codes.words[windows[:, 1], 1] + start
+    rows = zip(
+        starts.tolist(),
+        ends.tolist(),
+        np.any(vectors, axis=1).tolist(),
+        np.round(vectors, DECIMALS),
+        strict=True,
+    )
+    return [
+        {"start": first, "end": last, "vector": vector}
+        for first, last, has_vector, vector in rows
+        if has_vector
+    ]
+
+
+def to_json(source: Mapping[str, Any]) -> bytes:
+    """A server document on one line.
+
+    Each number of a vector, float32 ``[dimension]``, is written in the fewest digits that say it.
+    """
+    return orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def round_vector(vector: Floats) -> list[float]:
+    """The vector of a query as JSON has it, to `DECIMALS` places."""
+    numbers: list[float] = np.round(vector.astype(np.float64), DECIMALS).tolist()
+    return numbers
+
+
+def hit_key(hit: Mapping[str, Any]) -> str:
+    """The ``_id`` of a hit of `bodies.KEYS`."""
+    return passage_id(hit["fields"]["document_id"][0], hit["fields"]["ordinal"][0])
+
+
+def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
+    """The token codes of a hit of `bodies.CODES`: base64 without padding.
+
+    Raises IndexStoreError where it has none.
+    """
+    encoded_codes = hit["fields"].get("tokens")
+    if not encoded_codes:
+        raise IndexStoreError(
+            f"passage {hit_key(hit)!r} has lost its token codes (was the index copied without them?): ingest its document again"
+        )
+    return token_codes.from_bytes(
+        pybase64.b64decode(encoded_codes[0] + "=" * (-len(encoded_codes[0]) % 4), validate=True)
+    )
+
+
+def build_stored_passage(id_: str, bm25: float, codes: TokenCodes) -> StoredPassage:
+    """What a score is made of."""
+    return StoredPassage(id_, *parse_passage_id(id_), bm25, codes)
+
+
+def build_content(hit: Mapping[str, Any]) -> PassageContent:
+    """What is shown of a hit."""
+    source_fields = hit["_source"]
+    return PassageContent(
+        source_fields["start"],
+        source_fields["text"],
+        source_fields["layout"],
+        json.dumps(source_fields.get("metadata", {}), ensure_ascii=False),
+    )
+
+
+def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Start and end, in the passage's text, of the words that a hit of `bodies.highlights` has
+    marked.
+    """
+    marked_text = hit["highlight"]["text"][0]
+    offset = hit["_source"]["text"].index(
+        strip_marks(marked_text)
+    )  # OpenSearch cuts blanks off before a text that it has marked
+    return [(start + offset, end + offset) for start, end in parse_marks(marked_text)]

@@ -1,0 +1,128 @@
+"""Where a server is, read from its URL: ``opensearch+https://user@host:9200/prefix?shards=2``."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import get_args
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
+
+from hybrid_search.backends.server.transport.base import Engine
+from hybrid_search.credentials import refuse_secrets
+from hybrid_search.errors import UsageError
+
+PORT = 9200
+SCHEMES = (
+    "http",
+    "https",
+    *(f"{engine}+{scheme}" for engine in get_args(Engine) for scheme in ("http", "https")),
+)
+"""Those that name no engine ask the server which it is."""
+
+_EXAMPLE = "as in opensearch+https://host:9200"
+_HOST = re.compile(r"[A-Za-z0-9._:-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is.
+
+    `options` are those for the indexes that are made through this URL. Its ``str``, which leaves
+    them out, is safe to show.
+    """
+
+    engine: Engine | None
+    scheme: str
+    host: str
+    port: int = PORT
+    prefix: str = ""
+    username: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def parse(cls, url: str) -> Address:
+        """Read `url`.
+
+        Raises UsageError for what is no such URL, and for one that holds a secret; no message
+        repeats what may be one.
+        """
+        refuse_secrets(url)
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise UsageError(
+                f"the URL of a server has a host that is none, or a port that is not 1 to 65535: {_EXAMPLE}"
+            ) from None
+        if parts.scheme not in SCHEMES:
+            raise UsageError(
+                f"a server's URL begins with one of {', '.join(SCHEMES)}, and not with {parts.scheme!r}: {_EXAMPLE}"
+            )
+        engine, _, scheme = parts.scheme.rpartition("+")
+        known_engine: Engine | None = (
+            "opensearch"
+            if engine == "opensearch"
+            else "elasticsearch"
+            if engine == "elasticsearch"
+            else None
+        )
+        return cls(
+            known_engine,
+            scheme,
+            _host(parts),
+            PORT if port is None else port,
+            _prefix(parts),
+            _username(parts),
+            _options(parts),
+        )
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether what is sent is encrypted."""
+        return self.scheme == "https"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the server is on this machine."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost" or self.host.endswith(".localhost")
+
+    def __str__(self) -> str:
+        kind = f"{self.engine}+{self.scheme}" if self.engine else self.scheme
+        user = f"{quote(self.username)}@" if self.username else ""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{kind}://{user}{host}:{self.port}{self.prefix}"
+
+
+def _host(parts: SplitResult) -> str:
+    if not parts.hostname or not _HOST.fullmatch(parts.hostname):
+        raise UsageError(f"the URL of a server needs a host: {_EXAMPLE}")
+    if parts.port == 0:
+        raise UsageError(f"the port of a server is 1 to 65535, and not 0: {_EXAMPLE}")
+    return parts.hostname
+
+
+def _prefix(parts: SplitResult) -> str:
+    """The path that stands before all requests, as behind a gateway; empty or with a slash before
+    it.
+    """
+    if parts.fragment:
+        raise UsageError(f"the URL of a server has no part behind a '#': {_EXAMPLE}")
+    inner = parts.path.strip("/")
+    return f"/{inner}" if inner else ""
+
+
+def _username(parts: SplitResult) -> str | None:
+    return unquote(parts.username) if parts.username else None
+
+
+def _options(parts: SplitResult) -> dict[str, str]:
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    options = dict(pairs)
+    if len(options) < len(pairs):
+        raise UsageError("an option stands twice in the URL of a server: leave one out")
+    return options

@@ -1,0 +1,206 @@
+"""Elasticsearch through its client, version 8, which speaks to servers 8 and 9: the only place of
+that library.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from urllib3 import HTTPSConnectionPool
+
+from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.base import Engine
+from hybrid_search.backends.server.transport.cbor import CBOR, decode_cbor
+from hybrid_search.backends.server.transport.connection import (
+    BULK,
+    POOL,
+    Connection,
+    create_ssl_context,
+    iterate_bulk_items,
+)
+from hybrid_search.backends.server.transport.errors import LibraryError, build_connection_error
+from hybrid_search.credentials import Access
+from hybrid_search.errors import MissingExtraError, UsageError
+
+try:
+    from elastic_transport import (
+        ConnectionTimeout,
+        HttpHeaders,
+        NodeConfig,
+        SerializationError,
+        Serializer,
+        TransportError,
+        Urllib3HttpNode,
+    )
+    from elasticsearch import ApiError, Elasticsearch, UnsupportedProductError
+    from elasticsearch.helpers import streaming_bulk
+except ModuleNotFoundError as import_error:
+    raise MissingExtraError(
+        "Elasticsearch needs its client: pip install 'hybrid-search[elasticsearch]'"
+    ) from import_error
+
+COMPATIBLE = "application/vnd.elasticsearch+cbor; compatible-with=8"
+"""CBOR of version 8, which is what the library asks of newer servers too."""
+
+_log = logging.getLogger(__name__)
+logging.getLogger("elastic_transport.node_pool").setLevel(
+    logging.ERROR
+)  # it counts dead nodes at warning level; here there is one, and `retry`
+
+
+def connect(address: Address, access: Access) -> Connection:
+    """A connection to the Elasticsearch at `address`.
+
+    Nothing is sent before something is asked of it.
+    """
+    access = access.with_username(address.username)
+    if access.aws_region is not None:
+        raise UsageError(
+            "HYBRID_SEARCH_AWS_REGION is for Amazon OpenSearch Service: Elasticsearch takes a password, an API key or a token"
+        )
+    return Connection(ElasticsearchLibrary(address, access), address, access)
+
+
+class ElasticsearchLibrary:
+    """elasticsearch-py as a `connection.Library`."""
+
+    engine: Engine = "elasticsearch"
+
+    def __init__(self, address: Address, access: Access) -> None:
+        self._timeout = access.timeout
+        header = access.authorization()
+        tls_options: dict[str, Any] = (
+            {
+                "ssl_context": create_ssl_context(access),
+                "verify_certs": access.verify,
+                "ssl_show_warn": False,
+            }
+            if address.is_secure
+            else {}
+        )
+        self._client = _Client(
+            [
+                {
+                    "host": address.host,
+                    "port": address.port,
+                    "scheme": address.scheme,
+                    "path_prefix": address.prefix,
+                }
+            ],
+            node_class=_Node,
+            headers={"authorization": header.reveal()} if header else {},
+            request_timeout=access.timeout,
+            connections_per_node=POOL,
+            max_retries=0,
+            retry_on_timeout=False,
+            retry_on_status=(),
+            serializers={"application/vnd.elasticsearch+cbor": _Cbor()},
+            **tls_options,
+        )
+
+    def send(
+        self, method: str, target: str, body: bytes | None, content_type: str, accept: str
+    ) -> Any:
+        """See `Library.send`."""
+        try:
+            answer = self._client.perform_request(
+                method,
+                target,
+                headers={
+                    "accept": COMPATIBLE if accept == CBOR else accept,
+                    "content-type": content_type,
+                },
+                body=body,
+            )
+        except (ApiError, TransportError) as error:
+            raise self._translate_failure(error) from error
+        if method == "HEAD":
+            return bool(answer)
+        if not isinstance(answer.body, (dict, list)):
+            raise LibraryError(0, f"the answer is not what was asked for: {answer.body}")
+        return answer.body
+
+    def stream(
+        self, actions: Iterator[dict[str, Any]]
+    ) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
+        """See `Library.stream`. The helper raises where the connection is lost."""
+        try:
+            yield from iterate_bulk_items(
+                streaming_bulk(self._client, actions, **BULK), self._translate_failure
+            )
+        except TransportError as error:
+            raise self._translate_failure(error) from error
+
+    def close(self) -> None:
+        """See `Library.close`."""
+        self._client.close()
+
+    def _translate_failure(self, error: ApiError | TransportError) -> LibraryError:
+        if isinstance(error, UnsupportedProductError):
+            return LibraryError(
+                error.meta.status,
+                "this is not Elasticsearch: its answer has no header X-Elastic-Product",
+            )
+        if isinstance(error, ApiError):
+            return LibraryError(
+                error.meta.status, error.body, error.meta.headers.get("retry-after")
+            )
+        if isinstance(error, SerializationError):
+            return LibraryError(0, f"the answer is not what was asked for: {error.message}")
+        return build_connection_error(error, self._timeout, isinstance(error, ConnectionTimeout))
+
+
+class _Cbor(Serializer):
+    """How the library reads answers in CBOR."""
+
+    mimetype = "application/vnd.elasticsearch+cbor"
+
+    def loads(self, data: bytes) -> Any:
+        """The decoded answer."""
+        try:
+            return decode_cbor(data)
+        except ValueError as error:
+            raise SerializationError(str(error)) from error
+
+
+class _Client(Elasticsearch):
+    """The library's client, whose bulk helper takes it for granted that an answer is one."""
+
+    def bulk(self, *args: Any, **kwargs: Any) -> Any:
+        """As the library's. Raises SerializationError for what is no answer to a bulk request."""
+        answer = super().bulk(*args, **kwargs)
+        if not isinstance(answer.body, dict) or not isinstance(answer.body.get("items"), list):
+            raise SerializationError(f"no items: {answer.body}")
+        return answer
+
+
+class _Node(Urllib3HttpNode):
+    """The library's node, which logs a server's warnings: as Python's warnings they would end
+    programs that make errors of those.
+    """
+
+    def __init__(self, config: NodeConfig) -> None:
+        super().__init__(config)
+        if isinstance(self.pool, HTTPSConnectionPool):
+            self.pool.ca_certs = (
+                None  # certifi's, which would be trusted beside the bundle that was asked for
+            )
+
+    def perform_request(self, *args: Any, **kwargs: Any) -> Any:
+        """As the library's, without the header that its client would warn by."""
+        answer = super().perform_request(*args, **kwargs)
+        warning = answer.meta.headers.get("warning")
+        if warning is None:
+            return answer
+        _log.info("the server warns: %s", warning)
+        headers = HttpHeaders(
+            {
+                name: value
+                for name, value in answer.meta.headers.items()
+                if name.lower() != "warning"
+            }
+        )
+        return answer._replace(meta=replace(answer.meta, headers=headers))

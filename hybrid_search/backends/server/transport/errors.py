@@ -1,0 +1,166 @@
+"""What went wrong with a request, as both client libraries tell it, and the error that a user sees:
+who refused what, why, and the remedy.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+from collections.abc import Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from time import time
+from typing import Any
+
+from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.credentials import Access
+from hybrid_search.errors import AccessError, ServerError
+
+MAX_REASON_LENGTH = 400
+"""Characters of a server's own words that a message repeats: servers quote whole queries and
+documents.
+"""
+
+LOGIN = {
+    "user": "HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD (or HYBRID_SEARCH_PASSWORD_FILE)",
+    "the API key": "HYBRID_SEARCH_API_KEY (or HYBRID_SEARCH_API_KEY_FILE), and whether the key has expired",
+    "the token": "HYBRID_SEARCH_TOKEN (or HYBRID_SEARCH_TOKEN_FILE), and whether it has expired",
+    "the AWS credentials": "HYBRID_SEARCH_AWS_REGION, the credentials that AWS tools use here, and this machine's clock",
+    "a request": "HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD, HYBRID_SEARCH_API_KEY or HYBRID_SEARCH_TOKEN: none is set",
+}
+"""What to look at when a login is refused, by how `Access.who` begins."""
+
+
+class LibraryError(Exception):
+    """One try failed.
+
+    `status` is 0 where there was no answer that could be read; `data` is the answer's body, or why
+    there was none.
+    """
+
+    def __init__(
+        self, status: int, data: Any, retry_after: str | None = None, untrusted: bool = False
+    ) -> None:
+        super().__init__(status)
+        self.status = status
+        self.data = data
+        self.retry_after = retry_after
+        self.untrusted = untrusted
+
+
+def build_connection_error(error: BaseException, timeout: float, is_timeout: bool) -> LibraryError:
+    """The failure of a connection that broke with `error`, or (`late`) had no answer within
+    `timeout` seconds.
+    """
+    innermost = list(_iterate_causes(error))[-1]
+    why = (
+        f"no answer within {timeout:g} s"
+        if is_timeout
+        else getattr(innermost, "strerror", None) or str(innermost)
+    )
+    return LibraryError(
+        0,
+        why,
+        untrusted=any(
+            isinstance(cause, ssl.SSLCertVerificationError) for cause in _iterate_causes(error)
+        ),
+    )
+
+
+def translate_failure(
+    failure: LibraryError, address: Address, access: Access, request: str
+) -> ServerError:
+    """The error for a `failure` of the request `asked` (as in ``GET /calls``)."""
+    why = access.scrub(reason(failure.data))
+    if failure.untrusted:
+        return AccessError(
+            f"the certificate of {address} is not trusted: {why}. HYBRID_SEARCH_CA may name a file with the certificate of its authority",
+            failure.status,
+        )
+    if failure.status == 401:
+        remedy = next(
+            remedy for prefix, remedy in LOGIN.items() if access.identity.startswith(prefix)
+        )
+        return AccessError(
+            f"{address} refused {access.identity} (401): {why}. Look at {remedy}", 401
+        )
+    if failure.status == 403 and not is_blocked(failure.data):
+        return AccessError(
+            f"{address} does not let {access.identity} do {request} (403): {why}. docs/servers.md lists the privileges needed",
+            403,
+        )
+    if failure.status == 0:
+        return ServerError(
+            f"no answer from {address} to {request}: {why}{_protocol_hint(why, address)}"
+        )
+    return ServerError(
+        f"{address} answered {request} with {failure.status}: {why}",
+        failure.status,
+        parse_retry_after(failure.retry_after),
+    )
+
+
+def is_blocked(data: Any) -> bool:
+    """Whether it is the index that refuses everybody, as on a full disk, and not the login."""
+    error = data.get("error") if isinstance(data, Mapping) else None
+    return isinstance(error, Mapping) and "block" in str(error.get("type"))
+
+
+def reason(data: Any) -> str:
+    """A server's own words for what is wrong, short."""
+    words = "; ".join(dict.fromkeys(filter(None, _iterate_reasons(data)))) or "no reason given"
+    return words if len(words) <= MAX_REASON_LENGTH else f"{words[:MAX_REASON_LENGTH]}..."
+
+
+def parse_retry_after(retry_after: str | None) -> float | None:
+    """How long a Retry-After header asks to wait: a number of seconds, or a date. None for neither."""
+    if not retry_after:
+        return None
+    if retry_after.strip().isdecimal():
+        return float(retry_after)
+    try:
+        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time())
+    except ValueError:
+        return None
+
+
+def _iterate_reasons(data: Any) -> Iterator[str]:
+    """The type and reason of an error, then those of its root causes and causes; of a page that is
+    not JSON its text.
+    """
+    if not isinstance(data, Mapping):
+        yield " ".join(re.sub(r"<[^>]*>", " ", str(data or "")).split())
+        return
+    error = data.get("error") or data.get("message") or data.get("Message") or data
+    if not isinstance(error, Mapping):
+        yield str(error)
+        return
+    yield _format_error(error)
+    for root in error.get("root_cause") or ():
+        yield _format_error(root)
+    cause, depth = error.get("caused_by"), 0
+    while isinstance(cause, Mapping) and depth < 5:
+        yield _format_error(cause)
+        cause, depth = cause.get("caused_by"), depth + 1
+
+
+def _protocol_hint(why: str, address: Address) -> str:
+    """A hint where the two may not speak the same protocol."""
+    if address.is_secure:
+        return " (the server may speak http, not https)" if "WRONG_VERSION_NUMBER" in why else ""
+    return " (the server may want https)" if "closed connection without response" in why else ""
+
+
+def _format_error(error: Mapping[str, Any]) -> str:
+    return ": ".join(str(error[key]) for key in ("type", "reason") if error.get(key))
+
+
+def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """`error` and what caused it, outermost first.
+
+    The libraries wrap an exception as a cause, or among the arguments. An exception that merely was
+    being handled when they were called has nothing to do with it.
+    """
+    while error is not None:
+        yield error
+        inner = [argument for argument in error.args if isinstance(argument, BaseException)]
+        error = inner[0] if inner else error.__cause__

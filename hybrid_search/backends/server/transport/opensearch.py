@@ -1,0 +1,236 @@
+"""OpenSearch through opensearch-py: the only place of that library."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from opensearchpy import (
+    ConnectionTimeout,
+    OpenSearch,
+    SerializationError,
+    TransportError,
+    Urllib3HttpConnection,
+)
+from opensearchpy.helpers import streaming_bulk
+from opensearchpy.serializer import Serializer
+from urllib3 import disable_warnings
+from urllib3.exceptions import InsecureRequestWarning
+
+from hybrid_search.backends.server.transport import sigv4
+from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.base import Engine
+from hybrid_search.backends.server.transport.cbor import CBOR, decode_cbor
+from hybrid_search.backends.server.transport.connection import (
+    BULK,
+    POOL,
+    Connection,
+    create_ssl_context,
+    iterate_bulk_items,
+)
+from hybrid_search.backends.server.transport.errors import LibraryError, build_connection_error
+from hybrid_search.credentials import Access
+from hybrid_search.errors import HybridSearchError
+
+ANY_STATUS = range(100, 600)
+
+_log = logging.getLogger(__name__)
+
+
+def connect(address: Address, access: Access) -> Connection:
+    """A connection to the OpenSearch at `address`. Nothing is sent before something is asked of it."""
+    access = access.with_username(address.username)
+    return Connection(OpenSearchLibrary(address, access), address, access)
+
+
+class OpenSearchLibrary:
+    """opensearch-py as a `connection.Library`."""
+
+    engine: Engine = "opensearch"
+
+    def __init__(self, address: Address, access: Access) -> None:
+        self._timeout = access.timeout
+        header = access.authorization()
+        if not access.verify:
+            disable_warnings(
+                InsecureRequestWarning
+            )  # one for each request; `connection.warn` has said it once
+        self._client = _Client(
+            [
+                {
+                    "host": address.host,
+                    "port": address.port,
+                    "use_ssl": address.is_secure,
+                    "url_prefix": address.prefix,
+                }
+            ],
+            connection_class=_Node,
+            headers={"authorization": header.reveal()} if header else {},
+            http_auth=_create_signer(access),
+            ssl_context=create_ssl_context(access) if address.is_secure else None,
+            timeout=access.timeout,
+            pool_maxsize=POOL,
+            max_retries=0,
+            retry_on_status=(),
+            serializers={CBOR: _Cbor()},
+        )
+
+    def send(
+        self, method: str, target: str, body: bytes | None, content_type: str, accept: str
+    ) -> Any:
+        """See `Library.send`."""
+        try:
+            answer = self._client.transport.perform_request(
+                method, target, headers={"content-type": content_type, "accept": accept}, body=body
+            )
+        except (TransportError, SerializationError) as error:
+            raise self._translate_failure(error) from error
+        if isinstance(answer, str):
+            raise LibraryError(0, f"the answer is not what was asked for: {answer}")
+        return answer
+
+    def stream(
+        self, actions: Iterator[dict[str, Any]]
+    ) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
+        """See `Library.stream`.
+
+        The helper itself makes a lost connection the failure of each action that was in the
+        request.
+        """
+        try:
+            yield from iterate_bulk_items(
+                streaming_bulk(self._client, actions, **BULK), self._translate_failure
+            )
+        except SerializationError as error:
+            raise self._translate_failure(error) from error
+
+    def close(self) -> None:
+        """See `Library.close`."""
+        self._client.close()
+
+    def _translate_failure(self, error: TransportError | SerializationError) -> LibraryError:
+        if isinstance(error, SerializationError):
+            return LibraryError(0, f"the answer is not what was asked for: {error.args[0]}")
+        if isinstance(error.status_code, int):
+            return LibraryError(
+                error.status_code,
+                error.error if error.info is None else error.info,
+                getattr(error, "retry_after", None),
+            )
+        if isinstance(error.info, HybridSearchError):
+            raise error.info  # of the signer, which the library calls
+        return build_connection_error(error, self._timeout, isinstance(error, ConnectionTimeout))
+
+
+class _Cbor(Serializer):
+    """How the library reads answers in CBOR."""
+
+    mimetype = CBOR
+
+    def loads(self, s: Any) -> Any:
+        """The decoded answer."""
+        try:
+            return decode_cbor(s)
+        except ValueError as error:
+            raise SerializationError(str(error)) from error
+
+
+class _Bytes(bytes):
+    """An answer that is not text. The library decodes all answers before it looks at what they are."""
+
+    def decode(self, *_: Any, **__: Any) -> Any:
+        """Itself."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    """What the library reads of an answer."""
+
+    status: int
+    headers: Any
+    data: bytes
+
+
+class _Client(OpenSearch):
+    """The library's client, whose bulk helper takes it for granted that an answer is one."""
+
+    def bulk(self, *args: Any, **kwargs: Any) -> Any:
+        """As the library's. Raises SerializationError for what is no answer to a bulk request."""
+        answer = super().bulk(*args, **kwargs)
+        if not isinstance(answer, dict) or not isinstance(answer.get("items"), list):
+            raise SerializationError(f"no items: {answer}")
+        return answer
+
+
+class _Node(Urllib3HttpConnection):
+    """The library's connection, which keeps Retry-After with an error, and logs nothing at warning
+    level that will be tried again.
+    """
+
+    def perform_request(
+        self,
+        method: str,
+        url: str,
+        params: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        timeout: float | None = None,
+        ignore: Collection[int] = (),
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """As the library's, by which all answers pass here as they came."""
+        status, response_headers, data = super().perform_request(
+            method, url, params, body, timeout, ANY_STATUS, headers
+        )
+        if 200 <= status < 300 or status in ignore:
+            return status, response_headers, data
+        try:
+            return self._raise_error(
+                status, *_decode_error_body(data, response_headers.get("content-type"))
+            )
+        except TransportError as error:
+            error.retry_after = response_headers.get("retry-after")  # type: ignore[attr-defined] # the library drops the headers of an error
+            raise
+
+    def _create_urllib3_pool(self) -> None:
+        super()._create_urllib3_pool()
+        urlopen = self.pool.urlopen
+
+        def open_url(*args: Any, **kwargs: Any) -> Any:
+            answer = urlopen(*args, **kwargs)
+            binary = str(answer.headers.get("content-type")).startswith(CBOR)
+            return (
+                _Response(answer.status, answer.headers, _Bytes(answer.data)) if binary else answer
+            )
+
+        self.pool.urlopen = open_url
+
+    def log_request_fail(self, method: str, full_url: str, *_: Any, **__: Any) -> None:
+        """What failed is logged once, by whoever tries again or gives up."""
+        _log.debug("%s %s failed", method, full_url)
+
+    def _raise_warnings(self, warning_headers: Any) -> None:
+        for warning in warning_headers or ():
+            _log.info("the server warns: %s", warning)
+
+
+def _decode_error_body(data: Any, content_type: str | None) -> tuple[Any, str | None]:
+    """The body of an error and its content type; as JSON if it is CBOR, which the library leaves as
+    it is.
+    """
+    if not isinstance(data, _Bytes):
+        return data, content_type
+    try:
+        return json.dumps(decode_cbor(data), default=repr), "application/json"
+    except ValueError:
+        return repr(bytes(data)), None
+
+
+def _create_signer(access: Access) -> sigv4.Signer | None:
+    if access.aws_region is None:
+        return None
+    sigv4.check_service(access.aws_service)
+    return sigv4.Signer(access.aws_region, access.aws_service)

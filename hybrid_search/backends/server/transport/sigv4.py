@@ -1,0 +1,85 @@
+"""Requests signed for Amazon OpenSearch Service (Signature Version 4), by the credentials that AWS
+tools would use.
+
+The only place of botocore.
+
+opensearch-py's own signer does the same, except that it writes the query anew before it signs it:
+with a blank in it, that is not what is sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from hybrid_search.errors import MissingExtraError, UsageError
+
+SECRET_LOGGERS = ("auth", "credentials", "endpoint", "parsers", "utils")
+"""Modules of botocore whose DEBUG lines hold session tokens, or answers with keys in them."""
+
+
+class Signer:
+    """Signs for one region and service.
+
+    Credentials are looked for at the first request: that may ask the machine's metadata service.
+    """
+
+    def __init__(self, region: str, service: str) -> None:
+        self._region = region
+        self._service = service
+        self._lock = threading.Lock()
+        self._credentials: Any = None
+
+    def __call__(self, method: str, url: str, body: bytes | None) -> dict[str, str]:
+        """The headers that sign this request. Raises UsageError where there are no credentials."""
+        from botocore.auth import SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        with self._lock:
+            self._credentials = self._credentials or _find_credentials()
+            credentials = (
+                self._credentials.get_frozen_credentials()
+            )  # those of one moment, renewed by botocore before they expire
+        signer = SigV4Auth(credentials, self._service, self._region)
+        request = AWSRequest(method, url, {}, body)
+        request.headers["X-Amz-Content-SHA256"] = signer.payload(request)
+        signer.add_auth(request)
+        return dict(request.headers.items())
+
+
+def check_service(service: str) -> None:
+    """Raise unless requests can be signed for `service`: the extra is not installed, or it is one
+    that cannot hold an index of ours.
+    """
+    if service == "aoss":
+        raise UsageError(
+            "HYBRID_SEARCH_AWS_SERVICE is 'aoss': Amazon OpenSearch Serverless takes no document ids from its clients and has no refresh, "
+            "which replacing a document needs. Use a managed domain (es)"
+        )
+    if service != "es":
+        raise UsageError(f"HYBRID_SEARCH_AWS_SERVICE is {service!r}: it is to be es")
+    try:
+        import botocore  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "signing requests for AWS needs botocore: pip install 'hybrid-search[aws]'"
+        ) from error
+
+
+def _find_credentials() -> Any:
+    from botocore.session import get_session
+
+    for name in SECRET_LOGGERS:
+        logging.getLogger(f"botocore.{name}").addFilter(_is_above_debug)
+    credentials = get_session().get_credentials()
+    if credentials is None:
+        raise UsageError(
+            "HYBRID_SEARCH_AWS_REGION asks for requests signed by AWS credentials, and there are none: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, or run where a role is attached"
+        )
+    return credentials
+
+
+def _is_above_debug(record: logging.LogRecord) -> bool:
+    return record.levelno > logging.DEBUG

@@ -1,0 +1,33 @@
+"""What is kept of a passage's turns, as JSON: number, start and end in the document, speaker,
+times, and the keys we do not know.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hybrid_search.text.types import Document, Entry
+
+
+def build_layout(entry: Entry) -> str:
+    """The layout of a passage: one object for each of its parts, in order."""
+    return json.dumps(
+        [_build_turn(entry.document, part.turn) for part in entry.passage.parts], ensure_ascii=False
+    )
+
+
+def _build_turn(document: Document, number: int) -> dict[str, Any]:
+    turn = document.turns[number]
+    fields = {
+        "turn": number,
+        "start": turn.start,
+        "end": turn.end,
+        "speaker": turn.speaker,
+        "start_ms": turn.start_ms,
+        "end_ms": turn.end_ms,
+    }
+    return {
+        **{name: value for name, value in fields.items() if value is not None},
+        **({"extra": dict(turn.extra)} if turn.extra else {}),
+    }

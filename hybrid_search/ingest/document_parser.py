@@ -1,0 +1,199 @@
+"""A line to a `Document`, or the reason why it is none."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, NoReturn
+
+import regex
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, field_validator
+
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.errors import InputError
+from hybrid_search.text import passages, spans
+from hybrid_search.text.filters import leaves
+from hybrid_search.text.types import Document, Turn
+
+MAX_TEXT_BYTES = 10 * 1024 * 1024
+MAX_ID_BYTES = 500
+"""A server's ``_id`` has at most 512 bytes, and a passage's is the document's with ``#`` and a
+number behind it.
+"""
+
+MAX_DEPTH = 20
+"""Objects and lists inside one another. Servers take as many (``index.mapping.depth.limit``)."""
+TOO_DEEP = (
+    f"nested too deeply: at most {MAX_DEPTH} objects and lists inside one another are allowed"
+)
+
+_NUL = regex.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+
+class _Turn(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    text: StrictStr
+    speaker: StrictStr | None = None
+    start_ms: int | None = Field(default=None, ge=0, lt=2**53)
+    end_ms: int | None = Field(default=None, ge=0, lt=2**53)
+
+    @field_validator("start_ms", "end_ms", mode="before")
+    @classmethod
+    def _check_number(cls, value: object) -> object:
+        if isinstance(value, (bool, str)):
+            raise ValueError("a number of milliseconds is wanted")
+        return value
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    id: StrictStr
+    text: StrictStr | None = None
+    turns: list[_Turn] | None = None
+
+
+def parse(data: bytes) -> tuple[Document, str]:
+    """The document of a line, and the line in canonical form (for its hash).
+
+    Raises InputError with the reason.
+    """
+    raw = _load_object(data)
+    canonical = _canonical_json(raw)
+    try:
+        validated = _Document.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']} (found {_shorten(first['input'])})"
+        ) from error
+    _check_id(validated.id)
+    document = _build_document(validated)
+    _check_text(document.text)
+    for _ in leaves(document.metadata):  # raises for a value that no backend can hold
+        pass
+    return document, canonical
+
+
+def source_hash(canonical: str, spec: IndexSpec) -> str:
+    """Equal where neither the document nor anything that its index entry is made by has changed: a
+    digest of each, with a dot between them.
+    """
+    return f"{_digest(canonical)[:40]}.{_index_digest(spec)}"
+
+
+def rehash_source(old_hash: str, spec: IndexSpec) -> str:
+    """The source hash that the same document has in an index of `spec`."""
+    return f"{old_hash.partition('.')[0]}.{_index_digest(spec)}"
+
+
+def _index_digest(spec: IndexSpec) -> str:
+    settings = (
+        spec.fingerprint,
+        spec.policy,
+        spec.schema,
+        passages.PASSAGE_WORDS,
+        passages.WINDOW_WORDS,
+        spans.MAX_WORDS,
+    )
+    return _digest(str(settings))[:16]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _load_object(data: bytes) -> dict[str, Any]:
+    try:
+        raw = json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8: byte 0x{data[error.start]:02x} at {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg} at character {error.pos}") from error
+    except RecursionError as error:
+        raise InputError(TOO_DEEP) from error
+    except ValueError as error:
+        raise InputError(f"not JSON that can be read: {error}") from error
+    if not isinstance(raw, dict):
+        raise InputError(f"not an object: the line is a JSON {type(raw).__name__}")
+    if "id" not in raw:
+        raise InputError(f"no id: the keys are {_shorten(sorted(raw))}")
+    _check_depth(raw)
+    return raw
+
+
+def _check_depth(raw: dict[str, Any]) -> None:
+    level: list[Any] = [raw]
+    for _ in range(MAX_DEPTH):
+        children = [
+            child
+            for container in level
+            for child in (container.values() if isinstance(container, dict) else container)
+        ]
+        level = [child for child in children if isinstance(child, (dict, list))]
+    if level:
+        raise InputError(TOO_DEEP)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _canonical_json(raw: dict[str, Any]) -> str:
+    try:
+        canonical = json.dumps(raw, ensure_ascii=False, sort_keys=True)
+        canonical.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"a lone surrogate, U+{ord(error.object[error.start]):04X}, which no UTF-8 text can hold"
+        ) from error
+    if _NUL.search(canonical):
+        raise InputError("a NUL character (U+0000)")
+    return canonical
+
+
+def _check_id(id: str) -> None:
+    if not id.strip():
+        raise InputError(f"the id is empty ({id!r})")
+    if len(id.encode()) > MAX_ID_BYTES:
+        raise InputError(f"the id has {len(id.encode())} bytes, at most {MAX_ID_BYTES} are allowed")
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise InputError("the text is empty")
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        raise InputError(
+            f"the text has {len(text.encode())} bytes, at most {MAX_TEXT_BYTES} are allowed: split the document"
+        )
+
+
+def _build_document(validated: _Document) -> Document:
+    if (validated.text is None) == (validated.turns is None):
+        raise InputError(
+            f"{'both' if validated.turns is not None else 'neither'} of text and turns: give one of them"
+        )
+    metadata = dict(validated.model_extra or {})
+    if validated.turns is None:
+        text = validated.text or ""
+        return Document(validated.id, text, (Turn(text),), metadata)
+    turns, start = [], 0
+    for turn in validated.turns:
+        turns.append(
+            Turn(
+                turn.text,
+                start,
+                turn.speaker,
+                turn.start_ms,
+                turn.end_ms,
+                dict(turn.model_extra or {}),
+            )
+        )
+        start += len(turn.text) + 1
+    return Document(validated.id, "\n".join(turn.text for turn in turns), tuple(turns), metadata)
+
+
+def _shorten(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

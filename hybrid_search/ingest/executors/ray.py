@@ -1,0 +1,281 @@
+"""The encoder as actors on a Ray cluster: one a GPU, or where there is none one a core.
+
+Reading, shaping and writing stay in this process.
+
+Actors of Ray's core and not of Ray Data, which takes its sources to be such as can be read again,
+and has none that is an iterator of this process. Fed by way of a queue and a task that empties it,
+Ray Data 2.60 kept the order, but read 99 of 100 blocks before it encoded the first (73, with blocks
+of one row), needed a core more than its actors, and when that task was killed went on with 27
+blocks lost and no error. Here each worker has `AHEAD` blocks under way, which are kept until their
+vectors are there.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self
+
+from hybrid_search.encoder.base import Encoder, EncoderInfo
+from hybrid_search.encoder.devices import DEVICES
+from hybrid_search.encoder.truncated import truncate_encoder
+from hybrid_search.errors import (
+    HybridSearchError,
+    MissingExtraError,
+    ModelError,
+    UsageError,
+    WorkerError,
+)
+from hybrid_search.ingest.encode import EncodingOrError, encode_or_isolate
+from hybrid_search.ingest.executors.local import T
+from hybrid_search.ingest.summary import Summary
+
+AHEAD = 3
+"""Blocks under way for each worker: one that it encodes, one that waits for it, one whose vectors
+are on their way here.
+"""
+
+RETRIES = 3
+"""How often a block is tried again whose worker died. Ray starts the worker anew each time; a block
+that kills every one must not go on for ever.
+"""
+
+THREADS = 1
+"""Of a worker on a CPU: the cluster gives it one core."""
+
+
+class Worker:
+    """Runs in an actor.
+
+    The model is loaded by the first call, so that its errors are those of a call; a restarted actor
+    loads it again.
+    """
+
+    def __init__(self, folder: Path, device: str, precision: str, dimension: int | None) -> None:
+        self._encoder_arguments = folder, device, THREADS, precision
+        self._dimension = dimension
+        self._encoder: Encoder | None = None
+
+    def info(self) -> EncoderInfo:
+        """What an index must know of this worker's encoder."""
+        return self._load_encoder().info
+
+    def encode(self, texts: Sequence[str]) -> tuple[list[EncodingOrError], float]:
+        """What was found, and the seconds that it took."""
+        encoder, started_at = self._load_encoder(), time.perf_counter()
+        return encode_or_isolate(encoder, texts), time.perf_counter() - started_at
+
+    def _load_encoder(self) -> Encoder:
+        from hybrid_search.encoder.onnx import OnnxEncoder
+
+        self._encoder = self._encoder or truncate_encoder(
+            OnnxEncoder(*self._encoder_arguments), self._dimension
+        )
+        return self._encoder
+
+
+class RayExecutor:
+    """An `Engine` of `workers` actors on the cluster that ``RAY_ADDRESS`` names, else on one that
+    runs here or is started for this.
+
+    `folder` is the model's, on every node. To be used in a ``with`` block, whose end frees what the
+    workers hold. Raises MissingExtraError without Ray, UsageError for more workers than there is
+    room for, WorkerError, and what loading the model raises.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        device: str,
+        precision: str,
+        dimension: int | None,
+        workers: int | None = None,
+    ) -> None:
+        self._ray = _import_ray()
+        self._owns_cluster, self._workers = _join_cluster(self._ray), list[Any]()
+        try:
+            allocation = _WorkerAllocation.from_resources(
+                self._ray.cluster_resources(), device, workers
+            )
+            options = {
+                **allocation.resources_per_worker,
+                "max_restarts": -1,
+                "max_task_retries": RETRIES,
+                "scheduling_strategy": "SPREAD",
+            }
+            actor = self._ray.remote(Worker).options(**options)
+            self._workers += [
+                actor.remote(folder, allocation.device, precision, dimension)
+                for _ in range(allocation.workers)
+            ]
+            info_references = [worker.info.remote() for worker in self._workers]
+            self.info: EncoderInfo = _require_same_info(
+                [self._fetch(reference) for reference in info_references]
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def run(
+        self, jobs: Iterator[tuple[T, Sequence[str]]], summary: Summary
+    ) -> Iterator[tuple[T, list[EncodingOrError]]]:
+        """See `Engine.run`.
+
+        The vectors lie in memory that Ray's processes share: they are not copied on their way here,
+        and can only be read.
+        """
+        pending_jobs: deque[_PendingJob[T]] = deque()
+        for job, texts in jobs:
+            worker = self._find_idlest(pending_jobs)
+            pending_jobs.append(
+                _PendingJob(job, worker, self._workers[worker].encode.remote(texts))
+            )
+            if len(pending_jobs) == AHEAD * len(self._workers):
+                yield self._finish(pending_jobs.popleft(), summary)
+        while pending_jobs:
+            yield self._finish(pending_jobs.popleft(), summary)
+
+    def _find_idlest(self, pending_jobs: Collection[_PendingJob[T]]) -> int:
+        """The worker that has least to do: one that was started anew, or has a slower machine, is
+        given less.
+        """
+        references = [pending.reference for pending in pending_jobs]
+        finished = (
+            set(self._ray.wait(references, num_returns=len(references), timeout=0)[0])
+            if references
+            else set()
+        )
+        load = Counter(
+            pending.worker for pending in pending_jobs if pending.reference not in finished
+        )
+        return min(range(len(self._workers)), key=lambda number: load[number])
+
+    def _finish(self, pending: _PendingJob[T], summary: Summary) -> tuple[T, list[EncodingOrError]]:
+        results, seconds = self._fetch(pending.reference)
+        summary.stages["encode"] += seconds
+        return pending.job, results
+
+    def _fetch(self, reference: Any) -> Any:
+        """What a worker gives, or its error as one of ours."""
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(reference)
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, HybridSearchError):
+                raise error.cause from None
+            raise WorkerError(
+                f"a Ray worker failed: {error.cause!r}. What was written stays: the same command again goes on from there"
+            ) from error
+        except errors.RayError as error:
+            message = str(error).partition("\n")[0]
+            raise WorkerError(
+                f"a Ray worker died {RETRIES + 1} times, or cannot be reached: {message} Look at the logs of the cluster"
+            ) from error
+
+    def close(self) -> None:
+        """End the workers, and the cluster if it was started for this."""
+        for worker in self._workers:
+            self._ray.kill(worker)
+        self._workers = []
+        if self._owns_cluster:
+            self._ray.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PendingJob(Generic[T]):
+    job: T
+    worker: int
+    reference: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _WorkerAllocation:
+    """How many workers, on which device, and what each takes of the cluster."""
+
+    workers: int
+    device: str
+    resources_per_worker: Mapping[str, int]
+
+    @classmethod
+    def from_resources(
+        cls, resources: Mapping[str, float], device: str, workers: int | None
+    ) -> Self:
+        """One worker a GPU where the device is one, or is left open and the cluster has any; else
+        one a core.
+        """
+        if device not in DEVICES:
+            raise UsageError(
+                f"device {device!r} is not one of {', '.join(DEVICES)}: which card a worker has is the Ray cluster's choice"
+            )
+        gpus = device in ("cuda", "tensorrt") or (device == "auto" and resources.get("GPU", 0) >= 1)
+        kind = "GPU" if gpus else "CPU"
+        available = int(resources.get(kind, 0))
+        count = available if workers is None else workers
+        if not 1 <= count <= available:
+            raise UsageError(
+                f"{max(count, 1)} workers take one {kind} each, and the Ray cluster has {available}: ask for fewer, or another device"
+            )
+        return cls(
+            count,
+            ("cuda" if device == "auto" else device) if gpus else "cpu",
+            {"num_gpus": 1, "num_cpus": 0} if gpus else {"num_cpus": 1},
+        )
+
+
+def _require_same_info(infos: Sequence[EncoderInfo]) -> EncoderInfo:
+    """The one info of all workers.
+
+    Raises ModelError where two run different models, whose vectors could not be compared.
+    """
+    for info in infos:
+        if info != infos[0]:
+            raise ModelError(
+                f"the Ray workers have different models, {infos[0]} and {info}: let all nodes have the same folder and device"
+            )
+    return infos[0]
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingExtraError(
+            "Ray is not installed: pip install 'hybrid-search[cpu,ray]', or [gpu,ray] on machines with CUDA"
+        ) from error
+    return ray
+
+
+def _join_cluster(ray: Any) -> bool:
+    """Join a cluster, unless this process is in one. Whether it has to be left again."""
+    if ray.is_initialized():
+        return False
+    own_handler = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(
+            log_to_driver=False, logging_level=logging.ERROR
+        )  # what workers say would stand among the results, on standard output
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise WorkerError(
+            f"the Ray cluster cannot be joined: {error}. RAY_ADDRESS names one; without it one is started here"
+        ) from error
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, own_handler)  # Ray ends the process at once
+    return True

@@ -1,0 +1,160 @@
+"""A run's numbers for Prometheus, and whether it gets on, over HTTP: ``/metrics`` and ``/healthz``.
+
+They are read when somebody asks.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from hybrid_search.errors import MissingExtraError, UsageError
+from hybrid_search.ingest.observe.stall_detector import StallDetector
+from hybrid_search.observability import tracing
+
+try:
+    from prometheus_client import (
+        CONTENT_TYPE_LATEST,
+        CollectorRegistry,
+        PlatformCollector,
+        ProcessCollector,
+        generate_latest,
+    )
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+    from prometheus_client.registry import Collector
+except ModuleNotFoundError as missing:
+    raise MissingExtraError(
+        "metrics need the package prometheus-client: pip install 'hybrid-search[metrics]'"
+    ) from missing
+
+PREFIX = "hybrid_search_ingest"
+
+COUNTERS = {
+    "read": ("lines", "Lines read."),
+    "documents": ("documents", "Documents written."),
+    "passages": ("passages", "Passages written."),
+    "spans": ("spans", "Covering spans written."),
+    "tokens": ("tokens", "Tokens encoded, without special ones and padding."),
+    "cells": ("cells", "Tokens computed by the encoder, special ones and padding included."),
+    "bytes": ("read_bytes", "Bytes read."),
+    "failed": ("refused", "Documents refused."),
+    "skipped": ("skipped", "Documents skipped because they were unchanged."),
+    "duplicates": ("duplicates", "Documents whose id came again in this run."),
+}
+"""What of a summary is counted, by which name, and what it is."""
+
+
+class _RunCollector(Collector):
+    """What Prometheus is told when it asks."""
+
+    def __init__(self, watch: StallDetector) -> None:
+        self._watch = watch
+        self._highest: dict[str, float] = {}
+        self._retries = tracing.counts["retries"]
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics as they are now."""
+        summary = self._watch.summary
+        for name, (metric, description) in COUNTERS.items():
+            yield CounterMetricFamily(
+                f"{PREFIX}_{metric}", description, self._keep_highest(name, getattr(summary, name))
+            )
+        yield CounterMetricFamily(
+            f"{PREFIX}_retries",
+            "What a server was asked for again.",
+            tracing.counts["retries"] - self._retries,
+        )
+        stages = CounterMetricFamily(
+            f"{PREFIX}_stage_seconds",
+            "Seconds of work in each stage; stages overlap.",
+            labels=["stage"],
+        )
+        for stage, seconds in summary.stages.items():
+            stages.add_metric([stage], seconds)
+        queues = GaugeMetricFamily(
+            f"{PREFIX}_queue_blocks", "Blocks that wait behind a stage.", labels=["stage"]
+        )
+        for stage, depth in list(summary.queues.items()):
+            queues.add_metric([stage], depth())
+        fill = summary.tokens / summary.cells if summary.cells else 0.0
+        yield from (stages, queues)
+        yield GaugeMetricFamily(
+            f"{PREFIX}_batch_fill_ratio",
+            "Share of what the encoder computed that is a text's tokens; 0: not known.",
+            fill,
+        )
+        yield GaugeMetricFamily(
+            f"{PREFIX}_lag_seconds", "Seconds since the last block was committed.", self._watch.lag
+        )
+        yield GaugeMetricFamily(
+            f"{PREFIX}_healthy",
+            "1 while the run gets on or idles.",
+            0.0 if self._watch.stall_reason else 1.0,
+        )
+
+    def _keep_highest(self, name: str, value: float) -> float:
+        """The highest value so far: passages of a document that is refused in the end are taken
+        back, and a counter that falls looks restarted.
+        """
+        self._highest[name] = max(value, self._highest.get(name, 0))
+        return self._highest[name]
+
+
+def build_registry(watch: StallDetector) -> CollectorRegistry:
+    """The numbers of the run that reports to `watch`, and this process's own: memory, processor
+    time, files.
+    """
+    collector_registry = CollectorRegistry()
+    collector_registry.register(_RunCollector(watch))
+    ProcessCollector(registry=collector_registry)
+    PlatformCollector(registry=collector_registry)
+    return collector_registry
+
+
+@contextmanager
+def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
+    """Answer at `host` and `port` (0: any that is free) during the block; the port.
+
+    Raises UsageError where that cannot be had.
+    """
+    collector_registry = build_registry(watch)
+
+    class MetricsHandler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.partition("?")[0]
+            if path == "/metrics":
+                self._send(200, CONTENT_TYPE_LATEST, generate_latest(collector_registry))
+            elif path == "/healthz":
+                stall_reason = watch.stall_reason
+                self._send(
+                    503 if stall_reason else 200,
+                    "text/plain; charset=utf-8",
+                    f"{stall_reason or 'ok'}\n".encode(),
+                )
+            else:
+                self._send(404, "text/plain; charset=utf-8", b"/metrics or /healthz\n")
+
+        def _send(self, status: int, kind: str, body: bytes) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: who asks every few seconds is no news."""
+
+    try:
+        server = ThreadingHTTPServer((host, port), MetricsHandler)
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"metrics cannot be served at {host}:{port} ({error}): name another with --metrics-port or --metrics-host"
+        ) from error
+    with server:
+        threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
+        try:
+            yield int(server.server_address[1])
+        finally:
+            server.shutdown()

@@ -1,0 +1,38 @@
+"""Where the time of a run went: a table of its stages, for people."""
+
+from __future__ import annotations
+
+from hybrid_search.ingest.summary import Summary
+
+
+def table(summary: Summary) -> str:
+    """Seconds of each stage, its share of all work and of the run's time, and what that comes to;
+    then which stage the others wait for.
+    """
+    work, seconds = sum(summary.stages.values()), summary.seconds
+    rows = [f"{'stage':<8}{'seconds':>10}{'of work':>9}{'busy':>7}"]
+    rows += [
+        f"{name:<8}{spent:>10.1f}{_share(spent, work):>9}{_share(spent, seconds):>7}"
+        for name, spent in summary.stages.items()
+    ]
+    rows.append(
+        f"{'all':<8}{work:>10.1f}{_share(work, work):>9}{_share(work, seconds):>7}  in {seconds:.1f} s"
+    )
+    fill = f", batches {_share(summary.tokens, summary.cells)} full" if summary.cells else ""
+    rows.append(
+        f"{_rate(summary.tokens, seconds)} tokens/s, {_rate(summary.passages, seconds)} passages/s{fill}"
+    )
+    if work:
+        longest = max(summary.stages, key=lambda name: summary.stages[name])
+        rows.append(
+            f"the others wait for {longest}, which is busy {_share(summary.stages[longest], seconds)} of the time"
+        )
+    return "\n".join(rows)
+
+
+def _share(part: float, total: float) -> str:
+    return f"{part / total:.0%}" if total else "-"
+
+
+def _rate(count: int, seconds: float) -> str:
+    return f"{count / seconds:,.0f}" if seconds else "0"

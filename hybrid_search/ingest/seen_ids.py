@@ -1,0 +1,39 @@
+"""Ids that this run has met, in a temporary file: a run of any length takes the same memory."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from hybrid_search.errors import IndexStoreError
+
+
+class SeenIds:
+    """Remembers where an id was last met."""
+
+    def __init__(self) -> None:
+        self._connection = sqlite3.connect(
+            "", isolation_level=None, check_same_thread=False
+        )  # "" is a file that SQLite deletes itself
+        self._connection.execute(
+            "CREATE TABLE seen (id TEXT PRIMARY KEY, place TEXT NOT NULL) WITHOUT ROWID"
+        )
+
+    def add(self, id: str, place: str) -> str | None:
+        """Where `id` was before, or None.
+
+        Raises IndexStoreError where the temporary folder is full.
+        """
+        try:
+            earlier = self._connection.execute(
+                "SELECT place FROM seen WHERE id = ?", (id,)
+            ).fetchone()
+            self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (id, place))
+        except sqlite3.Error as error:
+            raise IndexStoreError(
+                f"the ids of this run cannot be kept in the temporary folder: {error}. Make room there, or name another in SQLITE_TMPDIR"
+            ) from error
+        return str(earlier[0]) if earlier else None
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._connection.close()

@@ -1,0 +1,108 @@
+"""`where` as a filter of a foreign index: never narrower than `hybrid_search.text.filters.selects`,
+which has the last word on every document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hybrid_search.text.filters import ID, list_alternatives
+
+INTEGERS = ("long", "integer")
+EVERYTHING: dict[str, Any] = {"match_all": {}}
+
+
+def build_query(
+    where: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]], *, by_id: bool
+) -> dict[str, Any]:
+    """A query that finds all that `where` selects in indexes with these properties.
+
+    `by_id` says that a document's id is its ``_id``.
+
+    Only what a server compares as we do is asked of it: whole keywords, integers and booleans. All
+    else it would cut into terms, round, or convert.
+    """
+    filters = [
+        clause
+        for name, value in sorted(where.items())
+        if (clause := _build_filter(name, list_alternatives(value), mappings, by_id))
+    ]
+    return {"bool": {"filter": filters}} if filters else EVERYTHING
+
+
+def _build_filter(
+    name: str, values: Sequence[Any], mappings: Sequence[Mapping[str, Any]], by_id: bool
+) -> dict[str, Any] | None:
+    if name == ID:
+        return {"ids": {"values": list(values)}} if by_id else None
+    clauses = [
+        _build_terms(name, values, _find_field(properties, name.split(".")))
+        for properties in mappings
+    ]
+    return clauses[0] if clauses and all(clause == clauses[0] for clause in clauses) else None
+
+
+def _find_field(properties: Mapping[str, Any], steps: Sequence[str]) -> Mapping[str, Any]:
+    """How a field is mapped; nothing where it is not, or lies in ``nested`` objects, which have
+    queries of their own.
+    """
+    field: Mapping[str, Any] = {"properties": properties}
+    for step in steps:
+        if field.get("type", "object") != "object":
+            return {}
+        field = field.get("properties", {}).get(step, {})
+    return field
+
+
+def _build_terms(
+    name: str, values: Sequence[Any], field: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    if not field.get("index", True):
+        return None
+    kind = field.get("type")
+    if kind == "text":
+        inner = field.get("fields", {}).get("keyword", {})
+        return (
+            _build_terms(f"{name}.keyword", values, inner)
+            if inner.get("type") == "keyword"
+            else None
+        )
+    if kind == "keyword" and all(
+        _is_plain_keyword(value, field.get("ignore_above", 8191)) for value in values
+    ):
+        return {"terms": {name: list(values)}}
+    if kind in INTEGERS and all(_is_integer(value) for value in values):
+        return {"terms": {name: [int(value) for value in values]}}
+    if kind == "boolean" and all(str(value).lower() in ("true", "false") for value in values):
+        return {"terms": {name: [str(value).lower() == "true" for value in values]}}
+    return None
+
+
+def _is_plain_keyword(value: Any, longest: int) -> bool:
+    """Whether a keyword of this value is stored under it alone.
+
+    One that reads as a number or boolean may stand for 7.0, or for true.
+    """
+    return (
+        isinstance(value, str)
+        and len(value) <= longest // 2
+        and value.lower() not in ("true", "false")
+        and not _is_number(value)
+    )
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_integer(value: Any) -> bool:
+    return (
+        not isinstance(value, bool)
+        and str(value).removeprefix("-").isdecimal()
+        and abs(int(value)) < 2**31
+    )

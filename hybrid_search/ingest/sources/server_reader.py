@@ -1,0 +1,155 @@
+"""All documents of any index on a server, as they are at one point in time: pages behind one
+another, whatever is written meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
+
+KEEP = "30m"
+"""How long a server keeps a point in time after each page: as long as a page may take to be
+ingested, a server that is away meanwhile included.
+"""
+
+FIRST, MOST = 50, 500
+"""Documents of the first page, and of any."""
+PAGE_BYTES = 4 * 1024 * 1024
+"""About that much in a page, by the mean of the one before."""
+
+SHARD_DOC = (3, 3, 0)
+"""From here on OpenSearch has ``_shard_doc``, which tells documents of several shards apart.
+Elasticsearch had it before our oldest.
+"""
+
+_log = logging.getLogger(__name__)
+
+ServerHit = Mapping[str, Any]
+
+
+def iterate_hits(
+    server: Server, index: str, query: Mapping[str, Any]
+) -> Generator[ServerHit, None, None]:
+    """Every document of `index` (also an alias, or several with commas) that fulfils `query`.
+
+    Raises IndexMissingError, and IndexStoreError where the server no longer has the point in time.
+    """
+    for target, preference, sort in _views(server, index):
+        with _open_point_in_time(server, target, preference) as pit:
+            yield from _iterate_pages(
+                server, pit, {"query": query, "sort": sort, "track_total_hits": False}
+            )
+
+
+def _views(server: Server, index: str) -> Iterator[tuple[str, str | None, list[str]]]:
+    """What to open, of which shard, and an order in which no two documents are equal: ``_doc``
+    comes first, because the server can go on from it without looking at what came before.
+    """
+    if server.engine == "elasticsearch":
+        yield index, None, ["_shard_doc"]
+    elif server.version >= SHARD_DOC:
+        yield index, None, ["_doc", "_shard_doc"]
+    else:
+        for name, shards in _shard_counts(server, index):
+            yield from ((name, f"_shards:{number}", ["_doc"]) for number in range(shards))
+
+
+def _shard_counts(server: Server, index: str) -> list[tuple[str, int]]:
+    name = "index.number_of_shards"
+    settings_by_index = _request_index(
+        server, index, "GET", f"/{_path(index)}/_settings/{name}", params={"flat_settings": True}
+    )
+    return [
+        (index_name, int(index_settings["settings"][name]))
+        for index_name, index_settings in sorted(settings_by_index.items())
+    ]
+
+
+@contextmanager
+def _open_point_in_time(
+    server: Server, index: str, preference: str | None
+) -> Iterator[dict[str, Any]]:
+    """A point in time as searches name it; closed in the end, and by the server itself where that
+    fails.
+    """
+    path = "_pit" if server.engine == "elasticsearch" else "_search/point_in_time"
+    answer = _request_index(
+        server,
+        index,
+        "POST",
+        f"/{_path(index)}/{path}",
+        params={"keep_alive": KEEP, "preference": preference},
+    )
+    pit = {"id": answer["id" if server.engine == "elasticsearch" else "pit_id"], "keep_alive": KEEP}
+    try:
+        yield pit
+    finally:
+        try:
+            server.request(
+                "DELETE",
+                f"/{path}",
+                body={"id": pit["id"]}
+                if server.engine == "elasticsearch"
+                else {"pit_id": [pit["id"]]},
+            )
+        except ServerError as error:
+            _log.info("a point in time was not closed, and ends by itself in %s: %s", KEEP, error)
+
+
+def _iterate_pages(
+    server: Server, pit: dict[str, Any], body: dict[str, Any]
+) -> Iterator[ServerHit]:
+    size = FIRST
+    while hits := _fetch_page(server, {**body, "size": size, "pit": pit}, pit):
+        page_bytes = sum(len(str(hit)) for hit in hits)
+        size = max(1, min(MOST, PAGE_BYTES * len(hits) // page_bytes))
+        body["search_after"] = hits[-1]["sort"]
+        yield from hits
+
+
+def _fetch_page(
+    server: Server, body: Mapping[str, Any], pit: dict[str, Any]
+) -> Sequence[ServerHit]:
+    try:
+        answer = server.request("POST", "/_search", params=COMPLETE_RESULTS, body=body)
+    except ServerError as error:
+        if error.status != 404:
+            raise
+        raise IndexStoreError(
+            f"{server} no longer has the point in time that was read (it was started anew, or a page took over {KEEP}): run the same command again, "
+            "which skips what is unchanged"
+        ) from error
+    pit["id"] = answer.get("pit_id", pit["id"])
+    hits: Sequence[ServerHit] = answer["hits"]["hits"]
+    return hits
+
+
+def fetch_properties(server: Server, index: str) -> list[Mapping[str, Any]]:
+    """The properties of each index behind `index`. Raises IndexMissingError."""
+    mappings_by_index = _request_index(server, index, "GET", f"/{_path(index)}/_mapping")
+    return [
+        index_mapping["mappings"].get("properties", {})
+        for index_mapping in mappings_by_index.values()
+    ]
+
+
+def _request_index(server: Server, index: str, method: str, path: str, **options: Any) -> Any:
+    try:
+        return server.request(method, path, **options)
+    except ServerError as error:
+        if error.status == 404:
+            raise IndexMissingError(
+                f"there is no index {index!r} on {server} to read from: see GET /_cat/indices for those there are"
+            ) from error
+        raise
+
+
+def _path(index: str) -> str:
+    return quote(index, safe=",*")

@@ -1,0 +1,179 @@
+"""Rows of tables as documents: which column gives which key, and the reading of CSV and TSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from hybrid_search.errors import InputError, UsageError
+
+Row = tuple[int, bytes, str | None]
+"""Number from 1, the document as JSON, and why it is none: then the bytes are the row as it stands
+in the source.
+"""
+
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+MAX_CELL = 64 * 1024 * 1024
+"""Characters. A larger cell is a quote that nobody closed."""
+
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which column gives which key of a document, where the two have different names.
+
+    All other columns keep theirs.
+    """
+
+    of: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``KEY=COLUMN,KEY=COLUMN``; a column with a comma in its name stands in double quotes
+        with its key.
+
+        Raises UsageError.
+        """
+        pairs = [pair.partition("=") for pair in next(csv.reader([text]), [])]
+        keys = [key.strip() for key, _, _ in pairs]
+        if not all(equals and key.strip() for key, equals, _ in pairs) or len(set(keys)) < len(
+            keys
+        ):
+            raise UsageError(
+                f"--columns takes KEY=COLUMN,... with each key once, as in id=call_id,text=body, and {text!r} is not that"
+            )
+        return cls({key: column for key, (_, _, column) in zip(keys, pairs, strict=True)})
+
+    def keys(self, header: Sequence[str]) -> list[str]:
+        """The key that each column of `header` gives.
+
+        Raises InputError where a column is missing, or two would give the same key.
+        """
+        missing = [column for column in self.of.values() if column not in header]
+        if missing:
+            raise InputError(
+                f"no column {missing[0]!r}, which --columns names: the columns are {', '.join(map(repr, header))}"
+            )
+        keys_by_column = {column: key for key, column in self.of.items()}
+        keys = [keys_by_column.get(column, column) for column in header]
+        duplicate = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
+        if duplicate is not None:
+            raise InputError(
+                f"two columns give {duplicate!r}: name another key for one of them, as in --columns KEY={duplicate}"
+            )
+        if "id" not in keys or not {"text", "turns"} & set(keys):
+            raise InputError(
+                f"no columns id and text among {', '.join(map(repr, header))}: say which they are, as in --columns id=call_id,text=body"
+            )
+        return keys
+
+
+SAME = Columns()
+"""Every column gives the key of its own name."""
+
+
+def document(keys: Iterable[str], cells: Iterable[Any]) -> bytes:
+    """The JSON of a document, without the keys whose cell is empty."""
+    values = {
+        key: cell for key, cell in zip(keys, cells, strict=True) if cell is not None and cell != ""
+    }
+    return json.dumps(
+        {**values, "id": stringify_id(values["id"])} if "id" in values else values
+    ).encode()
+
+
+def stringify_id(id: Any) -> Any:
+    """An id that is an integer, as text: tables and databases number their rows."""
+    return str(id) if isinstance(id, int) and not isinstance(id, bool) else id
+
+
+def rows(lines: Iterator[Row], columns: Columns, delimiter: str) -> Iterator[Row]:
+    """The rows below the header, each numbered by the line that it begins in.
+
+    A header that does not fit `columns` is the one row, with its fault.
+    """
+    csv_lines = _CsvLines(lines)
+    cell_rows = _cells(csv_lines, delimiter)
+    try:
+        keys = columns.keys(_require_utf8(next(cell_rows, ["id", "text"])))
+    except InputError as error:
+        yield csv_lines.row_start, csv_lines.row_bytes, str(error)
+        return
+    for cells in cell_rows:
+        try:
+            row: Row = (
+                csv_lines.row_start,
+                document(keys, _require_width(keys, _require_utf8(cells))),
+                None,
+            )
+        except InputError as error:
+            row = csv_lines.row_start, csv_lines.row_bytes, str(error)
+        yield row
+
+
+def _cells(csv_lines: _CsvLines, delimiter: str) -> Iterator[list[str] | InputError]:
+    """The cells of each row that is not blank, or what is wrong with it."""
+    csv.field_size_limit(MAX_CELL)
+    reader = csv.reader(csv_lines, delimiter=delimiter, strict=True)
+    while True:
+        csv_lines.begin_row()
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except (csv.Error, InputError) as error:
+            yield InputError(str(error))
+        else:
+            if cells:
+                yield cells
+
+
+def _require_utf8(cells: list[str] | InputError) -> list[str]:
+    if isinstance(cells, InputError):
+        raise cells
+    for number, cell in enumerate(cells, 1):
+        if invalid := _NOT_UTF8.search(cell):
+            raise InputError(f"not UTF-8: byte 0x{ord(invalid[0]) - 0xDC00:02x} in cell {number}")
+    return cells
+
+
+def _require_width(keys: Sequence[str], cells: list[str]) -> list[str]:
+    if len(cells) != len(keys):
+        raise InputError(f"the row has {len(cells)} cells, and the header has {len(keys)}")
+    return cells
+
+
+class _CsvLines:
+    """Lines as the csv module wants them, one at a time; those of the row at hand are kept as they
+    were.
+    """
+
+    def __init__(self, lines: Iterator[Row]) -> None:
+        self._lines, self._row_lines = lines, list[bytes]()
+        self._next_number = self.row_start = 1
+
+    def begin_row(self) -> None:
+        """A new row begins in the next line."""
+        self._row_lines.clear()
+        self.row_start = self._next_number
+
+    @property
+    def row_bytes(self) -> bytes:
+        """The row so far."""
+        return b"".join(self._row_lines)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        number, data, fault = next(self._lines)
+        self._next_number = number + 1
+        self._row_lines.append(data)
+        if fault:
+            raise InputError(fault)
+        return data.decode("utf-8-sig" if number == 1 else "utf-8", "surrogateescape")

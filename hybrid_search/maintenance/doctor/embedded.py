@@ -1,0 +1,38 @@
+"""The folder of embedded indexes."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
+from hybrid_search.maintenance.doctor.machine import LOW_SPACE, MINIMUM_SPACE, check_writable
+
+
+def checks(path: str) -> Iterator[Check]:
+    """Whether it can be written, and how much is free there."""
+    folder = Path(path).expanduser()
+    try:
+        finding = check_writable(folder)
+    except OSError as error:
+        yield problem(
+            "store",
+            f"{folder}: {error.strerror}",
+            "let this user write there, or name another folder: --url embedded:PATH",
+        )
+        return
+    existing_folder = next(
+        parent for parent in (folder, *folder.absolute().parents) if parent.exists()
+    )
+    free = shutil.disk_usage(existing_folder).free
+    if free < MINIMUM_SPACE:
+        yield problem(
+            "store",
+            finding,
+            "free space: an ingest stops where the disk is full, and goes on with the same command",
+        )
+    elif free < LOW_SPACE:
+        yield warning("store", finding, "free space: 1,000 words take about half a megabyte")
+    else:
+        yield ok("store", finding)

@@ -1,0 +1,85 @@
+"""The model: its folder, whether it encodes, and whether an index was made by it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+
+from hybrid_search import encoder as encoders
+from hybrid_search.backends import open_backend
+from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
+from hybrid_search.config import Settings
+from hybrid_search.encoder import model_folder
+from hybrid_search.errors import IndexMissingError
+from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
+
+SENTENCE = "I would like what I paid last week to go back on my card, since the kettle leaks and nobody picks up the phone."
+TIMED = 64
+"""Sentences that are encoded to see how fast that is: a tenth of a second on two cores."""
+
+
+def folder(settings: Settings) -> Iterator[Check]:
+    """The files and their digests. Raises ModelError."""
+    path = settings.model or encoders.SHIPPED
+    model_artifact = model_folder.read(path)
+    yield ok(
+        "model",
+        f"{model_artifact.name} in {path}: {len(model_artifact.sha256)} files as their SHA-256 says, {model_artifact.dimension} numbers a vector",
+    )
+
+
+def encoder(settings: Settings) -> Iterator[Check]:
+    """One sentence, and then many. Raises ModelError, DeviceError, MissingExtraError."""
+    loaded = _load_encoder(settings)
+    (sentence_encoding,) = loaded.encode([SENTENCE])
+    if (
+        not len(sentence_encoding.offsets)
+        or not np.isfinite(sentence_encoding.vectors).all()
+        or not np.any(sentence_encoding.vectors, axis=1).all()
+    ):
+        yield problem(
+            "encoder",
+            f"a sentence of {len(SENTENCE.split())} words gives no vectors that could be compared",
+            "export the model again",
+        )
+        return
+    started_at = time.perf_counter()
+    tokens = sum(len(encoding.offsets) for encoding in loaded.encode([SENTENCE] * TIMED))
+    rate = tokens / (time.perf_counter() - started_at)
+    provider = getattr(loaded, "provider", "this process")
+    yield ok(
+        "encoder",
+        f"a sentence is encoded, in {loaded.info.precision} on {provider}, about {rate:,.0f} tokens a second",
+    )
+
+
+def index(settings: Settings, name: str) -> Iterator[Check]:
+    """Whether it is there, and whether this model can ask it and write it."""
+    backend = open_backend(settings.url, settings.access)
+    try:
+        info = backend.describe_index(name)
+    except IndexMissingError as error:
+        yield warning("index", str(error), f"python -m hybrid_search.ingest --index {name}")
+        return
+    finally:
+        backend.close()
+    yield check_index_model(settings, name, info)
+
+
+def check_index_model(settings: Settings, name: str, info: IndexInfo) -> Check:
+    """Whether an index is of this model. Raises ModelError where it is not."""
+    full_encoder, spec = _load_encoder(settings), info.spec
+    index_encoder = (
+        encoders.truncate_encoder(full_encoder, spec.dimension)
+        if spec.dimension in full_encoder.info.sizes
+        else full_encoder
+    )
+    check_spec(name, spec, IndexSpec.from_encoder(index_encoder.info, spec.policy))
+    finding = f"{info.documents:,} documents, {info.passages:,} passages, {info.spans:,} spans, by {spec.model} in {spec.precision}"
+    return ok("index", f"{name!r}: {finding}")
+
+
+def _load_encoder(settings: Settings) -> encoders.Encoder:
+    return encoders.load(settings.model or encoders.SHIPPED, settings.device, settings.precision)

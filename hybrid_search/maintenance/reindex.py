@@ -1,0 +1,93 @@
+"""A new version of an index in the place of the old one: copied with its token codes, or ingested
+anew from its sources.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from hybrid_search.backends.base import Backend, IndexVersion
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.encoder.base import Encoder
+from hybrid_search.errors import IndexStoreError
+from hybrid_search.ingest.document_parser import rehash_source
+from hybrid_search.ingest.pipeline import Report, ingest
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.types import SourceLine
+
+
+def copy_index(
+    backend: Backend,
+    index: str,
+    policy: str | None,
+    options: Mapping[str, str],
+    report: Report,
+    *,
+    keep: bool = False,
+) -> Summary:
+    """Copy `index` into its next version: no text is encoded again, so only `policy` and `options`
+    can change.
+
+    Raises IndexStoreError, UsageError.
+    """
+    spec, _ = backend.read_head(index)
+    summary, started_at = Summary(), time.perf_counter()
+    new_version = backend.create_next_version(
+        index, replace(spec, policy=policy or spec.policy), options
+    )
+
+    def report_progress(passages: int) -> None:
+        summary.passages, summary.seconds = passages, time.perf_counter() - started_at
+        report(summary)
+
+    with _publish_or_discard(new_version, keep=keep):
+        new_version.copy(rehash_source, report_progress)
+    info = backend.describe_index(index)
+    summary.documents, summary.passages, summary.spans = info.documents, info.passages, info.spans
+    summary.seconds = time.perf_counter() - started_at
+    return summary
+
+
+def ingest_new_version(
+    backend: Backend,
+    encoder: Encoder,
+    index: str,
+    lines: Iterable[SourceLine],
+    rejects: Path,
+    policy: str,
+    options: Mapping[str, str],
+    report: Report,
+    *,
+    keep: bool = False,
+) -> Summary:
+    """Ingest `lines` into the next version of `index`, by this model.
+
+    Where a document was refused nothing changes but the rejects file.
+    """
+    new_version = backend.create_next_version(
+        index, IndexSpec.from_encoder(encoder.info, policy), options
+    )
+    with _publish_or_discard(new_version, keep=keep):
+        summary = ingest(lines, new_version, encoder, index, rejects, policy, report)
+        if summary.failed:
+            raise IndexStoreError(
+                f"{summary.failed} of {summary.read} documents were refused (see {summary.rejected}), and index {index!r} was left as it was: "
+                "mend or remove them, and run the same command again"
+            )
+        new_version.check(summary.documents - summary.duplicates)
+    return summary
+
+
+@contextmanager
+def _publish_or_discard(new_version: IndexVersion, *, keep: bool) -> Iterator[None]:
+    """Publish a version at the end of the block, or discard it."""
+    try:
+        yield
+        new_version.publish(keep=keep)
+    except BaseException:
+        new_version.discard()
+        raise

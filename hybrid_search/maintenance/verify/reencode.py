@@ -1,0 +1,238 @@
+"""A document put together from its passages, cut and encoded again, and compared with what is
+stored of it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import (
+    Candidates,
+    Fault,
+    Key,
+    ListedPassage,
+    PassageContent,
+    Request,
+)
+from hybrid_search.encoder import passage_codes
+from hybrid_search.encoder.base import Encoder
+from hybrid_search.errors import IndexStoreError
+from hybrid_search.maintenance.verify.report import Verification
+from hybrid_search.text import passages, spans, token_codes
+from hybrid_search.text.types import Document, Floats, Passage, TokenCodes, Turn
+
+BLOCK = 64
+"""Passages whose codes are read and encoded together: a document of 5 MB is compared in the memory
+of these.
+"""
+
+NORMS = 0.002
+"""Relative difference of two inverse norms made of the same codes: one step of float16, where
+another machine added in another order.
+"""
+
+
+def compare_document(
+    backend: Backend,
+    encoder: Encoder,
+    index: str,
+    rows: Sequence[ListedPassage],
+    verification: Verification,
+) -> None:
+    """Compare one document, all of whose passages are listed in `rows`.
+
+    What differs goes into `found`.
+    """
+    verification.encoded_documents += 1
+    rows = sorted(rows, key=lambda row: row.ordinal)
+    contents = _fetch_contents(backend, index, [row.key for row in rows])
+    try:
+        fresh_passages, document = _split_again(rows, contents)
+    except _DifferentError as difference:
+        verification.add(
+            difference.row.document_id, difference.row.ordinal, Fault("text", str(difference))
+        )
+        return
+    for start in range(0, len(rows), BLOCK):
+        block, block_passages = rows[start : start + BLOCK], fresh_passages[start : start + BLOCK]
+        verification.encoded_passages += len(block)
+        for row, codes, fresh in zip(
+            block,
+            _read_token_codes(backend, index, block),
+            passage_codes.encode_passages(encoder, document, block_passages),
+            strict=True,
+        ):
+            for fault in _find_faults(codes, fresh, verification):
+                verification.add(row.document_id, row.ordinal, fault)
+
+
+class _DifferentError(Exception):
+    """What is stored of a passage is not what its document would give."""
+
+    def __init__(self, row: ListedPassage, why: str) -> None:
+        super().__init__(why)
+        self.row = row
+
+
+def _fetch_contents(backend: Backend, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
+    return {
+        key: content
+        for start in range(0, len(keys), BLOCK)
+        for key, content in backend.fetch_contents(index, keys[start : start + BLOCK]).items()
+    }
+
+
+def _split_again(
+    rows: Sequence[ListedPassage], contents: Mapping[Key, PassageContent]
+) -> tuple[list[Passage], Document]:
+    """The document and its passages, cut anew. Raises where these are not those that are stored."""
+    document = _join_passages(rows, contents)
+    fresh_passages = list(passages.split(document))
+    for row, passage in zip(rows, fresh_passages, strict=False):
+        content = contents[row.key]
+        stored_range, actual_range = (
+            (content.start, content.start + len(content.text)),
+            (passage.start, passage.end),
+        )
+        if stored_range != actual_range:
+            raise _DifferentError(
+                row,
+                f"it is stored at {stored_range[0]}:{stored_range[1]} of its document, and its text stands at {actual_range[0]}:{actual_range[1]}",
+            )
+    if len(fresh_passages) != len(rows):
+        raise _DifferentError(
+            rows[-1],
+            f"the document has {len(rows)} passages, and its text gives {len(fresh_passages)}",
+        )
+    return fresh_passages, document
+
+
+def _join_passages(
+    rows: Sequence[ListedPassage], contents: Mapping[Key, PassageContent]
+) -> Document:
+    """The document as far as its passages have it; what lies between them, which has no words, is
+    filled with NUL.
+    """
+    text, turns = io.StringIO(newline=""), dict[int, tuple[int, int]]()
+    for row in rows:
+        if row.key not in contents:
+            raise _DifferentError(row, "its text is gone")
+        content = contents[row.key]
+        turn_bounds = {
+            turn["turn"]: (turn["start"], turn["end"]) for turn in json.loads(content.layout)
+        }
+        if turn_bounds and content.start + len(content.text) > (
+            end := max(end for _, end in turn_bounds.values())
+        ):
+            raise _DifferentError(
+                row,
+                f"its text ends at {content.start + len(content.text)}, and its last turn at {end}",
+            )
+        text.seek(content.start)
+        if not content.text.startswith(preceding := text.read(len(content.text)).rstrip("\0")):
+            raise _DifferentError(
+                row,
+                f"it begins with {content.text[: len(preceding)][:40]!r}, and the passage before it says {preceding[:40]!r} there",
+            )
+        text.seek(content.start)
+        text.write(content.text)
+        turns |= turn_bounds
+    full_text = text.getvalue().ljust(max((end for _, end in turns.values()), default=0), "\0")
+    return Document(
+        rows[0].document_id,
+        full_text,
+        tuple(Turn(full_text[start:end], start) for _, (start, end) in sorted(turns.items())),
+    )
+
+
+def _read_token_codes(
+    backend: Backend, index: str, rows: Sequence[ListedPassage]
+) -> Iterator[TokenCodes | str]:
+    """The token codes of each passage, or why they cannot be read."""
+    try:
+        codes_by_key = _fetch_token_codes(backend, index, [row.key for row in rows])
+        yield from (codes_by_key.get(row.key, "its token codes are gone") for row in rows)
+    except IndexStoreError:  # one of them: each by itself
+        for row in rows:
+            try:
+                yield _fetch_token_codes(backend, index, [row.key]).get(
+                    row.key, "its token codes are gone"
+                )
+            except IndexStoreError as error:
+                yield str(error)
+
+
+def _fetch_token_codes(backend: Backend, index: str, keys: Sequence[Key]) -> dict[Key, TokenCodes]:
+    empty_request = Request("", np.zeros(1, np.float32), len(keys), lexical=False, semantic=False)
+    unscored = Candidates(dict.fromkeys(keys, 0.0))  # so that nobody computes a BM25 score
+    return {
+        passage.key: passage.tokens
+        for passage in backend.complete_candidates(index, empty_request, keys, unscored)
+    }
+
+
+def _find_faults(
+    codes: TokenCodes | str, fresh: TokenCodes, verification: Verification
+) -> Iterator[Fault]:
+    if isinstance(codes, str):
+        yield Fault("codes", codes)
+    elif not np.array_equal(codes.words[:, :2], fresh.words[:, :2]) or not np.array_equal(
+        codes.counts, fresh.counts
+    ):
+        yield Fault("offsets", _describe_offsets(codes, fresh))
+    elif not np.array_equal(codes.words, fresh.words) or codes.codes.shape != fresh.codes.shape:
+        yield Fault(
+            "codes",
+            f"codes of {len(codes.codes)} tokens are stored, and its text has {len(fresh.codes)}: each word must have its own",
+        )
+    elif not _has_own_norms(codes):
+        yield Fault(
+            "codes", "its norms are not those of its token codes: one or the other is damaged"
+        )
+    elif fault := verification.check_difference(
+        float(cosine_differences(codes, fresh).max(initial=0.0))
+    ):
+        yield fault
+
+
+def _describe_offsets(codes: TokenCodes, fresh: TokenCodes) -> str:
+    """The first word that is not where it is said to be."""
+    pairs = zip(codes.words[:, :2].tolist(), fresh.words[:, :2].tolist(), strict=False)
+    number, (stored_bounds, actual_bounds) = next(
+        ((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1]),
+        (-1, ([0, 0], [0, 0])),
+    )
+    if number < 0:
+        return f"it has spans over {len(codes.words)} words, and its text has {len(fresh.words)}, or they start at others"
+    return f"its word {number} is said to be at {stored_bounds[0]}:{stored_bounds[1]}, and is at {actual_bounds[0]}:{actual_bounds[1]}"
+
+
+def _has_own_norms(codes: TokenCodes) -> bool:
+    lengths = spans.norms(token_codes.vectors(codes), codes.words[:, 2:], codes.counts)
+    expected = np.minimum(spans.inverse(lengths), 65504.0)
+    return len(expected) == len(codes.inverse_norms) and bool(
+        np.allclose(codes.inverse_norms, expected, rtol=NORMS, atol=1e-7)
+    )
+
+
+def cosine_differences(codes: TokenCodes, fresh: TokenCodes) -> Floats:
+    """1 - the cosine of each span by its stored codes with the same by `fresh` ones, float32
+    ``[spans]``, 0..2.
+
+    One without tokens has 0.
+    """
+    first, last = spans.bounds(codes.counts)
+    begin, end = codes.words[first, 2], codes.words[last, 3]
+    sums = (spans.running_sums(token_codes.vectors(coded)) for coded in (codes, fresh))
+    stored_vectors, fresh_vectors = (running[end] - running[begin] for running in sums)
+    lengths = np.linalg.norm(stored_vectors, axis=1) * np.linalg.norm(fresh_vectors, axis=1)
+    cosines = np.einsum("ij,ij->i", stored_vectors, fresh_vectors) * spans.inverse(lengths)
+    distances: Floats = np.where(lengths > 0, np.maximum(1.0 - cosines, 0.0), 0.0).astype(
+        np.float32
+    )
+    return distances

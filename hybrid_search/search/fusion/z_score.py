@@ -1,0 +1,25 @@
+"""z_score: each leg as (s - mean) / standard deviation of its list (the sample's, n - 1).
+
+Scores may be negative.
+
+The textbook form: OpenSearch's own replaces scores at or below the mean by 0.001, which loses their
+order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hybrid_search.search.fusion.base import Legs, Scores, weigh
+
+
+def z_score(legs: Legs, alpha: float) -> Scores:
+    """Both legs by mean and deviation of their lists, weighed by alpha."""
+    return weigh(alpha, _scale(legs.bm25), _scale(legs.cosine))
+
+
+def _scale(scores: Scores) -> Scores:
+    deviation = (
+        float(scores.std(ddof=1)) if len(scores) > 1 and np.ptp(scores) else 0.0
+    )  # equal scores may deviate from their rounded mean
+    return (scores - scores.mean()) / deviation if deviation else np.zeros_like(scores)

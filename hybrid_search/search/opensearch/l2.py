@@ -1,0 +1,20 @@
+"""l2 as the server has it: each score by the Euclidean length of what the leg returned, s /
+sqrt(sum of s^2).
+
+The same in every release from 2.12.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hybrid_search.search.opensearch.base import ZERO, Single, Singles
+
+
+def l2(scores: Singles) -> list[Single]:
+    """`scores` of one leg by their length; 0 where that is 0."""
+    squares = ZERO
+    for score in scores:
+        squares += score * score
+    length = Single(math.sqrt(squares))
+    return [score / length if length else ZERO for score in scores]

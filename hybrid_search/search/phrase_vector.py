@@ -1,0 +1,53 @@
+"""The vector of a phrase, alone or inside a context, and the similarity of two phrases."""
+
+from __future__ import annotations
+
+import numpy as np
+import regex
+
+from hybrid_search.encoder.base import Encoder
+from hybrid_search.errors import UsageError
+from hybrid_search.text.types import Floats
+
+
+def query_vector(encoder: Encoder, phrase: str, context: str | None = None) -> Floats:
+    """The unit vector of `phrase`, float32 ``[dimension]``: the mean of its tokens, special tokens
+    left out.
+
+    With `context`, a text in which the phrase occurs (the first time, in any case), its tokens are
+    taken from there. Raises UsageError for a phrase without a token, or one that the context does
+    not hold.
+    """
+    text = phrase if context is None else context
+    start, end = (0, len(phrase)) if context is None else _find_phrase(phrase, context)
+    encoding = encoder.encode([text])[0]
+    inside = (encoding.offsets[:, 1] > start) & (encoding.offsets[:, 0] < end)
+    vector_sum: Floats = encoding.vectors[inside].sum(axis=0)
+    length = float(np.linalg.norm(vector_sum))
+    if not length:
+        raise UsageError(f"the phrase {phrase[:60]!r} has no word: give at least one")
+    return vector_sum / np.float32(length)
+
+
+def _find_phrase(phrase: str, context: str) -> tuple[int, int]:
+    """Start and end of `phrase` in `context`, in any case: where it first stands as words, else
+    where it first stands at all.
+    """
+    folded = "".join(letter.casefold() for letter in context)
+    places = [
+        place for place, letter in enumerate(context) for _ in letter.casefold()
+    ]  # folding makes some letters two: "ß" is "ss"
+    pattern = regex.escape(phrase.casefold())
+    match = regex.search(rf"(?<!\w){pattern}(?!\w)", folded) or regex.search(pattern, folded)
+    if not match:
+        raise UsageError(
+            f"the context {context[:60]!r} does not contain the phrase {phrase[:60]!r}: give a text in which it occurs"
+        )
+    return (places[match.start()], places[match.end() - 1] + 1) if phrase else (0, 0)
+
+
+def similarity(
+    encoder: Encoder, a: str, b: str, context1: str | None = None, context2: str | None = None
+) -> float:
+    """The cosine of two phrases' vectors, each inside its context where one is given."""
+    return float(query_vector(encoder, a, context1) @ query_vector(encoder, b, context2))

@@ -1,0 +1,89 @@
+"""Which spans become vectors of the nearest-neighbour index: a few strided windows that cover every
+turn.
+
+They only have to *find* a passage; the exact step then looks at every span of it. All spans of
+1..20 words would be 7 to 20 vectors a word. The policy is a string, kept with the index: ``6+12/2``
+means windows of 6 and of 12 words, each half a window behind the one before.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from hybrid_search.errors import UsageError
+from hybrid_search.text import spans
+from hybrid_search.text.token_codes import vectors
+from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
+
+DEFAULT_POLICY = "6/1"
+
+
+def parse(policy: str) -> tuple[tuple[int, ...], int]:
+    """Window lengths in words and the divisor that gives the stride. Raises UsageError."""
+    lengths, _, divisor = policy.partition("/")
+    try:
+        parsed = tuple(sorted(int(number) for number in lengths.split("+"))), int(divisor or 1)
+    except ValueError as error:
+        raise UsageError(
+            f"span policy {policy!r} is not of the form '6+12/2' (window lengths in words / strides a window)"
+        ) from error
+    if not all(1 <= length <= spans.MAX_WORDS for length in parsed[0]) or parsed[1] < 1:
+        raise UsageError(
+            f"span policy {policy!r}: lengths are 1..{spans.MAX_WORDS} words and the divisor 1 or more"
+        )
+    return parsed
+
+
+@lru_cache(maxsize=4096)
+def windows(words: int, core: int, policy: str) -> Ints:
+    """First and last word of the windows over one part, int32 ``[windows, 2]``: each starts in its
+    core, the last one ends where it ends.
+    """
+    lengths, divisor = parse(policy)
+    pairs: set[tuple[int, int]] = set()
+    for length in (min(policy_length, words) for policy_length in lengths):
+        starts = {*range(0, words - length + 1, max(1, length // divisor)), words - length}
+        pairs |= {(start, start + length - 1) for start in starts if start < core}
+    return np.array(sorted(pairs), dtype=np.int32).reshape(-1, 2)
+
+
+def part_ranges(counts: Bytes) -> list[tuple[int, int, int]]:
+    """First word, number of words and of core words of each part of a passage, read back from the
+    span counts.
+
+    A turn's last word starts one span. A piece that the next one continues ends in words that start
+    none.
+    """
+    following = np.append(counts[1:], 1)
+    after = np.flatnonzero((counts == 1) | ((counts == 0) & (following > 0))) + 1
+    ranges, first = [], 0
+    for end in after.tolist():
+        ranges.append((first, end - first, int(np.count_nonzero(counts[first:end]))))
+        first = end
+    return ranges
+
+
+def window_bounds(counts: Bytes, policy: str) -> Ints:
+    """First and last word, in the passage, of all its covering spans: int32 ``[spans, 2]``."""
+    bounds_by_part = [
+        windows(words, core, policy) + first for first, words, core in part_ranges(counts)
+    ]
+    return np.concatenate(bounds_by_part) if bounds_by_part else np.zeros((0, 2), np.int32)
+
+
+def window_vectors(tokens: TokenCodes, policy: str) -> Floats:
+    """The unit vectors of a passage's covering spans, float32 ``[spans, dimension]``, in the order
+    of `bounds`.
+
+    A span without tokens gets the zero vector, which is like nothing.
+    """
+    window_ranges = window_bounds(tokens.counts, policy)
+    sums = spans.running_sums(vectors(tokens))
+    window_sums = (
+        sums[tokens.words[window_ranges[:, 1], 3]] - sums[tokens.words[window_ranges[:, 0], 2]]
+    )
+    lengths = np.sqrt(np.einsum("ij,ij->i", window_sums, window_sums))
+    unit: Floats = window_sums * spans.inverse(lengths)[:, None]
+    return unit

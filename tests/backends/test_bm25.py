@@ -1,0 +1,338 @@
+"""BM25 of the embedded backend: Lucene's numbers from SQLite's full-text search, whatever the
+phrase is made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rank_bm25 import BM25Plus
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.embedded.bm25 import lucene_idf
+from hybrid_search.backends.memory import MemoryBackend, Stemmer
+from hybrid_search.client import Client
+from tests.helpers.tiny_encoder import bm25_scores, fill_index
+
+CORPUS = {
+    "a": "refund refund please",
+    "b": "the refund never came to my account",
+    "c": "my account is locked and my card is gone",
+    "d": "thank you for calling",
+}
+DOCUMENTS: list[dict[str, Any]] = [{"id": name, "text": text} for name, text in CORPUS.items()]
+
+
+@pytest.fixture(params=["memory", "embedded"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
+    """An empty backend of each kind, without an encoder."""
+    backend: Backend = (
+        MemoryBackend() if request.param == "memory" else EmbeddedBackend(tmp_path / "store")
+    )
+    yield backend
+    backend.close()
+
+
+@pytest.fixture
+def filled_store(store: Backend) -> Backend:
+    fill_index(store, DOCUMENTS)
+    return store
+
+
+def lucene_score(
+    tf: int, length: int, document_frequency: int, average: float, total: int
+) -> float:
+    """BM25 of one term as Lucene computes it since version 8."""
+    idf = math.log(1 + (total - document_frequency + 0.5) / (document_frequency + 0.5))
+    return idf * tf / (tf + 1.2 * (1 - 0.75 + 0.75 * length / average))
+
+
+def test_scores_are_lucenes(filled_store: Backend) -> None:
+    # 4 passages of 3, 7, 9 and 4 words: 23 / 4 = 5.75 on average. "refund" is in two (twice in a),
+    # "account" in two, "card" in one.
+    average = 23 / 4
+    assert bm25_scores(filled_store, "refund") == pytest.approx(
+        {"a": lucene_score(2, 3, 2, average, 4), "b": lucene_score(1, 7, 2, average, 4)}
+    )
+    assert bm25_scores(filled_store, "account card") == pytest.approx(
+        {
+            "c": lucene_score(1, 9, 2, average, 4) + lucene_score(1, 9, 1, average, 4),
+            "b": lucene_score(1, 7, 2, average, 4),
+        }
+    )
+
+
+def test_one_score_to_the_last_digit(filled_store: Backend) -> None:
+    # idf = ln(1 + (4 - 1 + 0.5) / (1 + 0.5)) = ln(10/3) = 1.203973; tf part 1 / (1 + 1.2 * (0.25 +
+    # 0.75 * 4 / 5.75)) = 1 / 1.926087 = 0.519187
+    assert bm25_scores(filled_store, "calling") == pytest.approx(
+        {"d": 1.203973 * 0.519187}, abs=1e-5
+    )
+
+
+def test_better_matches_come_first(filled_store: Backend) -> None:
+    assert list(bm25_scores(filled_store, "refund")) == ["a", "b"]
+    assert list(bm25_scores(filled_store, "my card")) == ["c", "b"]
+
+
+def test_words_are_matched_by_their_stem_in_any_case_and_without_accents(store: Backend) -> None:
+    fill_index(
+        store,
+        [
+            {"id": "x", "text": "Both Refunds were declined at the café"},
+            {"id": "y", "text": "nothing here"},
+        ],
+    )
+    assert all(
+        list(bm25_scores(store, phrase)) == ["x"]
+        for phrase in ("refund", "REFUNDED", "cafe", "CAFÉ", "cafe\u0301")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("Die Straße ist gesperrt", "Straße"),
+        ("Die Straße ist gesperrt", "STRAẞE"),
+        ("पैसे की वापसी चाहिए", "वापसी"),
+        ("אני רוצה הֶחְזֵר", "הֶחְזֵר"),
+        ("कोटि कोटि धन्यवाद", "धन्यवाद"),
+        ("ΟΔΟΣ ΑΘΗΝΑΣ", "οδος"),
+        ("press 1️⃣ now", "1"),
+    ],
+)
+def test_a_word_of_any_script_is_found_whole(store: Backend, text: str, phrase: str) -> None:
+    fill_index(store, [{"id": "x", "text": text}, {"id": "y", "text": "व स न nothing of it"}])
+    assert list(bm25_scores(store, phrase)) == ["x"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_word_in_every_passage_of_a_tiny_index_still_counts(store: Backend, count: int) -> None:
+    fill_index(store, DOCUMENTS[:count])
+    fill_index(store, [{"id": "all", "text": "refund"}])
+    scores = bm25_scores(store, "refund")
+    assert set(scores) == {
+        "all",
+        *[document["id"] for document in DOCUMENTS[:count] if "refund" in document["text"]],
+    }
+    assert all(score > 0.01 for score in scores.values())
+
+
+def test_the_only_passage_is_a_match(store: Backend) -> None:
+    # ln(1 + (1 - 1 + 0.5) / (1 + 0.5)) = ln(4/3); 1 / (1 + 1.2 * 1) as its length is the average
+    fill_index(store, [{"id": "x", "text": "one refund"}])
+    assert bm25_scores(store, "refund") == pytest.approx({"x": math.log(4 / 3) / 2.2})
+
+
+def test_a_phrase_of_unknown_words_matches_nothing(filled_store: Backend) -> None:
+    assert bm25_scores(filled_store, "xylophone") == {}
+    assert list(bm25_scores(filled_store, "xylophone card")) == ["c"]
+
+
+SYNTAX = [
+    ('"refund" account', "refund account"),
+    ('"refund', "refund"),
+    ('refund"" account', "refund account"),
+    ("refund*", "refund"),
+    ("refu*", "refu"),
+    ("^refund", "refund"),
+    ("refund AND account", "refund and account"),
+    ("refund NOT account", "refund not account"),
+    ("AND", "and"),
+    ("refund OR", "refund or"),
+    ("NEAR(refund account, 2)", "near refund account 2"),
+    ("text: refund", "text refund"),
+    ("{text}: refund", "text refund"),
+    ("texts : rank", "texts rank"),
+    ("(refund", "refund"),
+    ("((refund) account)) (", "refund account"),
+    ("refund -account", "refund account"),
+    ("-refund", "refund"),
+    ("refund + account", "refund account"),
+    ("refund;account--", "refund account"),
+    ("'; DROP TABLE texts; --refund", "drop table texts refund"),
+    ("refund \\ account %_?", "refund account"),
+    ("re\0fund account", "re fund account"),
+]
+
+
+@pytest.mark.parametrize(("phrase", "plain_phrase"), SYNTAX)
+def test_query_syntax_is_data(filled_store: Backend, phrase: str, plain_phrase: str) -> None:
+    assert bm25_scores(filled_store, phrase) == bm25_scores(filled_store, plain_phrase)
+
+
+@pytest.mark.parametrize(("phrase", "plain_phrase"), [SYNTAX[0], SYNTAX[10], SYNTAX[20]])
+def test_query_syntax_is_data_to_the_client(client: Client, phrase: str, plain_phrase: str) -> None:
+    client.ingest(DOCUMENTS)
+    assert {hit.id: hit.bm25 for hit in client.query(phrase)} == {
+        hit.id: hit.bm25 for hit in client.query(plain_phrase)
+    }
+
+
+@pytest.mark.parametrize("phrase", ["...", "?!", "-", "💳", "❤️", '"'])
+def test_a_phrase_without_a_letter_matches_nothing(filled_store: Backend, phrase: str) -> None:
+    assert bm25_scores(filled_store, phrase) == {}
+
+
+WORDS = st.sampled_from(
+    [
+        *sorted({word for text in CORPUS.values() for word in text.split()}),
+        "refunding",
+        "AND",
+        "NEAR(",
+        '"',
+        "*",
+        "col:",
+    ]
+)
+
+
+def test_both_backends_agree_on_any_phrase(tmp_path: Path) -> None:
+    reference, embedded = MemoryBackend(), EmbeddedBackend(tmp_path)
+    for backend in (reference, embedded):
+        fill_index(backend, DOCUMENTS)
+
+    @settings(deadline=None, max_examples=150)
+    @given(
+        st.one_of(
+            st.lists(WORDS, max_size=8).map(" ".join),
+            st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=30),
+        )
+    )
+    def agree(phrase: str) -> None:
+        assert bm25_scores(embedded, phrase) == pytest.approx(
+            bm25_scores(reference, phrase), abs=1e-9
+        )
+
+    agree()
+    embedded.close()
+
+
+def test_a_phrase_of_a_thousand_words_is_answered(store: Backend) -> None:
+    # SQLite takes no more than 500 parts of a compound query
+    vocabulary = [f"word{number}" for number in range(1000)]
+    fill_index(
+        store,
+        [{"id": "all", "text": " ".join(vocabulary[:60])}, {"id": "one", "text": "word999 alone"}],
+    )
+    fill_index(
+        store,
+        [
+            {"id": f"d{number}", "text": " ".join(vocabulary[number : number + 50])}
+            for number in range(100, 1000, 50)
+        ],
+    )
+    assert len(bm25_scores(store, " ".join(vocabulary))) == 20
+
+
+def test_the_part_of_term_frequency_is_that_of_rank_bm25(
+    calls: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """With Lucene's idf put in, rank-bm25's BM25+ without its delta is ours, but for the factor k1
+    + 1 that Lucene dropped.
+    """
+    stemmer, store = Stemmer(), EmbeddedBackend(tmp_path)
+    texts = [turn["text"] for call in calls[:30] for turn in call["turns"]]
+    fill_index(store, [{"id": str(number), "text": text} for number, text in enumerate(texts)])
+    oracle = BM25Plus(
+        [list(stemmer.count_terms(text).elements()) for text in texts], k1=1.2, b=0.75, delta=0
+    )
+    for term in oracle.idf:
+        oracle.idf[term] = lucene_idf(
+            len(texts), sum(term in frequencies for frequencies in oracle.doc_freqs)
+        )
+    for phrase in (
+        "refund",
+        "account locked",
+        "I want to speak to a manager",
+        "red light on the router",
+    ):
+        scores = oracle.get_scores(list(stemmer.count_terms(phrase)))
+        assert bm25_scores(store, phrase) == pytest.approx(
+            {str(number): score / 2.2 for number, score in enumerate(scores) if score}
+        )
+    store.close()
+
+
+@pytest.mark.parametrize("phrase", ["account", "router", "sorry", "money", "card"])
+def test_one_word_ranks_as_bm25_plus_does(
+    calls: list[dict[str, Any]], tmp_path: Path, phrase: str
+) -> None:
+    """For one term its delta and its idf are the same for all that match: the order is what the two
+    formulas share.
+    """
+    stemmer, store = Stemmer(), EmbeddedBackend(tmp_path)
+    texts = [turn["text"] for call in calls[:30] for turn in call["turns"]]
+    fill_index(store, [{"id": str(number), "text": text} for number, text in enumerate(texts)])
+    scores = BM25Plus(
+        [list(stemmer.count_terms(text).elements()) for text in texts], k1=1.2, b=0.75
+    ).get_scores(list(stemmer.count_terms(phrase)))
+    scores_by_id = bm25_scores(store, phrase)
+    assert scores_by_id
+    assert list(scores_by_id) == sorted(
+        scores_by_id, key=lambda name: (-round(scores[int(name)], 9), int(name))
+    )
+
+
+COMMON = 1200
+
+
+@pytest.fixture(scope="module")
+def large_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
+    """1,200 passages: "call" is in all, "hello" in just half, "thanks" in one more, "refund" in
+    three.
+    """
+    backend = EmbeddedBackend(tmp_path_factory.mktemp("large"))
+    fill_index(
+        backend, [{"id": str(number), "text": _common_text(number)} for number in range(COMMON)]
+    )
+    yield backend
+    backend.close()
+
+
+def _common_text(number: int) -> str:
+    terms = ["call", f"number{number}"]
+    terms += (
+        ["hello"] * (number < COMMON // 2)
+        + ["thanks"] * (number <= COMMON // 2)
+        + ["refund"] * (number % 400 == 7)
+    )
+    return " ".join(terms)
+
+
+def test_a_word_in_over_half_of_many_passages_is_left_out_beside_a_rarer_one(
+    large_store: Backend,
+) -> None:
+    assert set(bm25_scores(large_store, "call refund thanks")) == {"7", "407", "807"}
+    assert bm25_scores(large_store, "call refund") == bm25_scores(large_store, "refund")
+
+
+def test_a_word_in_just_half_of_them_is_kept(large_store: Backend) -> None:
+    assert len(bm25_scores(large_store, "hello refund")) == COMMON // 2 + 1
+
+
+def test_common_words_alone_are_kept(large_store: Backend) -> None:
+    assert len(bm25_scores(large_store, "call")) == COMMON
+    assert len(bm25_scores(large_store, "thanks call")) == COMMON
+    assert len(bm25_scores(large_store, "call unheardof")) == COMMON
+
+
+def test_a_common_word_alone_has_lucenes_score(large_store: Backend) -> None:
+    # in 1,200 of 1,200: ln(1 + 0.5 / 1200.5); FTS5 itself would give it 1e-6 or nothing
+    scores = bm25_scores(large_store, "call")
+    assert max(scores.values()) < math.log(1 + 0.5 / 1200.5)
+    assert min(scores.values()) > math.log(1 + 0.5 / 1200.5) / 4
+
+
+def test_in_a_smaller_index_every_word_is_kept(tmp_path: Path) -> None:
+    small = EmbeddedBackend(tmp_path)
+    fill_index(small, [{"id": str(number), "text": _common_text(number)} for number in range(900)])
+    assert len(bm25_scores(small, "call refund")) == 900
+    small.close()

@@ -1,0 +1,675 @@
+"""What the servers are told: the fields of a passage and no other, every placeholder filled, and
+vectors as the server's version keeps them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search.backends.index_options import QUANTIZATIONS, IndexOptions
+from hybrid_search.backends.server import mappings, passage_codec
+from hybrid_search.backends.server.mappings import ServerVersion
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.errors import ServerError, UsageError
+from tests.helpers import live_servers, tiny_encoder
+
+ROOT = Path(__file__).parents[2] / "mappings"
+SPEC = IndexSpec("mini", "0123abcd", 384, "int8", "turn", "6/1", 1)
+NEWEST: dict[str, ServerVersion] = {"opensearch": (3, 9, 0), "elasticsearch": (9, 5, 3)}
+FILES = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("*/*.json"))]
+
+PASSAGE_FIELDS = {
+    *("document_id", "ordinal", "passages", "start", "end"),  # where it is
+    *("text", "metadata", "layout", "span_count"),  # what it is
+    *("source_hash", "indexed_at"),  # of which writing
+    *("tokens", "spans"),  # what it is found by
+}
+"""The fields of a passage, written out, so that whoever adds one sees that it is stored for every
+passage of every call.
+"""
+
+
+def leaves(
+    node: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """Everything in `node` that is neither object nor list, with the way to it."""
+    if isinstance(node, dict | list):
+        for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from leaves(value, (*path, key))
+    else:
+        yield path, node
+
+
+def make_body(
+    engine: str,
+    options: IndexOptions | None = None,
+    version: ServerVersion | None = None,
+    spec: IndexSpec = SPEC,
+) -> dict[str, Any]:
+    return mappings.index_body(engine, spec, options or IndexOptions(), version or NEWEST[engine])
+
+
+def properties(engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
+    fields: dict[str, Any] = make_body(engine, options)["mappings"]["properties"]
+    return fields
+
+
+def vector_mapping(engine: str, version: ServerVersion, **options: Any) -> dict[str, Any]:
+    """The vector's mapping on a server of `version`."""
+    field: dict[str, Any] = make_body(engine, IndexOptions(**options), version)["mappings"][
+        "properties"
+    ]["spans"]["properties"]["vector"]
+    return field
+
+
+def read_json(file: str) -> Any:
+    return json.loads((ROOT / file).read_text(encoding="utf-8"))
+
+
+# Fields and settings
+
+
+@pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_a_server_has_the_fields_of_a_passage_and_takes_no_other(engine: str) -> None:
+    assert set(properties(engine)) == set(mappings.FIELDS) == PASSAGE_FIELDS
+    assert set(properties(engine)["spans"]["properties"]) == {"start", "end", "vector"}
+    assert make_body(engine)["mappings"]["dynamic"] == "strict"
+
+
+def test_the_writer_fills_these_fields_and_no_other() -> None:
+    (entry,) = tiny_encoder.make_entries({"id": "a", "text": "where is my refund"})
+    passage_source = passage_codec.build_source(
+        entry, tiny_encoder.make_spec(), "2026-01-02T03:04:05+00:00"
+    )
+    assert set(passage_source) == set(mappings.FIELDS)
+    assert {name for span in passage_source["spans"] for name in span} == {"start", "end", "vector"}
+
+
+def test_both_servers_are_told_the_same_but_for_the_vectors() -> None:
+    mappings_by_engine = {
+        engine: make_body(engine, IndexOptions(quantization="none"))["mappings"]
+        for engine in mappings.ENGINES
+    }
+    vectors = {
+        engine: index_mapping["properties"]["spans"]["properties"].pop("vector")
+        for engine, index_mapping in mappings_by_engine.items()
+    }
+    assert mappings_by_engine["opensearch"] == mappings_by_engine["elasticsearch"]
+    assert (vectors["opensearch"]["type"], vectors["opensearch"]["dimension"]) == (
+        "knn_vector",
+        384,
+    )
+    assert (vectors["elasticsearch"]["type"], vectors["elasticsearch"]["dims"]) == (
+        "dense_vector",
+        384,
+    )
+
+
+@pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_the_analyzer_is_english_or_the_one_that_is_given(engine: str) -> None:
+    assert properties(engine)["text"]["analyzer"] == "english"
+    assert properties(engine, IndexOptions(analyzer="standard"))["text"]["analyzer"] == "standard"
+
+
+@pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_an_index_has_one_shard_and_the_replicas_of_the_server_unless_others_are_given(
+    engine: str,
+) -> None:
+    knn = {"knn": True} if engine == "opensearch" else {}
+    assert make_body(engine)["settings"] == {"index": {**knn, "number_of_shards": 1}}
+    options = IndexOptions(shards=3, replicas=0)
+    assert make_body(engine, options)["settings"] == {
+        "index": {**knn, "number_of_shards": 3, "number_of_replicas": 0}
+    }
+
+
+@pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
+    meta = make_body(engine, IndexOptions(analyzer="standard"))["mappings"]["_meta"]
+    assert IndexSpec(**meta["hybrid_search"]) == SPEC
+    default = {"opensearch": "none", "elasticsearch": "int8"}[engine]
+    assert meta["options"] == {
+        "analyzer": "standard",
+        "knn_engine": "lucene",
+        "quantization": default,
+        "m": 16,
+        "ef_construction": 100,
+    }
+
+
+@pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_what_is_sent_is_the_file_in_the_repository_with_its_placeholders_filled(
+    engine: str,
+) -> None:
+    """The vector's is the only placeholder that an object is put in for."""
+    file_leaves, body = (
+        dict(leaves(read_json(f"{engine}/passages.json"))),
+        make_body(engine, IndexOptions(replicas=0)),
+    )
+    body["mappings"]["properties"]["spans"]["properties"]["vector"] = "filled"
+    body_leaves = dict(leaves(body))
+    assert set(body_leaves) == set(file_leaves)
+    assert {path for path, value in file_leaves.items() if value != body_leaves[path]} == {
+        path for path, value in file_leaves.items() if str(value).startswith("$")
+    }
+    assert not [value for _, value in leaves(make_body(engine)) if str(value).startswith("$")]
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_no_placeholder_hides_inside_a_longer_value_or_a_name(file: str) -> None:
+    assert all(
+        "$" not in str(value)[1:] and not any("$" in str(step) for step in path)
+        for path, value in leaves(read_json(file))
+    )
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_placeholder_is_something_that_an_index_is_made_with(file: str) -> None:
+    placeholders = {*asdict(SPEC), *asdict(IndexOptions()), "vector"}
+    assert {
+        value[1:] for _, value in leaves(read_json(file)) if str(value).startswith("$")
+    } <= placeholders
+
+
+def test_there_are_the_same_files_for_every_engine_and_for_no_other() -> None:
+    names = ("passages.json", "rejected.json", "vectors.json")
+    assert set(FILES) == {f"{engine}/{name}" for engine in mappings.ENGINES for name in names}
+
+
+@pytest.mark.parametrize("engine", ["solr", "", "OpenSearch", "../mappings/opensearch"])
+def test_a_server_of_another_kind_is_an_error_that_names_those_there_are(engine: str) -> None:
+    with pytest.raises(UsageError, match="opensearch or elasticsearch"):
+        mappings.index_body(engine, SPEC, IndexOptions(), (9, 9, 9))
+    with pytest.raises(UsageError, match="opensearch or elasticsearch"):
+        mappings.rejected_body(engine)
+
+
+def test_a_body_may_be_changed_without_harm_to_the_next() -> None:
+    make_body("opensearch")["mappings"]["properties"].clear()
+    assert set(properties("opensearch")) == PASSAGE_FIELDS
+
+
+@pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_notes_on_refused_documents_have_no_place_for_the_document(engine: str) -> None:
+    """What was refused may be private; the file of rejects on the worker's disk has it."""
+    body = mappings.rejected_body(engine, IndexOptions(replicas=0))
+    assert (
+        set(body["mappings"]["properties"])
+        == set(mappings.REJECTED_FIELDS)
+        == {"index", "at", "source", "line", "reason", "document_id"}
+    )
+    assert body["mappings"]["dynamic"] == "strict"
+    assert body["settings"]["index"] == {"number_of_shards": 1, "number_of_replicas": 0}
+    assert mappings.rejected_body(engine)["settings"]["index"] == {"number_of_shards": 1}
+
+
+@pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_a_note_is_taken_however_long_what_it_names_is(engine: str) -> None:
+    """A keyword of over 32,766 bytes refuses the whole note (Lucene), and an id of that length may
+    be the very reason of a refusal.
+    """
+    bytes_ = 4  # of a code point, at most
+    fields = mappings.rejected_body(engine)["mappings"]["properties"]
+    assert all(bytes_ * fields[name]["ignore_above"] <= 32766 for name in ("source", "document_id"))
+    assert bytes_ * fields["reason"]["fields"]["keyword"]["ignore_above"] <= 32766
+
+
+# How a vector is kept: (engine, knn_engine, quantization, the version before it, the first that has
+# it, what tells it in the mapping)
+
+LUCENE = {"name": "hnsw", "engine": "lucene", "space_type": "cosinesimil"}
+FAISS = {"name": "hnsw", "engine": "faiss", "space_type": "innerproduct"}
+GRAPH = {"m": 16, "ef_construction": 100}
+
+
+def sq_parameters(**parameters: Any) -> dict[str, Any]:
+    """The parameters of a graph whose vectors are kept by the scalar quantizer."""
+    return {
+        **GRAPH,
+        "encoder": {"name": "sq", **({"parameters": parameters} if parameters else {})},
+    }
+
+
+def on_disk_mapping(level: str) -> dict[str, Any]:
+    method = {"name": "hnsw", "engine": "faiss", "parameters": GRAPH}
+    return {
+        "space_type": "innerproduct",
+        "mode": "on_disk",
+        "compression_level": level,
+        "method": method,
+    }
+
+
+GATES: list[tuple[str, str, str, ServerVersion, ServerVersion, dict[str, Any]]] = [
+    (
+        "opensearch",
+        "lucene",
+        "none",
+        (2, 11, 1),
+        (2, 12, 0),
+        {"method": {**LUCENE, "parameters": GRAPH}},
+    ),
+    (
+        "opensearch",
+        "lucene",
+        "int8",
+        (2, 15, 0),
+        (2, 16, 0),
+        {"method": {**LUCENE, "parameters": sq_parameters()}},
+    ),
+    (
+        "opensearch",
+        "lucene",
+        "int4",
+        (3, 8, 0),
+        (3, 9, 0),
+        {"method": {**LUCENE, "parameters": sq_parameters(bits=4)}},
+    ),
+    (
+        "opensearch",
+        "lucene",
+        "binary",
+        (3, 5, 0),
+        (3, 6, 0),
+        {"method": {**LUCENE, "parameters": sq_parameters(bits=1)}},
+    ),
+    (
+        "opensearch",
+        "faiss",
+        "none",
+        (2, 11, 1),
+        (2, 12, 0),
+        {"method": {**FAISS, "parameters": GRAPH}},
+    ),
+    (
+        "opensearch",
+        "faiss",
+        "fp16",
+        (2, 12, 0),
+        (2, 13, 0),
+        {"method": {**FAISS, "parameters": sq_parameters(type="fp16")}},
+    ),
+    ("opensearch", "faiss", "int4", (2, 16, 0), (2, 17, 0), on_disk_mapping("8x")),
+    ("opensearch", "faiss", "binary", (2, 16, 0), (2, 17, 0), on_disk_mapping("32x")),
+    (
+        "elasticsearch",
+        "lucene",
+        "none",
+        (8, 12, 2),
+        (8, 13, 0),
+        {"index_options": {"type": "hnsw", **GRAPH}},
+    ),
+    (
+        "elasticsearch",
+        "lucene",
+        "int8",
+        (8, 12, 2),
+        (8, 13, 0),
+        {"index_options": {"type": "int8_hnsw", **GRAPH}},
+    ),
+    (
+        "elasticsearch",
+        "lucene",
+        "int4",
+        (8, 14, 3),
+        (8, 15, 0),
+        {"index_options": {"type": "int4_hnsw", **GRAPH}},
+    ),
+    (
+        "elasticsearch",
+        "lucene",
+        "binary",
+        (8, 17, 9),
+        (8, 18, 0),
+        {"index_options": {"type": "bbq_hnsw", **GRAPH}},
+    ),
+    (
+        "elasticsearch",
+        "lucene",
+        "fp16",
+        (9, 2, 9),
+        (9, 3, 0),
+        {"element_type": "bfloat16", "index_options": {"type": "hnsw", **GRAPH}},
+    ),
+]
+GATE_KEYS = [gate[:3] for gate in GATES]
+BASE: dict[str, dict[str, Any]] = {
+    "opensearch": {"type": "knn_vector", "dimension": 384},
+    "elasticsearch": {
+        "type": "dense_vector",
+        "dims": 384,
+        "similarity": "dot_product",
+        "index": True,
+    },
+}
+
+
+def test_the_gates_of_this_test_are_those_of_the_files() -> None:
+    rows = [
+        (engine, row["knn_engine"], row["quantization"])
+        for engine in mappings.ENGINES
+        for row in read_json(f"{engine}/vectors.json")
+    ]
+    assert set(GATE_KEYS) == set(rows)
+
+
+@pytest.mark.parametrize(
+    ("engine", "knn_engine", "quantization", "before", "since", "expected"), GATES
+)
+def test_a_quantization_is_refused_before_its_version_and_taken_from_it_on(
+    engine: str,
+    knn_engine: str,
+    quantization: str,
+    before: ServerVersion,
+    since: ServerVersion,
+    expected: dict[str, Any],
+) -> None:
+    assert vector_mapping(engine, since, knn_engine=knn_engine, quantization=quantization) == {
+        **BASE[engine],
+        **expected,
+    }
+    message = f"{mappings.ENGINES[engine]} {'.'.join(map(str, before))} has no .*{knn_engine}.*{quantization}.*needs .* {since[0]}.{since[1]} or newer"
+    with pytest.raises(UsageError, match=message):
+        vector_mapping(engine, before, knn_engine=knn_engine, quantization=quantization)
+
+
+@pytest.mark.parametrize(
+    ("knn_engine", "quantization", "expected"),
+    [
+        ("lucene", "int8", sq_parameters(bits=7)),
+        ("faiss", "fp16", sq_parameters(bits=16, type="fp16")),
+    ],
+)
+def test_opensearch_is_told_the_bits_of_an_encoder_from_3_6_on_which_wants_them(
+    knn_engine: str, quantization: str, expected: dict[str, Any]
+) -> None:
+    assert (
+        vector_mapping("opensearch", (3, 6, 0), knn_engine=knn_engine, quantization=quantization)[
+            "method"
+        ]["parameters"]
+        == expected
+    )
+    older = vector_mapping(
+        "opensearch", (3, 5, 9), knn_engine=knn_engine, quantization=quantization
+    )["method"]["parameters"]
+    assert "bits" not in older["encoder"].get("parameters", {})
+
+
+@pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_no_two_rows_hold_for_one_version_and_each_version_has_one_default(engine: str) -> None:
+    rows = read_json(f"{engine}/vectors.json")
+    versions: list[ServerVersion] = [
+        (major, minor, 0) for major in (2, 3, 8, 9) for minor in range(20)
+    ]
+    for version in versions:
+        matching_rows = [row for row in rows if mappings._supports(row, version)]
+        names = [(row["knn_engine"], row["quantization"]) for row in matching_rows]
+        assert len(names) == len(set(names))
+        assert all(
+            sum(row.get("default", False) for row in matching_rows if row["knn_engine"] == name)
+            == 1
+            for name in {row["knn_engine"] for row in matching_rows}
+        )
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "options", "message"),
+    [
+        (
+            "opensearch",
+            (2, 15, 0),
+            {"quantization": "int8"},
+            "OpenSearch 2.16 or newer). Use quantization none",
+        ),
+        (
+            "opensearch",
+            (3, 5, 0),
+            {"quantization": "fp16"},
+            "(no version has it). Use quantization none, int8 or knn_engine faiss",
+        ),
+        (
+            "opensearch",
+            (3, 5, 0),
+            {"knn_engine": "faiss", "quantization": "int8"},
+            "Use quantization none, fp16, int4, binary or knn_engine lucene",
+        ),
+        (
+            "opensearch",
+            (2, 11, 0),
+            {},
+            "OpenSearch 2.11.0 has no knn_engine 'lucene' (it needs OpenSearch 2.12 or newer). Use a newer server",
+        ),
+        (
+            "elasticsearch",
+            (9, 2, 0),
+            {"quantization": "fp16"},
+            "Elasticsearch 9.3 or newer). Use quantization none, int8, int4, binary",
+        ),
+        (
+            "elasticsearch",
+            (9, 5, 3),
+            {"knn_engine": "faiss"},
+            "Elasticsearch 9.5.3 has no knn_engine 'faiss' (no version has it). Use knn_engine lucene",
+        ),
+    ],
+)
+def test_what_a_server_does_not_have_is_an_error_that_names_what_it_has(
+    engine: str, version: ServerVersion, options: Any, message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message) + "$"):
+        make_body(engine, IndexOptions(**options), version)
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+@pytest.mark.parametrize("knn_engine", ["lucene", "faiss"])
+@pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_every_combination_is_either_made_or_refused_with_a_remedy(
+    engine: str, knn_engine: str, quantization: str
+) -> None:
+    options = IndexOptions(knn_engine=knn_engine, quantization=quantization)
+    if (engine, knn_engine, quantization) in GATE_KEYS:
+        assert (
+            make_body(engine, options)["mappings"]["_meta"]["options"]["quantization"]
+            == quantization
+        )
+    else:
+        with pytest.raises(UsageError, match=r"\(no version has it\)\. Use \w+"):
+            make_body(engine, options)
+
+
+@pytest.mark.parametrize(
+    ("quantization", "dimension", "needed"),
+    [("binary", 63, "at least 64"), ("int4", 65, "a multiple of 2")],
+)
+def test_a_quantization_that_does_not_fit_the_dimension_names_both(
+    quantization: str, dimension: int, needed: str
+) -> None:
+    """Elasticsearch's own limits: without this it would refuse the index with the name of a Java
+    class.
+    """
+    options, spec = IndexOptions(quantization=quantization), replace(SPEC, dimension=dimension)
+    with pytest.raises(UsageError, match=f"{quantization}.*{needed} dimensions.*have {dimension}"):
+        make_body("elasticsearch", options, spec=spec)
+    assert make_body("elasticsearch", options, spec=replace(SPEC, dimension=64))
+
+
+@pytest.mark.parametrize(("engine", "knn_engine", "quantization"), GATE_KEYS)
+def test_the_graph_is_built_as_it_was_asked_for(
+    engine: str, knn_engine: str, quantization: str
+) -> None:
+    field = vector_mapping(
+        engine,
+        NEWEST[engine],
+        knn_engine=knn_engine,
+        quantization=quantization,
+        m=7,
+        ef_construction=77,
+    )
+    graph = field["method"]["parameters"] if engine == "opensearch" else field["index_options"]
+    assert (graph["m"], graph["ef_construction"]) == (7, 77)
+
+
+# On real servers: lucene alone, since making an index of faiss kills a server without its native
+# library
+
+DIMENSION = 64
+SERVER_SPEC = replace(SPEC, dimension=DIMENSION)
+STANDARD = IndexOptions(analyzer="standard", replicas=0)
+"""What every distribution has: the servers of the tests are without the analyzer english."""
+
+
+@pytest.fixture(scope="module", params=live_servers.URLS)
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    with live_servers.open_server(request.param) as connected_server:
+        yield connected_server
+
+
+def lucene_bodies(server: Server) -> dict[str, dict[str, Any] | None]:
+    """The body of an index for each quantization; None where our gates refuse it for this server."""
+    bodies: dict[str, dict[str, Any] | None] = {}
+    for quantization in QUANTIZATIONS:
+        try:
+            bodies[quantization] = make_body(
+                server.engine,
+                replace(STANDARD, quantization=quantization),
+                server.version,
+                SERVER_SPEC,
+            )
+        except UsageError:
+            bodies[quantization] = None
+    return bodies
+
+
+def unit_vector(axis: int) -> list[float]:
+    """A unit vector that lies near one axis, its numbers rounded as the writer rounds them."""
+    remainder = (1 - 0.99**2) / (DIMENSION - 1)
+    return [0.99 if position == axis else round(remainder**0.5, 5) for position in range(DIMENSION)]
+
+
+def make_passage(axes: tuple[int, ...]) -> dict[str, Any]:
+    identity = {
+        "document_id": f"call {axes}",
+        "ordinal": 0,
+        "passages": 1,
+        "source_hash": "0",
+        "indexed_at": "2026-01-02T03:04:05+00:00",
+    }
+    spans = [{"start": axis, "end": axis + 1, "vector": unit_vector(axis)} for axis in axes]
+    content = {
+        "start": 0,
+        "end": 5,
+        "text": "hello",
+        "metadata": {"sector": "bank", "seconds": 1},
+        "span_count": len(spans),
+        "layout": "[]",
+    }
+    return {**identity, **content, "tokens": "AAECAw==", "spans": spans}
+
+
+def nearest_span_search(server: Server, axis: int) -> dict[str, Any]:
+    """A search of the passage with a span nearest to `axis`."""
+    if server.engine == "elasticsearch":
+        return {
+            "size": 1,
+            "knn": {
+                "field": "spans.vector",
+                "query_vector": unit_vector(axis),
+                "k": 2,
+                "num_candidates": 10,
+            },
+        }
+    knn = {"knn": {"spans.vector": {"vector": unit_vector(axis), "k": 2}}}
+    return {"size": 1, "query": {"nested": {"path": "spans", "score_mode": "max", "query": knn}}}
+
+
+@pytest.mark.server
+def test_an_index_of_every_quantization_is_made_and_its_spans_are_found(server: Server) -> None:
+    bodies = {name: body for name, body in lucene_bodies(server).items() if body}
+    assert {"none", "int8"} <= set(bodies)
+    for quantization, body in bodies.items():
+        with live_servers.scratch_index(server, body) as index:
+            for id_, axes in (("a#0", (1, 2, 3)), ("b#0", (4, 5, 6))):
+                server.request(
+                    "PUT",
+                    f"/{index}/_doc/{id_.replace('#', '%23')}",
+                    body=make_passage(axes),
+                    params={"refresh": True},
+                )
+            best = [
+                server.request("POST", f"/{index}/_search", body=nearest_span_search(server, axis))[
+                    "hits"
+                ]["hits"][0]
+                for axis in (2, 5)
+            ]
+            assert [hit["_id"] for hit in best] == ["a#0", "b#0"], quantization
+            assert quantization != "none" or [hit["_score"] for hit in best] == pytest.approx(
+                [1, 1], abs=1e-3
+            )
+
+
+@pytest.mark.server
+def test_what_our_gates_refuse_the_server_refuses_too(server: Server) -> None:
+    """Else a gate would be too strict: each body is the one for a version that has it."""
+    missing = [
+        name
+        for name, body in lucene_bodies(server).items()
+        if body is None and (server.engine, "lucene", name) in GATE_KEYS
+    ]
+    for quantization in missing:
+        body = make_body(
+            server.engine, replace(STANDARD, quantization=quantization), (99, 0, 0), SERVER_SPEC
+        )
+        with pytest.raises(ServerError, match="400"), live_servers.scratch_index(server, body):
+            pass
+
+
+@pytest.mark.server
+def test_an_index_says_on_the_server_what_it_was_made_for_and_how(server: Server) -> None:
+    with live_servers.scratch_index(
+        server, make_body(server.engine, STANDARD, server.version, SERVER_SPEC)
+    ) as index:
+        (definition,) = server.request("GET", f"/{index}/_mapping").values()
+    assert IndexSpec(**definition["mappings"]["_meta"]["hybrid_search"]) == SERVER_SPEC
+    assert definition["mappings"]["_meta"]["options"]["analyzer"] == "standard"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("field", ["speaker", "spans.text"])
+def test_a_field_that_is_none_of_ours_is_refused(server: Server, field: str) -> None:
+    wrong = make_passage((1, 2, 3))
+    if field == "speaker":
+        wrong["speaker"] = "agent"
+    else:
+        wrong["spans"][0]["text"] = "hello"
+    with (
+        live_servers.scratch_index(
+            server, make_body(server.engine, STANDARD, server.version, SERVER_SPEC)
+        ) as index,
+        pytest.raises(ServerError, match="strict"),
+    ):
+        server.request("PUT", f"/{index}/_doc/1", body=wrong)
+
+
+@pytest.mark.server
+def test_a_note_on_a_refusal_is_taken_whatever_its_length(server: Server) -> None:
+    note = {
+        "index": "calls",
+        "at": "2026-01-02T03:04:05+00:00",
+        "source": "s" * 40_000,
+        "line": 7,
+        "reason": "r" * 40_000,
+        "document_id": "i" * 40_000,
+    }
+    assert set(note) == set(mappings.REJECTED_FIELDS)
+    with live_servers.scratch_index(
+        server, mappings.rejected_body(server.engine, STANDARD)
+    ) as index:
+        assert server.request("PUT", f"/{index}/_doc/1", body=note)["result"] == "created"

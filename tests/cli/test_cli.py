@@ -1,0 +1,650 @@
+"""The command line as written in the README: two commands, two processes; JSON for programs, one
+line for errors, and the exit status.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from hybrid_search.cli.app import app
+from tests.helpers.ingest_process import CommandResult, invoke_cli, run_cli
+
+HIT = {"id", "passage", "score", "bm25", "cosine", "bm25_rank", "cosine_rank", "metadata", "spans"}
+SPAN = {
+    "start",
+    "end",
+    "text",
+    "cosine",
+    "turn",
+    "turn_start",
+    "turn_end",
+    "speaker",
+    "start_ms",
+    "end_ms",
+}
+SUMMARY = {"read", "documents", "passages", "spans", "failed", "skipped", "seconds"}
+REFUND = {"id": "refund", "text": "I want a refund, and I want it today."}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a user who has set nothing."""
+    folder = str(tmp_path_factory.mktemp("home"))
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("HYBRID_SEARCH")
+    }
+    return {**environment, "HOME": folder, "XDG_DATA_HOME": folder}
+
+
+@pytest.fixture(scope="module")
+def ingest_result(home: dict[str, str]) -> CommandResult:
+    return run_cli("--index", "calls", module="hybrid_search.ingest", env=home)
+
+
+@pytest.fixture(autouse=True)
+def _use_the_sample(sample_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_URL", sample_url)
+
+
+def write_documents(*documents: dict[str, Any], name: str = "calls.jsonl") -> str:
+    data = "".join(json.dumps(document) + "\n" for document in documents).encode()
+    Path(name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return name
+
+
+def test_ingest_and_query_as_written_work_in_two_processes(
+    ingest_result: CommandResult, home: dict[str, str], calls: list[dict[str, Any]]
+) -> None:
+    assert ingest_result.status == 0
+    assert ingest_result.json["documents"] == len(calls)
+    result = run_cli(
+        "query", "refund request", "--index", "calls", "--alpha", "0.5", "--json", env=home
+    )
+    assert result.status == 0
+    assert len(result.json["hits"]) == 10
+    assert result.stderr == ""
+
+
+def test_the_python_call_finds_the_same_in_a_third_process(
+    ingest_result: CommandResult, home: dict[str, str]
+) -> None:
+    program = 'import hybrid_search; print([hit.id for hit in hybrid_search.query("refund request", alpha=0.5)])'
+    ids = subprocess.run(
+        [sys.executable, "-c", program], env=home, capture_output=True, text=True, check=True
+    ).stdout
+    assert ids.strip() == str(
+        [hit["id"] for hit in run_cli("query", "refund request", "--json", env=home).json["hits"]]
+    )
+
+
+def test_the_summary_is_the_one_line_on_standard_output(ingest_result: CommandResult) -> None:
+    assert len(ingest_result.stdout.splitlines()) == 1
+    assert set(ingest_result.json) >= SUMMARY
+
+
+def test_that_the_sample_was_taken_and_how_far_it_got_is_said_on_standard_error(
+    ingest_result: CommandResult,
+) -> None:
+    first, *_, last = ingest_result.stderr.splitlines()
+    assert first == "no source given: ingesting the bundled sample of 88 calls"
+    assert last.startswith("88 documents (")
+    assert last.endswith("into index 'calls'")
+
+
+def test_the_same_ingest_again_skips_all(
+    ingest_result: CommandResult, home: dict[str, str]
+) -> None:
+    second_result = run_cli("--index", "calls", module="hybrid_search.ingest", env=home)
+    assert (
+        second_result.status,
+        second_result.json["documents"],
+        second_result.json["skipped"],
+    ) == (0, 0, 88)
+
+
+def test_ingest_is_the_same_program_under_its_three_names(home: dict[str, str]) -> None:
+    source = str(Path(write_documents(REFUND)).resolve())
+    script = str(Path(sys.executable).with_name("hybrid-search"))
+    names = [
+        [sys.executable, "-m", "hybrid_search.ingest"],
+        [sys.executable, "-m", "hybrid_search", "ingest"],
+        [script, "ingest"],
+    ]
+    for number, name in enumerate(names):
+        process = subprocess.run(
+            [*name, "--index", f"index{number}", source],
+            env=home,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert json.loads(process.stdout)["documents"] == 1
+
+
+def test_json_has_the_promised_keys_and_no_others(calls: list[dict[str, Any]]) -> None:
+    result = invoke_cli("query", "refund request", "--json").json
+    assert set(result) == {"hits", "total", "plan"}
+    assert all(set(hit) == HIT for hit in result["hits"])
+    assert all(set(span) == SPAN for hit in result["hits"] for span in hit["spans"])
+    document = next(call for call in calls if call["id"] == result["hits"][0]["id"])
+    span = result["hits"][0]["spans"][0]
+    turn = document["turns"][span["turn"]]
+    assert turn["text"][span["turn_start"] : span["turn_end"]] == span["text"]
+    assert (turn["speaker"], turn["start_ms"], turn["end_ms"]) == (
+        span["speaker"],
+        span["start_ms"],
+        span["end_ms"],
+    )
+
+
+def test_explain_adds_the_parts_whose_sum_is_the_score() -> None:
+    hit = invoke_cli("query", "refund request", "--json", "--explain", "--alpha", "0.25").json[
+        "hits"
+    ][0]
+    assert set(hit) == HIT | {"explanation"}
+    parts = hit["explanation"]
+    assert hit["score"] == pytest.approx(0.25 * parts["spans"] + 0.75 * parts["bm25"])
+
+
+def test_people_are_shown_the_text_with_the_matching_words_in_it() -> None:
+    result = invoke_cli("query", "refund request", "--size", "1")
+    assert result.status == 0
+    assert result.stdout.startswith("1 of ")
+    hit = invoke_cli("query", "refund request", "--size", "1", "--json").json["hits"][0]
+    assert f"1. {hit['id']}  score {hit['score']:.3f}" in result.stdout
+    assert hit["spans"][0]["text"].split()[0] in result.stdout
+
+
+def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
+    source = write_documents(
+        {"id": "[bold]x", "text": "please [/] refund [red]me[/red] \\[now] :car:"}
+    )
+    invoke_cli("ingest", "--url", "embedded:here", source)
+    result = invoke_cli("query", "refund", "--url", "embedded:here")
+    assert "[bold]x" in result.stdout
+    assert "please [/] refund [red]me[/red] \\[now] :car:" in result.stdout
+
+
+def test_on_a_terminal_the_matching_words_are_marked_and_nothing_in_the_text_is_obeyed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    invoke_cli(
+        "ingest",
+        "--url",
+        "embedded:here",
+        write_documents({"id": "x", "text": "Well,\r\n\x1b[2J\x07 about that refund, please."}),
+    )
+    for arguments in (
+        ["query", "refund", "--spans", "1"],
+        ["best-spans", "refund", "--text", "Well,\r\n\x1b[2J\x07 about that refund, please."],
+    ):
+        output = invoke_cli(
+            *arguments, *(["--url", "embedded:here"] if arguments[0] == "query" else [])
+        ).stdout
+        assert re.search(r"\x1b\[[0-9;]+mrefund\x1b\[0m, please\.", output)
+        assert "\x1b[2J" not in output
+        assert "\x07" not in output
+
+
+@pytest.mark.parametrize(
+    ("options", "sectors"),
+    [
+        (["--where", "sector=bank"], {"bank"}),
+        (["--where", "sector=bank", "--where", "sector=shop"], {"bank", "shop"}),
+        (["--where", "sector=bank", "--where", "language=en"], {"bank"}),
+    ],
+)
+def test_where_filters_and_a_key_given_twice_may_have_either_value(
+    options: list[str], sectors: set[str]
+) -> None:
+    hits = invoke_cli("query", "card", "--json", "--size", "50", *options).json["hits"]
+    assert {hit["metadata"]["sector"] for hit in hits} == sectors
+
+
+def test_every_option_of_query_reaches_the_query() -> None:
+    options = [
+        "--size",
+        "2",
+        "--offset",
+        "1",
+        "--spans",
+        "1",
+        "--fusion",
+        "min_max",
+        "--group-by",
+        "passage",
+        "--refine",
+        "isolate",
+        "--alpha",
+        "0.7",
+    ]
+    result = invoke_cli(
+        "query",
+        "refund",
+        "--context",
+        "I asked for a refund",
+        "--min-score",
+        "0.01",
+        "--json",
+        *options,
+    ).json
+    assert len(result["hits"]) == 2
+    assert all(len(hit["spans"]) == 1 for hit in result["hits"])
+    assert (result["plan"]["fusion"], result["plan"]["alpha"]) == ("min_max", 0.7)
+    assert all(hit["score"] >= 0.01 for hit in result["hits"])
+
+
+def test_a_query_that_finds_nothing_succeeds() -> None:
+    result = invoke_cli("query", "refund", "--json", "--min-score", "0.9999")
+    assert (result.status, result.json["hits"]) == (0, [])
+
+
+def test_letters_of_all_scripts_come_out_as_they_are() -> None:
+    write_documents({"id": "日本", "text": "返金してください 👋 größer"})
+    invoke_cli("ingest", "--url", "embedded:here", "calls.jsonl")
+    assert '"id": "日本"' in invoke_cli("query", "返金", "--url", "embedded:here", "--json").stdout
+
+
+def test_sources_may_be_gzipped_several_or_standard_input() -> None:
+    plain, zipped = (
+        write_documents({"id": "a", "text": "one"}),
+        write_documents({"id": "b", "text": "two"}, name="more.jsonl.gz"),
+    )
+    result = invoke_cli(
+        "ingest",
+        "--url",
+        "embedded:here",
+        plain,
+        "-",
+        zipped,
+        stdin=json.dumps({"id": "c", "text": "three"}),
+    )
+    assert (result.status, result.json["documents"]) == (0, 3)
+
+
+def test_the_sample_is_not_mentioned_where_a_source_is_given() -> None:
+    assert (
+        "sample"
+        not in invoke_cli("ingest", "--url", "embedded:here", write_documents(REFUND)).stderr
+    )
+
+
+def test_exit_status_is_1_where_some_documents_were_refused_and_the_file_is_named() -> None:
+    result = invoke_cli(
+        "ingest",
+        "--url",
+        "embedded:here",
+        "--rejects",
+        "no.jsonl",
+        write_documents(REFUND, {"id": "x"}),
+    )
+    assert (
+        result.status,
+        result.json["documents"],
+        result.json["failed"],
+        result.json["rejected"],
+    ) == (1, 1, 1, "no.jsonl")
+    assert "refused documents, with reasons: no.jsonl" in result.stderr
+    assert json.loads(Path("no.jsonl").read_text())["line"] == 2
+
+
+def test_refused_documents_go_to_a_file_named_after_the_index() -> None:
+    assert (
+        invoke_cli(
+            "ingest", "--url", "embedded:here", "--index", "tickets", write_documents({"id": "x"})
+        ).json["rejected"]
+        == "tickets.rejected.jsonl"
+    )
+    assert Path("tickets.rejected.jsonl").is_file()
+
+
+def test_the_file_of_refused_documents_is_not_overwritten_while_it_is_read() -> None:
+    """Whoever mends it in place and ingests it would lose the lines that are refused again, and
+    those behind them.
+    """
+    Path("calls.rejected.jsonl").write_text('{"id": 1}\n')
+    assert invoke_cli("ingest", "--url", "embedded:here", "calls.rejected.jsonl").error.startswith(
+        "source calls.rejected.jsonl is the file that refused"
+    )
+    assert Path("calls.rejected.jsonl").read_text() == '{"id": 1}\n'
+    assert (
+        invoke_cli(
+            "ingest", "--url", "embedded:here", "--rejects", "again.jsonl", "calls.rejected.jsonl"
+        ).json["rejected"]
+        == "again.jsonl"
+    )
+
+
+def test_a_bare_environment_variable_says_where_the_index_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_URL", "embedded:there")
+    invoke_cli("ingest", write_documents(REFUND))
+    assert Path("there/calls.sqlite").is_file()
+    assert invoke_cli("query", "money", "--json").json["hits"][0]["id"] == "refund"
+
+
+ERRORS: dict[str, tuple[list[str], str]] = {
+    "an unknown URL scheme": (
+        ["query", "x", "--url", "ftp://host"],
+        "cannot open 'ftp' as a place for indexes: use embedded:",
+    ),
+    "an unknown URL scheme of ingest": (
+        ["ingest", "--url", "ftp://host"],
+        "cannot open 'ftp' as a place for indexes: use embedded:",
+    ),
+    "no folder in the URL": (["query", "x", "--url", "embedded:"], "embedded: needs a folder"),
+    "a missing source": (["ingest", "nowhere.jsonl"], "source nowhere.jsonl does not exist"),
+    "a folder as source": (["ingest", "."], "source . is a folder: name its files"),
+    "a missing index": (["query", "x", "--index", "nope"], "there is no index 'nope' in "),
+    "an index name in capitals": (
+        ["query", "x", "--index", "Calls"],
+        "index name 'Calls' must be in lower case",
+    ),
+    "a path as index name": (
+        ["ingest", "--index", "../calls"],
+        "index name '../calls' must begin with",
+    ),
+    "alpha 2": (
+        ["query", "x", "--alpha", "2"],
+        "alpha is 2.0: it is the weight of the span cosine, from 0 (BM25 only) to 1 (spans only)",
+    ),
+    "alpha below 0": (["query", "x", "--alpha", "-0.1"], "alpha is -0.1: "),
+    "alpha that is no number": (["query", "x", "--alpha", "nan"], "alpha is nan: "),
+    "size 0": (["query", "x", "--size", "0"], "size is 0 and offset 0: "),
+    "a huge size": (
+        ["query", "x", "--size", "1000000"],
+        "size is 1000000 and offset 0: size is at least 1, offset at least 0, and both together at most",
+    ),
+    "a negative offset": (["query", "x", "--offset", "-1"], "size is 10 and offset -1: "),
+    "an unknown field": (
+        ["query", "x", "--where", "colour=red"],
+        "cannot filter on 'colour': the index has no such field. Its fields: agent, date, id",
+    ),
+    "a condition without =": (
+        ["query", "x", "--where", "sector"],
+        "--where takes KEY=VALUE, and 'sector' is none",
+    ),
+    "a condition without a key": (
+        ["query", "x", "--where", "=bank"],
+        "--where takes KEY=VALUE, and '=bank' is none",
+    ),
+    "a condition that no text can meet": (
+        ["query", "x", "--where", "sector=\udcff"],
+        "cannot filter 'sector' by '\\udcff': the field is a string, ",
+    ),
+    "a phrase that is no text": (
+        ["query", "\udcff"],
+        "a lone surrogate, U+DCFF, which no UTF-8 text can hold",
+    ),
+    "a folder without a model": (
+        ["query", "x", "--model", "."],
+        ". is not a model folder: encoder.json is missing.",
+    ),
+    "an unknown fusion": (
+        ["query", "x", "--fusion", "best"],
+        "fusion 'best' is not one of calibrated, min_max, l2, z_score, rrf",
+    ),
+    "an unknown grouping": (["query", "x", "--group-by", "call"], "group_by is 'call' (of "),
+    "an unknown refinement": (
+        ["query", "x", "--refine", "more"],
+        "group_by is 'document' (of ('document', 'passage')), refine 'more' (of ",
+    ),
+    "an unknown device": (
+        ["query", "x", "--device", "gpu"],
+        "device 'gpu' is not one of auto, cpu, cuda, tensorrt",
+    ),
+    "a blank phrase": (["query", " "], "the phrase is blank ([' ']): say what to look for"),
+    "a context without the phrase": (
+        ["query", "x", "--context", "y"],
+        "the context 'y' does not contain the phrase 'x'",
+    ),
+    "a span policy that is none": (
+        ["ingest", "--policy", "often"],
+        "span policy 'often' is not of the form",
+    ),
+    "neither text nor file": (
+        ["best-spans", "x"],
+        "give a PHRASE with --text TEXT, or --file JSONL alone",
+    ),
+    "nothing at all": (["best-spans"], "give a PHRASE with --text TEXT, or --file JSONL alone"),
+    "both text and file": (
+        ["best-spans", "x", "--text", "y", "--file", "z"],
+        "give a PHRASE with --text TEXT, or --file JSONL alone",
+    ),
+    "a phrase beside the file": (
+        ["best-spans", "x", "--file", "z"],
+        "give a PHRASE with --text TEXT, or --file JSONL alone",
+    ),
+    "a missing file": (
+        ["best-spans", "--file", "nowhere.jsonl"],
+        "file nowhere.jsonl does not exist",
+    ),
+    "k 0": (["best-spans", "x", "--text", "y", "--k", "0"], "k is 0: ask for at least one span"),
+}
+
+
+@pytest.mark.parametrize("case", ERRORS)
+def test_an_error_is_one_line_with_the_value_and_the_remedy_and_exit_status_2(case: str) -> None:
+    arguments, message = ERRORS[case]
+    result = invoke_cli(*arguments)
+    assert result.error.startswith(message)
+    assert result.stdout == ""
+
+
+def test_an_error_is_one_line_in_a_real_process_too() -> None:
+    result = run_cli("query", "x", "--alpha", "2")
+    assert len(result.stderr.splitlines()) == 1
+    assert result.error.startswith("alpha is 2.0")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["query"],
+        ["query", "x", "--alpha", "much"],
+        ["query", "x", "--colour", "red"],
+        ["search", "x"],
+    ],
+)
+def test_what_is_no_command_at_all_has_exit_status_2_and_no_traceback(arguments: list[str]) -> None:
+    result = run_cli(*arguments)
+    assert (result.status, result.stdout) == (2, "")
+    assert "Traceback" not in result.stderr
+
+
+def test_a_folder_that_is_a_file_is_one_error() -> None:
+    Path("file").write_text("x")
+    assert (
+        invoke_cli("ingest", "--url", "embedded:file", write_documents(REFUND)).error
+        == "file: File exists: use another folder, or let this user write there"
+    )
+    assert invoke_cli(
+        "ingest", "--url", "embedded:file/x", write_documents(REFUND)
+    ).error.startswith("file/x: Not a directory: ")
+
+
+def unprivileged_prefix() -> list[str]:
+    """A command that takes root's right to write everywhere away from what it runs; nothing for
+    other users.
+    """
+    if os.geteuid() != 0:
+        return []
+    if not shutil.which("setpriv"):
+        pytest.skip("root may write everywhere, and setpriv, which would forbid it, is not here")
+    return ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+
+
+@pytest.mark.parametrize("url", ["embedded:locked", "embedded:locked/deeper"])
+def test_a_folder_that_one_may_not_write_to_is_one_error(url: str) -> None:
+    source = write_documents(REFUND)
+    Path("locked").mkdir(mode=0o500)
+    error = run_cli("ingest", "--url", url, source, prefix=unprivileged_prefix()).error
+    assert "locked" in error
+    assert ("Permission denied" if url.endswith("deeper") else "unable to open") in error
+
+
+def test_a_source_that_one_may_not_read_is_refused_with_its_reason() -> None:
+    Path(write_documents(REFUND)).chmod(0)
+    result = run_cli(
+        "ingest", "--url", "embedded:here", "calls.jsonl", prefix=unprivileged_prefix()
+    )
+    assert (result.status, result.json["failed"]) == (1, 1)
+    assert "Permission denied" in json.loads(Path("calls.rejected.jsonl").read_text())["reason"]
+
+
+def test_warnings_are_lines_on_standard_error() -> None:
+    result = run_cli("ingest", "--url", "embedded:here", write_documents(REFUND, REFUND))
+    assert (
+        "WARNING: id 'refund' is at calls.jsonl:1 and again at calls.jsonl:2: the last one wins"
+        in result.stderr.splitlines()
+    )
+
+
+def test_best_spans_of_a_text_as_json() -> None:
+    text = "Well, [hm] I would like to have my money back."
+    spans = invoke_cli("best-spans", "refund", "--text", text, "--k", "2", "--json").json["spans"]
+    assert [set(span) for span in spans] == [SPAN, SPAN]
+    assert all(text[span["start"] : span["end"]] == span["text"] for span in spans)
+    assert spans[0]["cosine"] >= spans[1]["cosine"]
+
+
+def test_best_spans_of_a_text_for_people() -> None:
+    text = "Well, [hm] my money back."
+    span = invoke_cli("best-spans", "money", "--text", text, "--json").json["spans"][0]
+    assert (
+        invoke_cli("best-spans", "money", "--text", text).stdout
+        == f"{span['cosine']:.3f} [{span['start']}:{span['end']}] {text}\n"
+    )
+
+
+def test_best_spans_of_a_text_without_a_word_are_none() -> None:
+    assert invoke_cli("best-spans", "x", "--text", "...", "--json").json == {"spans": []}
+
+
+def test_best_spans_of_a_file_answer_line_by_line_with_all_that_was_given() -> None:
+    Path("pairs.jsonl").write_text(
+        '{"phrase": "refund", "text": "my money back", "n": 1}\n{"phrase": "cat", "text": "a dog"}\n'
+    )
+    answers = [
+        json.loads(line)
+        for line in invoke_cli("best-spans", "--file", "pairs.jsonl").stdout.splitlines()
+    ]
+    assert [(answer["phrase"], answer["text"], answer.get("n")) for answer in answers] == [
+        ("refund", "my money back", 1),
+        ("cat", "a dog", None),
+    ]
+    assert all(
+        answer["text"][span["start"] : span["end"]] == span["text"]
+        for answer in answers
+        for span in answer["spans"]
+    )
+    assert [len(answer["spans"]) for answer in answers] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{bad",
+        b"[1]",
+        b'{"phrase": "x"}',
+        b'{"phrase": "x", "text": 1}',
+        b'{"phrase": "", "text": "y"}',
+        b"\xff",
+    ],
+)
+def test_a_bad_line_of_best_spans_is_one_error_with_its_number(line: bytes) -> None:
+    Path("pairs.jsonl").write_bytes(b'{"phrase": "x", "text": "y"}\n' + line + b"\n")
+    result = invoke_cli("best-spans", "--file", "pairs.jsonl")
+    assert result.error.startswith('pairs.jsonl:2 is not {"phrase", "text"}: ')
+    assert len(result.stdout.splitlines()) == 1
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    """As ``| head -1``: with all that was printed still in Python's buffer, and with more than it
+    and the pipe hold.
+    """
+    Path("pairs.jsonl").write_text('{"phrase": "refund", "text": "my money back"}\n' * 400)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    for arguments in (
+        ["query", "refund", "--size", "100"],
+        ["query", "refund", "--json"],
+        ["best-spans", "--file", "pairs.jsonl"],
+    ):
+        for read in (0, 10):
+            with subprocess.Popen(
+                [sys.executable, "-m", "hybrid_search", *arguments],
+                stdout=-1,
+                stderr=-1,
+                env=buffered,
+            ) as process:
+                assert process.stdout is not None
+                assert process.stderr is not None
+                process.stdout.read(read)
+                process.stdout.close()
+                assert process.stderr.read() == b""
+                assert process.wait() == 0
+
+
+def test_a_killed_ingest_is_finished_by_the_same_command() -> None:
+    """Killed with nothing written, with the index just begun, and after some documents: each is
+    then there once, as if nothing had been.
+    """
+    source = write_documents(
+        *(
+            {"id": str(number), "text": f"Call number {number}. " + "I want my money back. " * 100}
+            for number in range(40)
+        )
+    )
+    command = [sys.executable, "-m", "hybrid_search.ingest", "--url", "embedded:here", source]
+    for seconds in (0.3, 1.0, 2.0):
+        with subprocess.Popen(command, stdout=-1, stderr=-1) as process:
+            try:
+                process.communicate(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+    result = run_cli("ingest", "--url", "embedded:here", source)
+    assert result.status == 0
+    assert result.json["documents"] + result.json["skipped"] == 40
+    ids = [
+        hit["id"]
+        for hit in run_cli(
+            "query", "money back", "--url", "embedded:here", "--size", "100", "--json"
+        ).json["hits"]
+    ]
+    assert sorted(ids) == sorted(str(number) for number in range(40))
+
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined] # a group, typed as any command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_every_option_and_says_what_it_is_for(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    output = " ".join(invoke_cli(command, "--help").stdout.split())
+    assert COMMANDS[command].help
+    for parameter in COMMANDS[command].params:
+        assert parameter.help, parameter.name
+        assert all(option in output for option in parameter.opts if option.startswith("--")), (
+            parameter.name
+        )
+        assert parameter.help.split()[0] in output
+
+
+def test_without_a_command_the_commands_are_listed() -> None:
+    assert all(command in run_cli().stdout for command in COMMANDS)

@@ -1,0 +1,581 @@
+"""``setup``, ``reindex`` and ``delete`` on real servers, what an embedded index says to them, and
+what ``query`` can print of a server.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.plugins import has_neural_search
+from hybrid_search.errors import ServerError
+from hybrid_search.ingest.sources.files import SAMPLE
+from tests.helpers import live_servers
+from tests.helpers.ingest_process import CommandResult, invoke_cli, run_cli
+
+REFUND = {"id": "refund", "text": "I want a refund, and I want it today.", "sector": "shop"}
+HOLD = {"id": "hold", "text": "I was on hold for an hour, and then for one more.", "sector": "bank"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A backend's URL, and the name of an index there."""
+
+    url: str
+    index: str
+
+    def call(self, command: str, *arguments: str) -> CommandResult:
+        return invoke_cli(command, "--index", self.index, "--url", self.url, *arguments)
+
+
+@pytest.fixture(params=live_servers.URLS)
+def server(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """An index on a server that is not there yet."""
+    with live_servers.unique_index_name(request.param) as name:
+        yield Place(request.param, name)
+
+
+@pytest.fixture(params=["embedded", *live_servers.SERVERS])
+def anywhere(request: pytest.FixtureRequest) -> Iterator[Place]:
+    """An index that is not there yet, wherever."""
+    if request.param == "embedded":
+        yield Place("embedded:here", "talks")
+    else:
+        with live_servers.unique_index_name(request.param) as name:
+            yield Place(request.param, name)
+
+
+@pytest.fixture
+def embedded() -> Place:
+    return Place("embedded:here", "talks")
+
+
+def write_documents(*documents: dict[str, Any], name: str = "calls.jsonl") -> str:
+    Path(name).write_text("".join(json.dumps(document) + "\n" for document in documents))
+    return name
+
+
+def list_versions(place: Place) -> list[str]:
+    """All indexes whose names begin with that of the test."""
+    with live_servers.open_server(place.url) as server:
+        rows = server.request("GET", "/_cat/indices", params={"format": "json", "h": "index"})
+    return sorted(
+        row["index"].removeprefix(place.index)
+        for row in rows
+        if row["index"].startswith(place.index)
+    )
+
+
+# setup
+
+
+def test_setup_makes_an_empty_index_and_says_so(anywhere: Place) -> None:
+    result = anywhere.call("setup", "--policy", "4/1")
+    assert result.status == 0
+    assert re.fullmatch(
+        rf"index '{anywhere.index}' is there, with 0 documents, for .+\n", result.stdout
+    )
+    description = anywhere.call("setup", "--policy", "4/1", "--json").json
+    assert (
+        description["index"],
+        description["documents"],
+        description["passages"],
+        description["policy"],
+    ) == (anywhere.index, 0, 0, "4/1")
+
+
+def test_ingest_follows_the_policy_of_the_index_unless_another_is_given(anywhere: Place) -> None:
+    anywhere.call("setup", "--policy", "4/2")
+    result = anywhere.call("ingest", write_documents(REFUND))
+    assert (result.status, result.json["documents"]) == (0, 1)
+    assert anywhere.call("ingest", "calls.jsonl").json["skipped"] == 1
+    error = anywhere.call("ingest", "--policy", "6/1", "calls.jsonl").error
+    assert error.startswith(f"index '{anywhere.index}' was written with policy '4/2'")
+    assert "and this is policy '6/1'" in error
+
+
+def test_the_sample_has_to_be_asked_for_on_a_server(server: Place) -> None:
+    error = server.call("ingest").error
+    assert (
+        error
+        == "no source given: name the files to ingest (- for standard input), or give --sample for the bundled calls"
+    )
+    assert list_versions(server) == []
+
+
+def test_the_sample_is_asked_for_by_name_or_by_nothing_but_not_beside_sources() -> None:
+    assert invoke_cli("ingest", "--url", "http://127.0.0.1:9").error.startswith(
+        "no source given: name the files"
+    )
+    assert (
+        invoke_cli("ingest", "--url", "embedded:here", "--sample", write_documents(REFUND)).error
+        == "both --sample and sources (calls.jsonl): give one of them"
+    )
+    result = invoke_cli("ingest", "--url", "embedded:here", "--sample")
+    assert (result.status, result.json["documents"]) == (0, 88)
+    assert "no source given" not in result.stderr
+    assert invoke_cli("ingest", "--url", "embedded:here").json["skipped"] == 88
+
+
+def test_setup_of_what_is_there_for_another_policy_is_an_error(anywhere: Place) -> None:
+    anywhere.call("setup")
+    assert anywhere.call("setup", "--policy", "3/1").error.startswith(
+        f"index '{anywhere.index}' was written with policy '6/1'"
+    )
+    assert anywhere.call("setup", "--policy", "often").error.startswith(
+        "span policy 'often' is not of the form"
+    )
+
+
+def test_setup_takes_every_option_of_an_index(server: Place) -> None:
+    options = {
+        "quantization": "int8",
+        "m": "9",
+        "ef-construction": "77",
+        "shards": "2",
+        "replicas": "0",
+        "analyzer": "simple",
+        "knn-engine": "lucene",
+    }
+    assert (
+        server.call(
+            "setup", *(word for name, value in options.items() for word in (f"--{name}", value))
+        ).status
+        == 0
+    )
+    with live_servers.open_server(server.url) as connection:
+        ((_, definition),) = connection.request("GET", f"/{server.index}").items()
+    assert definition["mappings"]["_meta"]["options"] == {
+        "analyzer": "simple",
+        "knn_engine": "lucene",
+        "quantization": "int8",
+        "m": 9,
+        "ef_construction": 77,
+    }
+    assert (
+        definition["settings"]["index"]["number_of_shards"],
+        definition["settings"]["index"]["number_of_replicas"],
+    ) == ("2", "0")
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (
+            ("--quantization", "int2"),
+            "quantization is 'int2': use none, fp16, int8, int4 or binary",
+        ),
+        (("--shards", "0"), "shards is 0: use 1 to 1024"),
+        (("--analyzer", "klingon"), "klingon"),
+    ],
+)
+def test_setup_with_what_a_server_does_not_have_makes_nothing(
+    server: Place, option: tuple[str, str], message: str
+) -> None:
+    assert message in server.call("setup", *option).error
+    assert list_versions(server) == []
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--analyzer", "simple"),
+        ("--quantization", "int8"),
+        ("--m", "9"),
+        ("--ef-construction", "9"),
+        ("--shards", "2"),
+        ("--replicas", "0"),
+    ],
+)
+def test_an_embedded_index_has_none_of_the_options_of_a_server(
+    embedded: Place, option: tuple[str, str]
+) -> None:
+    error = embedded.call("setup", *option).error
+    assert error.startswith(
+        f"an embedded index has no {option[0][2:].replace('-', '_')}: that is for one on a server"
+    )
+    assert not Path("here").exists()
+
+
+# reindex
+
+
+def test_reindex_puts_a_copy_with_another_policy_in_the_place_of_the_index(server: Place) -> None:
+    server.call("ingest", write_documents(REFUND, HOLD))
+    before = server.call("query", "refund", "--json").json["hits"]
+    result = server.call("reindex", "--policy", "3/1", "--quantization", "int8")
+    assert result.status == 0
+    assert f": a new version of index '{server.index}'" in result.stderr
+    assert (result.json["documents"], result.json["passages"], result.json["failed"]) == (2, 2, 0)
+    assert list_versions(server) == ["-000002"]
+    assert server.call("query", "refund", "--json").json["hits"] == before
+    assert server.call("ingest", "calls.jsonl").json["skipped"] == 2
+
+
+def test_reindex_from_sources_has_what_is_in_them_by_the_policy_of_the_index(server: Place) -> None:
+    server.call("setup", "--policy", "4/1")
+    server.call("ingest", write_documents(REFUND, HOLD))
+    result = server.call("reindex", write_documents({**HOLD, "text": "On hold, again."}), "--keep")
+    assert (result.status, result.json["read"], result.json["documents"]) == (0, 1, 1)
+    assert list_versions(server) == ["-000001", "-000002"]
+    assert [hit["id"] for hit in server.call("query", "refund on hold", "--json").json["hits"]] == [
+        "hold"
+    ]
+    assert server.call("setup", "--policy", "4/1", "--json").json["policy"] == "4/1"
+
+
+def test_reindex_from_a_table_takes_its_columns_by_name(server: Place) -> None:
+    server.call("ingest", write_documents(REFUND))
+    Path("calls.csv").write_text("call,body\nhold,On hold again.\n")
+    assert (
+        "were refused (see no.jsonl)"
+        in server.call("reindex", "calls.csv", "--rejects", "no.jsonl").error
+    )
+    assert (
+        "no columns id and text among 'call', 'body'"
+        in json.loads(Path("no.jsonl").read_text())["reason"]
+    )
+    assert server.call("reindex", "calls.csv", "--columns", "id=call,text=body").status == 0
+    assert [hit["id"] for hit in server.call("query", "refund on hold", "--json").json["hits"]] == [
+        "hold"
+    ]
+
+
+def test_reindex_of_sources_with_a_bad_document_changes_nothing(server: Place) -> None:
+    server.call("ingest", write_documents(REFUND))
+    result = server.call("reindex", write_documents(HOLD, {"id": "bad"}), "--rejects", "no.jsonl")
+    assert result.error.startswith("1 of 2 documents were refused (see no.jsonl), and index")
+    assert json.loads(Path("no.jsonl").read_text())["line"] == 2
+    assert [hit["id"] for hit in server.call("query", "refund on hold", "--json").json["hits"]] == [
+        "refund"
+    ]
+    assert list_versions(server) == ["-000001", "-rejected"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--policy", "3/1"], ["calls.jsonl"], ["--quantization", "int8", "--keep"]]
+)
+def test_an_embedded_index_has_no_versions(embedded: Place, arguments: list[str]) -> None:
+    embedded.call("ingest", write_documents(REFUND))
+    error = embedded.call("reindex", *arguments).error
+    assert (
+        error
+        == "only an index on a server has versions: ingest into one of another name, and drop this one"
+    )
+    assert [hit["id"] for hit in embedded.call("query", "refund", "--json").json["hits"]] == [
+        "refund"
+    ]
+
+
+def test_reindex_of_what_is_not_there_is_an_error(anywhere: Place) -> None:
+    write_documents(REFUND)
+    assert anywhere.call("reindex").error.startswith(f"there is no index '{anywhere.index}'")
+    assert anywhere.call("reindex", "nowhere.jsonl").error == "source nowhere.jsonl does not exist"
+    assert anywhere.call("reindex", "--rejects", "calls.jsonl", "calls.jsonl").error.startswith(
+        "source calls.jsonl is the file that refused"
+    )
+
+
+def test_a_version_itself_is_not_reindexed(server: Place) -> None:
+    server.call("ingest", write_documents(REFUND))
+    error = invoke_cli("reindex", "--index", f"{server.index}-000001", "--url", server.url).error
+    assert (
+        error == f"'{server.index}-000001' is itself a version: name the alias that stands for it"
+    )
+
+
+# delete
+
+
+def test_documents_are_deleted_by_their_ids_and_counted(anywhere: Place) -> None:
+    anywhere.call("ingest", write_documents(REFUND, HOLD, {"id": "-dashed", "text": "My refund."}))
+    assert anywhere.call("delete", "refund", "nobody").stdout == "1 documents deleted\n"
+    assert anywhere.call("delete", "--json", "--", "-dashed", "refund").json == {
+        "index": anywhere.index,
+        "deleted": 1,
+    }
+    assert [hit["id"] for hit in anywhere.call("query", "refund", "--json").json["hits"]] == [
+        "hold"
+    ]
+
+
+def test_a_whole_index_is_deleted_with_yes_alone(anywhere: Place) -> None:
+    anywhere.call("ingest", write_documents(REFUND, HOLD, {"id": "bad"}))
+    assert anywhere.call("delete").error == (
+        f"give the ids of documents, or --yes to delete the whole index '{anywhere.index}'; not both, not neither"
+    )
+    assert anywhere.call("delete", "--yes", "refund").error.startswith(
+        "give the ids of documents, or --yes"
+    )
+    assert (
+        anywhere.call("delete", "--yes").stdout
+        == f"2 documents deleted, and index '{anywhere.index}' with them\n"
+    )
+    assert anywhere.call("query", "refund").error.startswith(
+        f"there is no index '{anywhere.index}'"
+    )
+    if anywhere.url != "embedded:here":
+        assert list_versions(anywhere) == []
+
+
+def test_to_delete_from_what_is_not_there_is_an_error(anywhere: Place) -> None:
+    assert anywhere.call("delete", "refund").error.startswith(
+        f"there is no index '{anywhere.index}'"
+    )
+    assert anywhere.call("delete", "--yes").error.startswith(
+        f"there is no index '{anywhere.index}'"
+    )
+
+
+# query
+
+
+@pytest.fixture(scope="module", params=["embedded", *live_servers.SERVERS])
+def sample_place(
+    request: pytest.FixtureRequest, sample_url: str, calls: list[dict[str, Any]]
+) -> Iterator[Place]:
+    """An index of some calls, which is only read."""
+    if request.param == "embedded":
+        yield Place(sample_url, "calls")
+        return
+    with live_servers.unique_index_name(request.param) as name:
+        with connect(request.param) as client:
+            client.ingest(calls[:16], index=name)
+        yield Place(request.param, name)
+
+
+def test_highlights_are_the_places_of_the_words_that_bm25_matched(
+    sample_place: Place, calls: list[dict[str, Any]]
+) -> None:
+    texts = {call["id"]: "\n".join(turn["text"] for turn in call["turns"]) for call in calls}
+    hits = sample_place.call("query", "router", "--alpha", "0", "--highlight", "--json").json[
+        "hits"
+    ]
+    assert hits
+    assert all(
+        texts[hit["id"]][start:end].lower().startswith("router")
+        for hit in hits
+        for start, end in hit["highlights"]
+    )
+    assert all(hit["highlights"] for hit in hits)
+    assert "highlights" not in sample_place.call("query", "router", "--json").json["hits"][0]
+
+
+def test_highlights_are_underlined_on_a_terminal(
+    sample_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    output = sample_place.call(
+        "query", "router", "--alpha", "0", "--highlight", "--size", "1", "--spans", "0"
+    ).stdout
+    assert re.search(r"\x1b\[4m[Rr]outers?\x1b\[0m", output)
+
+
+@pytest.mark.parametrize(("field", "backwards"), [("date", False), ("-date", True)])
+def test_hits_are_put_in_the_order_of_a_field(
+    sample_place: Place, field: str, backwards: bool
+) -> None:
+    result = sample_place.call("query", "router", "--sort", field, "--json").json
+    dates = [hit["metadata"]["date"] for hit in result["hits"]]
+    assert len(dates) == 10
+    assert dates == sorted(dates, reverse=backwards)
+    assert result["plan"]["sort"] == field
+
+
+def test_values_of_fields_are_counted_over_the_window_and_over_all_matches(
+    sample_place: Place,
+) -> None:
+    window = sample_place.call(
+        "query", "router", "--facet", "sector", "--facet", "language", "--json"
+    ).json
+    assert set(window["facets"]) == {"sector", "language"}
+    assert sum(count for _, count in window["facets"]["sector"]) == window["total"]
+    matches = sample_place.call(
+        "query", "router", "--facet", "sector", "--facets-over", "matches", "--json"
+    ).json["facets"]["sector"]
+    lexical = sample_place.call("query", "router", "--alpha", "0", "--size", "100", "--json").json[
+        "hits"
+    ]
+    assert dict(matches)["telecom"] == len(
+        [hit for hit in lexical if hit["metadata"]["sector"] == "telecom" and hit["bm25"] > 0]
+    )
+    assert "\nsector: telecom (" in sample_place.call("query", "router", "--facet", "sector").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sort", "colour"], "cannot sort or count by 'colour': the index has no such field"),
+        (["--facet", "colour"], "cannot sort or count by 'colour': the index has no such field"),
+        (
+            ["--facets-over", "all"],
+            "compat is None (of (None, 'opensearch')), facets_over 'all' (of ('window', 'matches'))",
+        ),
+        (["--compat", "solr"], "compat is 'solr' (of (None, 'opensearch'))"),
+        (["--compat", "solr", "--dry-run"], "compat is 'solr' (of (None, 'opensearch'))"),
+        (["--alpha", "2", "--dry-run"], "alpha is 2.0"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_error(
+    sample_place: Place, options: list[str], message: str
+) -> None:
+    assert sample_place.call("query", "router", *options).error.startswith(message)
+
+
+def test_compat_ranks_by_the_servers_arithmetic(sample_place: Place) -> None:
+    """The best passage of a leg has 1.0 there, and so at alpha 1 has the first hit."""
+    result = sample_place.call(
+        "query", "router", "--compat", "opensearch", "--alpha", "1", "--fusion", "min_max", "--json"
+    ).json
+    assert result["hits"][0]["score"] == 1.0
+    assert (result["plan"]["compat"], result["plan"]["fused by"]) == (
+        "opensearch",
+        "this library, by the server's arithmetic",
+    )
+
+
+# query --dry-run
+
+
+def parse_requests(output: str) -> list[tuple[str, Any]]:
+    """Path and body of each request of what was printed for people."""
+    matches = re.findall(r"^POST (\S+)\n(.*?\n)\n", output, flags=re.MULTILINE | re.DOTALL)
+    return [(path, json.loads(body)) for path, body in matches]
+
+
+@pytest.fixture
+def live_server(sample_place: Place) -> Iterator[Server]:
+    with live_servers.open_server(sample_place.url) as server:
+        yield server
+
+
+on_servers = pytest.mark.parametrize(
+    "sample_place", live_servers.URLS, indirect=True, scope="module"
+)
+"""For tests whose requests an embedded index does not have."""
+
+
+@on_servers
+@pytest.mark.parametrize(
+    ("options", "legs"),
+    [
+        ([], 2),
+        (["--alpha", "0"], 1),
+        (["--alpha", "1"], 1),
+        (["--where", "sector=telecom", "--where", "language=en", "--where", "language=de"], 2),
+        (["--size", "200", "--offset", "50"], 2),
+        (["--context", "the router with the red light"], 2),
+    ],
+)
+def test_the_requests_that_are_printed_are_taken_by_the_server_as_they_stand(
+    sample_place: Place, live_server: Server, options: list[str], legs: int
+) -> None:
+    result = sample_place.call("query", "router", "--dry-run", *options)
+    as_json = sample_place.call("query", "router", "--dry-run", "--json", *options)
+    requests = parse_requests(result.stdout)
+    assert (result.status, result.stderr, len(requests)) == (0, "", legs)
+    assert as_json.json == [{"path": path, "body": body} for path, body in requests]
+    for path, body in requests:
+        assert path == f"/{sample_place.index}/_search"
+        assert live_server.request("POST", path, body=body)["hits"]["hits"]
+
+
+@on_servers
+def test_what_is_printed_is_what_is_sent(sample_place: Place, live_server: Server) -> None:
+    """At alpha 0 there is one request, and BM25's scores are those of the hits."""
+    ((path, body),) = parse_requests(
+        sample_place.call("query", "router", "--alpha", "0", "--dry-run").stdout
+    )
+    server_hits = live_server.request("POST", path, body=body)["hits"]["hits"]
+    server_scores = {
+        f"{hit['fields']['document_id'][0]}#{hit['fields']['ordinal'][0]}": hit["_score"]
+        for hit in server_hits
+    }
+    hits = sample_place.call(
+        "query", "router", "--alpha", "0", "--group-by", "passage", "--size", "100", "--json"
+    ).json["hits"]
+    assert server_scores == {
+        f"{hit['id']}#{hit['passage']}": pytest.approx(hit["bm25"])
+        for hit in hits
+        if hit["bm25_rank"]
+    }
+
+
+@on_servers
+@pytest.mark.parametrize("fusion", ["calibrated", "l2", "z_score", "rrf"])
+def test_the_servers_own_query_is_printed_and_taken_where_it_has_the_plugin(
+    sample_place: Place, live_server: Server, fusion: str
+) -> None:
+    result = sample_place.call(
+        "query",
+        "router",
+        "--compat",
+        "opensearch",
+        "--fusion",
+        fusion,
+        "--dry-run",
+        "--where",
+        "sector=telecom",
+    )
+    if live_server.engine == "elasticsearch":
+        assert result.error.endswith(
+            "is elasticsearch, whose own fusion this is not: leave compat out"
+        )
+        return
+    ((path, body),) = parse_requests(result.stdout)
+    assert (path, set(body["query"])) == (f"/{sample_place.index}/_search", {"hybrid"})
+    if has_neural_search(live_server):
+        assert live_server.request("POST", path, body=body)["hits"]["hits"]
+    else:
+        with pytest.raises(ServerError, match=r"unknown query \[hybrid\]|processor"):
+            live_server.request("POST", path, body=body)
+
+
+@on_servers
+def test_quotes_and_letters_of_all_scripts_are_printed_as_they_can_be_sent(
+    sample_place: Place, live_server: Server
+) -> None:
+    phrase = 'wo ist "der Router" {größer}\n返金 \\ # * \u2028'
+    requests = parse_requests(sample_place.call("query", phrase, "--dry-run").stdout)
+    assert requests[0][1]["query"]["bool"]["must"][0]["match"]["text"]["query"] == phrase
+    for path, body in requests:
+        live_server.request("POST", path, body=body)
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--compat", "opensearch"]])
+def test_an_embedded_index_is_asked_without_requests(embedded: Place, options: list[str]) -> None:
+    embedded.call("ingest", write_documents(REFUND))
+    error = embedded.call("query", "refund", "--dry-run", *options).error
+    assert (
+        error
+        == "an embedded index is asked without requests: there is nothing to print. Use --url opensearch+https://..."
+    )
+
+
+# All of it, as processes
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_the_life_of_an_index_on_a_server_command_by_command(url: str) -> None:
+    source = write_documents(
+        *(json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()[:6])
+    )
+    with live_servers.unique_index_name(url) as name:
+        place = ["--index", name, "--url", url]
+        assert run_cli("setup", *place, "--policy", "8/1").status == 0
+        assert run_cli(*place, source, module="hybrid_search.ingest").json["documents"] == 6
+        first = run_cli("query", "red light on the router", *place, "--json").json["hits"]
+        assert run_cli("reindex", *place, "--policy", "6/1").json["documents"] == 6
+        assert run_cli("query", "red light on the router", *place, "--json").json["hits"] == first
+        assert (
+            run_cli("delete", "--yes", *place).stdout
+            == f"6 documents deleted, and index '{name}' with them\n"
+        )

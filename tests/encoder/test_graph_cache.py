@@ -1,0 +1,501 @@
+"""Graphs in other precisions: made on first use of the one that a folder ships, kept, checked, and
+made again where they are damaged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from export import stored
+from hybrid_search import connect
+from hybrid_search.encoder import SHIPPED
+from hybrid_search.encoder.devices import PROVIDERS, Device
+from hybrid_search.encoder.model_folder import read
+from hybrid_search.encoder.onnx import OnnxEncoder
+from hybrid_search.encoder.precisions import choose
+from hybrid_search.errors import HybridSearchError, MissingExtraError, ModelError, UsageError
+from hybrid_search.text.types import Floats
+from tests.helpers.ingest_process import invoke_cli, run_cli
+
+DIMENSION = 64
+TEXTS = ["I would like a refund for my order.", "The river bank was muddy.", "word " * 300]
+MIN_COSINES = {"float32": 0.999999, "float16": 0.99999, "int8": 0.999}
+"""The least mean cosine of a token's vector with that of the float32 graph: with these random
+weights int8 gave .9999.
+"""
+
+
+def make_graph() -> onnx.ModelProto:
+    """A word's vector with its neighbours' mean, through two layers and a head of random weights:
+    small, and with all that a precision changes.
+    """
+    random = np.random.default_rng(5)
+    weights = {
+        "words": random.standard_normal((30522, DIMENSION)),
+        "first": random.standard_normal((DIMENSION, 2 * DIMENSION)) / 8,
+        "second": random.standard_normal((2 * DIMENSION, DIMENSION)) / 8,
+        "head": random.standard_normal((DIMENSION, DIMENSION)) / 8,
+    }
+    nodes = [
+        helper.make_node("Gather", ["words", "input_ids"], ["embedded"]),
+        helper.make_node("Cast", ["attention_mask"], ["mask"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["mask", "last"], ["column"]),
+        helper.make_node("Mul", ["embedded", "column"], ["masked"]),
+        helper.make_node("MatMul", ["masked", "first"], ["hidden"]),
+        helper.make_node("Tanh", ["hidden"], ["bent"]),
+        helper.make_node("MatMul", ["bent", "second"], ["turned"]),
+        helper.make_node("MatMul", ["turned", "head"], ["token_vectors"]),
+    ]
+    ids, mask = (
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"])
+        for name in ("input_ids", "attention_mask")
+    )
+    output = helper.make_tensor_value_info(
+        "token_vectors", TensorProto.FLOAT, ["batch", "tokens", DIMENSION]
+    )
+    initializers = [
+        numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()
+    ]
+    initializers.append(numpy_helper.from_array(np.array([-1]), "last"))
+    return helper.make_model(
+        helper.make_graph(nodes, "small", [ids, mask], [output], initializers),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+
+
+def make_model_folder(folder_path: Path, precision: str, write: Callable[[Path], object]) -> Path:
+    """A model folder whose graph `write` writes, in `precision`."""
+    folder_path.mkdir()
+    write(folder_path / "model.onnx")
+    shutil.copy(SHIPPED / "tokenizer.json", folder_path)
+    settings = {
+        name: value
+        for name, value in json.loads((SHIPPED / "encoder.json").read_text()).items()
+        if name != "sizes"
+    }
+    digests = {
+        name: hashlib.sha256((folder_path / name).read_bytes()).hexdigest()
+        for name in ("model.onnx", "tokenizer.json")
+    }
+    (folder_path / "encoder.json").write_text(
+        json.dumps(
+            {
+                **settings,
+                "name": "small",
+                "dimension": DIMENSION,
+                "precision": precision,
+                "sha256": digests,
+            }
+        )
+    )
+    return folder_path
+
+
+@pytest.fixture(scope="module")
+def float32_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that has float32 alone."""
+    return make_model_folder(
+        tmp_path_factory.mktemp("models") / "whole",
+        "float32",
+        lambda path: onnx.save(make_graph(), path),
+    )
+
+
+@pytest.fixture(scope="module")
+def model(float32_folder: Path) -> Path:
+    """A folder of the same weights, stored so that it can run in any precision."""
+    return make_model_folder(
+        float32_folder.parent / "stored",
+        "stored",
+        lambda path: stored.write(float32_folder / "model.onnx", path),
+    )
+
+
+def cached_graphs(cache: Path) -> list[Path]:
+    return sorted(cache.rglob("*.onnx"))
+
+
+def count_makings(caplog: pytest.LogCaptureFixture) -> int:
+    return sum(record.getMessage().startswith("making") for record in caplog.records)
+
+
+def token_vectors(encoder: OnnxEncoder) -> Floats:
+    return np.concatenate([encoding.vectors for encoding in encoder.encode(TEXTS)])
+
+
+def mean_cosine(first: Floats, second: Floats) -> float:
+    """The mean cosine of the rows."""
+    return float(
+        (
+            (first * second).sum(axis=1)
+            / np.linalg.norm(first, axis=1)
+            / np.linalg.norm(second, axis=1)
+        ).mean()
+    )
+
+
+@pytest.mark.parametrize("precision", MIN_COSINES)
+def test_every_precision_gives_the_vectors_of_the_graph_that_it_came_from(
+    model: Path, float32_folder: Path, tmp_path: Path, precision: str
+) -> None:
+    encoder = OnnxEncoder(model, "cpu", precision=precision, cache=tmp_path)
+    assert (encoder.precision, encoder.info.precision) == (precision, precision)
+    assert encoder.info.fingerprint == OnnxEncoder(float32_folder, "cpu").info.fingerprint
+    actual = token_vectors(encoder)
+    assert actual.dtype == np.float32
+    assert (
+        mean_cosine(actual, token_vectors(OnnxEncoder(float32_folder, "cpu")))
+        > MIN_COSINES[precision]
+    )
+
+
+def test_the_precisions_are_what_they_are_called(
+    model: Path, float32_folder: Path, tmp_path: Path
+) -> None:
+    """int8 has codes for weights, by blocks where a product narrows, and takes a quarter of
+    float32; float16 computes in halves and takes half.
+    """
+    size = (float32_folder / "model.onnx").stat().st_size
+    OnnxEncoder(model, "cpu", precision="int8", cache=tmp_path / "int8")
+    OnnxEncoder(model, "cpu", precision="float16", cache=tmp_path / "float16")
+    graphs = {name: onnx.load(cached_graphs(tmp_path / name)[0]) for name in ("int8", "float16")}
+    matrices = {
+        (weight.data_type, tuple(weight.dims))
+        for weight in graphs["int8"].graph.initializer
+        if len(weight.dims) > 1
+    }
+    assert matrices == {
+        (TensorProto.UINT8, (30522, DIMENSION)),  # rows that are taken
+        (TensorProto.INT8, (DIMENSION, 2 * DIMENSION)),
+        (TensorProto.UINT8, (DIMENSION, 1, 2 * DIMENSION)),  # by blocks, here one a channel
+        (TensorProto.FLOAT, (DIMENSION, 1)),  # their scales
+        (TensorProto.FLOAT, (DIMENSION, DIMENSION)),  # the head
+    }
+    assert {"MatMulInteger", "MatMulNBits"} < {node.op_type for node in graphs["int8"].graph.node}
+    assert {
+        weight.data_type for weight in graphs["float16"].graph.initializer if len(weight.dims) == 2
+    } == {TensorProto.FLOAT16}
+    assert [
+        round(size / cached_graphs(tmp_path / name)[0].stat().st_size)
+        for name in ("int8", "float16")
+    ] == [4, 2]
+    assert round(size / (model / "model.onnx").stat().st_size) == 2
+
+
+@pytest.mark.parametrize(
+    ("precision", "shipped", "device", "expected"),
+    [
+        ("auto", "stored", "cpu", "int8"),
+        ("auto", "stored", "cuda", "float16"),
+        ("auto", "stored", "tensorrt", "float16"),
+        ("float32", "stored", "cuda", "float32"),
+        ("float16", "stored", "cpu", "float16"),
+        ("auto", "int8", "cuda", "int8"),
+        ("int8", "int8", "cpu", "int8"),
+        ("auto", "float32", "cpu", "float32"),
+    ],
+)
+def test_the_precision_suits_the_device_where_the_folder_has_the_choice(
+    precision: str, shipped: str, device: str, expected: str
+) -> None:
+    assert choose(precision, shipped, Device(PROVIDERS[device])) == expected
+
+
+@pytest.mark.parametrize("precision", ["int4", "stored", "fp16", "", "INT8"])
+def test_an_unknown_precision_is_refused_with_those_that_are_known(
+    model: Path, precision: str
+) -> None:
+    with pytest.raises(
+        UsageError, match=f"{precision!r} is not one of auto, int8, float16, float32"
+    ):
+        OnnxEncoder(model, "cpu", precision=precision)
+
+
+def test_a_folder_of_one_precision_runs_in_that_and_says_so_where_another_is_asked_for(
+    tmp_path: Path, float32_folder: Path
+) -> None:
+    assert OnnxEncoder(float32_folder, "cpu", cache=tmp_path).info.precision == "float32"
+    with pytest.raises(
+        UsageError,
+        match="precision 'int8' was asked for, and this model has float32 alone: use float32 or auto",
+    ):
+        OnnxEncoder(float32_folder, "cpu", precision="int8", cache=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_graph_is_made_once_and_then_found(
+    model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="hybrid_search.encoder")
+    first = token_vectors(OnnxEncoder(model, "cpu", cache=tmp_path))
+    (path,) = cached_graphs(tmp_path)
+    assert path.stem.endswith(hashlib.sha256(path.read_bytes()).hexdigest())
+    written = path.stat().st_mtime_ns
+    assert np.array_equal(token_vectors(OnnxEncoder(model, "cpu", cache=tmp_path)), first)
+    assert count_makings(caplog) == 1
+    assert cached_graphs(tmp_path)[0].stat().st_mtime_ns == written
+
+
+def test_logging_stays_as_the_program_has_it(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handlers: list[logging.Handler] = []
+    monkeypatch.setattr(logging.getLogger(), "handlers", handlers)
+    OnnxEncoder(model, "cpu", precision="int8", cache=tmp_path)
+    assert cached_graphs(tmp_path)
+    assert handlers == []
+
+
+def test_what_the_quantizers_say_of_each_node_is_not_logged(
+    model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    OnnxEncoder(model, "cpu", precision="int8", cache=tmp_path)
+    assert {
+        record.name for record in caplog.records if record.name.startswith("onnxruntime")
+    } == set()
+    assert count_makings(caplog) == 1
+
+
+def test_another_model_has_a_graph_of_its_own(model: Path, tmp_path: Path) -> None:
+    changed = make_graph()
+    changed.graph.initializer[1].CopyFrom(
+        numpy_helper.from_array(np.eye(DIMENSION, 2 * DIMENSION, dtype=np.float32), "first")
+    )
+
+    def write(path: Path) -> None:
+        onnx.save(changed, path)
+        stored.write(path, path)
+
+    changed_model = make_model_folder(tmp_path / "other", "stored", write)
+    first, second = (
+        token_vectors(OnnxEncoder(model_folder, "cpu", cache=tmp_path / "cache"))
+        for model_folder in (model, changed_model)
+    )
+    assert len(cached_graphs(tmp_path / "cache")) == 2
+    assert mean_cosine(first, second) < 0.5
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "a bit"])
+def test_a_damaged_graph_is_made_again_and_replaced(
+    model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    expected = token_vectors(OnnxEncoder(model, "cpu", cache=tmp_path))
+    (path,) = cached_graphs(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(
+        {"empty": b"", "half": bytes(data[: len(data) // 2]), "a bit": bytes(data)}[damage]
+    )
+    caplog.set_level(logging.INFO, logger="hybrid_search.encoder")
+    caplog.clear()
+    assert np.array_equal(token_vectors(OnnxEncoder(model, "cpu", cache=tmp_path)), expected)
+    assert count_makings(caplog) == 1
+    (path,) = cached_graphs(tmp_path)
+    assert path.stem.endswith(hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def test_what_a_killed_process_left_is_in_nobodys_way(model: Path, tmp_path: Path) -> None:
+    OnnxEncoder(model, "cpu", cache=tmp_path)
+    (path,) = cached_graphs(tmp_path)
+    shutil.move(path, path.parent / ".new-left")
+    assert len(token_vectors(OnnxEncoder(model, "cpu", cache=tmp_path)))
+    assert len(cached_graphs(tmp_path)) == 1
+
+
+def test_threads_that_want_the_same_graph_at_once_make_it_once(
+    model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="hybrid_search.encoder")
+    with ThreadPoolExecutor(6) as pool:
+        encoders = list(pool.map(lambda _: OnnxEncoder(model, "cpu", cache=tmp_path), range(6)))
+    assert {encoder.precision for encoder in encoders} == {"int8"}
+    assert count_makings(caplog) == len(cached_graphs(tmp_path)) == 1
+
+
+def test_processes_that_want_the_same_graph_at_once_get_the_same(
+    model: Path, tmp_path: Path
+) -> None:
+    program = (
+        "import logging, sys; from pathlib import Path; from hybrid_search.encoder.onnx import OnnxEncoder; logging.basicConfig(level=20);"
+        "encoder = OnnxEncoder(Path(sys.argv[1]), 'cpu', cache=Path(sys.argv[2]));"
+        "print(encoder.encode(['a refund'])[0].vectors.tobytes().hex())"
+    )
+    command = [sys.executable, "-c", program, str(model), str(tmp_path)]
+    processes = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
+        for _ in range(3)
+    ]
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], outputs
+    assert len({stdout for stdout, _ in outputs}) == 1
+    assert sum("making" in stderr for _, stderr in outputs) == len(cached_graphs(tmp_path)) == 1
+
+
+def test_where_nothing_can_be_kept_it_is_made_for_the_process_with_a_warning(
+    model: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="hybrid_search.encoder")
+    (tmp_path / "file").write_text("no folder")  # root may write anywhere, but not below a file
+    expected = token_vectors(OnnxEncoder(model, "cpu", cache=tmp_path))
+    caplog.clear()
+    for _ in range(2):
+        assert np.array_equal(
+            token_vectors(OnnxEncoder(model, "cpu", cache=tmp_path / "file" / "cache")), expected
+        )
+    assert count_makings(caplog) == 1
+    warnings = [
+        record.getMessage() for record in caplog.records if record.levelno == logging.WARNING
+    ]
+    assert warnings
+    assert all(
+        "int8 cannot be kept" in warning and "HYBRID_SEARCH_CACHE" in warning
+        for warning in warnings
+    )
+
+
+def test_a_cache_that_can_only_be_read_is_read(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of an image that was made with it. Root may write anywhere, so writing is what fails here."""
+    OnnxEncoder(model, "cpu", cache=tmp_path)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "read-only")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    assert len(token_vectors(OnnxEncoder(model, "cpu", cache=tmp_path)))
+
+
+def test_without_the_package_onnx_the_extra_is_named_and_float32_runs(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    OnnxEncoder(model, "cpu", precision="float16", cache=tmp_path / "warm")
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(
+        MissingExtraError,
+        match=r"float16 is made by the package onnx.*hybrid-search\[cpu\].*precision='float32'",
+    ) as error:
+        OnnxEncoder(model, "cpu", precision="float16", cache=tmp_path / "cold")
+    assert isinstance(error.value, HybridSearchError)
+    assert (
+        OnnxEncoder(model, "cpu", precision="float32", cache=tmp_path / "cold").precision
+        == "float32"
+    )
+    assert (
+        OnnxEncoder(model, "cpu", precision="float16", cache=tmp_path / "warm").precision
+        == "float16"
+    )  # what is kept needs no onnx
+
+
+def test_a_graph_of_which_nothing_can_be_made_is_named(tmp_path: Path) -> None:
+    nonsense = make_model_folder(
+        tmp_path / "model", "stored", lambda path: path.write_bytes(b"nonsense")
+    )
+    for precision in ("int8", "float16"):
+        with pytest.raises(ModelError, match=rf"model\.onnx cannot be made into {precision}"):
+            OnnxEncoder(nonsense, "cpu", precision=precision, cache=tmp_path / "cache")
+    assert not cached_graphs(tmp_path / "cache")
+
+
+def test_a_weight_that_float16_cannot_hold_is_not_stored(tmp_path: Path) -> None:
+    large = make_graph()
+    large.graph.initializer[1].CopyFrom(
+        numpy_helper.from_array(np.full((DIMENSION, 2 * DIMENSION), 1e5, dtype=np.float32), "first")
+    )
+    onnx.save(large, tmp_path / "large.onnx")
+    with pytest.raises(SystemExit, match="weight first has numbers that float16 cannot hold"):
+        stored.write(tmp_path / "large.onnx", tmp_path / "out.onnx")
+
+
+def test_the_precision_comes_from_the_call_then_from_the_environment(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def client_precision(precision: str | None = None) -> str:
+        with connect("memory:", model=model, device="cpu", precision=precision) as client:
+            return client.encoder.info.precision
+
+    assert client_precision() == "int8"
+    monkeypatch.setenv("HYBRID_SEARCH_PRECISION", "float32")
+    assert client_precision() == "float32"
+    assert client_precision("float16") == "float16"
+
+
+def test_graphs_are_kept_where_the_environment_says(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_CACHE", str(tmp_path / "here"))
+    OnnxEncoder(model, "cpu")
+    (path,) = cached_graphs(tmp_path / "here" / "models")
+    assert path.name.startswith(read(model).sha256["model.onnx"][:16])
+
+
+def test_an_index_of_one_precision_is_asked_in_another_and_the_plan_says_so(
+    model: Path, tmp_path: Path
+) -> None:
+    url = f"embedded:{tmp_path / 'store'}"
+    with connect(url, model=model, device="cpu", precision="float32") as client:
+        client.ingest(
+            [{"id": "a", "text": "I want a refund."}, {"id": "b", "text": "The river was muddy."}]
+        )
+        float32_result = client.query("a refund")
+    with connect(url, model=model, device="cpu") as client:
+        result = client.query("a refund")
+    assert [hit.id for hit in result] == [hit.id for hit in float32_result]
+    assert (result.plan["precision"], result.plan["query_precision"]) == ("float32", "int8")
+    assert "query_precision" not in float32_result.plan
+
+
+def test_the_command_line_says_that_a_graph_is_made_and_only_then(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_CACHE", str(tmp_path / "cache"))
+    arguments = (
+        "best-spans",
+        "refund",
+        "--text",
+        "I want a refund.",
+        "--model",
+        str(model),
+        "--device",
+        "cpu",
+        "--json",
+    )
+    first, again = run_cli(*arguments), run_cli(*arguments)
+    assert (first.status, again.status) == (0, 0)
+    assert "making the model's graph in int8, once for this machine" in first.stderr
+    assert "INFO: made in" in first.stderr
+    assert again.stderr == ""
+    assert first.json == again.json
+
+
+def test_a_precision_that_there_is_not_is_an_error_of_use_on_the_command_line(
+    float32_folder: Path,
+) -> None:
+    result = invoke_cli(
+        "best-spans",
+        "refund",
+        "--text",
+        "a refund",
+        "--model",
+        str(float32_folder),
+        "--device",
+        "cpu",
+        "--precision",
+        "int8",
+    )
+    assert "precision 'int8' was asked for, and this model has float32 alone" in result.error

@@ -1,0 +1,217 @@
+"""A server over real sockets that answers what a test tells it to, well or badly, and keeps what it
+was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+
+HELLO = {
+    "opensearch": {"version": {"distribution": "opensearch", "number": "3.5.0"}},
+    "elasticsearch": {"version": {"number": "9.5.3"}},
+}
+"""What each engine says at ``GET /``."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One request as it came."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer: a body that is sent as it is if it is bytes, else as JSON; after `wait` seconds;
+    or, if `reset`, a broken connection.
+    """
+
+    status: int = 200
+    body: Any = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+    wait: float = 0.0
+    reset: bool = False
+
+
+Script = Callable[[HttpRequest], Reply]
+
+
+def reply_in_turn(*replies: Reply) -> Script:
+    """One reply after the other, the last one for ever."""
+    remaining = list(replies)
+    return lambda _: remaining.pop(0) if len(remaining) > 1 else remaining[0]
+
+
+def make_bulk_response(request: HttpRequest, status: int = 200) -> dict[str, Any]:
+    """The answer to a bulk request all of whose actions had the same `status`."""
+    lines = [json.loads(line) for line in request.body.splitlines()]
+    actions = [line for line in lines if set(line) & {"index", "create", "update", "delete"}]
+    return {
+        "items": [
+            {kind: {"_id": action["_id"], "status": status}}
+            for action_line in actions
+            for kind, action in action_line.items()
+        ]
+    }
+
+
+class _QuietServer(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that hangs up, or does not trust us, is what some tests are about."""
+
+
+class ScriptedServer:
+    """Listens on loopback until its ``with`` block is left. `certificate` and `key` make it speak
+    TLS.
+    """
+
+    def __init__(
+        self, script: Script, certificate: Path | None = None, key: Path | None = None
+    ) -> None:
+        self.requests: list[HttpRequest] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length", 0)))
+                request = HttpRequest(
+                    self.command,
+                    self.path,
+                    {name.lower(): value for name, value in self.headers.items()},
+                    body,
+                )
+                outer.requests.append(request)
+                outer.send(self, script(request))
+
+            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = (  # noqa: N815
+                answer  # the names that the library looks for
+            )
+
+            def log_message(self, *_: Any) -> None:
+                """Tests read the client's messages, not ours."""
+
+        self._server = _QuietServer(("127.0.0.1", 0), Handler)
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate, key)
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
+        self.port = self._server.server_address[1]
+        self.scheme = "https" if certificate else "http"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.01,), daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        """As in ``http://127.0.0.1:40123``."""
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+    def send(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
+        time.sleep(reply.wait)
+        if reply.reset:
+            handler.connection.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )  # close by RST
+            handler.connection.close()
+            handler.close_connection = True
+            return
+        body = reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
+        head = {
+            "content-type": "application/json",
+            "x-elastic-product": "Elasticsearch",
+            "content-length": str(len(body)),
+        }
+        handler.send_response(reply.status)
+        for name, value in (head | reply.headers).items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(body)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """An authority of our own, and a certificate for 127.0.0.1 that it signed, with its key. All
+    PEM files.
+    """
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+def make_certificates(folder: Path) -> Certificates:
+    """Make both with the ``openssl`` command, for a day."""
+    ca, ca_key, certificate, key = (
+        folder / name for name in ("ca.pem", "ca.key", "server.pem", "server.key")
+    )
+    new = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "1",
+    ]
+    _run(
+        [
+            *new,
+            "-subj",
+            "/CN=tests",
+            "-addext",
+            "keyUsage=critical,keyCertSign",
+            "-keyout",
+            str(ca_key),
+            "-out",
+            str(ca),
+        ]
+    )
+    signed = [
+        "-CA",
+        str(ca),
+        "-CAkey",
+        str(ca_key),
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+        "-addext",
+        "basicConstraints=critical,CA:false",
+    ]
+    _run([*new, "-subj", "/CN=127.0.0.1", "-keyout", str(key), "-out", str(certificate), *signed])
+    return Certificates(ca, certificate, key)
+
+
+def _run(command: list[str]) -> None:
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr

@@ -1,0 +1,111 @@
+"""Real servers, for tests: those that HYBRID_SEARCH_TEST_URLS names, and indexes there that are
+gone afterwards.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from hybrid_search.backends.server.aliases import list_names
+from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.connect import connect
+from hybrid_search.credentials import Access
+
+
+def _server_label(url: str) -> str:
+    """The server at `url` as a test's name shows it: ``opensearch-3.5.0``; its host and port where
+    it does not say what it is.
+    """
+    address = Address.parse(url)
+    connection = (http.client.HTTPSConnection if address.is_secure else http.client.HTTPConnection)(
+        address.host, address.port, timeout=10
+    )
+    try:
+        connection.request("GET", f"{address.prefix}/")
+        version = json.loads(connection.getresponse().read())["version"]
+        return f"{version.get('distribution', 'elasticsearch')}-{version['number']}"
+    except (OSError, http.client.HTTPException, ValueError, LookupError):
+        return f"{address.host}:{address.port}"
+    finally:
+        connection.close()
+
+
+SERVERS = [
+    pytest.param(url, id=_server_label(url), marks=pytest.mark.server)
+    for url in os.environ.get("HYBRID_SEARCH_TEST_URLS", "").split()
+]
+"""More `params` of a fixture that has others: none where no servers are named."""
+
+URLS = SERVERS or [
+    pytest.param("", marks=pytest.mark.skip(reason="HYBRID_SEARCH_TEST_URLS names no server"))
+]
+"""All `params` of a fixture: its tests run on each of them, or are skipped, saying why."""
+
+
+@contextmanager
+def open_server(url: str) -> Iterator[Server]:
+    """A connection to the server at `url`."""
+    server = connect(Address.parse(url), Access())
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@contextmanager
+def scratch_index(server: Server, body: Mapping[str, Any]) -> Iterator[str]:
+    """The name of an index that is made by `body`, and removed in the end."""
+    name = f"scratch-{secrets.token_hex(4)}"
+    server.request("PUT", f"/{name}", body=body)
+    try:
+        yield name
+    finally:
+        server.request("DELETE", f"/{name}")
+
+
+@contextmanager
+def unique_index_name(url: str) -> Iterator[str]:
+    """A name for an index on the server at `url` that nobody else uses; in the end, all whose names
+    begin with it are removed.
+    """
+    name = f"own-{secrets.token_hex(4)}"
+    try:
+        yield name
+    finally:
+        with open_server(url) as server:
+            for index_name in _list_indexes(server):
+                if index_name.startswith(name):
+                    server.request("DELETE", f"/{quote(index_name)}")
+
+
+@contextmanager
+def remove_new_indexes(url: str) -> Iterator[None]:
+    """Around a test that makes indexes of any name on the server at `url`: those that it made are
+    removed, by their names, and no others.
+    """
+    with open_server(url) as server:
+        known_names, before = list_names(server), _list_indexes(server)
+        assert not known_names, (
+            f"{url} has indexes of ours, {', '.join(known_names)}, and is to have none before a test: delete them, or use another server"
+        )
+        try:
+            yield
+        finally:
+            for name in _list_indexes(server) - before:
+                server.request("DELETE", f"/{quote(name)}")
+
+
+def _list_indexes(server: Server) -> set[str]:
+    """Without those of the server itself."""
+    rows = server.request("GET", "/_cat/indices", params={"format": "json", "h": "index"})
+    return {row["index"] for row in rows if not row["index"].startswith(".")}

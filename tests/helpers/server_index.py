@@ -1,0 +1,261 @@
+"""An index on a real server that is read without the product, made-up calls to fill it with, and
+what is then to be there.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from hybrid_search.backends import open_backend
+from hybrid_search.backends.server import passage_codec
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.credentials import Access
+from hybrid_search.encoder import Encoder
+from hybrid_search.ingest.document_parser import parse, source_hash
+from hybrid_search.ingest.pipeline import ingest
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.text.passages import split
+from tests.helpers.fake_server import HttpRequest
+from tests.helpers.fault_proxy import send_request
+from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
+
+WORDS = 30
+"""Of a turn: two or three turns make a passage."""
+PAGE = 1000
+
+Call = dict[str, Any]
+Expect = Callable[[Call], dict[str, Call]]
+"""What is to be there of a document: passages by ``_id``."""
+
+TINY = make_spec()
+
+
+def make_call(number: int, version: str, turns: int) -> Call:
+    """A call that has the word `version` in every turn."""
+    turn_texts = (
+        " ".join(f"word{number * turn * step % 997}" for step in range(1, WORDS + 1))
+        for turn in range(1, turns + 1)
+    )
+    turn_objects = [
+        {"speaker": "agent" if turn % 2 else "customer", "text": f"{version} {text}"}
+        for turn, text in enumerate(turn_texts)
+    ]
+    return {
+        "id": f"call-{number:03d}",
+        "turns": turn_objects,
+        "sector": f"sector {number % 7}",
+        "version": version,
+    }
+
+
+def make_calls(version: str, turns: Callable[[int], int], count: int) -> list[Call]:
+    return [make_call(number, version, turns(number)) for number in range(count)]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An index and the server that it is to be on."""
+
+    url: str
+    index: str
+
+    def request_json(self, method: str, target: str, body: Any = None) -> Any:
+        """What the server answers."""
+        headers = {"content-type": "application/json", "accept": "application/json"}
+        answer = send_request(
+            self.url,
+            HttpRequest(method, target, headers, json.dumps(body).encode() if body else b""),
+        )
+        assert answer.status == 200, answer
+        return json.loads(answer.body)
+
+    def write_passage(self, method: str, target: str, body: Any = None) -> None:
+        """Change one passage behind the product's back."""
+        answer = send_request(
+            self.url,
+            HttpRequest(
+                method,
+                target,
+                {"content-type": "application/json"},
+                json.dumps(body).encode() if body else b"",
+            ),
+        )
+        assert answer.status in (200, 201), answer
+
+    def fetch_passages(
+        self,
+        index: str = "",
+        sort: tuple[str, ...] = ("document_id", "ordinal"),
+        without: tuple[str, ...] = (),
+    ) -> dict[str, Call]:
+        """Everything that is in the index, by its ``_id``, but the fields `without`. `sort` are
+        fields that tell all of it apart.
+        """
+        path, passages = f"/{quote(index or self.index)}", dict[str, Call]()
+        self.request_json("POST", f"{path}/_refresh")
+        body = {
+            "size": PAGE,
+            "sort": list(sort),
+            "track_total_hits": True,
+            "_source": {"excludes": list(without)},
+        }
+        while True:
+            response = self.request_json("POST", f"{path}/_search", body)
+            hits = response["hits"]["hits"]
+            passages |= {hit["_id"]: hit["_source"] for hit in hits}
+            if len(hits) < PAGE:
+                assert (len(passages), response["_shards"]["failed"]) == (
+                    response["hits"]["total"]["value"],
+                    0,
+                )
+                return passages
+            body["search_after"] = hits[-1]["sort"]
+
+    def count_passages(self) -> int:
+        """Passages that are there; none where the index is not."""
+        if not self.list_names():
+            return 0
+        self.request_json("POST", f"/{self.index}/_refresh")
+        return int(self.request_json("GET", f"/{self.index}/_count")["count"])
+
+    def list_names(self) -> list[str]:
+        """The indexes of this name, of any version, and that of its refused documents."""
+        return sorted(
+            row["index"]
+            for row in self.request_json("GET", f"/_cat/indices/{self.index}*?format=json&h=index")
+        )
+
+    def ingest(
+        self,
+        lines: Iterable[Call | bytes],
+        url: str = "",
+        encoder: Encoder | None = None,
+        timeout: float = 60.0,
+        patience: float = 600.0,
+    ) -> Summary:
+        """Run the worker in this process, by way of `url`."""
+        numbered = (
+            SourceLine(
+                "calls",
+                number,
+                document if isinstance(document, bytes) else json.dumps(document).encode(),
+            )
+            for number, document in enumerate(lines, 1)
+        )
+        with closing(
+            open_backend(url or self.url, Access(timeout=timeout, patience=patience))
+        ) as backend:
+            return ingest(
+                numbered, backend, encoder or TinyEncoder(), self.index, Path("rejected.jsonl")
+            )
+
+
+@contextmanager
+def create_place(url: str) -> Iterator[Place]:
+    """An index that is not there yet, and will be gone afterwards."""
+    place = Place(url, f"faults-{secrets.token_hex(4)}")
+    try:
+        yield place
+    finally:
+        for name in place.list_names():
+            place.request_json("DELETE", f"/{name}")
+
+
+def expected_passages(document: Call) -> dict[str, Call]:
+    """All that a server is to hold of a document, by the tiny encoder."""
+    return {
+        f"{document['id']}#{entry.passage.ordinal}": strip_volatile_fields(
+            passage_codec.build_source(entry, TINY, "")
+        )
+        for entry in make_entries(document)
+    }
+
+
+def outline_passages(document: Call, index_spec: IndexSpec) -> dict[str, Call]:
+    """The same by any encoder, without what it makes."""
+    parsed, canonical = parse(json.dumps(document).encode())
+    passages = list(split(parsed))
+    shared_fields = {
+        "document_id": parsed.id,
+        "passages": len(passages),
+        "source_hash": source_hash(canonical, index_spec),
+        "metadata": parsed.metadata,
+    }
+    return {
+        f"{parsed.id}#{passage.ordinal}": {
+            **shared_fields,
+            "ordinal": passage.ordinal,
+            "start": passage.start,
+            "end": passage.end,
+            "text": parsed.text[passage.start : passage.end],
+        }
+        for passage in passages
+    }
+
+
+def strip_volatile_fields(source: Mapping[str, Any]) -> Call:
+    """A passage without what differs from run to run, or may not be given back: the time of
+    writing, and the vectors of its spans.
+    """
+    stable_fields = {
+        name: value for name, value in source.items() if name not in ("indexed_at", "spans")
+    }
+    return {**stable_fields, "spans": [(span["start"], span["end"]) for span in source["spans"]]}
+
+
+def assert_index_holds(
+    place: Place, expected_documents: Iterable[Call], expect: Expect = expected_passages
+) -> None:
+    """The index holds the documents `good`, every one once and whole, with the text that it should
+    have, and nothing else.
+    """
+    expected = {
+        id_: source for document in expected_documents for id_, source in expect(document).items()
+    }
+    passages = place.fetch_passages()
+    assert sorted(passages) == sorted(expected)
+    assert [
+        id_
+        for id_ in expected
+        if any(
+            strip_volatile_fields(passages[id_])[name] != value
+            for name, value in expected[id_].items()
+        )
+    ] == []
+    assert all(
+        source["tokens"] and len(source["spans"]) == source["span_count"] > 0
+        for source in passages.values()
+    )
+
+
+def find_skipped_ids(
+    place: Place, candidate_documents: Iterable[Call], index_spec: IndexSpec = TINY
+) -> set[str]:
+    """Which of `documents_` a new run would skip. Whatever passes for whole is, and of one version."""
+    hashes = {
+        source["document_id"]: source["source_hash"]
+        for document in candidate_documents
+        for source in outline_passages(document, index_spec).values()
+    }
+    with (
+        closing(open_backend(place.url)) as backend,
+        backend.writer(place.index, index_spec) as writer,
+    ):
+        known_hashes = writer.read_source_hashes(list(hashes))
+    passages_by_document: dict[str, list[Call]] = {}
+    for source in place.fetch_passages(without=("spans", "tokens")).values():
+        passages_by_document.setdefault(source["document_id"], []).append(source)
+    for id_, version in known_hashes.items():
+        assert {source["source_hash"] for source in passages_by_document[id_]} == {version}
+        assert [source["passages"] for source in passages_by_document[id_]] == [
+            len(passages_by_document[id_])
+        ] * len(passages_by_document[id_])
+    return {id_ for id_ in hashes if known_hashes.get(id_) == hashes[id_]}

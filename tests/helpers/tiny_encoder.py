@@ -1,0 +1,113 @@
+"""A tiny encoder, for indexes of a thousand passages in a second: every word has a fixed vector of
+its own, whatever stands around it.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import IndexSpec, Request
+from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.encoder.passage_codes import encode_passages
+from hybrid_search.ingest.document_parser import parse, source_hash
+from hybrid_search.ingest.pipeline import ingest
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.search.phrase_vector import query_vector
+from hybrid_search.text.filters import Condition
+from hybrid_search.text.passages import split
+from hybrid_search.text.types import Encoding, Entry, Floats
+from hybrid_search.text.window_policy import DEFAULT_POLICY, window_bounds
+from hybrid_search.text.words import words
+
+DIMENSION = 8
+
+
+class TinyEncoder:
+    """One token a word."""
+
+    info = EncoderInfo("tiny", "tiny-fingerprint", DIMENSION, "float32", "turn")
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        return [_encode_text(text) for text in texts]
+
+
+def _encode_text(text: str) -> Encoding:
+    offsets = words(text)
+    vectors = [_word_vector(text[start:end]) for start, end in offsets.tolist()]
+    return Encoding(np.array(vectors, dtype=np.float32).reshape(-1, DIMENSION), offsets)
+
+
+def _word_vector(word: str) -> Floats:
+    return (
+        np.random.default_rng(zlib.crc32(word.lower().encode()))
+        .standard_normal(DIMENSION)
+        .astype(np.float32)
+    )
+
+
+def fill_index(
+    backend: Backend,
+    documents: Iterable[Mapping[str, Any]],
+    rejects: Path = Path("rejected.jsonl"),
+    index: str = "calls",
+) -> Summary:
+    """Ingest `documents` as the client does, with the tiny encoder."""
+    lines = (
+        SourceLine("documents", number, json.dumps(document).encode())
+        for number, document in enumerate(documents, 1)
+    )
+    return ingest(lines, backend, TinyEncoder(), index, rejects)
+
+
+def make_request(
+    phrase: str,
+    window: int = 100,
+    conditions: tuple[Condition, ...] = (),
+    lexical: bool = True,
+    semantic: bool = True,
+) -> Request:
+    return Request(
+        phrase, query_vector(TinyEncoder(), phrase), window, conditions, lexical, semantic
+    )
+
+
+def bm25_scores(backend: Backend, phrase: str, window: int = 10_000) -> dict[str, float]:
+    """BM25 of the documents that `phrase` matches, best first; each document is one passage."""
+    bm25_request = Request(phrase, np.zeros(DIMENSION, np.float32), window, semantic=False)
+    return {
+        passage.document_id: passage.bm25
+        for passage in backend.complete_candidates(
+            "calls", bm25_request, list(backend.find_candidates("calls", bm25_request).lexical)
+        )
+    }
+
+
+def make_entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> list[Entry]:
+    """The passages of one document, ready to be written."""
+    parsed, canonical = parse(json.dumps(document).encode())
+    passages = list(split(parsed))
+    token_codes = encode_passages(TinyEncoder(), parsed, passages)
+    digest = source_hash(canonical, make_spec(policy))
+    return [
+        Entry(
+            parsed,
+            digest,
+            len(passages),
+            passage,
+            passage_codes,
+            len(window_bounds(passage_codes.counts, policy)),
+        )
+        for passage, passage_codes in zip(passages, token_codes, strict=True)
+    ]
+
+
+def make_spec(policy: str = DEFAULT_POLICY) -> IndexSpec:
+    return IndexSpec.from_encoder(TinyEncoder.info, policy)

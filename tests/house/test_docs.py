@@ -1,0 +1,209 @@
+"""The documentation is true: its code runs, its commands are there, and every option and
+environment variable is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from benchmarks import tables
+from hybrid_search import config
+from hybrid_search.cli.app import app
+from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.sources.files import SAMPLE
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
+CLI = ROOT / "docs" / "cli.md"
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined] # a group, typed as any command
+TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+OWN_COMMAND = re.compile(r"(?:[A-Z_]+=\S+ )*(?:python|hybrid-search) ")
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBlock:
+    """A fenced block: its language, where its first line is, and what is in it."""
+
+    language: str
+    line: int
+    text: str
+
+    @property
+    def commands(self) -> list[str]:
+        """The lines of a shell block, continued ones joined; of a console block, what is typed."""
+        lines = self.text.replace("\\\n", " ").splitlines()
+        if self.language == "console":
+            return [line[2:].strip() for line in lines if line.startswith("$ ")]
+        return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def code_blocks(page: Path) -> Iterator[CodeBlock]:
+    text = page.read_text(encoding="utf-8")
+    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):
+        yield CodeBlock(match[1], text.count("\n", 0, match.start()) + 2, match[2])
+
+
+@pytest.fixture
+def _user(sample_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody who has ingested the sample and has it beside him as ``calls.jsonl``."""
+    shutil.copytree(sample_url.removeprefix("embedded:"), tmp_path / "store")
+    shutil.copy(SAMPLE, tmp_path / "calls.jsonl")
+    monkeypatch.setenv("HYBRID_SEARCH_URL", f"embedded:{tmp_path / 'store'}")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def run_command(page: Path, line: int, command: str) -> None:
+    """Run `command` if it is ours; a ``make`` line must name a target, a module of the workshop
+    must be there.
+    """
+    words = shlex.split(command)
+    if words[0] == "make":
+        assert set(words[1:]) <= TARGETS, f"{page}:{line}: {command}"
+    elif words[:2] == ["python", "-m"] and words[2].split(".")[0] in ("benchmarks", "export"):
+        path = ROOT.joinpath(*words[2].split("."))
+        assert path.is_dir() or path.with_suffix(".py").is_file(), f"{page}:{line}: {command}"
+    elif OWN_COMMAND.match(command):
+        result = subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=300
+        )
+        assert result.returncode == 0, f"{page}:{line}: {command}\n{result.stderr}"
+
+
+def parse_command(command: str) -> None:
+    """Raise where `command`, if it is ours, has an option that there is none of."""
+    words = [word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)]
+    prefix_lengths = {
+        ("hybrid-search",): 1,
+        ("python", "-m", "hybrid_search"): 3,
+        ("python", "-m", "hybrid_search.ingest"): 3,
+    }
+    prefix_length = next(
+        (count for names, count in prefix_lengths.items() if tuple(words[:count]) == names), 0
+    )
+    if not prefix_length:
+        return
+    name, *arguments = (
+        words[prefix_length:]
+        if words[prefix_length - 1] != "hybrid_search.ingest"
+        else ["ingest", *words[prefix_length:]]
+    )
+    COMMANDS[name].make_context(name, arguments)
+
+
+@pytest.mark.usefixtures("_user")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_code_and_the_commands_of_a_page_run_in_their_order(name: str) -> None:
+    page, names = ROOT / name, {"__name__": "__main__"}
+    for block in code_blocks(page):
+        if block.language == "python":
+            exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)  # noqa: S102 # that is what is tested
+        elif block.language in ("bash", "console", "sh"):
+            for command in block.commands:
+                run_command(page, block.line, command)
+        elif block.language == "shell":  # for a server
+            for command in block.commands:
+                parse_command(command)
+
+
+def test_the_readme_has_the_two_lines_that_everybody_will_try() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "python -m hybrid_search.ingest --index calls" in text
+    assert 'hybrid_search.query("refund request", alpha=0.5)' in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_json_of_a_page_is_json_and_its_documents_are_documents(name: str) -> None:
+    for block in code_blocks(ROOT / name):
+        if block.language == "json":
+            for line in block.text.splitlines():
+                if "id" in json.loads(line):
+                    document_parser.parse(line.encode())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_to_files_lead_to_files(name: str) -> None:
+    page = ROOT / name
+    links = re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text(encoding="utf-8"))
+    assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def section(command: str) -> str:
+    """What docs/cli.md says under the heading of a command."""
+    match = re.search(
+        rf"^## {command}\n(.*?)(?=^## |\Z)",
+        CLI.read_text(encoding="utf-8"),
+        flags=re.MULTILINE | re.DOTALL,
+    )
+    assert match, f"docs/cli.md has no section {command}"
+    return match[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_of_a_command_stands_in_its_section(command: str) -> None:
+    documented = set(re.findall(r"`(--[a-z-]+)`", section(command)))
+    assert documented == {
+        option
+        for param in COMMANDS[command].params
+        for option in param.opts
+        if option.startswith("--")
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_default_that_is_given_is_the_default(command: str) -> None:
+    defaults: dict[str, Any] = {
+        option: param.default for param in COMMANDS[command].params for option in param.opts
+    }
+    for option, documented_default in re.findall(
+        r"^\| `(--[a-z-]+)` \|.*\| ([^|]*) \|$", section(command), flags=re.MULTILINE
+    ):
+        if defaults[option] not in (None, False):
+            assert documented_default.strip("` ") == str(defaults[option]), option
+
+
+def test_every_command_is_in_the_documentation() -> None:
+    assert set(
+        re.findall(r"^## (.+)$", CLI.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    ) == set(COMMANDS)
+
+
+def variables(text: str) -> set[str]:
+    return set(re.findall(r"HYBRID_SEARCH_[A-Z_]*[A-Z]", text))
+
+
+def test_every_environment_variable_is_in_the_readme_and_no_other() -> None:
+    read = variables(Path(config.__file__).read_text(encoding="utf-8"))
+    assert variables((ROOT / "README.md").read_text(encoding="utf-8")) == read
+    assert all(variables(page.read_text(encoding="utf-8")) <= read for page in PAGES)
+
+
+def test_every_make_target_explains_itself_or_is_a_helper() -> None:
+    help_text = subprocess.run(
+        ["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert set(re.findall(r"^make ([a-z-]+)", help_text, flags=re.MULTILINE)) == TARGETS - {
+        "help",
+        "format",
+        "clean",
+    }
+
+
+def test_the_tables_are_those_that_the_results_give() -> None:
+    for page in tables.PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert "| ---" in text.split("<!-- table:")[1]
+        assert tables.fill_tables(text) == text

@@ -1,0 +1,248 @@
+"""Imports point one way, each library is met in its one place, and ``import hybrid_search`` is
+light.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import hybrid_search
+
+PACKAGE_FOLDER = Path(hybrid_search.__file__).parent
+
+LAYERS = (
+    {"errors", "observability"},
+    {"credentials"},
+    {"config", "text"},
+    {"encoder"},
+    {"backends"},
+    {"search", "ingest"},
+    {"maintenance"},
+    {"client"},
+    {"api"},
+    {"async_client"},
+    {"cli", ""},
+    {"__main__", "ingest.__main__"},
+)
+"""A unit (a module, or a package with all in it; "" is ``hybrid_search`` itself) may import from
+the layers above it in this list. Units of one layer do not know each other.
+"""
+
+ALLOWED_IMPORTERS = {
+    "onnxruntime": {
+        "encoder.devices",
+        "encoder.graph_cache",
+        "encoder.onnx",
+        "encoder.quantization",
+    },
+    "onnx": {"encoder.quantization"},
+    "tokenizers": {"encoder.onnx"},
+    "usearch": {
+        "backends.embedded.graph_builder",
+        "backends.embedded.graph_reader",
+        "backends.embedded.graph_segments",
+    },
+    "sqlite3": {
+        "backends.embedded.backend",
+        "backends.embedded.bm25",
+        "backends.embedded.graph_builder",
+        "backends.embedded.graph_reader",
+        "backends.embedded.graph_segments",
+        "backends.embedded.scan",
+        "backends.embedded.schema",
+        "backends.embedded.sql",
+        "backends.embedded.writer",
+        "backends.memory",
+        "ingest.seen_ids",
+    },
+    "opensearchpy": {"backends.server.transport.opensearch"},
+    "urllib3": {
+        "backends.server.transport.elasticsearch",
+        "backends.server.transport.opensearch",
+    },
+    "elasticsearch": {"backends.server.transport.elasticsearch"},
+    "elastic_transport": {"backends.server.transport.elasticsearch"},
+    "botocore": {"backends.server.transport.sigv4"},
+    "pyarrow": {"ingest.sources.parquet"},
+    "pydantic": {"encoder.model_folder", "ingest.document_parser"},
+    "platformdirs": {"config"},
+    "prometheus_client": {"ingest.observe.metrics"},
+    "opentelemetry": {"observability.tracing"},
+    "ray": {"ingest.executors.ray"},
+    "typer": {"cli", "ingest.__main__"},
+    "rich": {"cli"},
+}
+"""Libraries and the only modules, or packages with all in them, that may import them."""
+
+NEVER_IMPORTED = {"torch", "transformers", "optimum", "export", "benchmarks", "tests", "rank_bm25"}
+HEAVY_LIBRARIES = (
+    "onnx",
+    "onnxruntime",
+    "usearch",
+    "typer",
+    "rich",
+    "pydantic",
+    "sqlite3",
+    "opensearchpy",
+    "elasticsearch",
+    "botocore",
+    "tokenizers",
+    "numpy",
+    "pyarrow",
+)
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Every module of the house by its name without ``hybrid_search.``; a package by its own."""
+    paths_by_module = {}
+    for path in PACKAGE_FOLDER.rglob("*.py"):
+        parts = path.relative_to(PACKAGE_FOLDER).with_suffix("").parts
+        paths_by_module[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths_by_module
+
+
+@cache
+def syntax_tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_names(path: Path) -> Iterator[str]:
+    """Full names of what `path` imports, lazily or for the type checker, too."""
+    for node in ast.walk(syntax_tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def house_imports(path: Path) -> set[str]:
+    """The modules of the house that `path` imports."""
+    module_names = modules()
+    house_names = [
+        name.removeprefix("hybrid_search").removeprefix(".")
+        for name in imported_names(path)
+        if name.split(".")[0] == "hybrid_search"
+    ]
+    return {name if name in module_names else name.rpartition(".")[0] for name in house_names}
+
+
+def unit_of(module: str) -> str:
+    return module if module == "ingest.__main__" else module.split(".")[0]
+
+
+def layer_number(module: str) -> int:
+    return next(number for number, layer in enumerate(LAYERS) if unit_of(module) in layer)
+
+
+def place_of(module: str, places: set[str]) -> str:
+    """The package of `module` if that is one of `places`, else the module itself."""
+    package = module.split(".")[0]
+    return package if package in places else module
+
+
+def test_every_unit_of_the_house_has_its_layer_and_no_layer_names_another() -> None:
+    assert {unit_of(module) for module in modules()} == set().union(*LAYERS)
+
+
+@pytest.mark.parametrize("module", sorted(modules()))
+def test_a_module_imports_only_from_the_layers_under_its_own(module: str) -> None:
+    wrong = {
+        imported_module
+        for imported_module in house_imports(modules()[module])
+        if unit_of(imported_module) != unit_of(module)
+        and layer_number(imported_module) >= layer_number(module)
+    }
+    assert not wrong
+
+
+def test_the_reading_of_imports_sees_what_is_there() -> None:
+    """The two kinds of import, a lazy one, and one of a name in a package: lest the tests above
+    pass because nothing was found.
+    """
+    assert {
+        "backends",
+        "encoder",
+        "search.phrase_vector",
+        "search.pipeline",
+        "ingest.pipeline",
+        "search.fusion",
+        "config",
+    } <= house_imports(PACKAGE_FOLDER / "client.py")
+    assert {"client", "config"} <= house_imports(PACKAGE_FOLDER / "api.py")
+    assert {"numpy", "onnxruntime", "tokenizers.Tokenizer"} <= set(
+        imported_names(PACKAGE_FOLDER / "encoder" / "onnx.py")
+    )
+
+
+@pytest.mark.parametrize("library", ALLOWED_IMPORTERS)
+def test_a_library_is_imported_in_its_own_place_only(library: str) -> None:
+    allowed = ALLOWED_IMPORTERS[library]
+    importers = {
+        module
+        for module, path in modules().items()
+        if library in {name.split(".")[0] for name in imported_names(path)}
+    }
+    assert {place_of(module, allowed) for module in importers} == allowed
+
+
+def test_the_workshop_and_its_libraries_are_never_imported() -> None:
+    for module, path in modules().items():
+        assert not NEVER_IMPORTED & {name.split(".")[0] for name in imported_names(path)}, module
+
+
+def test_what_measures_never_imports_what_trains() -> None:
+    """So that any encoder is measured by the same code, and without torch. (The workshop may ask
+    for dev scores.)
+    """
+    benchmark_paths = list((PACKAGE_FOLDER.parent / "benchmarks" / "quality").glob("*.py"))
+    assert benchmark_paths
+    for path in benchmark_paths:
+        assert not {"torch", "transformers", "optimum", "export"} & {
+            name.split(".")[0] for name in imported_names(path)
+        }, path
+
+
+def test_the_environment_is_read_in_config_alone() -> None:
+    readers = {
+        module
+        for module, path in modules().items()
+        for node in ast.walk(syntax_tree(path))
+        if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv")
+    }
+    assert readers == {"config"}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The modules that a fresh process has after `statement`."""
+    program = f"{statement}\nimport sys; print(*sys.modules)"
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
+
+
+def test_import_hybrid_search_loads_nothing_heavy() -> None:
+    assert not set(HEAVY_LIBRARIES) & loaded_by("import hybrid_search")
+
+
+def test_a_client_loads_no_encoder_before_one_is_needed() -> None:
+    statement = "import hybrid_search; hybrid_search.connect('embedded:store').indexes()"
+    assert not {"onnx", "onnxruntime", "tokenizers", "typer"} & loaded_by(statement)
+
+
+def test_usearch_may_be_imported_before_onnxruntime_and_behind_it() -> None:
+    """usearch 2.26 crashed the interpreter when onnxruntime was imported after it; pyproject.toml
+    leaves it out.
+    """
+    assert {"usearch", "onnxruntime"} <= loaded_by("import usearch.index, onnxruntime")
+    assert {"usearch", "onnxruntime"} <= loaded_by("import onnxruntime, usearch.index")

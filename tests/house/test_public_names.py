@@ -1,0 +1,149 @@
+"""The public surface: what ``hybrid_search`` exports, and the signatures that programs rely on."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import hybrid_search
+from hybrid_search import errors
+from hybrid_search.client import Client
+
+EMPTY = inspect.Parameter.empty
+
+SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "query": (
+        {"phrase": EMPTY},
+        {
+            "index": "calls",
+            "alpha": 0.5,
+            "size": 10,
+            "where": None,
+            "fusion": "calibrated",
+            "context": None,
+            "spans": 3,
+            "min_score": None,
+            "offset": 0,
+            "group_by": "document",
+            "refine": None,
+            "explain": False,
+            "compat": None,
+            "highlight": False,
+            "sort": None,
+            "facets": (),
+            "facets_over": "window",
+            "url": None,
+        },
+    ),
+    "best_spans": ({"phrase": EMPTY, "text": EMPTY}, {"k": 1, "context": None}),
+    "phrase_similarity": ({"a": EMPTY, "b": EMPTY}, {"context1": None, "context2": None}),
+    "connect": (
+        {"url": None},
+        {"model": None, "device": None, "dimension": None, "precision": None, "patience": None},
+    ),
+}
+"""Of each function the parameters that may be given by place, and those only by name, with their
+defaults.
+"""
+
+LAZY = {"AsyncClient", "__version__"}
+"""Bound when they are asked for, or not by a name that ``vars`` gives."""
+
+
+def parameters(function: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    signature_parameters = inspect.signature(function).parameters.values()
+    by_place = {
+        parameter.name: parameter.default
+        for parameter in signature_parameters
+        if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    }
+    return by_place, {
+        parameter.name: parameter.default
+        for parameter in signature_parameters
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+    }
+
+
+def test_all_is_sorted_and_names_nothing_twice() -> None:
+    assert hybrid_search.__all__ == sorted(set(hybrid_search.__all__))
+
+
+def test_all_is_what_the_package_binds_and_nothing_else() -> None:
+    """Its own modules are reached as attributes too, once they are imported; they are no public
+    names.
+    """
+    helpers = {"TYPE_CHECKING", "Any"}
+    bound = {
+        name
+        for name, value in vars(hybrid_search).items()
+        if not name.startswith("_") and not inspect.ismodule(value)
+    } - helpers
+    assert bound | LAZY == set(hybrid_search.__all__)
+
+
+@pytest.mark.parametrize("name", hybrid_search.__all__)
+def test_every_public_name_can_be_had_and_says_what_it_is(name: str) -> None:
+    value = getattr(importlib.import_module("hybrid_search"), name)
+    assert isinstance(value, str) or inspect.getdoc(value)
+
+
+def test_the_functions_are_those_with_a_signature_here() -> None:
+    assert {
+        name for name in hybrid_search.__all__ if inspect.isfunction(getattr(hybrid_search, name))
+    } == set(SIGNATURES)
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_a_function_takes_what_was_promised_in_the_promised_order(name: str) -> None:
+    by_place, by_name = parameters(getattr(hybrid_search, name))
+    assert list(by_place.items()) == list(SIGNATURES[name][0].items())
+    assert list(by_name.items()) == list(SIGNATURES[name][1].items())
+
+
+@pytest.mark.parametrize("name", ["query", "best_spans", "phrase_similarity"])
+def test_a_method_of_the_client_takes_what_its_function_does(name: str) -> None:
+    by_place, by_name = parameters(getattr(Client, name))
+    function = parameters(getattr(hybrid_search, name))
+    # A method knows its URL; "phrase_" leaves the name phrase to the module of that name.
+    assert list(by_name.items()) == [item for item in function[1].items() if item[0] != "url"]
+    assert [
+        parameter_name.rstrip("_") for parameter_name in by_place if parameter_name != "self"
+    ] == list(function[0])
+
+
+def test_no_module_takes_the_name_of_a_function() -> None:
+    """Once ``hybrid_search.query`` were imported as a module, ``hybrid_search.query("...")`` would
+    fail.
+    """
+    for name in hybrid_search.__all__:
+        if inspect.isfunction(getattr(hybrid_search, name)):
+            with pytest.raises(ModuleNotFoundError):
+                importlib.import_module(f"hybrid_search.{name}")
+
+
+def test_every_error_is_public_and_caught_as_hybrid_search_error() -> None:
+    raised = {
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, Exception)
+    }
+    assert raised <= set(hybrid_search.__all__)
+    assert all(issubclass(getattr(errors, name), errors.HybridSearchError) for name in raised)
+
+
+def test_every_error_stands_in_the_tree_at_the_head_of_its_module() -> None:
+    drawn = errors.__doc__ or ""
+    assert all(
+        name in drawn
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, Exception)
+    )
+
+
+def test_errors_of_use_and_of_missing_extras_are_what_python_calls_them() -> None:
+    assert issubclass(hybrid_search.UsageError, ValueError)
+    assert issubclass(hybrid_search.MissingExtraError, ImportError)

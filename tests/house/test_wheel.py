@@ -1,0 +1,159 @@
+"""What a user gets: the wheel, installed with ``[cpu]`` and nothing else, holds all that is needed
+and nothing of the workshop.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.wheel
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """A wheel, and the environment that it alone is installed in."""
+
+    wheel: Path
+    folder: Path
+
+    def run(self, *arguments: str) -> str:
+        """``python arguments`` as a user of this environment, in a folder of his own; its standard
+        output.
+        """
+        home = self.folder.parent / "home"
+        home.mkdir(exist_ok=True)
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("HYBRID_SEARCH", "PYTHON"))
+        }
+        env = {
+            **inherited,
+            "HOME": str(home),
+            "XDG_DATA_HOME": str(home),
+            "XDG_CACHE_HOME": str(home),
+        }
+        command = [str(self.folder / "bin" / "python"), *arguments]
+        return subprocess.run(
+            command, cwd=home, env=env, capture_output=True, text=True, check=True, timeout=600
+        ).stdout
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(ROOT),
+    ]
+    subprocess.run(build, capture_output=True, check=True, timeout=600)
+    (wheel,) = folder.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=600)
+    pip = [
+        str(folder / "venv" / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]
+    subprocess.run([*pip, f"{wheel}[cpu]"], check=True, timeout=600)
+    return Installation(wheel, folder / "venv")
+
+
+def test_the_wheel_holds_the_product_its_model_and_its_sample_and_nothing_else(
+    installation: Installation,
+) -> None:
+    names = zipfile.ZipFile(installation.wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {
+        "hybrid_search"
+    }  # the package, and hybrid_search-VERSION.dist-info
+    expected_files = {"py.typed", "sample/calls.jsonl", "sample/topics.jsonl"} | {
+        f"models/slice-minilm-l6/{file}"
+        for file in ("model.onnx", "tokenizer.json", "encoder.json")
+    }
+    assert {f"hybrid_search/{name}" for name in expected_files} <= set(names)
+
+
+def test_every_file_of_the_package_that_git_knows_is_in_the_wheel(
+    installation: Installation,
+) -> None:
+    tracked_files = subprocess.run(
+        ["git", "ls-files", "hybrid_search"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.split()
+    if not tracked_files:
+        pytest.skip("this is no git checkout")
+    present = {name for name in tracked_files if (ROOT / name).is_file()}
+    assert present <= set(zipfile.ZipFile(installation.wheel).namelist())
+
+
+def test_the_mappings_are_in_the_wheel_and_are_found_there(installation: Installation) -> None:
+    packed = {
+        name
+        for name in zipfile.ZipFile(installation.wheel).namelist()
+        if name.startswith("hybrid_search/_mappings/")
+    }
+    source_files = {
+        path.relative_to(ROOT / "mappings").as_posix()
+        for path in (ROOT / "mappings").rglob("*")
+        if path.is_file()
+    }
+    assert packed == {f"hybrid_search/_mappings/{name}" for name in source_files}
+    program = """
+from hybrid_search.backends.base import IndexSpec
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server.mappings import FOLDER, body
+made = body("opensearch", IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1"), IndexOptions(), (2, 12, 0))
+print(FOLDER.name, made["mappings"]["properties"]["spans"]["properties"]["vector"]["dimension"])
+"""
+    assert installation.run("-c", program).split() == ["_mappings", "384"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["torch", "transformers", "optimum", "export", "benchmarks", "tests", "rank_bm25", "pytest"],
+)
+def test_nothing_of_the_workshop_can_be_imported(installation: Installation, name: str) -> None:
+    assert (
+        installation.run(
+            "-c", f"import importlib.util; print(importlib.util.find_spec({name!r}))"
+        ).strip()
+        == "None"
+    )
+
+
+def test_ingest_and_query_work_in_two_processes_as_written(installation: Installation) -> None:
+    summary = json.loads(
+        installation.run("-m", "hybrid_search.ingest", "--index", "calls").splitlines()[-1]
+    )
+    assert (summary["documents"], summary["failed"]) == (88, 0)
+    program = 'import hybrid_search; r = hybrid_search.query("refund request", alpha=0.5); print(len(r), r.hits[0].spans[0].text)'
+    count, _, text = installation.run("-c", program).strip().partition(" ")
+    assert count == "10"
+    assert "refund" in text
+
+
+def test_the_console_script_is_installed(installation: Installation) -> None:
+    assert (installation.folder / "bin" / "hybrid-search").is_file()
+    assert "best-spans" in installation.run("-m", "hybrid_search", "--help")
+
+
+def test_the_version_is_that_of_the_package(installation: Installation) -> None:
+    program = "import hybrid_search, importlib.metadata as m; print(m.version('hybrid-search') == hybrid_search.__version__)"
+    assert installation.run("-c", program).strip() == "True"

@@ -1,0 +1,268 @@
+"""Bad input through the command line, line by line of the design's list: one clear error, and
+nothing good is lost with the bad.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import encoder
+from hybrid_search.encoder import SHIPPED
+from tests.helpers.ingest_process import CommandResult, invoke_cli
+
+BEFORE = {"id": "before", "text": "The parcel came on Monday.", "n": 1}
+BEHIND = {"id": "behind", "text": "The parcel came on Tuesday."}
+REJECTS = Path("calls.rejected.jsonl")
+
+
+@pytest.fixture(autouse=True)
+def _embedded_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_URL", "embedded:store")
+
+
+def ingest(*lines: dict[str, Any] | bytes) -> CommandResult:
+    """The lines, between two good documents, through ``ingest``."""
+    data = [
+        line if isinstance(line, bytes) else json.dumps(line).encode()
+        for line in (BEFORE, *lines, BEHIND)
+    ]
+    Path("calls.jsonl").write_bytes(b"\n".join(data))
+    return invoke_cli("ingest", "--index", "calls", "calls.jsonl")
+
+
+def read_indexed_numbers() -> dict[str, Any]:
+    """What the index holds: ids and metadata's ``n``, by a query for a word that every good
+    document has.
+    """
+    hits = invoke_cli("query", "parcel", "--json", "--size", "100", "--alpha", "0").json["hits"]
+    return {hit["id"]: hit["metadata"].get("n") for hit in hits}
+
+
+def make_huge_line(size: int) -> bytes:
+    return b'{"id": "x", "text": "' + b"a" * size + b'"}'
+
+
+REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
+    "not JSON": (
+        b'{"id": "x", "text": "parcel"',
+        "not JSON: Expecting ',' delimiter at character 29",
+    ),  # behind the newline
+    "not an object": (b'["x", "parcel"]', "not an object: the line is a JSON list"),
+    "no id": ({"text": "parcel"}, "no id: the keys are ['text']"),
+    "an id that is not a string": (
+        {"id": 7, "text": "parcel"},
+        "id: Input should be a valid string (found 7)",
+    ),
+    "an empty id": ({"id": "", "text": "parcel"}, "the id is empty ('')"),
+    "both text and turns": (
+        {"id": "x", "text": "parcel", "turns": [{"text": "parcel"}]},
+        "both of text and turns: give one of them",
+    ),
+    "neither text nor turns": (
+        {"id": "x", "title": "parcel"},
+        "neither of text and turns: give one of them",
+    ),
+    "text that is not a string": (
+        {"id": "x", "text": ["parcel"]},
+        "text: Input should be a valid string (found ['parcel'])",
+    ),
+    "a turn's text that is not a string": (
+        {"id": "x", "turns": [{"text": 1}]},
+        "turns.0.text: Input should be a valid string (found 1)",
+    ),
+    "empty text": ({"id": "x", "text": ""}, "the text is empty"),
+    "text over 10 MB": (
+        make_huge_line(10 * 2**20 + 1),
+        "the text has 10485761 bytes, at most 10485760 are allowed: split the document",
+    ),
+    "NUL": ({"id": "x", "text": "parcel\0"}, "a NUL character (U+0000)"),
+    "a lone surrogate": (
+        b'{"id": "x", "text": "parcel \\udc80"}',
+        "a lone surrogate, U+DC80, which no UTF-8 text can hold",
+    ),
+    "bytes that are no UTF-8": (
+        b'{"id": "x", "text": "parcel \xff"}',
+        "not UTF-8: byte 0xff at 28",
+    ),
+    "an id too long for a server": (
+        {"id": "x" * 501, "text": "parcel"},
+        "the id has 501 bytes, at most 500 are allowed",
+    ),
+    "metadata of another type": (
+        {"id": "x", "text": "parcel", "n": "one"},
+        "metadata field 'n' is a string here and a number in the index: give it one type, or another name",
+    ),
+    "metadata nested too deeply": (
+        b'{"id": "x", "text": "parcel", "m": ' + b'{"m": ' * 960 + b"1" + b"}" * 960 + b"}",
+        "nested too deeply: at most 20 objects and lists inside one another are allowed",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_bad_document_is_refused_alone_with_its_line_and_the_reason(case: str) -> None:
+    line, reason = REFUSED[case]
+    result = ingest(line)
+    assert (
+        result.status,
+        result.json["read"],
+        result.json["documents"],
+        result.json["failed"],
+    ) == (1, 3, 2, 1)
+    entry = json.loads(REJECTS.read_text())
+    assert (entry["source"], entry["line"], entry["reason"]) == ("calls.jsonl", 2, reason)
+    raw = line if isinstance(line, bytes) else json.dumps(line).encode()
+    assert entry["document"].encode("utf-8", "surrogateescape") == raw
+    assert read_indexed_numbers() == {"before": 1, "behind": None}
+
+
+def test_all_bad_documents_together_are_refused_each_and_the_good_ones_stay() -> None:
+    result = ingest(*(line for line, _ in REFUSED.values()))
+    assert (result.status, result.json["documents"], result.json["failed"]) == (1, 2, len(REFUSED))
+    reasons = [json.loads(line)["reason"] for line in REJECTS.read_text().splitlines()]
+    assert sorted(reasons) == sorted(reason for _, reason in REFUSED.values())
+    assert read_indexed_numbers() == {"before": 1, "behind": None}
+
+
+def test_of_duplicate_ids_the_last_wins(caplog: pytest.LogCaptureFixture) -> None:
+    result = ingest(
+        {"id": "x", "text": "parcel one", "n": 1}, {"id": "x", "text": "parcel two", "n": 2}
+    )
+    assert (result.status, result.json["documents"], result.json["duplicates"]) == (0, 4, 1)
+    assert [record.getMessage() for record in caplog.records] == [
+        "id 'x' is at calls.jsonl:2 and again at calls.jsonl:3: the last one wins"
+    ]
+    assert read_indexed_numbers() == {"before": 1, "x": 2, "behind": None}
+
+
+def test_a_model_folder_that_is_incomplete_is_one_error_and_makes_no_index() -> None:
+    shutil.copytree(SHIPPED, "model")
+    Path("model/tokenizer.json").unlink()
+    Path("calls.jsonl").write_text(json.dumps(BEFORE))
+    error = invoke_cli("ingest", "--model", "model", "calls.jsonl").error
+    assert (
+        error
+        == "model folder model is incomplete: tokenizer.json is missing. Copy it there, or export the model again."
+    )
+    assert not Path("store/calls.sqlite").exists()
+
+
+def test_a_model_folder_that_is_damaged_is_one_error() -> None:
+    shutil.copytree(SHIPPED, "model")
+    with Path("model/model.onnx").open("r+b") as file:
+        file.seek(1000)
+        file.write(b"damage")
+    assert invoke_cli("query", "parcel", "--model", "model", "--index", "calls").status == 2
+    ingest()
+    error = invoke_cli("query", "parcel", "--model", "model").error
+    assert error.startswith("model/model.onnx is damaged: its SHA-256 starts with ")
+    assert error.endswith("Export the model again.")
+
+
+def fingerprint(folder: Path) -> str:
+    """Of vectors of the usual size by the model there."""
+    return encoder.truncate_encoder(encoder.load(folder)).info.fingerprint
+
+
+def test_a_model_that_did_not_write_the_index_is_one_error_with_both_fingerprints() -> None:
+    ingest()
+    shutil.copytree(SHIPPED, "model")
+    path = Path("model/encoder.json")
+    settings = json.loads(path.read_text())
+    path.write_text(json.dumps({**settings, "fingerprint": "0000000000000000", "name": "another"}))
+    for command in (["query", "parcel"], ["ingest", "calls.jsonl"]):
+        error = invoke_cli(*command, "--model", "model").error
+        index_fingerprint, model_fingerprint = (
+            fingerprint(folder) for folder in (SHIPPED, Path("model"))
+        )
+        assert error.startswith(
+            f"index 'calls' was written with fingerprint {index_fingerprint!r} (model {settings['name']})"
+        )
+        assert f"fingerprint {model_fingerprint!r} (model another)" in error
+        assert model_fingerprint.startswith("0000000000000000")
+        assert error.endswith(
+            "Use the model and settings of the index, or ingest into a new index."
+        )
+    assert read_indexed_numbers() == {"before": 1, "behind": None}
+
+
+@pytest.mark.parametrize("alpha", ["-0.01", "1.01", "nan", "inf"])
+def test_alpha_outside_0_to_1_is_one_error(alpha: str) -> None:
+    ingest()
+    message = f"alpha is {float(alpha)}: it is the weight of the span cosine, from 0 (BM25 only) to 1 (spans only)"
+    assert invoke_cli("query", "parcel", "--alpha", alpha).error == message
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "10001", "99999999999999999999"])
+def test_size_0_and_a_huge_size_are_one_error(size: str) -> None:
+    ingest()
+    message = f"size is {size} and offset 0: size is at least 1, offset at least 0, and both together at most 10000"
+    assert invoke_cli("query", "parcel", "--size", size).error == message
+
+
+def test_a_filter_on_an_unknown_field_is_one_error_that_names_the_known_ones() -> None:
+    ingest()
+    error = invoke_cli("query", "parcel", "--where", "colour=red").error
+    assert error == "cannot filter on 'colour': the index has no such field. Its fields: id, n"
+
+
+@pytest.fixture
+def large_ingest_command() -> list[str]:
+    """A command that ingests 20 documents, which take more than 2 MB."""
+    sentence = "The parcel came on Monday, and nobody was at home. "
+    Path("many.jsonl").write_text(
+        "".join(
+            json.dumps({"id": str(number), "text": sentence * 40}) + "\n" for number in range(20)
+        )
+    )
+    return [sys.executable, "-m", "hybrid_search.ingest", "--index", "calls", "many.jsonl"]
+
+
+def run_shell(script: str, command: list[str]) -> CommandResult:
+    """A script in which ``"$0" "$@"`` is the command."""
+    process = subprocess.run(
+        ["sh", "-c", script, *command], capture_output=True, text=True, check=False
+    )
+    return CommandResult(process.returncode, process.stdout, process.stderr)
+
+
+def test_a_full_disk_is_one_error_and_the_same_command_finishes_once_there_is_room(
+    large_ingest_command: list[str],
+) -> None:
+    if (
+        subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode
+        if shutil.which("unshare")
+        else True
+    ):
+        pytest.skip("a small disk is mounted by unshare -rm, which is not here or not allowed")
+    Path("store").mkdir()
+    script = 'mount -t tmpfs -o size=2m none store && ! "$0" "$@" && mount -o remount,size=64m store && exec "$0" "$@"'
+    result = run_shell(f'unshare -rm sh -c \'{script}\' "$0" "$@"', large_ingest_command)
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert errors == [
+        "error: the disk is full at store/calls.sqlite: what was committed is safe. Free space and run the same command again."
+    ]
+    assert "Traceback" not in result.stderr
+    assert (result.status, result.json["documents"] + result.json["skipped"]) == (0, 20)
+
+
+def test_a_write_that_fails_is_one_error_and_the_same_command_finishes_once_it_may(
+    large_ingest_command: list[str],
+) -> None:
+    limited = run_shell(
+        'ulimit -f 2000 && exec "$0" "$@"', large_ingest_command
+    )  # blocks of 512 or of 1024 bytes: no file over 1 or 2 MB
+    assert (
+        limited.error
+        == "store/calls.sqlite: disk I/O error. What was committed is safe: see to the disk and run the same command again."
+    )
+    again = run_shell('exec "$0" "$@"', large_ingest_command)
+    assert (again.status, again.json["documents"] + again.json["skipped"]) == (0, 20)
+    assert sorted(read_indexed_numbers()) == sorted(str(number) for number in range(20))

@@ -1,0 +1,365 @@
+"""What a line must be to become a document, and the reason given where it does not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.errors import InputError
+from hybrid_search.ingest.document_parser import (
+    MAX_DEPTH,
+    MAX_ID_BYTES,
+    MAX_TEXT_BYTES,
+    parse,
+    source_hash,
+)
+from hybrid_search.text.types import Document, Turn
+
+SPEC = IndexSpec("a model", "0123456789abcdef", 384, "int8", "turn", "6/1")
+
+
+def parse_document(value: Any) -> Document:
+    return parse(value if isinstance(value, bytes) else json.dumps(value).encode())[0]
+
+
+def hash_line(line: bytes, spec: IndexSpec = SPEC) -> str:
+    return source_hash(parse(line)[1], spec)
+
+
+def nested_document(levels: int, innermost: str = "1") -> bytes:
+    """A document with objects in objects, itself the first of `levels`."""
+    return (
+        b'{"id": "a", "text": "x", "m": '
+        + b'{"m": ' * (levels - 1)
+        + innermost.encode()
+        + b"}" * (levels - 1)
+        + b"}"
+    )
+
+
+TURN = {"speaker": "agent", "text": "Hello."}
+
+REFUSED_LINES: dict[str, tuple[Any, str]] = {
+    "not JSON": (
+        b"{bad}",
+        "not JSON: Expecting property name enclosed in double quotes at character 1",
+    ),
+    "two objects on a line": (
+        b'{"id": "a", "text": "x"} {}',
+        "not JSON: Extra data at character 25",
+    ),
+    "not UTF-8": (b'{"id": "a", "text": "caf\xe9"}', "not UTF-8: byte 0xe9 at 24"),
+    "NaN": (b'{"id": "a", "text": "x", "n": NaN}', "not JSON that can be read: NaN is not JSON"),
+    "Infinity": (
+        b'{"id": "a", "text": "x", "n": Infinity}',
+        "not JSON that can be read: Infinity is not JSON",
+    ),
+    "minus Infinity": (
+        b'{"id": "a", "text": "x", "n": -Infinity}',
+        "not JSON that can be read: -Infinity is not JSON",
+    ),
+    "a number that only fits infinity": (
+        b'{"id": "a", "text": "x", "n": 1e999}',
+        "metadata field 'n' is inf: ",
+    ),
+    "an integer of 65 bits": (
+        {"id": "a", "text": "x", "n": 2**63},
+        "metadata field 'n' is 9223372036854775808: integers have 64 bits. ",
+    ),
+    "an integer of 5000 digits": (
+        b'{"id": "a", "text": "x", "n": ' + b"9" * 5000 + b"}",
+        "not JSON that can be read: Exceeds the limit",
+    ),
+    "a list": ([1], "not an object: the line is a JSON list"),
+    "a number": (5, "not an object: the line is a JSON int"),
+    "no id": ({"text": "x"}, "no id: the keys are ['text']"),
+    "a number as id": ({"id": 5, "text": "x"}, "id: Input should be a valid string (found 5)"),
+    "null as id": ({"id": None, "text": "x"}, "id: Input should be a valid string (found None)"),
+    "an empty id": ({"id": "", "text": "x"}, "the id is empty ('')"),
+    "a blank id": ({"id": " ", "text": "x"}, "the id is empty (' ')"),
+    "an id that is too long": (
+        {"id": "é" * 251, "text": "x"},
+        "the id has 502 bytes, at most 500 are allowed",
+    ),  # é takes 2 bytes
+    "neither text nor turns": ({"id": "a"}, "neither of text and turns: give one of them"),
+    "both text and turns": (
+        {"id": "a", "text": "x", "turns": [TURN]},
+        "both of text and turns: give one of them",
+    ),
+    "both, the turns empty": (
+        {"id": "a", "text": "x", "turns": []},
+        "both of text and turns: give one of them",
+    ),
+    "a number as text": ({"id": "a", "text": 5}, "text: Input should be a valid string (found 5)"),
+    "a text as turns": (
+        {"id": "a", "turns": "x"},
+        "turns: Input should be a valid list (found 'x')",
+    ),
+    "a text as turn": (
+        {"id": "a", "turns": [TURN, "x"]},
+        "turns.1: Input should be a valid dictionary",
+    ),
+    "a turn without text": (
+        {"id": "a", "turns": [{"speaker": "agent"}]},
+        "turns.0.text: Field required (found {'speaker': 'agent'})",
+    ),
+    "a number as speaker": (
+        {"id": "a", "turns": [{**TURN, "speaker": 1}]},
+        "turns.0.speaker: Input should be a valid string (found 1)",
+    ),
+    "an empty text": ({"id": "a", "text": ""}, "the text is empty"),
+    "a blank text": ({"id": "a", "text": " \n\t"}, "the text is empty"),
+    "no turns": ({"id": "a", "turns": []}, "the text is empty"),
+    "turns without a letter": (
+        {"id": "a", "turns": [{"text": ""}, {"text": " "}]},
+        "the text is empty",
+    ),
+    "a negative time": (
+        {"id": "a", "turns": [{**TURN, "start_ms": -1}]},
+        "turns.0.start_ms: Input should be greater than or equal to 0 (found -1)",
+    ),
+    "a time with a fraction": (
+        {"id": "a", "turns": [{**TURN, "end_ms": 5.5}]},
+        "turns.0.end_ms: Input should be a valid integer, got a number with a fractional part (found 5.5)",
+    ),
+    "a truth as time": (
+        {"id": "a", "turns": [{**TURN, "start_ms": True}]},
+        "turns.0.start_ms: Value error, a number of milliseconds is wanted",
+    ),
+    "a word as time": (
+        {"id": "a", "turns": [{**TURN, "start_ms": "soon"}]},
+        "turns.0.start_ms: Value error, a number of milliseconds is wanted",
+    ),
+    "a NUL in the text": ({"id": "a", "text": "x\0y"}, "a NUL character (U+0000)"),
+    "a NUL in a key": ({"id": "a", "text": "x", "m\0": 1}, "a NUL character (U+0000)"),
+    "a NUL behind a backslash": ({"id": "a", "text": "\\\0"}, "a NUL character (U+0000)"),
+    "a lone surrogate": (
+        b'{"id": "a", "text": "\\ud83d!"}',
+        "a lone surrogate, U+D83D, which no UTF-8 text can hold",
+    ),
+    "a list in a list": (
+        {"id": "a", "text": "x", "m": [[1]]},
+        "metadata field 'm' holds a list inside a list: ",
+    ),
+    "a list in a list of an object": (
+        {"id": "a", "text": "x", "m": {"n": [1, [2]]}},
+        "metadata field 'm.n' holds a list inside a list: ",
+    ),
+    "100,000 brackets": (
+        b'{"id": "a", "text": "x", "m": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        "nested too deeply: at most 20 ",
+    ),
+    "100,000 braces": (nested_document(100_000), "nested too deeply: at most 20 "),
+    "one brace too many": (nested_document(MAX_DEPTH + 1), "nested too deeply: at most 20 "),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED_LINES)
+def test_a_line_that_is_no_document_is_refused_with_its_reason(case: str) -> None:
+    value, reason = REFUSED_LINES[case]
+    with pytest.raises(InputError) as error:
+        parse_document(value)
+    assert str(error.value).startswith(reason)
+    assert len(str(error.value)) < 300
+
+
+def test_a_text_is_one_turn_and_all_other_keys_are_metadata() -> None:
+    document = parse_document(
+        {
+            "id": "a",
+            "text": "One.\nTwo.",
+            "sector": "bank",
+            "customer": {"tier": 1},
+            "tags": ["x", "y"],
+            "none": None,
+        }
+    )
+    metadata = {"sector": "bank", "customer": {"tier": 1}, "tags": ["x", "y"], "none": None}
+    assert document == Document("a", "One.\nTwo.", (Turn("One.\nTwo."),), metadata)
+
+
+def test_turns_are_joined_by_one_newline_and_begin_where_they_say() -> None:
+    document = parse_document(
+        {
+            "id": "a",
+            "turns": [{"text": "Hello."}, {"text": ""}, {"text": "Hi \n"}, {"text": "Bye 👋"}],
+        }
+    )
+    assert document.text == "Hello.\n\nHi \n\nBye 👋"
+    # Each turn begins one newline behind the end of the one before: 0, 0 + 6 + 1, 7 + 0 + 1, 8 + 4
+    # + 1.
+    assert [turn.start for turn in document.turns] == [0, 7, 8, 13]
+    assert [document.text[turn.start : turn.end] for turn in document.turns] == [
+        "Hello.",
+        "",
+        "Hi \n",
+        "Bye 👋",
+    ]
+
+
+def test_speakers_times_and_unknown_keys_stay_with_their_turn() -> None:
+    document = parse_document(
+        {
+            "id": "a",
+            "turns": [
+                {**TURN, "start_ms": 10, "end_ms": 20, "channel": {"side": "left"}, "extra": 1},
+                {"text": "Hi."},
+            ],
+        }
+    )
+    assert document.turns[0] == Turn(
+        "Hello.", 0, "agent", 10, 20, {"channel": {"side": "left"}, "extra": 1}
+    )
+    assert document.turns[1] == Turn("Hi.", 7)
+    assert document.metadata == {}
+
+
+def test_a_time_may_be_written_as_a_whole_float() -> None:
+    assert parse_document({"id": "a", "turns": [{**TURN, "start_ms": 5.0}]}).turns[0].start_ms == 5
+
+
+def test_null_is_as_good_as_absent_where_one_of_two_keys_is_wanted() -> None:
+    assert parse_document({"id": "a", "text": None, "turns": [TURN]}).text == "Hello."
+    assert parse_document({"id": "a", "text": "x", "turns": None}).text == "x"
+
+
+def test_a_backslash_and_u0000_are_six_characters_and_no_nul() -> None:
+    assert parse_document(b'{"id": "a", "text": "\\\\u0000"}').text == "\\u0000"
+
+
+def test_a_byte_order_mark_before_the_object_is_passed_over() -> None:
+    assert parse_document(b'\xef\xbb\xbf{"id": "a", "text": "x"}').id == "a"
+
+
+def test_the_last_of_two_equal_keys_counts_as_in_every_json_reader() -> None:
+    assert parse_document(b'{"id": "a", "id": "b", "text": "x"}').id == "b"
+
+
+def test_an_integer_of_64_bits_is_kept_to_the_last_digit() -> None:
+    assert parse_document({"id": "a", "text": "x", "n": 2**63 - 1, "m": -(2**63)}).metadata == {
+        "n": 9223372036854775807,
+        "m": -9223372036854775808,
+    }
+
+
+def test_an_id_may_have_500_bytes() -> None:
+    assert len(parse_document({"id": "é" * 250, "text": "x"}).id.encode()) == MAX_ID_BYTES == 500
+
+
+def test_twenty_objects_inside_one_another_are_enough_and_allowed() -> None:
+    assert parse_document(nested_document(MAX_DEPTH)).id == "a"
+
+
+def test_a_text_may_have_10_mb_and_not_one_byte_more() -> None:
+    line = '{"id": "a", "text": "%s"}'
+    fits = "é" * (MAX_TEXT_BYTES // 2)  # 2 bytes each
+    assert len(parse_document((line % fits).encode()).text) == 5 * 1024 * 1024
+    with pytest.raises(
+        InputError,
+        match="the text has 10485761 bytes, at most 10485760 are allowed: split the document",
+    ):
+        parse_document((line % (fits + "x")).encode())
+
+
+def test_turns_that_are_10_mb_only_together_are_too_long_as_well() -> None:
+    half = {"text": "x" * (MAX_TEXT_BYTES // 2)}
+    with pytest.raises(
+        InputError, match="the text has 10485761 bytes"
+    ):  # the newline between them is the one too many
+        parse_document({"id": "a", "turns": [half, half]})
+
+
+def test_the_hash_does_not_depend_on_the_order_of_keys_or_on_spaces() -> None:
+    assert hash_line(b'{"id": "a", "text": "x", "m": {"b": 1, "c": 2}}') == hash_line(
+        b'{"m":{"c":2,"b":1},"text":"x","id":"a"}'
+    )
+    assert hash_line('{"id": "a", "text": "é"}'.encode()) == hash_line(
+        b'{"id": "a", "text": "\\u00e9"}'
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        b'{"id": "b", "text": "x", "m": 1}',
+        b'{"id": "a", "text": "x ", "m": 1}',
+        b'{"id": "a", "text": "x", "m": 2}',
+        b'{"id": "a", "text": "x", "m": "1"}',
+        b'{"id": "a", "text": "x"}',
+        b'{"id": "a", "turns": [{"text": "x"}], "m": 1}',
+    ],
+)
+def test_the_hash_changes_with_the_content(changed: bytes) -> None:
+    assert hash_line(changed) != hash_line(b'{"id": "a", "text": "x", "m": 1}')
+
+
+def test_the_hash_changes_with_policy_and_model_but_not_with_the_precision() -> None:
+    line = b'{"id": "a", "text": "x"}'
+    assert hash_line(line, replace(SPEC, policy="6+12/2")) != hash_line(line)
+    assert hash_line(line, replace(SPEC, fingerprint="fedcba9876543210")) != hash_line(line)
+    assert hash_line(line, replace(SPEC, schema=SPEC.schema + 1)) != hash_line(line)
+    assert hash_line(line, replace(SPEC, precision="float32")) == hash_line(line)
+
+
+KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=5)
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | KEYS
+)
+NAMES = KEYS.filter(
+    lambda key: key not in ("id", "text", "turns") and all(step.strip() for step in key.split("."))
+)
+METADATA = st.dictionaries(NAMES, VALUES | st.lists(VALUES, max_size=3), max_size=4)
+
+
+@given(text=KEYS.filter(str.strip), metadata=METADATA)
+@settings(deadline=None, max_examples=100)
+def test_text_and_metadata_come_through_as_they_were_given(
+    text: str, metadata: dict[str, Any]
+) -> None:
+    document = parse_document({"id": "a", "text": text, **metadata})
+    assert (document.text, document.metadata) == (text, metadata)
+
+
+JSON = st.recursive(
+    VALUES | st.text(max_size=3),
+    lambda inside: st.lists(inside, max_size=3) | st.dictionaries(KEYS, inside, max_size=3),
+    max_leaves=8,
+)
+TURNS = st.lists(
+    st.fixed_dictionaries(
+        {"text": st.text(max_size=5)}, optional={"speaker": JSON, "start_ms": JSON, "x": JSON}
+    )
+    | JSON,
+    max_size=3,
+)
+ALMOST = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.just("a") | JSON,
+        "text": KEYS | JSON,
+        "turns": TURNS | JSON,
+        "m": JSON,
+        "\ud800": JSON,
+    },
+)
+
+
+@given(ALMOST | JSON, st.binary(max_size=3))
+@settings(deadline=None, max_examples=300)
+def test_whatever_the_line_it_is_a_document_or_an_input_error(value: Any, suffix: bytes) -> None:
+    try:
+        document = parse_document(json.dumps(value).encode() + suffix)
+    except InputError as error:
+        assert str(error)
+    else:
+        assert all(document.text[turn.start : turn.end] == turn.text for turn in document.turns)

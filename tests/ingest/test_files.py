@@ -1,0 +1,174 @@
+"""Lines of files, gzipped files and standard input: each with its number, and a broken source says
+where it broke.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hybrid_search.errors import UsageError
+from hybrid_search.ingest.sources import files
+from hybrid_search.ingest.types import SourceLine
+
+REJECTS = Path("calls.rejected.jsonl")
+
+
+def write_source(path: Path, data: bytes) -> str:
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return str(path)
+
+
+def read_data(source: str) -> list[bytes]:
+    return [line.data for line in files.read([source])]
+
+
+def faults(lines: Sequence[SourceLine]) -> list[tuple[int, str | None]]:
+    return [(line.number, line.fault) for line in lines]
+
+
+@pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])
+def test_each_line_is_given_as_it_is_with_its_source_and_number(name: str) -> None:
+    source = write_source(Path(name), b'{"id": "a"}\n{"id": "b"}\n')
+    assert list(files.read([source])) == [
+        SourceLine(name, 1, b'{"id": "a"}\n'),
+        SourceLine(name, 2, b'{"id": "b"}\n'),
+    ]
+
+
+def test_the_last_line_needs_no_newline() -> None:
+    assert read_data(write_source(Path("x.jsonl"), b"one\ntwo")) == [b"one\n", b"two"]
+
+
+def test_an_empty_file_has_no_lines() -> None:
+    assert read_data(write_source(Path("x.jsonl"), b"")) == []
+
+
+def test_blank_lines_and_windows_line_ends_are_counted_so_that_numbers_agree_with_an_editor() -> (
+    None
+):
+    lines = list(files.read([write_source(Path("x.jsonl"), b"one\r\n\r\n \nfour\r\n")]))
+    assert [(line.number, line.data.strip()) for line in lines] == [
+        (1, b"one"),
+        (2, b""),
+        (3, b""),
+        (4, b"four"),
+    ]
+
+
+def test_a_line_separator_inside_a_text_ends_no_line() -> None:
+    assert (
+        len(read_data(write_source(Path("x.jsonl"), '"one\u2028two\x85three\x0cfour"\n'.encode())))
+        == 1
+    )
+
+
+def test_several_sources_are_read_in_order_and_numbered_each_from_one() -> None:
+    paths = [write_source(Path("a.jsonl"), b"1\n2\n"), write_source(Path("b.jsonl.gz"), b"3\n")]
+    assert [(line.source, line.number) for line in files.read(paths)] == [
+        ("a.jsonl", 1),
+        ("a.jsonl", 2),
+        ("b.jsonl.gz", 1),
+    ]
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"one\ntwo")))
+    assert list(files.read(["-"])) == [SourceLine("-", 1, b"one\n"), SourceLine("-", 2, b"two")]
+
+
+def test_gzip_files_joined_one_behind_the_other_are_one_source() -> None:
+    Path("x.gz").write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n"))
+    assert read_data("x.gz") == [b"one\n", b"two\n"]
+
+
+def test_a_gzip_file_that_breaks_off_gives_its_lines_a_fault_and_then_the_next_source() -> None:
+    compressed = gzip.compress(b"one\ntwo\n" * 10)
+    Path("cut.gz").write_bytes(compressed[:-8])  # the checksum and length at its end
+    after = write_source(Path("after.jsonl"), b"after\n")
+    lines = list(files.read(["cut.gz", after]))
+    assert [line.data for line in lines if not line.fault] == [
+        *([b"one\n", b"two\n"] * 10),
+        b"after\n",
+    ]
+    fault = "the source cannot be read on after line 20: Compressed file ended before the end-of-stream marker was reached"
+    assert faults(lines[-2:]) == [(21, fault), (1, None)]
+
+
+def test_a_gzip_file_that_is_damaged_inside_says_so() -> None:
+    compressed = bytearray(gzip.compress(bytes(range(256)) * 40))
+    compressed[20:30] = bytes(10)
+    Path("bad.gz").write_bytes(compressed)
+    *_, last = files.read(["bad.gz"])
+    assert last.fault is not None
+    assert last.fault.startswith(f"the source cannot be read on after line {last.number - 1}: ")
+
+
+def test_a_file_that_is_only_called_gz_says_so() -> None:
+    Path("plain.gz").write_bytes(b'{"id": "a", "text": "x"}\n')
+    assert faults(list(files.read(["plain.gz"]))) == [
+        (1, "the source cannot be read on after line 0: Not a gzipped file (b'{\"')")
+    ]
+
+
+def test_an_over_long_line_is_passed_over_without_being_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 2000)
+    long = b"x" * 7000
+    lines = list(files.read([write_source(Path("x.jsonl"), b"one\n" + long + b"\ntwo\n" + long)]))
+    fault = "the line is over 2000 bytes long"
+    assert faults(lines) == [(1, None), (2, fault), (3, None), (4, fault)]
+    assert [line.data for line in lines] == [b"one\n", long[:1000], b"two\n", long[:1000]]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_line_of_just_the_limit_is_whole(monkeypatch: pytest.MonkeyPatch, end: bytes) -> None:
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 2000)
+    line = (
+        b"x" * (2000 - len(end) - 1 * (not end)) + end
+    )  # without a newline, a line of the limit may go on
+    assert faults(list(files.read([write_source(Path("x.jsonl"), line)]))) == [(1, None)]
+
+
+def test_a_missing_file_and_a_folder_are_errors_before_anything_begins() -> None:
+    Path("folder").mkdir()
+    with pytest.raises(UsageError, match=r"source nowhere.jsonl does not exist"):
+        files.check(["-", "nowhere.jsonl"], REJECTS)
+    with pytest.raises(UsageError, match="source folder is a folder: name its files"):
+        files.check(["folder"], REJECTS)
+
+
+def test_a_file_that_is_there_and_standard_input_pass() -> None:
+    files.check(["-", write_source(Path("x.jsonl"), b"")], REJECTS)
+    assert not REJECTS.exists()
+
+
+def test_a_source_that_the_refused_documents_would_overwrite_is_an_error() -> None:
+    source = write_source(REJECTS, b"{}\n")
+    with pytest.raises(
+        UsageError,
+        match="is the file that refused documents are written to: rename it, or name another with --rejects",
+    ):
+        files.check([f"./{source}"], REJECTS)
+
+
+def test_the_size_is_that_of_all_files_and_unknown_with_standard_input() -> None:
+    paths = [write_source(Path("a.jsonl"), b"12345"), write_source(Path("b.jsonl"), b"123")]
+    assert files.size(paths) == 5 + 3
+    assert files.size([*paths, "-"]) is None
+
+
+def test_a_file_that_vanishes_is_a_fault_and_the_next_is_read() -> None:
+    after = write_source(Path("after.jsonl"), b"after\n")
+    lines = list(files.read(["gone.jsonl", after]))
+    assert (
+        lines[0].fault
+        == "the source cannot be read on after line 0: [Errno 2] No such file or directory: 'gone.jsonl'"
+    )
+    assert lines[1] == SourceLine(after, 1, b"after\n")

@@ -1,0 +1,510 @@
+"""A run: what it counts, what it skips, what it refuses and where that is written, and that a text
+of 5 MB takes no more memory than its parts.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search.backends import open_backend
+from hybrid_search.backends.base import Backend
+from hybrid_search.client import Client
+from hybrid_search.encoder import Encoder, EncoderInfo
+from hybrid_search.errors import IndexBusyError, IndexStoreError, UsageError
+from hybrid_search.ingest import pipeline
+from hybrid_search.ingest.seen_ids import SeenIds
+from hybrid_search.ingest.sources import files
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.text.types import Encoding
+from tests.helpers.tiny_encoder import TinyEncoder
+
+REFUND: dict[str, Any] = {"id": "refund", "text": "I want my money back.", "sector": "shop"}
+LOCKED: dict[str, Any] = {"id": "locked", "text": "My account is locked.", "sector": "bank"}
+PARCEL: dict[str, Any] = {
+    "id": "parcel",
+    "turns": [
+        {"speaker": "agent", "text": "Hello."},
+        {"speaker": "customer", "text": "Where is my parcel?"},
+    ],
+}
+DOCUMENTS = [REFUND, LOCKED, PARCEL]
+REJECTS = Path("calls.rejected.jsonl")
+
+
+@dataclass
+class RecordingEncoder:
+    """An encoder that remembers what it was asked to encode."""
+
+    inner: Encoder
+    texts: list[str] = field(default_factory=list)
+
+    @property
+    def info(self) -> EncoderInfo:
+        return self.inner.info
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        self.texts += texts
+        return self.inner.encode(texts)
+
+
+@pytest.fixture
+def recording_encoder(real_encoder: Encoder) -> RecordingEncoder:
+    return RecordingEncoder(real_encoder)
+
+
+@pytest.fixture
+def backend() -> Backend:
+    return open_backend("embedded:store")
+
+
+def ingest_documents(
+    backend: Backend, encoder: Encoder, documents: Sequence[dict[str, Any] | bytes]
+) -> Summary:
+    data = [
+        document if isinstance(document, bytes) else json.dumps(document).encode()
+        for document in documents
+    ]
+    lines = [SourceLine("calls.jsonl", number, line + b"\n") for number, line in enumerate(data, 1)]
+    return pipeline.ingest(lines, backend, encoder, "calls", REJECTS)
+
+
+def take_encoded_texts(recording_encoder: RecordingEncoder) -> list[str]:
+    """What was encoded since the last time."""
+    texts, recording_encoder.texts = recording_encoder.texts, []
+    return texts
+
+
+def read_rejects() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in REJECTS.read_text().splitlines()]
+
+
+def make_long_document(metadata: object) -> dict[str, Any]:
+    """A document of 70 passages, more than a block of 64 holds: 70 * 80 words, in turns of 80."""
+    return {"id": "long", "turns": [{"text": " ".join(["word"] * 80)}] * 70, "n": metadata}
+
+
+def test_the_summary_counts_what_the_index_then_holds(client: Client) -> None:
+    summary = client.ingest([*DOCUMENTS, {"id": "empty", "text": ""}])
+    description = client.describe()
+    assert (
+        summary.read,
+        summary.documents,
+        summary.failed,
+        summary.skipped,
+        summary.duplicates,
+    ) == (4, 3, 1, 0, 0)
+    assert (summary.documents, summary.passages, summary.spans) == (
+        description.documents,
+        description.passages,
+        description.spans,
+    )
+    assert (description.documents, description.passages) == (3, 3)
+    # One token a word and one a mark: "I want my money back ." 6, "My account is locked ." 5,
+    # "Hello ." 2, "Where is my parcel ?" 5.
+    assert summary.tokens == 6 + 5 + 2 + 5
+
+
+def test_the_summary_as_json_has_the_keys_that_programs_rely_on(client: Client) -> None:
+    summary = client.ingest(DOCUMENTS).to_dict()
+    assert {"read", "documents", "passages", "spans", "failed", "skipped", "seconds"} <= set(
+        summary
+    )
+    assert summary["rejected"] is None
+    assert set(summary["stages"]) == {"read", "encode", "shape", "write"}
+    json.dumps(summary)
+
+
+def test_the_same_run_again_skips_everything_and_encodes_nothing(
+    backend: Backend, recording_encoder: RecordingEncoder
+) -> None:
+    ingest_documents(backend, recording_encoder, DOCUMENTS)
+    assert sorted(take_encoded_texts(recording_encoder)) == [
+        "Hello.",
+        "I want my money back.",
+        "My account is locked.",
+        "Where is my parcel?",
+    ]
+    again = ingest_documents(backend, recording_encoder, DOCUMENTS)
+    assert (again.read, again.documents, again.skipped, again.passages, again.tokens) == (
+        3,
+        0,
+        3,
+        0,
+        0,
+    )
+    assert take_encoded_texts(recording_encoder) == []
+
+
+def test_a_changed_document_is_encoded_again_and_no_other(
+    backend: Backend, recording_encoder: RecordingEncoder
+) -> None:
+    ingest_documents(backend, recording_encoder, DOCUMENTS)
+    take_encoded_texts(recording_encoder)
+    again = ingest_documents(
+        backend, recording_encoder, [REFUND, {**LOCKED, "text": "My account is open."}, PARCEL]
+    )
+    assert (again.documents, again.skipped) == (1, 2)
+    assert take_encoded_texts(recording_encoder) == ["My account is open."]
+    assert backend.describe_index("calls").documents == 3
+
+
+def test_changed_metadata_is_a_change(client: Client) -> None:
+    client.ingest(DOCUMENTS)
+    assert client.ingest([{**LOCKED, "sector": "shop"}]).documents == 1
+    assert {hit.id for hit in client.query("money", where={"sector": "shop"})} == {
+        "refund",
+        "locked",
+    }
+
+
+def test_another_order_of_keys_is_no_change(client: Client) -> None:
+    client.ingest(DOCUMENTS)
+    assert client.ingest([dict(reversed(REFUND.items()))]).skipped == 1
+
+
+def test_of_an_id_that_comes_twice_the_last_wins_and_a_warning_says_where(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    summary = client.ingest([REFUND, LOCKED, {**REFUND, "text": "Keep the money."}])
+    assert (summary.documents, summary.duplicates, client.describe().documents) == (3, 1, 2)
+    assert [hit.text for hit in client.query("money", where={"id": "refund"})] == [
+        "Keep the money."
+    ]
+    assert caplog.record_tuples == [
+        (
+            "hybrid_search.ingest.prepare",
+            logging.WARNING,
+            "id 'refund' is at documents:1 and again at documents:3: the last one wins",
+        )
+    ]
+
+
+@pytest.mark.parametrize("between", [0, 450])
+def test_the_last_wins_also_when_it_is_what_the_index_held_before(
+    client: Client, between: int
+) -> None:
+    """Whether both are looked up together or (`between` is more than two look-ups) one after the
+    other.
+    """
+    client.ingest([REFUND])
+    other_documents = [{"id": f"other {number}", "text": "Fine."} for number in range(between)]
+    summary = client.ingest([{**REFUND, "text": "Keep the money."}, *other_documents, REFUND])
+    assert (summary.duplicates, summary.skipped) == (1, 0)
+    assert [hit.text for hit in client.query("money", where={"id": "refund"})] == [
+        "I want my money back."
+    ]
+
+
+def test_three_versions_in_one_block_leave_one_document(client: Client) -> None:
+    client.ingest([{**REFUND, "text": f"Version {number}."} for number in range(3)])
+    assert client.describe().documents == client.describe().passages == 1
+    assert [hit.text for hit in client.query("version")] == ["Version 2."]
+
+
+def test_a_refused_line_is_kept_with_source_number_and_reason(
+    backend: Backend, recording_encoder: RecordingEncoder
+) -> None:
+    summary = ingest_documents(
+        backend, recording_encoder, [REFUND, b"{bad", LOCKED, b'{"id": "x", "text": ""}\r']
+    )
+    assert (summary.read, summary.documents, summary.failed, summary.rejected) == (
+        4,
+        2,
+        2,
+        str(REJECTS),
+    )
+    assert read_rejects() == [
+        {
+            "source": "calls.jsonl",
+            "line": 2,
+            "reason": "not JSON: Expecting property name enclosed in double quotes at character 1",
+            "document": "{bad",
+        },
+        {
+            "source": "calls.jsonl",
+            "line": 4,
+            "reason": "the text is empty",
+            "document": '{"id": "x", "text": ""}',
+        },
+    ]
+
+
+def test_bytes_that_are_not_utf8_can_be_had_back_from_the_rejects_file(
+    backend: Backend, recording_encoder: RecordingEncoder
+) -> None:
+    # Latin-1, no UTF-8 at all, a surrogate, and a euro as it should be
+    raw = b'{"id": "caf\xe9", "text": "\xff\xed\xa0\x80 \xe2\x82\xac"}'
+    ingest_documents(backend, recording_encoder, [raw])
+    assert read_rejects()[0]["document"].encode("utf-8", "surrogateescape") == raw
+
+
+def test_a_run_without_refusals_makes_no_rejects_file(client: Client) -> None:
+    assert client.ingest(DOCUMENTS).rejected is None
+    assert not REJECTS.exists()
+
+
+def test_the_rejects_of_a_run_replace_those_of_the_one_before(
+    backend: Backend, recording_encoder: RecordingEncoder
+) -> None:
+    ingest_documents(backend, recording_encoder, [b"first", b"second"])
+    ingest_documents(backend, recording_encoder, [b"third"])
+    assert [entry["document"] for entry in read_rejects()] == ["third"]
+
+
+def test_rejects_that_cannot_be_written_end_the_run_with_the_remedy(client: Client) -> None:
+    with pytest.raises(
+        UsageError,
+        match=r"refused documents cannot be written to nowhere/x.jsonl \(No such file or directory\): name another",
+    ):
+        client.ingest([{"id": ""}], rejects="nowhere/x.jsonl")
+
+
+def test_a_field_of_another_type_is_refused_and_the_document_stays_as_it_was(
+    client: Client,
+) -> None:
+    client.ingest([{**REFUND, "priority": 1}])
+    summary = client.ingest(
+        [LOCKED, {**REFUND, "priority": "high", "text": "New."}, {**PARCEL, "priority": 2}]
+    )
+    assert (summary.documents, summary.failed) == (2, 1)
+    reason = "metadata field 'priority' is a string here and a number in the index: give it one type, or another name"
+    assert [(entry["line"], entry["reason"]) for entry in read_rejects()] == [(2, reason)]
+    assert [hit.text for hit in client.query("money", where={"id": "refund"})] == [
+        "I want my money back."
+    ]
+
+
+def test_a_refused_document_leaves_no_field_behind(client: Client) -> None:
+    client.ingest([{**REFUND, "new": "x", "mixed": [1, "one"]}])
+    assert client.describe().fields == {}
+    assert client.ingest([{**REFUND, "new": 1}]).documents == 1
+
+
+def test_a_refused_document_of_many_blocks_counts_as_one_refused_and_as_nothing_else(
+    client: Client,
+) -> None:
+    client.ingest([{**REFUND, "n": 1}])
+    summary = client.ingest([make_long_document("x"), LOCKED])
+    assert (summary.read, summary.documents, summary.passages, summary.failed) == (2, 1, 1, 1)
+    assert (client.describe().documents, client.describe().passages) == (2, 2)
+    assert len(read_rejects()) == 1
+
+
+def test_a_document_of_many_blocks_is_there_whole(client: Client) -> None:
+    summary = client.ingest([LOCKED, make_long_document(1), PARCEL])
+    assert (summary.documents, summary.passages) == (3, 1 + 70 + 1)
+    assert client.describe().passages == 72
+
+
+def test_a_python_object_that_json_has_no_word_for_is_refused_and_the_others_go_on(
+    client: Client,
+) -> None:
+    summary = client.ingest([REFUND, {**LOCKED, "when": {1, 2}}, PARCEL])
+    assert (summary.documents, summary.failed) == (2, 1)
+    assert read_rejects()[0]["reason"] == "not JSON: Object of type set is not JSON serializable"
+    assert "My account is locked." in read_rejects()[0]["document"]
+
+
+def test_blank_lines_are_not_counted(backend: Backend, recording_encoder: RecordingEncoder) -> None:
+    assert ingest_documents(backend, recording_encoder, [b"", REFUND, b"  \r", LOCKED]).read == 2
+
+
+def test_a_source_that_breaks_off_loses_nothing_before_and_nothing_behind(client: Client) -> None:
+    Path("cut.gz").write_bytes(gzip.compress(json.dumps(REFUND).encode() + b"\n")[:-8])
+    Path("whole.jsonl").write_text(json.dumps(LOCKED))
+    summary = client.ingest_lines(files.read(["cut.gz", "whole.jsonl"]))
+    assert (summary.documents, summary.failed) == (2, 1)
+    assert read_rejects()[0]["source"] == "cut.gz"
+    assert client.describe().documents == 2
+
+
+def test_a_span_policy_that_is_none_makes_no_index(client: Client) -> None:
+    with pytest.raises(UsageError, match="span policy 'often' is not of the form"):
+        client.ingest(DOCUMENTS, policy="often")
+    assert client.indexes() == []
+    assert client.ingest(DOCUMENTS).documents == 3
+
+
+def test_a_second_writer_is_told_to_wait_and_the_first_goes_on(
+    backend: Backend, recording_encoder: RecordingEncoder
+) -> None:
+    def lines() -> Any:
+        yield SourceLine("x", 1, json.dumps(REFUND).encode())
+        with pytest.raises(
+            IndexBusyError, match="index 'calls' is being written by another process"
+        ):
+            ingest_documents(open_backend("embedded:store"), recording_encoder, [LOCKED])
+        yield SourceLine("x", 2, json.dumps(PARCEL).encode())
+
+    assert pipeline.ingest(lines(), backend, recording_encoder, "calls", REJECTS).documents == 2
+
+
+def test_progress_is_reported_at_the_beginning_and_after_each_block(
+    backend: Backend, recording_encoder: RecordingEncoder
+) -> None:
+    reported: list[int] = []
+    lines = [SourceLine("x", 1, json.dumps(make_long_document(1)).encode())]
+    pipeline.ingest(
+        lines,
+        backend,
+        recording_encoder,
+        "calls",
+        REJECTS,
+        report=lambda summary: reported.append(summary.passages),
+    )
+    assert reported == [0, 64, 70]
+
+
+PREPARATION = """
+from pathlib import Path
+from hybrid_search.backends.base import IndexSpec
+from hybrid_search.ingest import prepare, rejects, seen, sources, summary
+spec = IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1")
+preparation = prepare.Preparation(spec, lambda ids: {}, rejects.Rejects(Path("rejected")), seen.Seen(), summary.Summary())
+print(sum(len(block) for block in preparation.blocks(sources.read(["big.jsonl"]), 64)))
+"""
+COMMAND = """
+from hybrid_search.cli.app import app
+try:
+    app(["ingest", "--url", "embedded:{}", "--index", "calls", "big.jsonl"])
+except SystemExit as end:
+    assert not end.code
+"""
+STATUS = Path("/proc/self/status")
+# not ru_maxrss: that begins with the peak of the parent
+PEAK = f"\nprint(open({str(STATUS)!r}).read().split('VmHWM:')[1].split()[0])"
+needs_proc_status = pytest.mark.skipif(
+    not STATUS.exists(),
+    reason=f"peak memory is read from {STATUS}, which this system does not have",
+)
+
+
+def peak_memory(program: str, texts: Sequence[str]) -> float:
+    """The most memory, in MiB, that a process had while it read `texts` from ``big.jsonl``."""
+    with Path("big.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(
+            json.dumps({"id": str(number), "text": text}) + "\n"
+            for number, text in enumerate(texts)
+        )
+    process = subprocess.run(
+        [sys.executable, "-c", program + PEAK],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    return int(process.stdout.splitlines()[-1]) / 1024  # it is given in KiB
+
+
+def five_megabytes(word: str, texts: int) -> list[str]:
+    """5 MB of sentences of `word`, in so many texts of equal length."""
+    sentence = " ".join([word] * 12) + ". "
+    return [sentence * (5_000_000 // len(sentence) // texts)] * texts
+
+
+@needs_proc_status
+def test_to_cut_a_text_of_5_mb_takes_little_more_memory_than_to_cut_its_parts() -> None:
+    """One text of a million words against the same in 500: 30 MB more were measured.
+
+    5 MB each for the line, its decoding, the text, and the two copies that are hashed; 8 for the
+    bounds of the words. 60 are allowed: a Python object a word would take 100 to 200 more.
+    """
+    growth = peak_memory(PREPARATION, five_megabytes("four", 1)) - peak_memory(
+        PREPARATION, five_megabytes("four", 500)
+    )
+    assert growth < 60
+
+
+@needs_proc_status
+def test_to_index_a_text_of_5_mb_takes_little_more_memory_than_to_index_its_parts() -> None:
+    """One text against the same in 50, through the whole command. 29 MB more were measured, for the
+    reasons above; 64 are allowed.
+
+    The words have 110 letters and are one token each, so that 5 MB are 45,000 words and take 20
+    seconds instead of five minutes. To hold the encodings of the whole text would take 45,000 * 1.3
+    tokens * 384 numbers * 4 bytes = 90 MB more.
+    """
+    word = "x" * 110
+    growth = peak_memory(COMMAND.format("one"), five_megabytes(word, 1)) - peak_memory(
+        COMMAND.format("fifty"), five_megabytes(word, 50)
+    )
+    assert growth < 64
+
+
+def test_a_full_temporary_folder_is_one_error_and_what_was_committed_stays(
+    backend: Backend, recording_encoder: RecordingEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class SizeLimitedSeen(SeenIds):
+        def __init__(self) -> None:
+            super().__init__()
+            self._connection.execute(
+                "PRAGMA max_page_count = 40"
+            )  # of 4 KiB: some thousands of short ids
+
+    monkeypatch.setattr(pipeline, "SeenIds", SizeLimitedSeen)
+    lines = [
+        SourceLine(
+            "calls.jsonl", number, json.dumps({"id": f"call {number}", "text": "a b"}).encode()
+        )
+        for number in range(1, 20_000)
+    ]
+    with pytest.raises(
+        IndexStoreError,
+        match=r"temporary folder: database or disk is full\. Make room there, or name",
+    ):
+        pipeline.ingest(lines, backend, recording_encoder, "calls", Path("rejected.jsonl"))
+    assert backend.describe_index("calls").documents > 500
+
+
+def test_documents_that_where_does_not_select_are_passed_over_and_counted(backend: Backend) -> None:
+    documents = [REFUND, LOCKED, PARCEL, {**REFUND, "sector": "mail"}, b"no JSON"]
+    lines = [
+        SourceLine(
+            "calls.jsonl",
+            number,
+            document if isinstance(document, bytes) else json.dumps(document).encode(),
+        )
+        for number, document in enumerate(documents, 1)
+    ]
+    summary = pipeline.ingest(
+        lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": ["shop", "post"]}
+    )
+    assert (
+        summary.read,
+        summary.documents,
+        summary.excluded,
+        summary.failed,
+        summary.duplicates,
+    ) == (5, 1, 3, 1, 0)
+    assert summary.to_dict()["excluded"] == 3
+    with pytest.raises(UsageError, match="cannot filter 'sector' by like"):
+        pipeline.ingest(
+            lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": {"like": "s"}}
+        )
+
+
+def test_summaries_are_added() -> None:
+    total, second = (
+        Summary(read=2, documents=1, seconds=0.5),
+        Summary(read=3, failed=1, seconds=1.0, rejected="r", stages={"read": 0.25, "wait": 1.0}),
+    )
+    total.add(second)
+    assert (total.read, total.documents, total.failed, total.seconds, total.rejected) == (
+        5,
+        1,
+        1,
+        1.5,
+        "r",
+    )
+    assert total.stages == {"read": 0.25, "encode": 0.0, "shape": 0.0, "write": 0.0, "wait": 1.0}

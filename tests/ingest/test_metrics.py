@@ -1,0 +1,332 @@
+"""What is served while a run runs: its numbers, and whether it gets on; and the table that says
+where its time went.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search.backends.base import Writer
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.backends.server.transport import retry
+from hybrid_search.backends.types import Refusal
+from hybrid_search.errors import ServerError, UsageError
+from hybrid_search.ingest import pipeline
+from hybrid_search.ingest.observe import profile_table
+from hybrid_search.ingest.observe.metrics import PREFIX, serve_metrics
+from hybrid_search.ingest.observe.stall_detector import StallDetector
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.text.types import Entry
+from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.tiny_encoder import TinyEncoder
+
+HOST = "127.0.0.1"
+
+
+def fetch(port: int, path: str) -> tuple[int, str]:
+    """Status and body."""
+    try:
+        with urllib.request.urlopen(
+            f"http://{HOST}:{port}{path}", timeout=10
+        ) as response:  # our own
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def read_samples(port: int) -> dict[str, float]:
+    """Every sample by its name and labels, without the prefix."""
+    status, body = fetch(port, "/metrics")
+    assert status == 200
+    return {
+        name: float(value)
+        for name, value in re.findall(rf"^{PREFIX}_(\S+) (\S+)$", body, flags=re.MULTILINE)
+    }
+
+
+def make_lines(count: int, first: int = 0) -> list[SourceLine]:
+    """Documents of one passage each."""
+    texts = (
+        f'{{"id": "d{number}", "text": "some words of number {number}"}}'
+        for number in range(first, first + count)
+    )
+    return [SourceLine("calls", number, text.encode()) for number, text in enumerate(texts, 1)]
+
+
+class BlockingBackend(MemoryBackend):
+    """A store whose writer waits at its second block until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.released, self.second_block_reached = threading.Event(), threading.Event()
+
+    def writer(self, index: str, spec: Any) -> Any:
+        return _block_second_write(super().writer(index, spec), self)
+
+
+def _block_second_write(writer: Writer, backend: BlockingBackend) -> Writer:
+    write, blocks = writer.write, iter(range(1000))
+
+    def slow_write(entries: Sequence[Entry]) -> list[Refusal]:
+        if next(blocks) == 1:
+            backend.second_block_reached.set()
+            assert backend.released.wait(30)
+        return write(entries)
+
+    writer.write = slow_write  # type: ignore[method-assign]
+    return writer
+
+
+@pytest.fixture
+def watch() -> StallDetector:
+    return StallDetector(patience=0.2)
+
+
+@pytest.fixture
+def port(watch: StallDetector) -> Iterator[int]:
+    with serve_metrics(watch, HOST, 0) as bound_port:
+        yield bound_port
+
+
+def test_a_run_is_watched_while_it_runs(watch: StallDetector, port: int) -> None:
+    """1,000 documents are 16 blocks of 64. The first is written, the second is held; two wait to be
+    written, two to be encoded.
+    """
+    store = BlockingBackend()
+    run = threading.Thread(
+        target=pipeline.ingest,
+        args=(make_lines(1000), store, TinyEncoder(), "calls", Path("r.jsonl")),
+        kwargs={"report": watch},
+    )
+    run.start()
+    try:
+        assert store.second_block_reached.wait(30)
+        deadline = time.monotonic() + 10
+        while watch.waiting_blocks < 4 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        samples = read_samples(port)
+        assert (
+            samples["documents_total"],
+            samples["passages_total"],
+            samples["refused_total"],
+        ) == (64, 64, 0)
+        assert samples["lines_total"] >= 5 * 64
+        assert (
+            samples['queue_blocks{stage="read"}']
+            == samples['queue_blocks{stage="encode"}']
+            == pipeline.AHEAD
+            == 2
+        )
+        time.sleep(0.3)
+        assert read_samples(port)["lag_seconds"] > 0.2
+        assert read_samples(port)["healthy"] == 0
+        status, reason = fetch(port, "/healthz")
+        assert status == 503
+        assert re.fullmatch(r"no block was written for \d+ s, 4 wait and .*write works\n", reason)
+    finally:
+        store.released.set()
+        run.join()
+    samples = read_samples(port)
+    assert (samples["documents_total"], samples["tokens_total"]) == (
+        1000,
+        5000,
+    )  # "some words of number N"
+    assert samples["healthy"] == 1
+    assert fetch(port, "/healthz") == (200, "ok\n")
+
+
+def test_a_run_that_waits_for_its_source_is_healthy(watch: StallDetector, port: int) -> None:
+    source_ready = threading.Event()
+
+    def slow_lines() -> Iterator[SourceLine]:
+        yield from make_lines(64)
+        assert source_ready.wait(30)
+        yield from make_lines(64, 64)
+
+    run = threading.Thread(
+        target=pipeline.ingest,
+        args=(slow_lines(), MemoryBackend(), TinyEncoder(), "calls", Path("r.jsonl")),
+        kwargs={"report": watch},
+    )
+    run.start()
+    try:
+        time.sleep(0.5)
+        assert watch.lag > watch.patience
+        assert fetch(port, "/healthz") == (200, "ok\n")
+    finally:
+        source_ready.set()
+        run.join()
+
+
+def test_what_is_refused_skipped_and_doubled_is_counted(watch: StallDetector, port: int) -> None:
+    store = MemoryBackend()
+    source_lines = [
+        *make_lines(5),
+        *make_lines(1),
+        SourceLine("calls", 7, b"nonsense"),
+        SourceLine("calls", 8, b'{"id": ""}'),
+    ]
+    pipeline.ingest(source_lines, store, TinyEncoder(), "calls", Path("r.jsonl"), report=watch)
+    assert {
+        name: read_samples(port)[name]
+        for name in ("documents_total", "refused_total", "duplicates_total", "lines_total")
+    } == {
+        "documents_total": 6,
+        "refused_total": 2,
+        "duplicates_total": 1,
+        "lines_total": 8,
+    }
+    pipeline.ingest(
+        [*make_lines(5), *make_lines(1, 9)],
+        store,
+        TinyEncoder(),
+        "calls",
+        Path("r.jsonl"),
+        report=watch,
+    )
+    assert read_samples(port)["skipped_total"] == 5
+
+
+def test_a_counter_never_falls(watch: StallDetector, port: int) -> None:
+    watch(Summary(passages=70))
+    assert read_samples(port)["passages_total"] == 70
+    watch(Summary(passages=3))  # a document of 67 passages was refused when its last one came
+    assert read_samples(port)["passages_total"] == 70
+
+
+def test_what_a_server_was_asked_for_again_is_counted(
+    watch: StallDetector, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    answers = iter([ServerError("busy", 429), ServerError("down", 503), None])
+
+    def send_request() -> str:
+        if error := next(answers):
+            raise error
+        return "done"
+
+    assert retry.attempt(send_request) == "done"
+    assert read_samples(port)["retries_total"] == 2
+
+
+def test_stages_and_the_fill_of_batches_are_told(watch: StallDetector, port: int) -> None:
+    assert read_samples(port)["batch_fill_ratio"] == 0
+    watch(Summary(tokens=60, cells=80, stages={"read": 0.5, "encode": 2.0}))
+    samples = read_samples(port)
+    assert samples["batch_fill_ratio"] == 0.75
+    assert samples['stage_seconds_total{stage="encode"}'] == 2.0
+
+
+def test_names_are_as_prometheus_wants_them_and_the_process_is_there(port: int) -> None:
+    _, body = fetch(port, "/metrics")
+    kinds = dict(re.findall(r"^# TYPE (\S+) (\S+)$", body, flags=re.MULTILINE))
+    assert all(
+        name.endswith("_total")
+        for name, kind in kinds.items()
+        if kind == "counter" and name.startswith(PREFIX)
+    )
+    assert kinds[f"{PREFIX}_documents_total"] == "counter"
+    assert "process_resident_memory_bytes" in kinds
+
+
+def test_nothing_else_is_served(port: int) -> None:
+    assert fetch(port, "/")[0] == fetch(port, "/../etc/passwd")[0] == 404
+
+
+def test_the_encoder_says_how_full_its_batches_were(real_encoder: Any) -> None:
+    """Two texts of unlike length share a batch: 2 rows of the longer one's tokens and 2 special
+    ones each.
+    """
+    before = real_encoder.padding.cells
+    short, long = (
+        len(encoding.offsets)
+        for encoding in real_encoder.encode(["a refund", "I want my money back right now"])
+    )
+    assert short < long
+    assert real_encoder.padding.cells - before == 2 * (long + 2)
+
+
+def test_a_port_that_is_taken_is_an_error(watch: StallDetector) -> None:
+    with socket.socket() as listener:
+        listener.bind((HOST, 0))
+        listener.listen()
+        with (
+            pytest.raises(UsageError, match=f"{listener.getsockname()[1]} .*--metrics-port"),
+            serve_metrics(watch, HOST, listener.getsockname()[1]),
+        ):
+            pass
+
+
+# the command
+
+
+def test_the_command_serves_metrics_and_says_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid_search.client.encoder.load", lambda *_, **__: TinyEncoder())
+    Path("calls.jsonl").write_bytes(b"\n".join(line.data for line in make_lines(3)))
+    result = invoke_cli(
+        "ingest", "calls.jsonl", "--url", "embedded:store", "--metrics-port", "0", "--profile"
+    )
+    assert result.status == 0
+    assert re.search(
+        r"^metrics at http://127.0.0.1:\d+/metrics$", result.stderr, flags=re.MULTILINE
+    )
+    assert "the others wait for" in result.stderr
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [
+        module
+        for module in sys.modules
+        if module.startswith(("prometheus_client", "hybrid_search.ingest.observe.metrics"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    Path("calls.jsonl").write_bytes(make_lines(1)[0].data)
+    assert (
+        "hybrid-search[metrics]"
+        in invoke_cli(
+            "ingest", "calls.jsonl", "--url", "embedded:store", "--metrics-port", "0"
+        ).error
+    )
+
+
+# the table
+
+
+def test_the_table_says_where_the_time_went() -> None:
+    """Of 10 s of work 8 are encoding's; of the run's 8 s encoding took all."""
+    summary = Summary(
+        tokens=900,
+        cells=1000,
+        passages=16,
+        seconds=8.0,
+        stages={"read": 1.0, "encode": 8.0, "shape": 0.0, "write": 1.0},
+    )
+    assert profile_table.table(summary).splitlines() == [
+        "stage      seconds  of work   busy",
+        "read           1.0      10%    12%",
+        "encode         8.0      80%   100%",
+        "shape          0.0       0%     0%",
+        "write          1.0      10%    12%",
+        "all           10.0     100%   125%  in 8.0 s",
+        "112 tokens/s, 2 passages/s, batches 90% full",
+        "the others wait for encode, which is busy 100% of the time",
+    ]
+
+
+def test_the_table_of_a_run_that_did_nothing() -> None:
+    assert profile_table.table(Summary()).splitlines()[-1] == "0 tokens/s, 0 passages/s"

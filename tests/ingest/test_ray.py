@@ -1,0 +1,319 @@
+"""The encoder on a Ray cluster of two workers on this machine: the same index, in order, a few
+blocks ahead, whatever dies. ``make test-ray``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect, encoder
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.encoder import SHIPPED, Encoder
+from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
+from hybrid_search.ingest.encode import EncodingOrError
+from hybrid_search.ingest.executors import ray as ray_executor
+from hybrid_search.ingest.executors.local import Executor, ExecutorCache, LocalExecutor
+from hybrid_search.ingest.executors.ray import AHEAD, RETRIES, RayExecutor
+from hybrid_search.ingest.pipeline import ingest
+from hybrid_search.ingest.sources.files import SAMPLE, read
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.text.types import Encoding
+from tests.helpers.ingest_process import invoke_cli, run_cli
+
+WORKERS = 2
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two cores' worth of Ray, with nothing of it in the user's home."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+
+        ray.init(
+            num_cpus=WORKERS,
+            log_to_driver=False,
+            include_dashboard=False,
+            object_store_memory=300_000_000,
+        )
+        yield ray
+        ray.shutdown()
+
+
+@pytest.fixture
+def executor(cluster: Any) -> Iterator[RayExecutor]:
+    with RayExecutor(SHIPPED, "cpu", "int8", None, WORKERS) as ray_executor:
+        yield ray_executor
+
+
+class Jobs:
+    """Numbered jobs of 20 short texts; it knows how many were taken."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.consumed = count, 0
+
+    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        for number in range(self.count):
+            self.consumed += 1
+            yield number, texts(number)
+
+
+def texts(number: int) -> list[str]:
+    return [f"I want my money back for order {number}, {item}, please." for item in range(20)]
+
+
+def encodings_match(encodings: Sequence[EncodingOrError], expected: list[Encoding]) -> bool:
+    pairs = zip(encodings, expected, strict=True)
+    return all(
+        isinstance(a, Encoding)
+        and (a.vectors == b.vectors).all()
+        and (a.offsets == b.offsets).all()
+        for a, b in pairs
+    )
+
+
+def processes() -> list[int]:
+    """The processes of the cluster's workers."""
+    return [
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if title(path).startswith(b"ray::Worker")
+    ]
+
+
+def title(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # the process is gone
+        return b""
+
+
+@pytest.mark.ray
+def test_the_index_is_that_of_one_process_byte_for_byte(executor: RayExecutor) -> None:
+    local_backend, ray_backend = MemoryBackend(), MemoryBackend()
+    local_encoder = encoder.truncate_encoder(encoder.load(device="cpu", precision="int8"))
+    local_summary = ingest(
+        read([str(SAMPLE)]), local_backend, local_encoder, "calls", Path("rejected")
+    )
+    ray_summary = ingest(read([str(SAMPLE)]), ray_backend, executor, "calls", Path("rejected"))
+    passages, expected = (
+        ray_backend._indexes["calls"].passages(),
+        local_backend._indexes["calls"].passages(),
+    )
+    assert list(passages) == list(expected)
+    assert len(expected) > 3 * 64  # more than some blocks, so that both workers had some
+    for key, passage in expected.items():
+        codes = passages[key].entry.tokens
+        assert codes.codes.tobytes() == passage.entry.tokens.codes.tobytes(), key
+        assert codes.inverse_norms.tobytes() == passage.entry.tokens.inverse_norms.tobytes(), key
+    assert ray_backend.read_head("calls") == local_backend.read_head("calls")
+    assert {**ray_summary.to_dict(), "seconds": 0, "stages": 0} == {
+        **local_summary.to_dict(),
+        "seconds": 0,
+        "stages": 0,
+    }
+    assert ray_summary.stages["encode"] > 0
+
+
+@pytest.mark.ray
+def test_jobs_come_back_in_order_and_few_are_taken_ahead(executor: RayExecutor) -> None:
+    jobs, finished, summary = Jobs(40), [], Summary()
+    for number, encodings in executor.run(iter(jobs), summary):
+        finished.append(number)
+        assert len(encodings) == 20
+        assert summary.stages["encode"] > 0
+        assert jobs.consumed - len(finished) < AHEAD * WORKERS
+        time.sleep(0.01)  # a slow store: the workers wait for it
+    assert finished == list(range(40))
+
+
+@pytest.mark.ray
+def test_vectors_are_not_copied_on_their_way_here(executor: RayExecutor) -> None:
+    [(_, encodings)] = executor.run(iter(Jobs(1)), Summary())
+    vectors = [encoding.vectors for encoding in encodings if isinstance(encoding, Encoding)]
+    assert vectors
+    assert not any(array.flags.owndata or array.flags.writeable for array in vectors)
+
+
+@pytest.mark.ray
+def test_a_worker_that_is_killed_is_started_again_and_nothing_is_lost(
+    executor: RayExecutor, real_encoder: Encoder
+) -> None:
+    finished = []
+    for number, encodings in executor.run(iter(Jobs(60)), Summary()):
+        assert encodings_match(encodings, real_encoder.encode(texts(number))), number
+        finished.append(number)
+        if number == 10:
+            before = processes()
+            assert len(before) == WORKERS
+            os.kill(before[0], signal.SIGKILL)
+    assert finished == list(range(60))
+    assert set(processes()) != set(before)
+
+
+@pytest.mark.ray
+def test_the_error_of_a_worker_is_raised_here_as_it_is(executor: RayExecutor) -> None:
+    with pytest.raises(UsageError, match=r"a lone surrogate, U\+D800"):
+        list(executor.run(iter([("good", ["money"]), ("bad", ["\ud800"])]), Summary()))
+
+
+@pytest.mark.ray
+def test_a_model_folder_that_the_workers_do_not_have_is_a_model_error(
+    cluster: Any, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match=r"is not a model folder: encoder\.json is missing"):
+        RayExecutor(tmp_path, "cpu", "int8", None, WORKERS)
+
+
+@pytest.mark.ray
+def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> None:
+    with pytest.raises(UsageError, match=r"3 workers take one CPU each, and the Ray cluster has 2"):
+        RayExecutor(SHIPPED, "auto", "auto", None, 3)
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("device", ["cuda:1", "tpu"])
+def test_a_worker_s_card_is_the_cluster_s_choice(cluster: Any, device: str) -> None:
+    with pytest.raises(
+        UsageError,
+        match=f"device {device!r} is not one of auto, cpu, cuda, tensorrt: which card a worker has is the Ray cluster's",
+    ):
+        RayExecutor(SHIPPED, device, "auto", None)
+
+
+@pytest.mark.ray
+def test_workers_on_gpus_are_refused_where_there_is_none(cluster: Any) -> None:
+    with pytest.raises(UsageError, match=r"1 workers take one GPU each, and the Ray cluster has 0"):
+        RayExecutor(SHIPPED, "cuda", "auto", None)
+
+
+class BrokenWorker(ray_executor.Worker):
+    """Fails as no error of ours does, or dies whenever it is given something to encode."""
+
+    def encode(self, texts: Any) -> Any:
+        if texts == ["die"]:
+            os._exit(1)
+        raise ZeroDivisionError("out of cheese")
+
+
+@pytest.mark.ray
+def test_an_error_that_is_not_ours_is_one_clear_error(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_executor, "Worker", BrokenWorker)
+    with (
+        RayExecutor(SHIPPED, "cpu", "int8", None, WORKERS) as executor,
+        pytest.raises(WorkerError, match=r"ZeroDivisionError.*out of cheese"),
+    ):
+        list(executor.run(iter([("one", ["fail"])]), Summary()))
+
+
+@pytest.mark.ray
+def test_a_block_that_kills_every_worker_does_not_go_on_for_ever(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_executor, "Worker", BrokenWorker)
+    with (
+        RayExecutor(SHIPPED, "cpu", "int8", None, WORKERS) as executor,
+        pytest.raises(WorkerError, match=f"died {RETRIES + 1} times"),
+    ):
+        list(executor.run(iter([("one", ["die"])]), Summary()))
+
+
+@pytest.mark.ray
+def test_the_end_of_the_block_frees_the_cores(cluster: Any) -> None:
+    for _ in range(2):  # the second would wait for ever
+        with RayExecutor(SHIPPED, "cpu", "int8", None, WORKERS) as ray_executor:
+            assert ray_executor.info.precision == "int8"
+
+
+@pytest.mark.ray
+def test_the_command_ingests_and_its_last_line_is_the_summary(cluster: Any) -> None:
+    ran = run_cli("ingest", "--engine", "ray", "--workers", "1", "--url", "embedded:store")
+    assert ran.status == 0, ran.stderr
+    assert (ran.json["documents"], len(ran.stdout.splitlines())) == (88, 1)
+    assert invoke_cli("ingest", "--url", "embedded:store").json["skipped"] == 88
+
+
+@pytest.mark.ray
+def test_the_workers_of_one_ingest_go_on_with_the_next(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered = []
+
+    def enter(self: RayExecutor) -> RayExecutor:
+        entered.append(self)
+        return self
+
+    monkeypatch.setattr(RayExecutor, "__enter__", enter)
+    with connect("memory:", device="cpu") as client:
+        first, again = (
+            client.ingest_lines(read([str(SAMPLE)]), engine="ray", workers=1) for _ in range(2)
+        )
+        client.ingest_lines(read([str(SAMPLE)]), index="others", engine="ray", workers=1)
+        assert (
+            first.documents,
+            again.skipped,
+            client.describe("others").documents,
+            len(entered),
+        ) == (88, 88, 88, 1)
+        # had the first worker kept its core, these two would wait for it for ever
+        assert (
+            client.ingest_lines(
+                read([str(SAMPLE)]), index="more", engine="ray", workers=2
+            ).documents
+            == 88
+        )
+    with RayExecutor(
+        SHIPPED, "cpu", "int8", None, WORKERS
+    ):  # as here, if the client had not let them go
+        pass
+
+
+def test_workers_stay_until_others_are_wanted_or_they_fail(real_encoder: Encoder) -> None:
+    executor_cache, seen = ExecutorCache(), list[str]()
+
+    @contextmanager
+    def begin(name: str) -> Iterator[Executor]:
+        seen.append(f"begin {name}")
+        yield LocalExecutor(real_encoder)
+        seen.append(f"end {name}")
+
+    for name in ("one", "one", "two"):
+        with executor_cache.acquire(begin, name):
+            seen.append("used")
+    assert seen == ["begin one", "used", "used", "end one", "begin two", "used"]
+    with pytest.raises(WorkerError, match="gone"), executor_cache.acquire(begin, "two"):
+        raise WorkerError("gone")
+    with executor_cache.acquire(begin, "two"):
+        executor_cache.close()
+    assert seen[6:] == ["end two", "begin two", "end two"]
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'hybrid-search\[cpu,ray\]'"):
+        RayExecutor(SHIPPED, "cpu", "int8", None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--engine", "spark"), "engine 'spark' is not one of local, ray"),
+        (("--workers", "2"), "has none"),
+    ],
+)
+def test_an_engine_that_is_none_is_refused(arguments: tuple[str, ...], message: str) -> None:
+    Path("calls.jsonl").write_text(json.dumps({"id": "a", "text": "money"}) + "\n")
+    assert message in invoke_cli("ingest", "calls.jsonl", *arguments, "--url", "memory:").error

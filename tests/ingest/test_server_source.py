@@ -1,0 +1,410 @@
+"""An index of somebody else's on a real server as the source: all of its documents at one point in
+time, and what is asked of the server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
+from hybrid_search.ingest.sources import server_filter, server_reader
+from hybrid_search.ingest.sources.server_index import ForeignIndex
+from hybrid_search.ingest.types import SourceLine
+from tests.helpers import live_servers
+from tests.helpers.ingest_process import invoke_cli
+
+MANY = 130
+"""Documents: two pages and a part of a third, if a page is of 50."""
+
+MAPPINGS = {
+    "properties": {
+        "body": {"type": "text"},
+        "sector": {"type": "keyword", "ignore_above": 20},
+        "topic": {"type": "text", "fields": {"keyword": {"type": "keyword"}}},
+        "minutes": {"type": "integer"},
+        "solved": {"type": "boolean"},
+        "customer": {"properties": {"tier": {"type": "keyword"}}},
+        "at": {"type": "date"},
+        "unsearched": {"type": "keyword", "index": False},
+        "inner": {"type": "nested", "properties": {"x": {"type": "keyword"}}},
+    }
+}
+
+
+@pytest.fixture(scope="module", params=live_servers.URLS)
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def server(url: str) -> Iterator[Server]:
+    with live_servers.open_server(url) as live_server:
+        yield live_server
+
+
+@contextmanager
+def make_raw_index(
+    server: Server, documents: Mapping[str, Mapping[str, Any]], shards: int = 3
+) -> Iterator[str]:
+    """An index of somebody else's with `documents`, by their ids."""
+    settings = {"number_of_shards": shards, "number_of_replicas": 0}
+    with live_servers.scratch_index(server, {"settings": settings, "mappings": MAPPINGS}) as name:
+        write_documents(server, name, documents)
+        yield name
+
+
+def write_documents(server: Server, name: str, documents: Mapping[str, Mapping[str, Any]]) -> None:
+    actions = [
+        {"_op_type": "index", "_index": name, "_id": key, "_source": source}
+        for key, source in documents.items()
+    ]
+    assert all(outcome.is_accepted for outcome in server.bulk(actions))
+    server.request("POST", f"/{name}/_refresh")
+
+
+def call(number: int, **more: Any) -> dict[str, Any]:
+    return {"body": f"I want a refund for order {number}.", **more}
+
+
+def pits(server: Server) -> int:
+    """How many points in time (and scrolls) are open."""
+    nodes = server.request("GET", "/_nodes/stats/indices/search")["nodes"].values()
+    return sum(int(node["indices"]["search"]["open_contexts"]) for node in nodes)
+
+
+def read(server: Server, index: str, **more: Any) -> list[dict[str, Any]]:
+    return [json.loads(line.data) for line in ForeignIndex(index, "body", **more).lines(server)]
+
+
+class RecordingServer:
+    """A server, and the searches that were asked of it."""
+
+    def __init__(self, inner: Server, fail_after: int | None = None) -> None:
+        self.inner, self.fail_after = inner, fail_after
+        self.searches: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        if path == "/_search":
+            if len(self.searches) == self.fail_after:
+                raise ServerError("no answer for a test", 400)
+            self.searches.append(options["body"])
+        return self.inner.request(method, path, **options)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("shards", [1, 3])
+def test_every_document_is_read_once_from_all_shards_page_by_page(
+    server: Server, shards: int
+) -> None:
+    recorder = RecordingServer(server)
+    with make_raw_index(server, {str(n): call(n) for n in range(MANY)}, shards) as index:
+        documents = read(recorder, index)
+    assert sorted(int(document["id"]) for document in documents) == list(range(MANY))
+    assert len(recorder.searches) >= 3
+    assert pits(server) == 0
+
+
+@pytest.mark.server
+def test_what_is_written_meanwhile_is_not_seen(server: Server) -> None:
+    with make_raw_index(
+        server, {str(n): call(n) for n in range(MANY)}, shards=1
+    ) as index:  # of several, an old OpenSearch reads each at its own moment
+        lines = ForeignIndex(index, "body").lines(server)
+        next(lines)
+        write_documents(
+            server, index, {**{f"late{n}": call(n) for n in range(50)}, "7": call(7, sector="late")}
+        )
+        ids = [json.loads(line.data)["id"] for line in lines]
+    assert len(ids) == MANY - 1
+    assert not [document_id for document_id in ids if document_id.startswith("late")]
+
+
+@pytest.mark.server
+def test_several_indexes_are_read_as_one(server: Server) -> None:
+    with (
+        make_raw_index(server, {"a": call(1)}) as first_index,
+        make_raw_index(server, {"b": call(2)}, 1) as second_index,
+    ):
+        assert sorted(
+            document["id"] for document in read(server, f"{first_index},{second_index}")
+        ) == ["a", "b"]
+
+
+@pytest.mark.server
+def test_fields_become_text_id_and_metadata(server: Server) -> None:
+    turns = [{"speaker": "agent", "text": "Hello."}]
+    documents: dict[str, dict[str, Any]] = {
+        "a": {
+            "body": "hello",
+            "sector": "shop",
+            "customer": {"tier": "gold", "ref": 7},
+            "id": "a",
+            "text": "summary",
+            "source_text": "by hand",
+        },
+        "b": {"talk": {"turns": turns, "minutes": 3}, "number": 12},
+    }
+    with make_raw_index(server, documents) as index:
+        extracted = read(server, index, where={"id": "a"})
+        metadata = {
+            "sector": "shop",
+            "customer": {"tier": "gold", "ref": 7},
+            "source_text": "by hand",
+            "source_source_text": "summary",
+        }
+        assert extracted == [{"id": "a", "text": "hello", **metadata}]
+        existing = ForeignIndex(index, "talk.turns", "number", where={})
+        lines_by_source = {line.source: line for line in existing.lines(server)}
+        assert json.loads(lines_by_source[f"{index}/b"].data) == {
+            "id": "12",
+            "turns": turns,
+            "talk": {"minutes": 3},
+        }
+
+
+@pytest.mark.server
+def test_a_document_without_the_text_is_refused_with_its_id_as_the_place(server: Server) -> None:
+    with make_raw_index(server, {"a": {"sector": "shop", "body": None}}) as index:
+        (line,) = ForeignIndex(index, "body").lines(server)
+    assert (line.source, line.fault) == (
+        f"{index}/a",
+        "the document has no field 'body': its fields are _id, body, sector",
+    )
+    assert json.loads(line.data) == {"_id": "a", "sector": "shop", "body": None}
+
+
+@pytest.mark.server
+def test_the_point_in_time_is_closed_where_reading_fails_or_is_given_up(server: Server) -> None:
+    with make_raw_index(server, {str(n): call(n) for n in range(MANY)}) as index:
+        with pytest.raises(ServerError, match="no answer for a test"):
+            read(RecordingServer(server, fail_after=1), index)
+        assert pits(server) == 0
+        lines = ForeignIndex(index, "body").lines(server)
+        next(lines)
+        assert pits(server) > 0
+        lines.close()
+        assert pits(server) == 0
+
+
+@pytest.mark.server
+def test_a_point_in_time_that_is_gone_says_what_to_do(server: Server) -> None:
+    with make_raw_index(server, {str(n): call(n) for n in range(MANY)}) as index:
+        lines = ForeignIndex(index, "body").lines(PitClosingServer(server))
+        with pytest.raises(
+            IndexStoreError,
+            match=r"no longer has the point in time that was read.*run the same command again",
+        ):
+            list(lines)
+
+
+class PitClosingServer(RecordingServer):
+    """A server that forgets what it was reading, after the first page."""
+
+    def request(self, method: str, path: str, **options: Any) -> Any:
+        if path == "/_search" and self.searches:
+            pit = options["body"]["pit"]["id"]
+            endpoint = (
+                ("/_pit", {"id": pit})
+                if self.inner.engine == "elasticsearch"
+                else ("/_search/point_in_time", {"pit_id": [pit]})
+            )
+            self.inner.request("DELETE", endpoint[0], body=endpoint[1])
+        return super().request(method, path, **options)
+
+
+@pytest.mark.server
+def test_an_index_that_is_not_there_is_an_error(server: Server) -> None:
+    with pytest.raises(IndexMissingError, match=r"there is no index 'nowhere' on .* to read from"):
+        read(server, "nowhere")
+
+
+@pytest.mark.server
+def test_the_server_finds_all_that_the_filter_selects_and_leaves_out_what_it_can(
+    server: Server,
+) -> None:
+    documents = {
+        "bank": call(
+            1,
+            sector="bank",
+            minutes=7,
+            solved=True,
+            topic="a refund",
+            customer={"tier": "gold"},
+            at="2026-01-01",
+        ),
+        "list": call(2, sector=["shop", "bank"], minutes=[1, 7]),
+        "long": call(3, sector="x" * 30),
+        "shop": call(4, sector="shop", minutes=8, solved="false", topic="refund", unsearched="u"),
+        "none": call(5),
+    }
+    ids_by_filter: dict[str, tuple[set[str], set[str]]] = {}
+    with make_raw_index(server, documents) as index:
+        for where in (
+            "sector=bank",
+            f"sector={'x' * 30}",
+            "minutes=7",
+            "minutes=7.0",
+            "solved=true",
+            "topic=refund",
+            "customer.tier=gold",
+            "id=shop",
+        ):
+            name, _, value = where.partition("=")
+            lines = list(ForeignIndex(index, "body", where={name: [value]}).lines(server))
+            ids_by_filter[where] = (
+                {json.loads(line.data)["id"] for line in lines},
+                select_ids(lines, {name: [value]}),
+            )
+    every = set(documents)
+    assert ids_by_filter == {
+        "sector=bank": ({"bank", "list"}, {"bank", "list"}),
+        f"sector={'x' * 30}": (every, {"long"}),
+        "minutes=7": ({"bank", "list"}, {"bank", "list"}),
+        "minutes=7.0": (every, {"bank", "list"}),
+        "solved=true": ({"bank"}, {"bank"}),
+        "topic=refund": ({"shop"}, {"shop"}),
+        "customer.tier=gold": ({"bank"}, {"bank"}),
+        "id=shop": ({"shop"}, {"shop"}),
+    }
+
+
+def select_ids(lines: list[SourceLine], where: dict[str, list[str]]) -> set[str]:
+    """What ingest would take."""
+    from hybrid_search.ingest.document_parser import parse
+    from hybrid_search.text.filters import matches_where
+
+    documents = [parse(line.data)[0] for line in lines]
+    return {
+        document.id
+        for document in documents
+        if matches_where(where, document.id, document.metadata)
+    }
+
+
+@pytest.mark.server
+def test_the_command_adds_an_index_of_ours_beside_the_other_and_again_skips_what_is_unchanged(
+    server: Server, url: str, tmp_path: Path
+) -> None:
+    documents = {str(n): call(n, sector=("shop", "bank")[n % 2], n=n) for n in range(20)} | {
+        "bad": {"sector": "shop"}
+    }
+    with make_raw_index(server, documents) as index, live_servers.unique_index_name(url) as own:
+        command = [
+            "ingest",
+            "--from-index",
+            index,
+            "--text-field",
+            "body",
+            "--where",
+            "sector=shop",
+            "--where",
+            "sector=mail",
+            "--index",
+            own,
+            "--url",
+            url,
+        ]
+        ran = invoke_cli(*command)
+        assert (ran.status, ran.json["read"], ran.json["documents"], ran.json["failed"]) == (
+            1,
+            11,
+            10,
+            1,
+        )
+        entry = json.loads(Path(f"{own}.rejected.jsonl").read_text())
+        assert (entry["source"], entry["reason"]) == (
+            f"{index}/bad",
+            "the document has no field 'body': its fields are _id, sector",
+        )
+        write_documents(server, index, {"4": call(400, sector="shop", n=4)})
+        again = invoke_cli(*command).json
+        assert (again["documents"], again["skipped"]) == (1, 9)
+        with connect(url) as client:
+            assert {
+                hit.metadata["sector"] for hit in client.query("refund", index=own, size=50)
+            } == {"shop"}
+        local = invoke_cli(
+            *command[:-2], "--url", f"embedded:{tmp_path / 'store'}", "--from-url", url
+        )
+        assert local.json["documents"] == 10
+
+
+def test_a_place_that_is_no_server_is_an_error() -> None:
+    message = "embedded: is no server: an index is read from one, as in --from-url opensearch+https://HOST"
+    assert invoke_cli("ingest", "--from-index", "raw", "--url", "embedded:store").error == message
+
+
+PROPERTIES = MAPPINGS["properties"]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected_filter"),
+    [
+        ({"sector": ["bank", "shop"]}, {"terms": {"sector": ["bank", "shop"]}}),
+        ({"sector": "bank"}, {"terms": {"sector": ["bank"]}}),
+        ({"sector": "7"}, None),
+        ({"sector": "True"}, None),
+        ({"sector": "x" * 11}, None),
+        ({"topic": "a refund"}, {"terms": {"topic.keyword": ["a refund"]}}),
+        ({"body": "a refund"}, None),
+        ({"minutes": ["7", "-8"]}, {"terms": {"minutes": [7, -8]}}),
+        ({"minutes": "7.5"}, None),
+        ({"minutes": {"gte": 3}}, None),
+        ({"solved": "TRUE"}, {"terms": {"solved": [True]}}),
+        ({"customer.tier": "gold"}, {"terms": {"customer.tier": ["gold"]}}),
+        ({"at": "2026-01-01"}, None),
+        ({"unsearched": "u"}, None),
+        ({"inner.x": "u"}, None),
+        ({"unknown": "u"}, None),
+        ({"id": ["a", "b"]}, {"ids": {"values": ["a", "b"]}}),
+    ],
+)
+def test_only_what_a_server_compares_as_we_do_is_asked_of_it(
+    where: dict[str, Any], expected_filter: dict[str, Any] | None
+) -> None:
+    expected_query = (
+        {"bool": {"filter": [expected_filter]}} if expected_filter else {"match_all": {}}
+    )
+    assert server_filter.build_query(where, [PROPERTIES], by_id=True) == expected_query
+
+
+def test_indexes_that_map_a_field_differently_are_not_asked_for_it() -> None:
+    other_properties = {**PROPERTIES, "sector": {"type": "text"}}
+    assert (
+        server_filter.build_query({"sector": "bank"}, [PROPERTIES, other_properties], by_id=True)
+        == server_filter.EVERYTHING
+    )
+    assert (
+        server_filter.build_query({"id": "a"}, [PROPERTIES], by_id=False)
+        == server_filter.EVERYTHING
+    )
+
+
+def test_an_old_opensearch_is_read_shard_by_shard() -> None:
+    class OldServer:
+        engine, version = "opensearch", (2, 12, 0)
+
+        def request(self, method: str, path: str, **_: Any) -> Any:
+            assert (method, path) == ("GET", "/raw/_settings/index.number_of_shards")
+            return {
+                "raw-2": {"settings": {"index.number_of_shards": "1"}},
+                "raw-1": {"settings": {"index.number_of_shards": "2"}},
+            }
+
+    views = list(server_reader._views(OldServer(), "raw"))  # type: ignore[arg-type]
+    assert views == [
+        ("raw-1", "_shards:0", ["_doc"]),
+        ("raw-1", "_shards:1", ["_doc"]),
+        ("raw-2", "_shards:0", ["_doc"]),
+    ]

@@ -1,0 +1,270 @@
+"""`doctor`: what it says of a sound installation, and of each that is broken on purpose; one broken
+thing hides no other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections import namedtuple
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import config, encoder
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.encoder import devices
+from hybrid_search.maintenance.doctor import Check, examine, machine
+from hybrid_search.maintenance.doctor.check import attempt
+from hybrid_search.maintenance.doctor.server import mapping_differences
+from tests.helpers import live_servers
+from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.server_index import Place, create_place
+from tests.helpers.tiny_encoder import fill_index
+
+LOCAL_CHECKS = [
+    "python",
+    "packages",
+    "onnxruntime",
+    "device",
+    "cache",
+    "model",
+    "encoder",
+    "store",
+    "index",
+]
+PASSWORD = "s3cret-of-ours"
+
+
+def run_checks(url: str, index: str = "calls", **settings: Any) -> dict[str, Check]:
+    return {
+        check.name: check
+        for check in examine(partial(config.settings, url, device="cpu", **settings), index)
+    }
+
+
+def states_not_ok(checks: dict[str, Check]) -> dict[str, str]:
+    """All that is not well."""
+    assert all(bool(check.remedy) == (check.state != "ok") for check in checks.values())
+    return {name: check.state for name, check in checks.items() if check.state != "ok"}
+
+
+def test_a_sound_installation_is_well(sample_url: str) -> None:
+    checks = run_checks(sample_url)
+    assert list(checks) == LOCAL_CHECKS
+    assert states_not_ok(checks) == {}
+    assert "3.1" in checks["python"].found
+    assert "CPUExecutionProvider" in checks["device"].found
+    assert "88 documents" in checks["index"].found
+    assert "tokens a second" in checks["encoder"].found
+
+
+def test_nothing_is_made_where_nothing_was(tmp_path: Path) -> None:
+    assert states_not_ok(run_checks(f"embedded:{tmp_path / 'a' / 'b'}")) == {"index": "warning"}
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_damaged_model_is_told_with_both_digests_and_hides_nothing_else(
+    sample_url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(encoder.SHIPPED, folder)
+    with (folder / "model.onnx").open("r+b") as file:
+        file.write(b"damaged")
+    checks = run_checks(sample_url, model=folder)
+    assert states_not_ok(checks) == {"model": "problem", "encoder": "problem", "index": "problem"}
+    assert "SHA-256 starts with" in checks["model"].found
+    assert list(checks) == LOCAL_CHECKS
+
+
+def test_an_index_of_another_model_is_a_problem(tmp_path: Path) -> None:
+    store = EmbeddedBackend(tmp_path)
+    fill_index(store, [{"id": "a", "text": "some words"}])
+    checks = run_checks(f"embedded:{tmp_path}")
+    assert states_not_ok(checks) == {"index": "problem"}
+    assert "'tiny-fingerprint'" in checks["index"].found
+
+
+def test_a_device_that_does_not_run_is_a_problem(sample_url: str) -> None:
+    checks = {
+        check.name: check
+        for check in examine(partial(config.settings, sample_url, device="tensorrt"), "calls")
+    }
+    assert states_not_ok(checks)["device"] == "problem"
+    assert "tensorrt" in checks["device"].found
+
+
+def test_settings_that_are_none_are_a_problem_and_the_machine_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_TIMEOUT", "soon")
+    checks = run_checks("embedded:store")
+    assert list(checks) == ["python", "packages", "onnxruntime", "settings"]
+    assert states_not_ok(checks) == {"settings": "problem"}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    assert (
+        states_not_ok(run_checks(f"embedded:{tmp_path / 'closed' / 'store'}"))["store"] == "problem"
+    )
+
+
+def test_a_store_that_is_a_file_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("not a folder")
+    assert states_not_ok(run_checks(f"embedded:{tmp_path / 'store'}"))["store"] == "problem"
+
+
+@pytest.mark.parametrize(
+    ("free", "state"), [(10**7, "problem"), (10**9, "warning"), (10**10, "ok")]
+)
+def test_a_disk_that_is_full_or_nearly_so_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int, state: str
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**11, 0, free))
+    assert run_checks(f"embedded:{tmp_path}")["store"].state == state
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("not a folder")
+    monkeypatch.setenv("HYBRID_SEARCH_CACHE", str(tmp_path / "cache"))
+    (check,) = machine.cache()
+    assert (check.state, "HYBRID_SEARCH_CACHE" in check.remedy) == ("warning", True)
+
+
+@pytest.mark.parametrize(
+    ("installed", "state"),
+    [
+        ({}, "problem"),
+        ({"onnxruntime"}, "ok"),
+        ({"onnxruntime-gpu"}, "ok"),
+        ({"onnxruntime", "onnxruntime-gpu"}, "problem"),
+    ],
+)
+def test_one_runtime_and_not_both(
+    monkeypatch: pytest.MonkeyPatch, installed: set[str], state: str
+) -> None:
+    monkeypatch.setattr(machine, "_version", lambda name: "1.0" if name in installed else None)
+    (check,) = machine.runtime()
+    assert check.state == state
+
+
+def test_a_graphics_card_that_idles_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(devices, "list_providers", lambda: ["CPUExecutionProvider"])
+    assert [check.state for check in machine.device("auto")] == ["warning"]
+    assert [check.state for check in machine.device("cpu")] == ["ok"]
+
+
+def test_a_check_that_fails_itself_is_a_finding() -> None:
+    def failing_checks() -> Iterator[Check]:
+        yield Check("first", "ok", "fine")
+        raise ZeroDivisionError("by nothing")
+
+    assert [(check.name, check.state, check.found) for check in attempt("x", failing_checks)] == [
+        ("first", "ok", "fine"),
+        ("x", "problem", "ZeroDivisionError: by nothing"),
+    ]
+
+
+def test_a_server_that_is_not_there_is_one_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_USERNAME", "me")
+    monkeypatch.setenv("HYBRID_SEARCH_PASSWORD", PASSWORD)
+    result = invoke_cli(
+        "doctor", "--url", "opensearch+http://127.0.0.1:1", "--device", "cpu", "--json"
+    )
+    assert result.status == 1
+    assert [check["name"] for check in result.json["checks"] if check["state"] == "problem"] == [
+        "server"
+    ]
+    assert PASSWORD not in result.stdout + result.stderr
+
+
+def test_the_command_prints_a_line_for_each_and_says_by_its_status_whether_all_is_well(
+    sample_url: str,
+) -> None:
+    result = invoke_cli("doctor", "--url", sample_url, "--device", "cpu")
+    assert (result.status, len(result.stdout.splitlines())) == (0, len(LOCAL_CHECKS))
+    assert all(line.startswith("ok ") for line in result.stdout.splitlines())
+    failing = invoke_cli("doctor", "--url", sample_url, "--device", "cuda", "--json")
+    assert (failing.status, set(failing.json["checks"][0])) == (
+        1,
+        {"name", "state", "found", "remedy"},
+    )
+
+
+def test_fields_that_differ_are_named() -> None:
+    expected = {
+        "a": {"type": "keyword"},
+        "b": {"type": "text", "analyzer": "english"},
+        "c": {"properties": {"v": {"type": "knn_vector", "dimension": 8}}},
+    }
+    actual = {
+        "b": {"type": "text", "analyzer": "standard"},
+        "c": {"type": "nested", "properties": {"v": {"type": "knn_vector", "dimension": 4}}},
+    }
+    assert list(mapping_differences(expected, actual, "")) == [
+        "a is missing",
+        "b has analyzer 'standard' and not 'english'",
+        "c has type 'nested' and not 'object'",
+        "c.v has dimension 4 and not 8",
+    ]
+    assert list(mapping_differences(expected, expected, "")) == []
+
+
+# on servers
+
+
+@pytest.fixture(params=live_servers.URLS)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    with create_place(request.param) as server_place:
+        yield server_place
+
+
+def test_a_server_is_looked_at_from_its_version_to_its_index(place: Place) -> None:
+    checks = run_checks(place.url, place.index)
+    assert list(checks)[7:] == [
+        "version",
+        *(["plugins"] if "plugins" in checks else []),
+        "health",
+        "privileges",
+        "mapping",
+    ]
+    assert states_not_ok(checks).get("mapping") == "warning"  # there is none yet
+    assert (
+        invoke_cli(
+            "ingest", "--sample", "--index", place.index, "--url", place.url, "--device", "cpu"
+        ).status
+        == 0
+    )
+    checks = run_checks(place.url, place.index)
+    assert {name: state for name, state in states_not_ok(checks).items() if name != "health"} == {}
+    assert "no security" in checks["privileges"].found
+    assert "88 documents" in checks["index"].found
+
+
+def test_a_mapping_that_was_changed_is_told(place: Place) -> None:
+    place.ingest([{"id": "a", "text": "some words"}])
+    response = place.request_json("GET", f"/{place.index}/_mapping")
+    ((name, definition),) = response.items()
+    body = json.loads(json.dumps(definition["mappings"]))
+    body["properties"]["source_hash"] = {"type": "text"}
+    body["dynamic"] = "true"
+    place.request_json("DELETE", f"/{name}")
+    settings = {"index.knn": True} if "knn_vector" in str(body) else {}
+    place.write_passage(
+        "PUT", f"/{name}", {"aliases": {place.index: {}}, "mappings": body, "settings": settings}
+    )
+    checks = run_checks(place.url, place.index)
+    assert states_not_ok(checks)["mapping"] == "problem"
+    assert "source_hash has type 'text' and not 'keyword'" in checks["mapping"].found
+    assert "dynamic is not strict" in checks["mapping"].found
+    assert "'tiny-fingerprint'" in checks["index"].found

@@ -1,0 +1,245 @@
+"""``plan``: what it says of a sample is what an index of that sample holds, and what it says of
+more is that many times as much.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.encoder import Encoder
+from hybrid_search.errors import UsageError
+from hybrid_search.ingest.sources.files import SAMPLE, read
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.maintenance.plan import measured_constants
+from hybrid_search.maintenance.plan.estimate import measure_load, plan
+from hybrid_search.maintenance.plan.policy_recall import (
+    Recall,
+    compare,
+    draw_phrases,
+    exhaustive_cosines,
+)
+from hybrid_search.maintenance.plan.sample import Sample, take_sample
+from hybrid_search.search import phrase_vector
+from hybrid_search.text.token_codes import cosines
+from hybrid_search.text.window_policy import window_bounds
+from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder, fill_index
+
+
+def make_lines(documents: Iterable[Any]) -> list[SourceLine]:
+    data = [
+        document if isinstance(document, bytes) else json.dumps(document).encode()
+        for document in documents
+    ]
+    return [
+        SourceLine("calls.jsonl", number, line_bytes) for number, line_bytes in enumerate(data, 1)
+    ]
+
+
+@pytest.fixture(scope="module")
+def plan_sample() -> Sample:
+    return take_sample(TinyEncoder(), read([str(SAMPLE)]))
+
+
+def test_a_sample_is_what_an_index_of_it_holds(
+    plan_sample: Sample, calls: list[dict[str, Any]]
+) -> None:
+    backend = MemoryBackend()
+    summary = fill_index(backend, calls)
+    sample_load = measure_load(plan_sample, "6/1", DIMENSION)
+    assert (sample_load.documents, sample_load.passages, sample_load.spans) == (
+        summary.documents,
+        summary.passages,
+        summary.spans,
+    )
+    assert (
+        sample_load.tokens == summary.tokens
+    )  # no turn of the sample is so long that pieces of it overlap
+
+
+def test_lines_that_are_no_documents_are_counted_and_left_out() -> None:
+    sample = take_sample(
+        TinyEncoder(),
+        make_lines([{"id": "a", "text": "my money back"}, b"{", b"\n", {"id": "b", "text": ""}]),
+    )
+    assert (sample.documents, sample.skipped, sample.words, sample.tokens) == (1, 2, 3, 3)
+
+
+def test_a_sample_ends_after_so_many_documents_or_seconds() -> None:
+    endless = ({"id": str(number), "text": "my money back"} for number in iter(int, 1))
+    source = (SourceLine("calls.jsonl", 1, json.dumps(document).encode()) for document in endless)
+    assert take_sample(TinyEncoder(), source, most=70).documents == 70
+    assert (
+        take_sample(TinyEncoder(), source, seconds=1e-9).documents == 64
+    )  # the first block of passages, each document one
+
+
+def test_nothing_to_plan_by_is_an_error() -> None:
+    with pytest.raises(
+        UsageError,
+        match=r"no document with a word to plan by: 0 documents were read, and 1 lines that are none",
+    ):
+        take_sample(TinyEncoder(), make_lines([b"{"]))
+
+
+def test_the_bytes_of_an_embedded_index_are_those_on_disk_but_for_the_graph_that_a_small_one_has_not(
+    sample_url: str, real_encoder: Encoder
+) -> None:
+    folder = Path(sample_url.removeprefix("embedded:"))
+    disk_bytes = sum(
+        path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix != ".jsonl"
+    )
+    sample_load = measure_load(
+        take_sample(real_encoder, read([str(SAMPLE)]), seconds=600), "6/1", 288
+    )
+    graph = sample_load.spans * (288 + measured_constants.GRAPH_BYTES)
+    assert (sample_load.embedded_bytes - graph) / disk_bytes == pytest.approx(1, abs=0.05)
+
+
+def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample: Sample) -> None:
+    recall = Recall("6/1", 0.2, 0.5, 0.9, 20)
+    estimate = plan(plan_sample, "6/1", DIMENSION, 88_000_000, [recall], on_gpu=False)
+    assert estimate.sample.documents == 88
+    assert estimate.load.tokens == 1_000_000 * plan_sample.tokens
+    spans = sum(len(window_bounds(codes.counts, "6/1")) for codes in plan_sample.codes)
+    assert estimate.load.spans == 1_000_000 * spans
+    assert estimate.hours.encoder == pytest.approx(1e6 * plan_sample.seconds / 3600)
+    assert estimate.hours.embedded == pytest.approx(1.43 * estimate.hours.encoder)
+    # 8 numbers a vector: 0.0626 + 8 * 0.0005266 = 0.0668 ms each.
+    assert estimate.hours.server == pytest.approx(1e6 * spans * 0.0668e-3 / 3600, rel=1e-3)
+    assert estimate.hours.gpu == pytest.approx(
+        (1e6 * plan_sample.tokens / 1_330_000 / 3600, 1e6 * plan_sample.tokens / 47_000 / 3600)
+    )
+    # Codes times 2.34, and floats: 50 GiB of it a shard.
+    server = 1e6 * (2.34 * plan_sample.code_bytes + 4 * 8 * spans)
+    assert estimate.load.server_bytes == pytest.approx(server, rel=1e-6)
+    assert estimate.shards == -(-estimate.load.server_bytes // (50 * 2**30)) > 1
+
+
+def test_gpu_hours_on_a_gpu_are_its_own(plan_sample: Sample) -> None:
+    estimate = plan(plan_sample, "6/1", DIMENSION, 88, [], on_gpu=True)
+    assert estimate.hours.gpu == (estimate.hours.encoder, estimate.hours.encoder)
+    assert estimate.shards == 1
+
+
+def test_a_policy_costs_its_vectors(plan_sample: Sample) -> None:
+    dense, sparse = Recall("3/1", 0.4, 0.0, 0.0, 20), Recall("6/1", 0.2, 0.0, 0.0, 20)
+    estimate = plan(plan_sample, "6/1", DIMENSION, 88, [dense, sparse], on_gpu=False)
+    assert estimate.bytes_per_1000_words(dense) - estimate.bytes_per_1000_words(
+        sparse
+    ) == pytest.approx(1000 * 0.2 * (DIMENSION + measured_constants.GRAPH_BYTES), abs=1)
+
+
+def test_the_reference_of_the_recall_scores_every_span(plan_sample: Sample) -> None:
+    queries = np.array(
+        [
+            phrase_vector.query_vector(TinyEncoder(), text)
+            for text in ("my money back", "waiting on hold")
+        ]
+    )
+    for coded in plan_sample.codes[:20]:
+        assert exhaustive_cosines(coded, queries) == pytest.approx(
+            [cosines(query, coded).max() for query in queries], abs=1e-5
+        )
+
+
+def test_phrases_are_words_of_the_sample(plan_sample: Sample) -> None:
+    texts = {document.text for document, _ in plan_sample.passages}
+    drawn_phrases = draw_phrases(plan_sample.passages)
+    assert len(drawn_phrases) == 40
+    assert all(any(drawn_phrase in text for text in texts) for drawn_phrase in drawn_phrases)
+
+
+def test_windows_of_all_lengths_and_places_find_all_and_few_find_less(plan_sample: Sample) -> None:
+    """The windows of 1 to 20 words at every word are all spans but those that end a turn."""
+    everything = "+".join(str(length) for length in range(1, 21)) + "/20"
+    few, every = compare(TinyEncoder(), plan_sample, ["20/1", everything])
+    assert every.recall == every.scored == 1
+    assert few.recall < few.scored < every.scored
+    assert few.vectors_a_word < 0.2 < 7 < every.vectors_a_word
+
+
+def test_the_command_plans_for_the_sample_and_writes_nothing() -> None:
+    output = invoke_cli("plan", "--documents", "1000", "--json").json
+    assert set(output) == {
+        "policy",
+        "dimension",
+        "tokens_a_second",
+        "skipped",
+        "sample",
+        "load",
+        "hours",
+        "shards",
+        "policies",
+    }
+    assert (output["policy"], output["load"]["documents"], output["sample"]["documents"]) == (
+        "6/1",
+        1000,
+        88,
+    )
+    assert [policy["policy"] for policy in output["policies"]] == [
+        "20/1",
+        "12/1",
+        "6/1",
+        "6/2",
+        "6+12/2",
+        "3/1",
+    ]
+    assert all(
+        0 < policy["recall"] <= policy["scored"] <= 1 < policy["bytes_per_1000_words"]
+        for policy in output["policies"]
+    )
+    assert not [path for path in Path().rglob("*") if path.is_file()]
+
+
+def test_a_plan_is_made_of_tables_too() -> None:
+    Path("calls.csv").write_text("call,body\n1,I want my money back\n2,where is my parcel\n")
+    output = invoke_cli("plan", "calls.csv", "--columns", "id=call,text=body", "--json").json
+    assert (output["sample"]["documents"], output["skipped"], output["sample"]["words"]) == (
+        2,
+        0,
+        9,
+    )
+
+
+def test_an_index_gives_its_policy_its_vectors_and_its_number_of_documents() -> None:
+    Path("calls.jsonl").write_text(
+        '{"id": "a", "text": "I want my money back"}\n{"id": "b", "text": "where is my parcel"}\n'
+    )
+    with connect("embedded:store", dimension=64) as client:
+        client.ingest_lines(read(["calls.jsonl"]), index="calls", policy="3/1")
+    document_line = '{"id": "c", "text": "one two three four five six"}\n'
+    output = invoke_cli(
+        "plan", "-", "--index", "calls", "--url", "embedded:store", "--json", stdin=document_line
+    ).json
+    assert (output["policy"], output["dimension"], output["load"]["documents"]) == ("3/1", 64, 2)
+    assert (
+        output["load"]["spans"] == 2 * 2
+    )  # six words are two windows of three, in each of two documents
+
+
+def test_people_are_told_the_same() -> None:
+    output = invoke_cli(
+        "plan", "-", "--documents", "2000", stdin='{"id": "a", "text": "I want my money back"}\n{\n'
+    ).stdout
+    assert "sample: 1 documents, 5 tokens" in output
+    assert "1 lines of it are no documents" in output
+    assert "2,000 documents" in output
+    assert (
+        "2,000 vectors of 288 numbers, policy 6/1" in output
+    )  # five words are one window, in each of 2,000 documents
+    assert "1 primary shards of 50 GiB" in output
+
+
+def test_a_policy_that_is_none_is_refused() -> None:
+    assert "span policy 'x' is not of the form" in invoke_cli("plan", "--policy", "x").error

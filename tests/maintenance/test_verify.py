@@ -1,0 +1,558 @@
+"""`verify` on indexes that are damaged by hand: each damage is found where it is, with what to do,
+and nothing else is.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.backends.embedded import graph_builder
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.backends.server import passage_codec
+from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.errors import IndexMissingError, ModelError, UsageError
+from hybrid_search.maintenance.verify import Verification, verify
+from hybrid_search.maintenance.verify.even_sample import EvenSample
+from hybrid_search.maintenance.verify.report import EXACT, INT8
+from hybrid_search.text import token_codes
+from hybrid_search.text.types import Encoding
+from tests.helpers import live_servers
+from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.server_index import TINY, Place, create_place
+from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries
+
+FILE = Path("store/calls.sqlite")
+TURNS: dict[str, Any] = {
+    "id": "turns",
+    "turns": [{"speaker": "agent", "text": f"turn{number} " + "blah " * 60} for number in range(4)],
+}
+LONG: dict[str, Any] = {
+    "id": "long",
+    "text": " ".join(f"word{number * number % 307}" for number in range(500)),
+}
+DOTS: dict[str, Any] = {
+    "id": "dots",
+    "turns": [{"text": "..."}, {"text": "Käse 🧀 bitte,\r\nsofort!"}, {"text": "?!"}],
+}
+NOTHING: dict[str, Any] = {"id": "nothing", "text": "... ?!"}
+FOUR = [TURNS, LONG, DOTS, NOTHING]
+PASSAGES = {"turns": 4, "long": 4, "dots": 1, "nothing": 1}
+"""500 words are cut into the fewest pieces of at most 160 - 10 - 19 = 131 words: 4."""
+
+
+@pytest.fixture
+def store() -> Iterator[EmbeddedBackend]:
+    """The four documents in an embedded index ``calls``."""
+    embedded_store = EmbeddedBackend(Path("store"))
+    fill_index(embedded_store, FOUR)
+    yield embedded_store
+    embedded_store.close()
+
+
+def verify_store(store: Any, sample: int = 100) -> Verification:
+    return verify(store, TinyEncoder(), "calls", sample)
+
+
+def list_findings(store: Any, sample: int = 100) -> list[tuple[str, str, int | None]]:
+    return sorted(
+        (finding.kind, finding.document_id, finding.ordinal)
+        for finding in verify_store(store, sample).findings
+    )
+
+
+def change_rows(statement: str, *values: object) -> None:
+    """Damage the file of the index."""
+    with closing(sqlite3.connect(FILE)) as connection, connection:
+        assert connection.execute(statement, values).rowcount > 0
+
+
+def passage_number(document_id: str, ordinal: int) -> int:
+    with closing(sqlite3.connect(FILE)) as connection:
+        query = "SELECT passage FROM passages JOIN documents USING (document) WHERE id = ? AND ordinal = ?"
+        return int(connection.execute(query, (document_id, ordinal)).fetchone()[0])
+
+
+def codes(document_id: str, ordinal: int) -> bytes:
+    with closing(sqlite3.connect(FILE)) as connection:
+        return bytes(
+            connection.execute(
+                "SELECT data FROM tokens WHERE passage = ?", (passage_number(document_id, ordinal),)
+            ).fetchone()[0]
+        )
+
+
+def recode(document_id: str, ordinal: int, data: bytes) -> None:
+    change_rows(
+        "UPDATE tokens SET data = ? WHERE passage = ?", data, passage_number(document_id, ordinal)
+    )
+
+
+def retext(document_id: str, ordinal: int, old: str, new: str) -> None:
+    change_rows(
+        "UPDATE texts SET text = replace(text, ?, ?) WHERE rowid = ?",
+        old,
+        new,
+        passage_number(document_id, ordinal),
+    )
+
+
+def test_an_index_that_nobody_touched_is_sound_wherever_it_is(client: Any) -> None:
+    fill_index(client.backend, FOUR)
+    verification = verify_store(client.backend)
+    assert verification.findings == []
+    assert (
+        verification.documents,
+        verification.passages,
+        verification.encoded_documents,
+        verification.encoded_passages,
+    ) == (4, 10, 4, 10)
+    assert verification.difference < 1e-5
+    assert verification.bound == EXACT == 0.0011
+
+
+def test_an_empty_index_is_sound(client: Any) -> None:
+    fill_index(client.backend, [])
+    assert verify_store(client.backend).to_dict()["passages"] == 0
+    assert verify_store(client.backend).is_sound
+
+
+def test_a_sample_of_none_lists_and_encodes_nothing(store: EmbeddedBackend) -> None:
+    verification = verify_store(store, sample=0)
+    assert (
+        verification.passages,
+        verification.encoded_documents,
+        verification.encoded_passages,
+    ) == (10, 0, 0)
+
+
+def test_a_passage_that_is_gone_is_missed_and_what_it_left_are_orphans(
+    store: EmbeddedBackend,
+) -> None:
+    number = passage_number("turns", 2)
+    change_rows("DELETE FROM passages WHERE passage = ?", number)
+    verification = verify_store(store)
+    assert verification.wrong == {"missing": 1, "orphan": 2}
+    assert [
+        (finding.document_id, finding.ordinal)
+        for finding in verification.findings
+        if finding.kind == "missing"
+    ] == [("turns", 2)]
+    assert all(
+        str(number) in finding.found
+        for finding in verification.findings
+        if finding.kind == "orphan"
+    )
+    assert (
+        verification.encoded_documents == 3
+    )  # not that one: it has to be ingested again in any case
+
+
+def test_a_document_without_any_passage_misses_all(store: EmbeddedBackend) -> None:
+    change_rows(
+        "DELETE FROM passages WHERE document = (SELECT document FROM documents WHERE id = 'turns')"
+    )
+    verification = verify_store(store)
+    assert [finding.ordinal for finding in verification.findings if finding.kind == "missing"] == [
+        0,
+        1,
+        2,
+        3,
+    ]
+
+
+def test_what_is_said_to_be_done_mends_it(store: EmbeddedBackend) -> None:
+    change_rows("DELETE FROM tokens WHERE passage = ?", passage_number("turns", 2))
+    (finding,) = verify_store(store).findings
+    assert (finding.kind, finding.document_id, finding.ordinal) == ("codes", "turns", 2)
+    assert "hybrid-search delete --index calls -- 'turns'" in finding.remedy
+    assert fill_index(store, FOUR).skipped == 4  # which is why it is to be deleted before
+    with store.writer("calls", store.read_head("calls")[0]) as writer:
+        assert writer.delete(["turns"]) == 1
+    assert fill_index(store, FOUR).documents == 1
+    assert verify_store(store).is_sound
+
+
+def test_passages_of_a_document_that_is_gone_are_orphans(store: EmbeddedBackend) -> None:
+    change_rows("DELETE FROM documents WHERE id = 'long'")
+    assert list_findings(store) == [("orphan", "", None)] * 4
+
+
+def test_a_text_that_is_gone_is_told(store: EmbeddedBackend) -> None:
+    change_rows("DELETE FROM texts WHERE rowid = ?", passage_number("dots", 0))
+    assert list_findings(store, sample=0) == [("text", "dots", 0)]
+
+
+def test_passages_beyond_the_last_are_orphans(store: EmbeddedBackend) -> None:
+    change_rows("UPDATE passages SET ordinal = 7 WHERE passage = ?", passage_number("turns", 3))
+    assert list_findings(store) == [("missing", "turns", 3), ("orphan", "turns", 7)]
+
+
+def test_passages_of_two_versions_are_told_apart(store: EmbeddedBackend) -> None:
+    """A store in which each passage says of which version it is: memory, changed under its writer's
+    hands.
+    """
+    memory = MemoryBackend()
+    fill_index(memory, FOUR)
+    passages = memory._get_index("calls").documents["turns"]
+    passages[3].entry = replace(passages[3].entry, source_hash="0123456789abcdef.older")
+    (finding,) = verify_store(memory).findings
+    assert (finding.kind, finding.document_id, finding.ordinal) == ("orphan", "turns", 3)
+    assert "0123456789ab" in finding.found
+
+
+def test_a_document_that_was_made_by_other_settings_is_of_an_old_version(
+    store: EmbeddedBackend,
+) -> None:
+    change_rows(
+        "UPDATE documents SET source_hash = substr(source_hash, 1, 41) || 'ffffffffffffffff' WHERE id = 'dots'"
+    )
+    assert list_findings(store) == [("version", "dots", 0)]
+
+
+def test_swapped_codes_are_found_in_both_places(store: EmbeddedBackend) -> None:
+    """Of two passages whose words stand at the same places, so that nothing but the vectors tells."""
+    fill_index(
+        store,
+        [{"id": "one", "text": "apple juice please"}, {"id": "two", "text": "drink spice really"}],
+    )
+    first, second = codes("one", 0), codes("two", 0)
+    recode("one", 0, second)
+    recode("two", 0, first)
+    assert list_findings(store) == [("codes", "one", 0), ("codes", "two", 0)]
+    assert "may be 0.0011" in verify_store(store).findings[0].found
+
+
+@pytest.mark.parametrize(
+    ("damage", "kind"),
+    [
+        (
+            lambda stored: replace(
+                stored, codes=_replace_element(stored.codes, (3, 0), stored.codes[3, 0] ^ 0x7F)
+            ),
+            "codes",
+        ),
+        (
+            lambda stored: replace(
+                stored, scales=_replace_element(stored.scales, 3, stored.scales[3] * 2)
+            ),
+            "codes",
+        ),
+        (
+            lambda stored: replace(
+                stored, inverse_norms=_replace_element(stored.inverse_norms, 0, 1.0)
+            ),
+            "codes",
+        ),
+        (
+            lambda stored: replace(
+                stored, words=_replace_element(stored.words, (2, 1), stored.words[2, 1] + 1)
+            ),
+            "offsets",
+        ),
+        (
+            lambda stored: replace(
+                stored, words=_replace_element(stored.words, (2, 3), stored.words[2, 3] + 1)
+            ),
+            "codes",
+        ),
+        (lambda stored: replace(stored, counts=_replace_element(stored.counts, 0, 19)), "offsets"),
+        (
+            lambda stored: replace(stored, codes=stored.codes[:-1], scales=stored.scales[:-1]),
+            "codes",
+        ),
+    ],
+)
+def test_damaged_codes_are_found(
+    store: EmbeddedBackend, damage: Callable[[Any], Any], kind: str
+) -> None:
+    recode("turns", 1, token_codes.to_bytes(damage(token_codes.from_bytes(codes("turns", 1)))))
+    assert list_findings(store) == [(kind, "turns", 1)]
+
+
+def _replace_element(array: Any, where: Any, value: Any) -> Any:
+    changed = np.array(array)
+    changed[where] = value
+    return changed
+
+
+@pytest.mark.parametrize("cut", [5, 100])
+def test_codes_that_cannot_be_read_are_found_and_their_neighbours_compared(
+    store: EmbeddedBackend, cut: int
+) -> None:
+    recode("turns", 1, codes("turns", 1)[:cut])
+    verification = verify_store(store)
+    assert [
+        (finding.kind, finding.document_id, finding.ordinal) for finding in verification.findings
+    ] == [("codes", "turns", 1)]
+    assert verification.encoded_passages == 10
+
+
+@pytest.mark.parametrize(
+    ("document_id", "ordinal", "old", "new", "kind", "at"),
+    [
+        ("turns", 1, "turn1", "turn9", "codes", 1),  # the same places, other words
+        ("turns", 1, "turn1", "t rn1", "offsets", 1),
+        ("turns", 1, "turn1", "a turn1", "text", 1),  # longer than its turn
+        ("dots", 0, "sofort", "sofor", "text", 0),
+        (
+            "long",
+            1,
+            " word",
+            "  ord",
+            "text",
+            1,
+        ),  # its first words are the last of the piece before it
+    ],
+)
+def test_a_changed_text_is_found(
+    store: EmbeddedBackend, document_id: str, ordinal: int, old: str, new: str, kind: str, at: int
+) -> None:
+    retext(document_id, ordinal, old, new)
+    assert list_findings(store) == [(kind, document_id, at)]
+
+
+def test_vectors_that_no_graph_has_are_found(
+    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_builder, "EXACT_SPANS", 20)
+    fill_index(
+        store,
+        [
+            {"id": f"w{number}", "text": " ".join(f"w{number * factor}" for factor in range(60))}
+            for number in range(20)
+        ],
+    )
+    assert verify_store(store).is_sound
+    number = passage_number("w7", 0)
+    change_rows("UPDATE sqlite_sequence SET seq = seq + 1000 WHERE name = 'passages'")
+    change_rows("UPDATE passages SET spans = spans + 1 WHERE passage = ?", number)
+    (finding,) = verify_store(store).findings
+    assert (finding.kind, finding.document_id) == ("vectors", "w7")
+    assert (
+        finding.found == "its graph has 10 of its 11 vectors"
+    )  # 60 words in windows of 6, end to end
+
+
+def test_a_lost_graph_is_told_for_each_of_its_passages(
+    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_builder, "EXACT_SPANS", 20)
+    fill_index(store, [{"id": "more", "text": "some more words " * 10}])
+    (graph,) = Path("store/calls.spans").iterdir()
+    graph.unlink()
+    verification = verify_store(store)
+    assert verification.wrong == {"vectors": 10}  # all but the one without a word, which has none
+    assert all("is missing" in finding.found for finding in verification.findings)
+    fill_index(store, [])
+    assert verify_store(store).is_sound
+
+
+class RotatedEncoder(TinyEncoder):
+    """The tiny encoder, all its vectors turned by one angle: the cosine of every span is off by 1 -
+    cos(angle).
+    """
+
+    def __init__(self, angle: float, precision: str = "float32") -> None:
+        plane = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+        self.turn = np.kron(np.eye(4), plane).astype(np.float32)
+        self.info = EncoderInfo("tiny", "tiny-fingerprint", 8, precision, "turn")
+
+    def encode(self, texts: Any) -> list[Encoding]:
+        return [
+            Encoding(encoding.vectors @ self.turn, encoding.offsets)
+            for encoding in super().encode(texts)
+        ]
+
+
+def test_passages_of_another_precision_are_told_apart_and_are_not_wrong(
+    store: EmbeddedBackend,
+) -> None:
+    """1 - cos(0.1) is 0.0050: more than float32 may differ, and less than int8 may."""
+    verification = verify(store, RotatedEncoder(0.1), "calls")
+    assert verification.is_sound
+    assert verification.other_precision == 9  # all that have a word
+    assert verification.difference == 0.0
+
+
+def test_the_bound_is_that_of_the_coarser_precision(store: EmbeddedBackend) -> None:
+    verification = verify(store, RotatedEncoder(0.1, "int8"), "calls")
+    assert (verification.bound, verification.other_precision, verification.is_sound) == (
+        INT8,
+        0,
+        True,
+    )
+    assert verification.difference == pytest.approx(
+        0.0050, abs=0.0015
+    )  # of 8 numbers, int8 codes keep less than of 384
+
+
+def test_another_model_of_the_same_fingerprint_is_too_far_off(store: EmbeddedBackend) -> None:
+    """1 - cos(0.2) is 0.0199."""
+    assert verify(store, RotatedEncoder(0.2), "calls").wrong == {"codes": 9}
+
+
+def test_a_model_of_another_fingerprint_is_refused(store: EmbeddedBackend) -> None:
+    encoder = RotatedEncoder(0.0)
+    encoder.info = replace(encoder.info, fingerprint="another")
+    with pytest.raises(ModelError, match="tiny-fingerprint"):
+        verify(store, encoder, "calls")
+
+
+def test_a_missing_index_and_a_sample_under_0_are_errors(store: EmbeddedBackend) -> None:
+    with pytest.raises(IndexMissingError):
+        verify(store, TinyEncoder(), "other")
+    with pytest.raises(UsageError, match="-1"):
+        verify_store(store, -1)
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "expected"),
+    [(3, 2, [0, 1]), (3, 3, [0, 1, 2]), (2, 100, [0, 64]), (0, 9, []), (5, 10, [0, 2, 4, 6, 8])],
+)
+def test_a_sample_is_spread_evenly(count: int, length: int, expected: list[int]) -> None:
+    """Of 100, every 32nd is held in the end (0, 32, 64, 96 were four, so every 64th: 0, 64)."""
+    spread = EvenSample[int](count)
+    for number in range(length):
+        spread.add(number)
+    assert spread.select() == expected
+
+
+def test_the_sample_is_of_the_whole_index(store: EmbeddedBackend) -> None:
+    fill_index(store, [{"id": f"d{number}", "text": f"some text {number}"} for number in range(96)])
+    verification = verify_store(store, sample=10)
+    assert (verification.documents, verification.encoded_documents) == (100, 10)
+
+
+# the command
+
+
+def test_the_command_says_that_all_is_well(sample_url: str) -> None:
+    result = invoke_cli("verify", "--url", sample_url, "--sample", "2", "--device", "cpu")
+    assert (result.status, result.stdout.splitlines()[-1]) == (0, "all is well")
+    report = invoke_cli(
+        "verify", "--url", sample_url, "--sample", "1", "--device", "cpu", "--json"
+    ).json
+    assert (
+        report["documents"],
+        report["encoded_documents"],
+        report["wrong"],
+        report["findings"],
+    ) == (88, 1, {}, [])
+    assert report["difference"] <= report["bound"]
+
+
+def test_the_command_says_what_is_wrong_and_ends_with_1(
+    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hybrid_search.client.encoder.load", lambda *_, **__: TinyEncoder())
+    change_rows(
+        "DELETE FROM passages WHERE document = (SELECT document FROM documents WHERE id = 'turns')"
+    )
+    result = invoke_cli("verify", "--url", "embedded:store")
+    assert result.status == 1
+    assert (
+        "missing: 'turns' passage 3: it is not there, and its document has 4 passages; ingest it again"
+        in result.stdout
+    )
+    assert result.stdout.splitlines()[-1] == "wrong: 8 orphan, 4 missing"
+    json_result = invoke_cli("verify", "--url", "embedded:store", "--json")
+    assert (json_result.status, json_result.json["wrong"]) == (1, {"missing": 4, "orphan": 8})
+    assert set(json_result.json["findings"][0]) == {
+        "kind",
+        "document_id",
+        "ordinal",
+        "found",
+        "remedy",
+    }
+
+
+def test_the_command_ends_with_2_where_nothing_could_run(tmp_path: Path) -> None:
+    assert (
+        "no index 'calls'"
+        in invoke_cli("verify", "--url", f"embedded:{tmp_path}", "--device", "cpu").error
+    )
+
+
+def test_a_client_verifies(sample_url: str) -> None:
+    with connect(sample_url, device="cpu") as client:
+        assert client.verify(sample=1).is_sound
+
+
+# on servers
+
+
+@pytest.fixture(params=live_servers.URLS)
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    with create_place(request.param) as server_index:
+        server_index.ingest(FOUR)
+        yield server_index
+
+
+def findings_on_server(place: Place) -> list[tuple[str, str, int | None]]:
+    place.request_json("POST", f"/{place.index}/_refresh")
+    with connect(place.url) as client:
+        verification = verify(client.backend, TinyEncoder(), place.index)
+    return sorted(
+        (finding.kind, finding.document_id, finding.ordinal) for finding in verification.findings
+    )
+
+
+def overwrite_passage(place: Place, document_id: str, number: int, **changed: Any) -> None:
+    """Write one passage anew, with fields changed."""
+    entry = make_entries(next(document for document in FOUR if document["id"] == document_id))[
+        number
+    ]
+    source = (
+        json.loads(
+            passage_codec.to_json(
+                passage_codec.build_source(entry, TINY, "2026-01-01T00:00:00+00:00")
+            )
+        )
+        | changed
+    )
+    place.write_passage(
+        "PUT",
+        f"/{place.index}/_doc/{quote(passage_codec.passage_id(document_id, changed.get('ordinal', number)))}",
+        source,
+    )
+
+
+def test_each_damage_of_an_index_on_a_server_is_found(place: Place) -> None:
+    assert findings_on_server(place) == []
+    place.write_passage("DELETE", f"/{place.index}/_doc/{quote('turns#2')}")
+    overwrite_passage(place, "long", 3, ordinal=9)
+    overwrite_passage(place, "long", 2, source_hash="0123.older")
+    overwrite_passage(place, "dots", 0, spans=[])
+    assert findings_on_server(place) == [
+        ("missing", "turns", 2),
+        ("orphan", "long", 2),
+        ("orphan", "long", 9),
+        ("vectors", "dots", 0),
+    ]
+
+
+def test_swapped_codes_and_changed_texts_are_found_on_a_server(place: Place) -> None:
+    first, second = (
+        json.loads(json.dumps(passage_codec.derive_fields(entry.tokens, 0, "6/1")["tokens"]))
+        for entry in make_entries(TURNS)[:2]
+    )
+    overwrite_passage(place, "turns", 0, tokens=second)
+    overwrite_passage(place, "turns", 1, tokens=first)
+    overwrite_passage(place, "dots", 0, text="Käse 🧀 bittx,\r\nsofort!")
+    assert findings_on_server(place) == [
+        ("codes", "dots", 0),
+        ("codes", "turns", 0),
+        ("codes", "turns", 1),
+    ]

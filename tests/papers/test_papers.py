@@ -1,0 +1,129 @@
+"""The papers' tables: every row is there, names a system that can be loaded, and is shown with our
+figure or with what it takes to have one.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks import results
+from benchmarks.quality import papers
+from benchmarks.quality.evaluations import EVALUATIONS
+from benchmarks.quality.systems.registry import SYSTEMS
+
+TABLES = [table for paper in papers.PAPERS for table in papers.read(paper)]
+
+ROWS = {
+    "SLICE, table 1": 19,  # 1 baseline, 6 in full context, 5 an n-gram, 7 in a single pass
+    "PiC, table 3": 6 * 4,
+    "PiC, table 4": 4,
+    "PiC, table 5": 2 * 7 + 1,  # USE has no context
+    "PiC, table 6a": 8,
+    "PiC, table 6b": 8,
+    "PiC, table 6c": 8,
+    "PiC, table A3": 2 + 1 + 4,
+    "PiC, table A4": 8 * 3,
+    "PiC, table A5b": 6 * 2,
+    "Answers": 0,  # ours
+    "McPhraSy, table 2: Turney": 10,
+    "McPhraSy, table 2: PPDB-filtered": 9,  # joint-SB has no figure
+    "McPhraSy, table 3": 6 * 4,
+    "Synonyms": 0,  # ours
+    "Senses": 0,
+}
+"""Counted in the papers."""
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_no_row_of_a_paper_is_missing(table: papers.Table) -> None:
+    theirs = [row for row in table.rows if row.figures]
+    assert len(theirs) == ROWS[table.name]
+    assert all(len(row.figures) == len(table.columns) for row in theirs)
+    assert len({(row.system, row.setup) for row in table.rows}) == len(table.rows)
+    assert table.task in EVALUATIONS
+    assert {row.system for row in table.rows} <= {*SYSTEMS, papers.PEOPLE}
+
+
+def test_every_table_is_counted() -> None:
+    assert [table.name for table in TABLES] == list(ROWS)
+
+
+def test_every_row_that_is_ours_alone_can_be_run() -> None:
+    tasks_by_system = papers.runs()
+    assert {table.task for table in TABLES} == {
+        task for tasks in tasks_by_system.values() for task in tasks
+    }
+    assert tasks_by_system["mcphrasy"] == [
+        "turney",
+        "ppdb-filtered",
+        "clusters",
+        "synonyms",
+        "senses",
+    ]
+    assert papers.PEOPLE not in tasks_by_system
+
+
+TABLE = papers.Table(
+    "T",
+    "About it.",
+    "clusters",
+    ("V", "ARI"),
+    (papers.Row("glove", "k = 10", (0.5, 0.25)), papers.Row("slice", "k = 10")),
+    False,
+)
+
+
+def test_a_row_shows_our_figure_beside_the_paper_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(papers, "read", lambda _: [TABLE])
+    (tmp_path / "clusters_glove-0123456789.json").write_text(
+        json.dumps({"setups": {"k = 10": {"V": 0.625, "ARI": 0.125}}})
+    )
+    lines = papers.render_paper("any").splitlines()
+    assert lines[:3] == ["### T", "", "About it."]
+    assert "| `glove` | k = 10 | 0.500 / 0.250 | 0.625 / 0.125 | +0.125 / -0.125 |" in lines
+    assert "| `slice` | k = 10 |  | a run: `--task clusters --system slice` |  |" in lines
+
+
+def test_a_row_without_a_figure_says_what_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    messages_by_system = {
+        row.system: papers.explain_missing(table, row) for table in TABLES for row in table.rows
+    }
+    assert "glove.840B.300d.txt" in messages_by_system["glove"]
+    assert messages_by_system["glove"].endswith("--system glove --weights FILE`")
+    assert "google-bert/bert-base-uncased" in messages_by_system["bert"]
+    assert "export.reading" in messages_by_system["reader-bert"]
+    assert "export.mcphrasy" in messages_by_system["mcphrasy"]
+
+
+def test_percents_are_a_hundredfold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    table = next(paper_table for paper_table in TABLES if paper_table.name == "PiC, table 5")
+    (tmp_path / "pic-pr-pass_use-v5-0123456789.json").write_text(
+        json.dumps(
+            {"setups": {"phrase": {"top-1": 0.5, "top-3": 0.75, "top-5": 1.0, "MRR@5": 0.625}}}
+        )
+    )
+    row = next(table_row for table_row in table.rows if table_row.system == "use-v5")
+    assert papers.measured_figures(table, row) == (50.0, 75.0, 100.0, 62.5)
+
+
+def test_results_are_found_by_their_whole_name(tmp_path: Path) -> None:
+    for name in (
+        "clusters_glove-0123456789.json",
+        "clusters_glove-large-0123456789.json",
+        "dev_a_int8_01234567-0123456789.json",
+    ):
+        (tmp_path / name).write_text("{}")
+    assert [path.name for path in results.find_results("clusters_glove", tmp_path)] == [
+        "clusters_glove-0123456789.json"
+    ]
+    assert len(results.find_results("dev_a_int8_????????", tmp_path)) == 1

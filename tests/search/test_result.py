@@ -1,0 +1,166 @@
+"""What a user sees of a result: its text, its HTML, its JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from hybrid_search.client import Client
+from hybrid_search.search.result import Hit, Result, Span
+
+TEXT = "I want <b>my money</b> back & soon"
+# 20 code points stand before the passage in its document; "my money" is 10..18 in the passage,
+# "soon" 30..34
+SPANS = [
+    Span(
+        start=50,
+        end=54,
+        text="soon",
+        cosine=0.25,
+        turn=1,
+        turn_start=30,
+        turn_end=34,
+        speaker="customer",
+        start_ms=10,
+        end_ms=900,
+    ),
+    Span(
+        start=30,
+        end=38,
+        text="my money",
+        cosine=0.75,
+        turn=1,
+        turn_start=10,
+        turn_end=18,
+        speaker="customer",
+        start_ms=10,
+        end_ms=900,
+    ),
+]
+HIT = Hit(
+    "call-1", 2, 0.5, 1.25, 0.75, 1, None, {"sector": "bank", "tags": ["a"]}, SPANS, TEXT, start=20
+)
+RESULT = Result([HIT], 7, {"phrase": "refund"})
+
+SPAN_KEYS = {
+    "start",
+    "end",
+    "text",
+    "cosine",
+    "turn",
+    "turn_start",
+    "turn_end",
+    "speaker",
+    "start_ms",
+    "end_ms",
+}
+HIT_KEYS = {
+    "id",
+    "passage",
+    "score",
+    "bm25",
+    "cosine",
+    "bm25_rank",
+    "cosine_rank",
+    "metadata",
+    "spans",
+}
+
+
+def test_a_result_is_iterated_by_its_hits() -> None:
+    assert list(RESULT) == [HIT]
+    assert len(RESULT) == 1
+
+
+def test_the_printed_result_has_scores_ids_speakers_and_offsets() -> None:
+    assert repr(RESULT).splitlines() == [
+        "1 of 7 hits for 'refund'",
+        "  1. 0.500  call-1  (bm25 1.25, cosine 0.750)",
+        "       0.250  customer: 'soon' [50:54]",
+        "       0.750  customer: 'my money' [30:38]",
+    ]
+
+
+def test_an_empty_result_prints_as_one_line() -> None:
+    assert repr(Result([], 0, {"phrase": "refund"})) == "0 of 0 hits for 'refund'"
+
+
+def test_a_printed_span_is_one_line_without_a_speaker_nobody_named() -> None:
+    hit = replace(HIT, spans=[Span(0, 9, "one\n  two", 0.5)])
+    assert repr(Result([hit], 1)).splitlines()[-1] == "       0.500  'one two' [0:9]"
+
+
+def test_html_marks_the_spans_and_escapes_everything_else() -> None:
+    html = replace(RESULT, hits=[replace(HIT, id="<script>")])._repr_html_()
+    assert "I want &lt;b&gt;<mark>my money</mark>&lt;/b&gt; back &amp; <mark>soon</mark>" in html
+    assert "<td>&lt;script&gt;</td>" in html
+    assert "<script>" not in html
+
+
+def test_html_escapes_what_a_span_holds() -> None:
+    hit = replace(HIT, text='say "<i>"', spans=[Span(24, 29, '"<i>"', 0.5)])
+    assert "say <mark>&quot;&lt;i&gt;&quot;</mark>" in Result([hit], 1)._repr_html_()
+
+
+def test_marked_text_is_the_text_with_its_marks() -> None:
+    assert HIT.marked("[", "]") == "I want <b>[my money]</b> back & [soon]"
+    assert HIT.marked("", "") == TEXT
+
+
+def test_marked_text_is_encoded_without_its_marks() -> None:
+    assert HIT.marked("<", ">", str.upper) == "I WANT <B><MY MONEY></B> BACK & <SOON>"
+
+
+def test_a_span_of_another_passage_is_not_marked_in_this_one() -> None:
+    assert (
+        replace(HIT, spans=[Span(0, 4, "Good", 0.9), Span(60, 64, "late", 0.9)]).marked("[", "]")
+        == TEXT
+    )
+
+
+def test_a_hit_without_spans_is_shown_unmarked() -> None:
+    assert replace(HIT, spans=[]).marked("[", "]") == TEXT
+
+
+def test_json_has_exactly_the_documented_keys() -> None:
+    json_result = RESULT.to_dict()
+    assert set(json_result) == {"hits", "total", "plan"}
+    assert set(json_result["hits"][0]) == HIT_KEYS
+    assert all(set(span) == SPAN_KEYS for span in json_result["hits"][0]["spans"])
+    assert set(SPANS[0].to_dict()) == SPAN_KEYS
+
+
+def test_json_holds_what_the_hit_holds() -> None:
+    json_result = json.loads(json.dumps(RESULT.to_dict()))
+    assert json_result["total"] == 7
+    assert json_result["plan"] == {"phrase": "refund"}
+    assert json_result["hits"][0]["cosine_rank"] is None
+    assert json_result["hits"][0]["metadata"] == {"sector": "bank", "tags": ["a"]}
+    assert json_result["hits"][0]["spans"][0]["text"] == "soon"
+
+
+def test_json_has_the_explanation_only_where_it_was_asked_for() -> None:
+    explained = replace(HIT, explanation={"alpha": 0.5}).to_dict()
+    assert set(explained) == {*HIT_KEYS, "explanation"}
+    assert explained["explanation"] == {"alpha": 0.5}
+
+
+@pytest.mark.parametrize("explain", [False, True])
+def test_a_real_result_goes_through_json_unchanged(sample: Client, explain: bool) -> None:
+    result = sample.query("locked out of my account", explain=explain)
+    json_result = result.to_dict()
+    assert json.loads(json.dumps(json_result)) == json_result
+    assert len(json_result["hits"]) == 10
+    assert all(
+        set(hit) == (HIT_KEYS | {"explanation"} if explain else HIT_KEYS)
+        for hit in json_result["hits"]
+    )
+
+
+def test_a_real_result_marks_every_span_of_its_passage(sample: Client) -> None:
+    for hit in sample.query("locked out of my account", group_by="passage"):
+        marked = hit.marked("⟦", "⟧")
+        assert marked.replace("⟦", "").replace("⟧", "") == hit.text
+        assert all(f"⟦{span.text}⟧" in marked for span in hit.spans)

@@ -1,7 +1,0 @@
-"""Real servers for the tests, without Docker: fetched once into ``.servers/``, started on loopback, gone with the process that started them."""
-
-from tests.servers.catalog import RELEASES, StartError
-from tests.servers.running import Running, start
-from tests.servers.security import Security, security
-
-__all__ = ["RELEASES", "Running", "Security", "StartError", "security", "start"]

@@ -1,0 +1,246 @@
+"""`where` against the fields of an index, and metadata taken apart into leaves."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from hybrid_search.errors import InputError, UsageError
+from hybrid_search.text.filters import Condition, check_where, compile_where, leaves, matches_where
+
+FIELDS = {
+    "sector": "string",
+    "minutes": "number",
+    "solved": "boolean",
+    "customer": "object",
+    "customer.tier": "string",
+}
+
+
+def compile_condition(where: dict[str, Any]) -> Condition:
+    (condition,) = compile_where(where, FIELDS)
+    return condition
+
+
+def test_no_filter_is_no_condition() -> None:
+    assert compile_where(None, FIELDS) == compile_where({}, FIELDS) == ()
+
+
+def test_a_plain_value_must_be_equal() -> None:
+    assert compile_condition({"sector": "bank"}) == Condition("sector", values=("bank",))
+
+
+def test_any_value_of_a_list_will_do() -> None:
+    assert compile_condition({"sector": ["bank", "shop"]}) == Condition(
+        "sector", values=("bank", "shop")
+    )
+    assert compile_condition({"minutes": (1, 2)}) == Condition("minutes", values=(1, 2))
+
+
+def test_a_range_is_bounds_by_name() -> None:
+    assert compile_condition({"minutes": {"lt": 9, "gte": 3}}) == Condition(
+        "minutes", ranges=(("gte", 3), ("lt", 9))
+    )
+    assert compile_condition({"sector": {"gt": "bank"}}) == Condition(
+        "sector", ranges=(("gt", "bank"),)
+    )
+
+
+def test_all_conditions_are_kept_in_the_order_of_their_names() -> None:
+    conditions = compile_where({"solved": True, "customer.tier": "gold", "id": "call-1"}, FIELDS)
+    assert conditions == (
+        Condition("customer.tier", ("gold",)),
+        Condition("id", ("call-1",)),
+        Condition("solved", (True,)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "word", "value"),
+    [
+        ("minutes", "3", 3),
+        ("minutes", "-2.5", -2.5),
+        ("minutes", "1e3", 1000.0),
+        ("solved", "true", True),
+        ("solved", "False", False),
+        ("sector", "3", "3"),
+        ("sector", "true", "true"),
+        ("id", "17", "17"),
+    ],
+)
+def test_a_word_from_the_command_line_is_read_as_the_fields_type(
+    field: str, word: str, value: object
+) -> None:
+    (compiled_value,) = compile_condition({field: word}).values
+    assert compiled_value == value
+    assert type(compiled_value) is type(value)
+
+
+@pytest.mark.parametrize("large", [2**53 + 1, -(2**63), 2**63 - 1])
+def test_a_large_integer_keeps_its_last_digit(large: int) -> None:
+    assert (
+        compile_condition({"minutes": large}).values
+        == compile_condition({"minutes": str(large)}).values
+        == (large,)
+    )
+
+
+def test_an_integer_that_no_store_holds_is_compared_as_a_float() -> None:
+    assert compile_condition({"minutes": {"lt": 2**70}}).ranges == (("lt", float(2**70)),)
+
+
+@pytest.mark.parametrize("bad_value", [10**400, "many", "", True, None, [[1]], object()])
+def test_what_is_no_number_is_refused_for_a_number(bad_value: object) -> None:
+    with pytest.raises(UsageError, match=r"cannot filter 'minutes' by .*: the field is a number"):
+        compile_condition({"minutes": bad_value})
+
+
+@pytest.mark.parametrize(
+    ("field", "bad_value"),
+    [
+        ("sector", 3),
+        ("sector", None),
+        ("sector", True),
+        ("solved", "yes"),
+        ("solved", 1),
+        ("id", 17),
+    ],
+)
+def test_a_value_of_another_type_is_refused_with_both(field: str, bad_value: object) -> None:
+    kind = {**FIELDS, "id": "string"}[field]
+    with pytest.raises(
+        UsageError, match=f"cannot filter '{field}' by {bad_value!r}: the field is a {kind}"
+    ):
+        compile_condition({field: bad_value})
+
+
+def test_one_bad_value_of_a_list_or_a_range_is_named() -> None:
+    with pytest.raises(UsageError, match="'minutes' by 'soon'"):
+        compile_condition({"minutes": [1, "soon"]})
+    with pytest.raises(UsageError, match="'minutes' by 'late'"):
+        compile_condition({"minutes": {"gt": 1, "lt": "late"}})
+
+
+@pytest.mark.parametrize("name", ["sektor", "customer", "customer.name", "", "text"])
+def test_an_unknown_field_is_refused_with_those_that_can_be_used(name: str) -> None:
+    message = f"cannot filter on {name!r}: the index has no such field. Its fields: customer.tier, id, minutes, sector, solved"
+    with pytest.raises(UsageError, match=re.escape(message)):
+        compile_condition({name: "bank"})
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message_part"),
+    [({"above": 3}, "above"), ({"gt": 1, "to": 3}, "to"), ({}, "an empty range")],
+)
+def test_a_range_by_other_words_is_refused(bounds: dict[str, int], message_part: str) -> None:
+    with pytest.raises(
+        UsageError, match=f"cannot filter 'minutes' by {message_part}: use gt, gte, lt, lte"
+    ):
+        compile_condition({"minutes": bounds})
+
+
+def test_leaves_have_dotted_names_and_types() -> None:
+    metadata = {
+        "sector": "bank",
+        "minutes": 3.5,
+        "calls": 2,
+        "solved": False,
+        "customer": {"tier": "gold", "address": {"city": "Ulm"}},
+    }
+    assert list(leaves(metadata)) == [
+        ("sector", "string", "bank"),
+        ("minutes", "number", 3.5),
+        ("calls", "number", 2),
+        ("solved", "boolean", False),
+        ("customer", "object", None),
+        ("customer.tier", "string", "gold"),
+        ("customer.address", "object", None),
+        ("customer.address.city", "string", "Ulm"),
+    ]
+
+
+def test_a_list_gives_each_of_its_elements() -> None:
+    assert list(leaves({"tags": ["a", "b"]})) == [("tags", "string", "a"), ("tags", "string", "b")]
+    assert [
+        value for name, _, value in leaves({"orders": [{"n": 1}, {"n": 2}]}) if name == "orders.n"
+    ] == [1, 2]
+
+
+def test_null_and_empty_say_nothing() -> None:
+    assert list(leaves({"sector": None, "tags": [], "notes": [None]})) == []
+    assert list(leaves({"customer": {}})) == [("customer", "object", None)]
+
+
+def test_the_largest_integers_are_taken() -> None:
+    assert [value for _, _, value in leaves({"low": -(2**63), "high": 2**63 - 1})] == [
+        -(2**63),
+        2**63 - 1,
+    ]
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 10**30])
+def test_an_integer_over_64_bits_is_refused_with_the_remedy(number: int) -> None:
+    with pytest.raises(
+        InputError,
+        match=rf"'customer.number' is {number}: integers have 64 bits. Give it as a string",
+    ):
+        list(leaves({"customer": {"number": number}}))
+
+
+@pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
+def test_a_number_that_json_cannot_say_is_refused(number: float) -> None:
+    with pytest.raises(InputError, match=rf"'minutes' is {number}"):
+        list(leaves({"minutes": number}))
+
+
+def test_a_list_inside_a_list_is_refused() -> None:
+    with pytest.raises(InputError, match="'grid' holds a list inside a list"):
+        list(leaves({"grid": [[1, 2], [3, 4]]}))
+
+
+METADATA: dict[str, Any] = {
+    "sector": ["shop", "bank"],
+    "minutes": 7,
+    "solved": True,
+    "code": "007",
+    "customer": {"tier": "gold"},
+    "gone": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ({}, True),
+        ({"sector": "bank"}, True),
+        ({"sector": ["mail", "bank"]}, True),
+        ({"sector": "mail"}, False),
+        ({"sector": "bank", "minutes": "8"}, False),
+        ({"minutes": "7"}, True),
+        ({"minutes": ["seven", "7.0"]}, True),
+        ({"minutes": {"gte": 7, "lt": "8"}}, True),
+        ({"minutes": {"gt": 7}}, False),
+        ({"minutes": "true"}, False),
+        ({"solved": "true"}, True),
+        ({"solved": "1"}, False),
+        ({"code": "7"}, False),
+        ({"customer.tier": "gold"}, True),
+        ({"customer": "gold"}, False),
+        ({"gone": "x"}, False),
+        ({"unknown": "x"}, False),
+        ({"id": "call-1"}, True),
+        ({"id": ["call-2", "call-3"]}, False),
+    ],
+)
+def test_a_document_is_selected_by_its_own_fields_and_their_types(
+    where: dict[str, Any], expected: bool
+) -> None:
+    assert matches_where(where, "call-1", METADATA) == expected
+
+
+def test_what_is_no_filter_for_any_document_is_an_error() -> None:
+    with pytest.raises(UsageError, match="cannot filter 'minutes' by after: use gt, gte, lt, lte"):
+        check_where({"minutes": {"after": 3}})
+    assert check_where(None) == {}

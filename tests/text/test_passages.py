@@ -1,0 +1,211 @@
+"""Documents are cut so that every word and every span belongs to exactly one passage, and no span
+crosses a turn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from hybrid_search.ingest import document_parser
+from hybrid_search.text.passages import LEFT_WORDS, PASSAGE_WORDS, WINDOW_WORDS, split
+from hybrid_search.text.types import Document, Part, Passage
+from hybrid_search.text.words import words
+
+Span = tuple[int, int, int]
+"""Turn, start and end of a span in the document."""
+
+short_turns = st.lists(st.integers(0, 60), min_size=1, max_size=12)
+turns = st.lists(st.one_of(st.integers(0, 40), st.integers(100, 600)), min_size=1, max_size=6)
+quick_settings = settings(deadline=None, max_examples=40)
+
+
+def make_turn_text(count: int) -> str:
+    """A turn of so many words, with punctuation at its ends and between."""
+    return f"... {', '.join(f'w{number}' for number in range(count))} ?!" if count else "..."
+
+
+def make_document(counts: list[int]) -> Document:
+    return document_parser.parse(
+        json.dumps(
+            {"id": "d", "turns": [{"text": make_turn_text(count)} for count in counts]}
+        ).encode()
+    )[0]
+
+
+def parts(passages: list[Passage]) -> list[Part]:
+    return [part for passage in passages for part in passage.parts]
+
+
+def spans_within(turn: int, word_ranges: list[list[int]], core: int) -> list[Span]:
+    """Every span of 1..20 of the words `found` that starts in the first `core` of them."""
+    return [
+        (turn, word_ranges[first][0], word_ranges[last][1])
+        for first in range(core)
+        for last in range(first, min(first + 20, len(word_ranges)))
+    ]
+
+
+@quick_settings
+@given(turns)
+@example([160, 161, 1, 0, 79])
+@example([600] * 3)
+def test_every_span_of_a_turn_starts_in_one_core_and_lies_in_that_part(counts: list[int]) -> None:
+    parsed = make_document(counts)
+    expected: list[Span] = []
+    for number, turn in enumerate(parsed.turns):
+        turn_words = words(turn.text, turn.start).tolist()
+        expected += spans_within(number, turn_words, len(turn_words))
+    spans = [
+        span
+        for part in parts(list(split(parsed)))
+        for span in spans_within(part.turn, part.words.tolist(), part.core)
+    ]
+    assert Counter(spans) == Counter(expected)
+
+
+@quick_settings
+@given(turns)
+def test_every_word_of_the_text_is_core_of_one_part(counts: list[int]) -> None:
+    parsed = make_document(counts)
+    cores = [
+        tuple(word)
+        for part in parts(list(split(parsed)))
+        for word in part.words[: part.core].tolist()
+    ]
+    assert cores == [
+        tuple(word) for turn in parsed.turns for word in words(turn.text, turn.start).tolist()
+    ]
+
+
+@quick_settings
+@given(turns)
+def test_no_part_holds_a_word_of_another_turn(counts: list[int]) -> None:
+    parsed = make_document(counts)
+    for part in parts(list(split(parsed))):
+        turn = parsed.turns[part.turn]
+        assert turn.start <= part.window_start <= part.start <= part.words[0, 0]
+        assert part.words[-1, 1] <= part.end <= turn.end
+
+
+@quick_settings
+@given(turns)
+def test_only_turns_longer_than_a_window_are_cut(counts: list[int]) -> None:
+    parsed = make_document(counts)
+    pieces: dict[int, list[tuple[int, int]]] = {number: [] for number in range(len(counts))}
+    for part in parts(list(split(parsed))):
+        pieces[part.turn].append((part.start, part.end))
+    for number, (turn, count) in enumerate(zip(parsed.turns, counts, strict=True)):
+        assert (pieces[number] == [(turn.start, turn.end)]) == (1 <= count <= WINDOW_WORDS)
+        assert (len(pieces[number]) > 1) == (count > WINDOW_WORDS)
+
+
+@quick_settings
+@given(turns)
+def test_what_the_encoder_sees_of_a_part_fits_its_window(counts: list[int]) -> None:
+    parsed = make_document(counts)
+    for part in parts(list(split(parsed))):
+        assert len(words(parsed.text[part.window_start : part.end])) <= WINDOW_WORDS
+
+
+@quick_settings
+@given(short_turns)
+def test_turns_are_packed_until_the_next_one_would_not_fit(counts: list[int]) -> None:
+    passages = list(split(make_document(counts)))
+    assert all(passage.words <= PASSAGE_WORDS for passage in passages)
+    for current, following in pairwise(passages):
+        assert current.words + len(following.parts[0].words) > PASSAGE_WORDS
+
+
+@quick_settings
+@given(turns)
+def test_passages_are_numbered_and_begin_and_end_with_their_parts(counts: list[int]) -> None:
+    passages = list(split(make_document(counts)))
+    assert [passage.ordinal for passage in passages] == list(range(len(passages)))
+    for passage in passages:
+        if passage.parts:
+            assert (passage.start, passage.end) == (passage.parts[0].start, passage.parts[-1].end)
+    assert all(current.start < following.start for current, following in pairwise(passages))
+
+
+def test_a_passage_is_the_text_of_its_turns() -> None:
+    parsed = make_document([2, 1])
+    assert [parsed.text[passage.start : passage.end] for passage in split(parsed)] == [
+        "... w0, w1 ?!\n... w0 ?!"
+    ]
+
+
+def test_a_long_turn_is_cut_into_equal_pieces_that_go_on_for_19_words() -> None:
+    # A piece may have 160 - 10 - 19 = 131 words: 300 words take three, of 100 each.
+    parsed = make_document([300])
+    passages = list(split(parsed))
+    assert [(passage.parts[0].core, passage.words) for passage in passages] == [
+        (100, 119),
+        (100, 119),
+        (100, 100),
+    ]
+    texts = [parsed.text[passage.start : passage.end] for passage in passages]
+    assert [text.split(",")[0] for text in texts] == [
+        "... w0",
+        "w100",
+        "w200",
+    ]  # the turn's own ends keep their punctuation
+    assert [text.split(" ")[-1] for text in texts] == ["w118", "w218", "?!"]
+
+
+def test_a_piece_is_encoded_with_the_ten_words_before_it() -> None:
+    assert LEFT_WORDS == 10
+    parsed = make_document([300])
+    assert [
+        parsed.text[part.window_start :].split(",")[0] for part in parts(list(split(parsed)))
+    ] == ["... w0", "w90", "w190"]
+
+
+def test_a_turn_just_over_the_window_is_cut_in_two() -> None:
+    assert [part.core for part in parts(list(split(make_document([160, 161]))))] == [160, 80, 81]
+
+
+def test_turns_without_a_word_are_in_no_part() -> None:
+    parsed = make_document([3, 0, 2])
+    assert [part.turn for part in parts(list(split(parsed)))] == [0, 2]
+
+
+def test_a_passage_does_not_reach_into_empty_turns_at_its_ends() -> None:
+    parsed = make_document([0, 2, 0])
+    assert [parsed.text[passage.start : passage.end] for passage in split(parsed)] == [
+        make_turn_text(2)
+    ]
+
+
+@pytest.mark.parametrize("counts", [[0], [0, 0]])
+def test_a_document_without_words_is_one_passage_without_parts(counts: list[int]) -> None:
+    parsed = make_document(counts)
+    (passage,) = split(parsed)
+    assert (passage.ordinal, passage.parts, passage.words) == (0, (), 0)
+    assert parsed.text[passage.start : passage.end] == parsed.text
+
+
+def test_empty_turns_keep_their_number() -> None:
+    parsed = document_parser.parse(
+        json.dumps(
+            {"id": "d", "turns": [{"text": ""}, {"text": "one"}, {"text": ""}, {"text": "two"}]}
+        ).encode()
+    )[0]
+    (passage,) = split(parsed)
+    assert [(part.turn, parsed.text[part.start : part.end]) for part in passage.parts] == [
+        (1, "one"),
+        (3, "two"),
+    ]
+
+
+def test_a_text_is_one_turn_whatever_its_lines() -> None:
+    parsed = document_parser.parse(
+        json.dumps({"id": "d", "text": "one two\nthree\r\n\r\nfour"}).encode()
+    )[0]
+    (passage,) = split(parsed)
+    assert [len(part.words) for part in passage.parts] == [4]

@@ -1,0 +1,165 @@
+"""The counts of a top folder, the limits they are held to, and what breaks them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median, quantiles
+
+from tools.house import syntax
+
+FOLDERS = ("hybrid_search", "export", "papers", "benchmarks", "tools", "tests")
+
+LINE_COLUMNS = 100
+STATEMENT_OPERATIONS = 8
+COMPREHENSION_DEPTH = 2
+BODY_LINES = 60
+MEDIAN_BODY_LINES = 10
+MODULE_LINES = 400
+SUMMARY_WORDS = 20
+FILLER_PERCENT = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A Python file, read and parsed once."""
+
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @classmethod
+    def read(cls, path: Path) -> SourceFile:
+        """Read and parse the file at `path`."""
+        text = path.read_text(encoding="utf-8")
+        return cls(path, text, ast.parse(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One place that breaks a limit."""
+
+    path: Path
+    line: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was counted in one folder; `make house` prints it as a row."""
+
+    files: int
+    bindings: int
+    fillers: int
+    participles: int
+    wide_lines: int
+    dense_statements: int
+    deep_comprehensions: int
+    median_body: float
+    ninth_decile_body: float
+    longest_body: int
+    longest_module: int
+    long_summaries: int
+
+    @property
+    def filler_percent(self) -> float:
+        """Share of the bound names that say nothing, in percent."""
+        return 100 * self.fillers / max(self.bindings, 1)
+
+
+def read_folder(folder: Path) -> list[SourceFile]:
+    """Read all Python files below `folder`, in the order of their paths."""
+    return [SourceFile.read(path) for path in sorted(folder.rglob("*.py"))]
+
+
+def filler_names(file: SourceFile) -> Iterator[Violation]:
+    """Yield the names that say nothing."""
+    for binding in syntax.filler_names(file.tree):
+        yield Violation(file.path, binding.line, f"the name {binding.name!r} says nothing")
+
+
+def participle_functions(file: SourceFile) -> Iterator[Violation]:
+    """Yield the functions that are named by no verb."""
+    for binding in syntax.participle_functions(file.tree):
+        yield Violation(file.path, binding.line, f"the function {binding.name!r} is no verb")
+
+
+def wide_lines(file: SourceFile) -> Iterator[Violation]:
+    """Yield the lines that are wider than `LINE_COLUMNS`."""
+    for number, line in enumerate(file.text.splitlines(), 1):
+        if len(line) > LINE_COLUMNS:
+            yield Violation(file.path, number, f"{len(line)} columns, more than {LINE_COLUMNS}")
+
+
+def dense_statements(file: SourceFile) -> Iterator[Violation]:
+    """Yield the statements that do more than `STATEMENT_OPERATIONS` things."""
+    for statement in syntax.statements(file.tree):
+        count = syntax.operations(statement)
+        if count > STATEMENT_OPERATIONS:
+            what = f"{count} operations in a statement, more than {STATEMENT_OPERATIONS}"
+            yield Violation(file.path, statement.lineno, what)
+
+
+def deep_comprehensions(file: SourceFile) -> Iterator[Violation]:
+    """Yield the comprehensions that stand deeper than `COMPREHENSION_DEPTH` in one another."""
+    for statement in syntax.statements(file.tree):
+        depth = syntax.statement_depth(statement)
+        if depth > COMPREHENSION_DEPTH:
+            yield Violation(file.path, statement.lineno, f"comprehensions nested {depth} deep")
+
+
+def long_bodies(file: SourceFile) -> Iterator[Violation]:
+    """Yield the functions whose body is longer than `BODY_LINES`."""
+    for function in syntax.functions(file.tree):
+        length = syntax.body_lines(function)
+        if length > BODY_LINES:
+            yield Violation(file.path, function.lineno, f"{function.name}: {length} lines of body")
+
+
+def long_modules(file: SourceFile) -> Iterator[Violation]:
+    """Yield the file itself if it is not shorter than `MODULE_LINES`."""
+    lines = len(file.text.splitlines())
+    if lines >= MODULE_LINES:
+        yield Violation(file.path, lines, f"{lines} lines, {MODULE_LINES} or more")
+
+
+def long_summaries(file: SourceFile) -> Iterator[Violation]:
+    """Yield the docstrings whose first sentence is longer than `SUMMARY_WORDS` words."""
+    for binding in syntax.long_summaries(file.tree, SUMMARY_WORDS):
+        what = f"the docstring of {binding.name} opens with more than {SUMMARY_WORDS} words"
+        yield Violation(file.path, binding.line, what)
+
+
+Rule = Callable[[SourceFile], Iterator[Violation]]
+
+
+def count_violations(files: list[SourceFile], rule: Rule) -> int:
+    """Count what breaks `rule` in `files`."""
+    return sum(1 for file in files for _ in rule(file))
+
+
+def count_folder(folder: Path) -> Counts:
+    """Count all that `Counts` lists in the Python files below `folder`."""
+    files = read_folder(folder)
+    bodies = [
+        syntax.body_lines(function) for file in files for function in syntax.functions(file.tree)
+    ]
+    return Counts(
+        files=len(files),
+        bindings=sum(1 for file in files for _ in syntax.bindings(file.tree)),
+        fillers=count_violations(files, filler_names),
+        participles=count_violations(files, participle_functions),
+        wide_lines=count_violations(files, wide_lines),
+        dense_statements=count_violations(files, dense_statements),
+        deep_comprehensions=count_violations(files, deep_comprehensions),
+        median_body=median(bodies or [0]),
+        ninth_decile_body=quantiles(bodies or [0, 0], n=10)[-1],
+        longest_body=max(bodies, default=0),
+        longest_module=max((len(file.text.splitlines()) for file in files), default=0),
+        long_summaries=count_violations(files, long_summaries),
+    )

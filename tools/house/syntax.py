@@ -1,0 +1,147 @@
+"""Counts of one parsed file: what it binds, how dense its statements and long its bodies are."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tools.house.names import is_bare_participle, is_filler
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+DISPLAYS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+OPERATIONS = (
+    ast.Await,
+    ast.BinOp,
+    ast.BoolOp,
+    ast.Call,
+    ast.Compare,
+    ast.IfExp,
+    ast.Lambda,
+    ast.NamedExpr,
+    ast.Subscript,
+    *COMPREHENSIONS,
+)
+"""What a reader has to work out. An attribute, a name and a constant are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """One place where a name is bound."""
+
+    line: int
+    name: str
+
+
+def bindings(tree: ast.AST) -> Iterator[Binding]:
+    """Yield every variable, parameter, attribute, function, class and alias that `tree` binds."""
+    for node in ast.walk(tree):
+        name = _bound_name(node)
+        if name is not None:
+            yield Binding(getattr(node, "lineno", 0), name)
+
+
+def _bound_name(node: ast.AST) -> str | None:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+            return name
+        case ast.arg(arg=name) | ast.alias(asname=str(name)) | ast.ExceptHandler(name=str(name)):
+            return name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            return name
+    return None
+
+
+def filler_names(tree: ast.AST) -> list[Binding]:
+    """Return the bindings whose name says nothing."""
+    return [binding for binding in bindings(tree) if is_filler(binding.name)]
+
+
+def participle_functions(tree: ast.AST) -> list[Binding]:
+    """Return the functions named by a bare participle. Properties and fixtures may be nouns."""
+    return [
+        Binding(node.lineno, node.name)
+        for node in ast.walk(tree)
+        if isinstance(node, Function) and is_bare_participle(node.name) and not _is_value(node)
+    ]
+
+
+def _is_value(function: Function) -> bool:
+    decorators = " ".join(ast.unparse(decorator) for decorator in function.decorator_list)
+    return "property" in decorators or "fixture" in decorators
+
+
+def statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Yield every statement but those that only define a function or class."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not isinstance(node, Definition):
+            yield node
+
+
+def operations(statement: ast.stmt) -> int:
+    """Return the number of operations of a statement, without the statements inside it.
+
+    The elements of a list, tuple, set or dict are read one by one: the largest counts, not the sum.
+    Annotations are not counted.
+    """
+    own = [child for child in _own_children(statement) if not _is_annotation(child, statement)]
+    return sum(_operations(child) for child in own)
+
+
+def _own_children(statement: ast.stmt) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(statement):
+        if not isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield child
+
+
+def _is_annotation(child: ast.AST, statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.AnnAssign) and child is statement.annotation
+
+
+def _operations(node: ast.AST) -> int:
+    inner = [_operations(child) for child in ast.iter_child_nodes(node)]
+    if isinstance(node, DISPLAYS):
+        return max(inner, default=0)
+    return isinstance(node, OPERATIONS) + sum(inner)
+
+
+def comprehension_depth(node: ast.AST) -> int:
+    """Return how many comprehensions stand inside one another in `node`."""
+    inner = max(map(comprehension_depth, ast.iter_child_nodes(node)), default=0)
+    return inner + isinstance(node, COMPREHENSIONS)
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    """Yield all functions and methods of a file, nested ones too."""
+    return (node for node in ast.walk(tree) if isinstance(node, Function))
+
+
+def body_lines(definition: Definition) -> int:
+    """Count the lines of a body, nested functions included, the docstring left out."""
+    first = definition.body[1 if ast.get_docstring(definition) is not None else 0 :]
+    return (definition.end_lineno or 0) - first[0].lineno + 1 if first else 0
+
+
+def long_summaries(tree: ast.AST, words: int) -> list[Binding]:
+    """Return the definitions whose docstring opens with a sentence of more than `words` words."""
+    return [
+        Binding(getattr(node, "lineno", 1), getattr(node, "name", "module"))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | Definition)
+        and len(first_sentence(ast.get_docstring(node) or "").split()) > words
+    ]
+
+
+def first_sentence(docstring: str) -> str:
+    """Return a docstring's first sentence, which a blank line may end too."""
+    paragraph = docstring.strip().split("\n\n")[0]
+    return re.split(r"(?<=[.!?])\s|:\n", paragraph, maxsplit=1)[0]
+
+
+def statement_depth(statement: ast.stmt) -> int:
+    """Return `comprehension_depth` of a statement, without the statements inside it."""
+    return max(map(comprehension_depth, _own_children(statement)), default=0)
