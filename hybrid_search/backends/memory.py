@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 
 from hybrid_search.backends import index_names
 from hybrid_search.backends.embedded.schema import TOKENIZER
@@ -302,28 +302,6 @@ class MemoryBackend:
     def _entries_by_key(self, index: str, keys: Sequence[Key]) -> dict[Key, Entry]:
         passages: dict[Key, _Passage] = self._get_index(index).passages()
         return {key: passages[key].entry for key in keys if key in passages}
-
-    def fetch_hybrid_scores(
-        self,
-        index: str,
-        request: Request,
-        alpha: float,
-        technique: str,  # noqa: ARG002
-    ) -> None:  # noqa: E501
-        """None: there is no fusion but ours."""
-        return
-
-    def create_next_version(self, *_: object) -> NoReturn:
-        """There are none. Raises UsageError."""
-        raise UsageError(
-            "only an index on a server has versions: ingest into one of another name, and drop this one"
-        )
-
-    def build_request_bodies(self, *_: object) -> NoReturn:
-        """There are none. Raises UsageError."""
-        raise UsageError(
-            "an index in memory is asked without requests: there is nothing to print. Use --url opensearch+https://..."
-        )
 
     def drop_index(self, index: str) -> None:
         """Remove `index`. Raises IndexMissingError."""

@@ -268,7 +268,7 @@ def test_an_embedded_index_has_no_versions(embedded: Place, arguments: list[str]
     error = embedded.call("reindex", *arguments).error
     assert (
         error
-        == "only an index on a server has versions: ingest into one of another name, and drop this one"
+        == "only an index on a server has versions: ingest into an index of another name, and drop this one"
     )
     assert [hit["id"] for hit in embedded.call("query", "refund", "--json").json["hits"]] == [
         "refund"
@@ -556,7 +556,7 @@ def test_an_embedded_index_is_asked_without_requests(embedded: Place, options: l
     error = embedded.call("query", "refund", "--dry-run", *options).error
     assert (
         error
-        == "an embedded index is asked without requests: there is nothing to print. Use --url opensearch+https://..."
+        == "only an index on a server is searched by requests: there are none to print. Use --url opensearch+https://..."
     )
 
 

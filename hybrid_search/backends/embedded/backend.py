@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,28 +240,6 @@ class EmbeddedBackend:
                 bm25.search(reader.connection, request.phrase, filter_clause, tuple(values)),
             )
         return reader.matches[1]
-
-    def fetch_hybrid_scores(
-        self,
-        index: str,
-        request: Request,
-        alpha: float,
-        technique: str,  # noqa: ARG002
-    ) -> None:  # noqa: E501
-        """None: there is no fusion but ours."""
-        return
-
-    def create_next_version(self, *_: object) -> NoReturn:
-        """There are none. Raises UsageError."""
-        raise UsageError(
-            "only an index on a server has versions: ingest into one of another name, and drop this one"
-        )
-
-    def build_request_bodies(self, *_: object) -> NoReturn:
-        """There are none. Raises UsageError."""
-        raise UsageError(
-            "an embedded index is asked without requests: there is nothing to print. Use --url opensearch+https://..."
-        )
 
     def drop_index(self, index: str) -> None:
         """Remove `index` and its files. Raises IndexMissingError, IndexBusyError."""
