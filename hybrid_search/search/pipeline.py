@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hybrid_search.backends.base import Backend
+from hybrid_search.backends.base import Backend, RequestBackend
 from hybrid_search.backends.types import IndexSpec, Key, Request, check_spec
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.encoder.truncated import truncate_encoder
+from hybrid_search.errors import UsageError
 from hybrid_search.search import facets, hit_builder
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.candidates import ScoredPassage, fuse, retrieve
@@ -80,6 +81,11 @@ def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str
     spec, fields = backend.read_head(query.index)
     encoder = match_encoder_to_index(encoder, query.index, spec)
     request = query.request(query.phrases[0], encoder, fields)
+    if not isinstance(backend, RequestBackend):
+        raise UsageError(
+            "only an index on a server is searched by requests: there are none to print. "
+            "Use --url opensearch+https://..."
+        )
     return backend.build_request_bodies(
         query.index,
         request,

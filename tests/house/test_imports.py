@@ -58,7 +58,6 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.scan",
         "backends.embedded.schema",
         "backends.embedded.sql",
-        "backends.embedded.writer",
         "backends.memory",
         "ingest.seen_ids",
     },

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hybrid_search.backends.base import Backend
+from hybrid_search.backends.base import Backend, OwnHybridBackend
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.search import opensearch
 from hybrid_search.search.calibration import Calibration
@@ -29,8 +29,10 @@ def score_as_server(
     request = replace(
         request, lexical=True, semantic=True
     )  # the server asks a leg of weight 0, too
-    server_scores = backend.fetch_hybrid_scores(
-        index, request, alpha, opensearch.technique_of(fusion)
+    server_scores = (
+        backend.fetch_hybrid_scores(index, request, alpha, opensearch.technique_of(fusion))
+        if isinstance(backend, OwnHybridBackend)
+        else None
     )
     if server_scores is not None:
         passages = complete_scores(backend, index, request, list(server_scores))
