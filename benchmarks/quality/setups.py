@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks.quality.sentences import sentences
-from benchmarks.quality.systems.base import Range, Scorer, SpanEncoder, TextEncoder
+from benchmarks.quality.systems import Range, Scorer, SpanEncoder, TextEncoder
 from benchmarks.quality.vectors import TEXTS, Spans
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.span_search import PassageSpans, best_places
