@@ -5,15 +5,17 @@ BIN := $(VENV)/bin
 DEMO := .demo
 EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
 
-.PHONY: help demo test test-wheel test-servers prove soak check test-export test-ray format bench papers clean
+.PHONY: help demo test test-wheel test-servers servers prove soak check house test-export test-ray format bench papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
 	@echo "make test         every test that needs no server and no torch"
 	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
+	@echo "make servers      start them to try things on, until Ctrl-C or for an hour; it prints the URLs to use"
 	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
 	@echo "make soak         an ingest that fails again and again, at every seam, on OpenSearch and embedded (SOAK_MINUTES=10)"
 	@echo "make check        ruff, mypy, import direction"
+	@echo "make house        counts of names, width and density, folder by folder"
 	@echo "make test-wheel   what a user gets: the wheel, installed in an environment of its own"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
@@ -45,6 +47,10 @@ test-wheel: $(VENV)/.dev
 test-servers: $(VENV)/.dev
 	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest -m "server and not long"
 
+# OpenSearch and Elasticsearch on loopback for anybody who wants to try; SERVERS=opensearch-3.5.0 starts that one alone.
+servers: $(VENV)/.dev
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}"
+
 # 2,000 calls through a proxy that fails, 20 killed workers, 5 killed servers, agreement with exhaustive search: half an hour on two cores.
 prove: $(VENV)/.dev
 	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" --minutes 120 -- $(BIN)/python -m pytest -m "server and long"
@@ -58,6 +64,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/house/test_imports.py tests/house/test_public_names.py
+
+# Needs nothing installed. `python3 -m tools.house --list FOLDER` names the places.
+house:
+	$(PYTHON) -m tools.house
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

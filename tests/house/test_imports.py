@@ -75,7 +75,7 @@ ALLOWED_IMPORTERS = {
     "prometheus_client": {"ingest.observe.metrics"},
     "opentelemetry": {"observability.tracing"},
     "ray": {"ingest.executors.ray"},
-    "typer": {"cli", "ingest.__main__"},
+    "typer": {"cli"},
     "rich": {"cli"},
 }
 """Libraries and the only modules, or packages with all in them, that may import them."""
