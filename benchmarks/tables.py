@@ -17,8 +17,43 @@ from hybrid_search.backends.server import mappings
 
 PAGES = [
     results.ROOT.parent / name
-    for name in ("README.md", "docs/papers.md", "docs/servers.md", "export/README.md")
+    for name in (
+        "README.md",
+        "docs/benchmarks.md",
+        "docs/papers.md",
+        "docs/servers.md",
+        "export/README.md",
+    )
 ]
+
+
+def summary() -> str:
+    """Return the README's table: one figure each for ranking, recall, speed and size."""
+    rankings = [results.read_newest(f"retrieval-{name}")["rankings"] for name in TASKS]
+    means = [
+        sum(ranking[way]["ndcg@10"] for ranking in rankings) / len(rankings)
+        for way in ("hybrid 0.5", "bm25", "one vector a passage")
+    ]
+    recall_result = results.read_newest("recall-calls_sgd")
+    query_time = results.read_newest("latency-calls_sgd")["milliseconds"]["query, alpha 0.5"]
+    tokens = results.read_newest("ingest-calls_sgd")["tokens/s"]
+    size_result = results.read_newest("size-calls_sgd")
+    passages = f"{recall_result['passages']:,} passages"
+    rows = {
+        "nDCG@10, mean of three data sets: hybrid, BM25, one vector a passage": ", ".join(
+            f"{mean:.3f}" for mean in means
+        ),
+        f"recall@10 of the index against exhaustive search, {passages}": (
+            f"{recall_result['recall@10']:.3f}"
+        ),
+        f"query, {passages}: median, 95th percentile": (
+            f"{query_time['p50']:.0f} ms, {query_time['p95']:.0f} ms"
+        ),
+        "ingest, from file to finished index": f"{tokens:,} tokens/s",
+        "on disk, for 1,000 words": f"{size_result['bytes per 1,000 words']:,} bytes",
+    }
+    lines = head("measured on two cores", "")
+    return "\n".join([*lines, *[row(label, figure) for label, figure in rows.items()]])
 
 
 def retrieval() -> str:
@@ -272,6 +307,7 @@ def _quantization_cell(figures: dict[str, Any]) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "summary": summary,
     "retrieval": retrieval,
     "reciprocal": reciprocal,
     "intervals": intervals,
