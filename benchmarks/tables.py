@@ -17,7 +17,8 @@ from benchmarks.quality.tasks import ALL, TASKS
 from hybrid_search.backends.server import mappings
 
 PAGES = [
-    results.ROOT.parent / name for name in ("README.md", "docs/servers.md", "export/README.md")
+    results.ROOT.parent / name
+    for name in ("README.md", "docs/benchmarks.md", "docs/servers.md", "export/README.md")
 ]
 
 CALLS = ("calls_sgd", "calls_qmsum")
@@ -29,6 +30,35 @@ def _read_rankings() -> dict[str, Any]:
         name: results.read_result(f"retrieval-{name}", results.QUALITY)["rankings"]
         for name in TASKS
     }
+
+
+def summary() -> str:
+    """Return the README's table: one figure each for ranking, recall, speed and size."""
+    rankings = [ranking for _, ranking in sorted(_read_rankings().items())]
+    means = [
+        sum(ranking[way]["ndcg@10"] for ranking in rankings) / len(rankings)
+        for way in ("hybrid 0.5", "bm25", "one vector a passage")
+    ]
+    recall_result = results.read_result("recall-calls_sgd", results.QUALITY)
+    query_time = results.read_result("latency-calls_sgd", results.SPEED)["milliseconds"]["query, alpha 0.5"]
+    tokens = results.read_result("ingest-calls_sgd", results.SPEED)["tokens/s"]
+    size_result = results.read_result("size-calls_sgd", results.SPEED)
+    passages = f"{recall_result['passages']:,} passages"
+    rows = {
+        "nDCG@10, mean of three data sets: hybrid, BM25, one vector a passage": ", ".join(
+            f"{mean:.3f}" for mean in means
+        ),
+        f"recall@10 of the index against exhaustive search, {passages}": (
+            f"{recall_result['recall@10']:.3f}"
+        ),
+        f"query, {passages}: median, 95th percentile": (
+            f"{query_time['p50']:.0f} ms, {query_time['p95']:.0f} ms"
+        ),
+        "ingest, from file to finished index": f"{tokens:,} tokens/s",
+        "on disk, for 1,000 words": f"{size_result['bytes per 1,000 words']:,} bytes",
+    }
+    lines = head("measured on two cores", "")
+    return "\n".join([*lines, *[row(label, figure) for label, figure in rows.items()]])
 
 
 def retrieval() -> str:
@@ -209,6 +239,7 @@ def _quantization_cell(figures: dict[str, Any]) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "summary": summary,
     "retrieval": retrieval,
     "reciprocal": reciprocal,
     "intervals": intervals,
