@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -208,9 +208,11 @@ def test_every_make_target_explains_itself_or_is_a_helper() -> None:
 
 
 def test_the_tables_are_those_that_the_results_give() -> None:
-    pages = [(page, benchmark_tables.fill_tables) for page in benchmark_tables.PAGES]
-    pages += [(page, paper_tables.fill_tables) for page in paper_tables.PAGES]
-    for page, fill_tables in pages:
+    renderers: dict[Path, Callable[[str], str]] = {
+        **dict.fromkeys(benchmark_tables.PAGES, benchmark_tables.fill_tables),
+        **dict.fromkeys(paper_tables.PAGES, paper_tables.fill_tables),
+    }
+    for page, fill_tables in renderers.items():
         text = page.read_text(encoding="utf-8")
         assert "| ---" in text.split("<!-- table:")[1]
         assert fill_tables(text) == text
