@@ -1,5 +1,6 @@
-"""What every backend does, in one body; and that they agree, on the bundled sample, to the fourth
-place.
+"""The contract of `backends.base`, tested with one body for every backend.
+
+The last test compares their answers on the bundled sample, to the fourth decimal.
 """
 
 from __future__ import annotations
@@ -15,8 +16,15 @@ import pytest
 
 from hybrid_search import connect, encoder
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.base import Backend
+from hybrid_search.backends.base import (
+    Backend,
+    OwnHybridBackend,
+    RequestBackend,
+    VersionedBackend,
+)
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, ModelError, UsageError
 from hybrid_search.ingest.sources.files import SAMPLE
@@ -44,7 +52,7 @@ def store(empty_url: str) -> Iterator[Backend]:
 
 @pytest.fixture(params=["memory", "embedded"])
 def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
-    """An empty backend of each kind whose writer's doings are seen at once."""
+    """An empty backend of each kind that shows at once what its writer does."""
     backend = open_backend(
         "memory:" if request.param == "memory" else f"embedded:{tmp_path / 'store'}"
     )
@@ -54,7 +62,7 @@ def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Back
 
 @dataclass(frozen=True, slots=True)
 class PassageRecord:
-    """All that a store gives back of a passage."""
+    """Everything that a store returns of a passage."""
 
     document_id: str
     ordinal: int
@@ -65,33 +73,46 @@ class PassageRecord:
 
 
 def read_passages(store: Backend, index: str = "calls") -> list[PassageRecord]:
-    """All passages of a small index."""
+    """Return all passages of a small index."""
     search_request = make_request("anything", window=10_000, lexical=False)
     keys = list(store.find_candidates(index, search_request).semantic)
     contents = store.fetch_contents(index, keys)
-    records = [
-        PassageRecord(
-            passage.document_id,
-            passage.ordinal,
-            content.start,
-            content.text,
-            content.layout,
-            content.metadata,
+    records = []
+    for passage in store.complete_candidates(index, search_request, keys):
+        content = contents[passage.key]
+        records.append(
+            PassageRecord(
+                passage.document_id,
+                passage.ordinal,
+                content.start,
+                content.text,
+                content.layout,
+                content.metadata,
+            )
         )
-        for passage in store.complete_candidates(index, search_request, keys)
-        for content in [contents[passage.key]]
-    ]
     return sorted(records, key=lambda record: (record.document_id, record.ordinal))
 
 
 def write_documents(store: Backend, *documents: Mapping[str, Any]) -> list[str]:
-    """Write documents; the reasons of those refused."""
+    """Write documents, and return the reasons of those that were refused."""
     with store.writer("calls", make_spec()) as writer:
         return [
             refusal.reason
             for document in documents
             for refusal in writer.write(make_entries(document))
         ]
+
+
+def test_servers_have_all_capabilities_and_the_other_stores_none() -> None:
+    """The annotations let mypy compare the signatures, which ``isinstance`` does not."""
+    versioned: type[VersionedBackend] = ServerBackend
+    own_hybrid: type[OwnHybridBackend] = ServerBackend
+    requesting: type[RequestBackend] = ServerBackend
+    assert versioned is own_hybrid is requesting
+    for capability in (VersionedBackend, OwnHybridBackend, RequestBackend):
+        assert issubclass(ServerBackend, capability)
+        assert not issubclass(EmbeddedBackend, capability)
+        assert not issubclass(MemoryBackend, capability)
 
 
 def test_a_shorter_version_leaves_no_passage_of_the_longer_one(store: Backend) -> None:
@@ -197,8 +218,9 @@ def test_a_walk_lists_every_passage_once_document_by_document_and_finds_no_fault
         for number in range(entry.passages)
     ]
     assert sorted(rows) == sorted(expected_rows)
+    ids_in_order = [id_ for id_, _ in groupby(row[0] for row in rows)]
     assert [row[0] for row in rows] == [
-        id_ for id_, _ in groupby(row[0] for row in rows) for _ in range(expected[id_].passages)
+        id_ for id_ in ids_in_order for _ in range(expected[id_].passages)
     ]
     search_request = make_request("anything", window=10)
     assert [
@@ -288,7 +310,8 @@ def test_a_refused_document_leaves_the_old_version_and_its_neighbours(store: Bac
         {"id": "b", "text": "after", "minutes": 4.5},
     )
     assert reasons == [
-        "metadata field 'minutes' is a string here and a number in the index: give it one type, or another name"
+        "metadata field 'minutes' is a string here and a number in the index: "
+        "give it one type, or another name"
     ]
     assert [(passage.document_id, passage.text) for passage in read_passages(store)] == [
         ("a", "before"),
@@ -499,7 +522,8 @@ def test_another_model_is_refused_with_both_fingerprints(store: Backend) -> None
     write_documents(store, SHORT)
     with pytest.raises(
         ModelError,
-        match=r"'calls' was written with fingerprint 'tiny-fingerprint' .*this is fingerprint 'another'",
+        match=r"'calls' was written with fingerprint 'tiny-fingerprint' "
+        r".*this is fingerprint 'another'",
     ):
         store.writer("calls", replace(make_spec(), fingerprint="another"))
 
@@ -528,9 +552,9 @@ def test_a_query_by_another_model_is_refused_with_both_fingerprints(tmp_path: Pa
         fill_index(EmbeddedBackend(tmp_path), [SHORT])
         with pytest.raises(ModelError, match="'tiny-fingerprint'") as caught:
             client.query("refund")
-        assert encoder.load().info.fingerprint in str(
-            caught.value
-        )  # not cut: the dimension is not what differs
+        # The fingerprint is that of the whole model: the vectors are not truncated, because the
+        # dimension is not what differs.
+        assert encoder.load().info.fingerprint in str(caught.value)
         with pytest.raises(ModelError, match="'tiny-fingerprint'"):
             client.ingest([SHORT])
 
@@ -695,7 +719,7 @@ TOPICS = [
 def reference(
     calls: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Client]:
-    """The bundled sample in memory, where everything is exact."""
+    """The bundled sample in the memory backend, where everything is exact."""
     with connect("memory:") as client:
         client.ingest(calls, rejects=tmp_path_factory.mktemp("reference") / "rejected.jsonl")
         yield client
@@ -707,8 +731,11 @@ def reference(
 def test_the_backends_agree_on_the_sample(
     sample: Client, reference: Client, alpha: float, group_by: str
 ) -> None:
-    """Of a document the first span alone, which its score is made of: it shows spans of all its
-    passages within the window, and of passages with equal scores any may be the window's last.
+    """Compare hits, their scores and their spans with those of the reference.
+
+    Of a document only the first span is compared, the one its score is computed from. The others
+    come from all its passages within the window, and among passages with equal scores any may be
+    the last in the window.
     """
     assert len(TOPICS) == 46
     for phrase in TOPICS:
