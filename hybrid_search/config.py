@@ -1,23 +1,27 @@
-"""Settings from the environment: the only place that reads it.
+"""Settings from the environment: the only module that reads it.
 
-``HYBRID_SEARCH_URL``     where indexes live: ``embedded:PATH``, ``memory:``, or a server (default:
-``embedded:`` in the user's data folder) ``HYBRID_SEARCH_MODEL``   a model folder (default: the
-shipped one) ``HYBRID_SEARCH_DEVICE``  auto, cpu, cuda or tensorrt (default: auto)
-``HYBRID_SEARCH_PRECISION``  auto, int8, float16 or float32 (default: auto, int8 on CPUs and float16
-elsewhere) ``HYBRID_SEARCH_CACHE``   where graphs in other precisions are kept (default: the user's
-cache folder) ``HYBRID_SEARCH_DIMENSION``  numbers of a vector in new indexes, one of the model's
-sizes (default: its usual one)
+HYBRID_SEARCH_URL          where indexes live: embedded:PATH, memory: or a server's URL
+                           (default: embedded: in the user's data folder)
+HYBRID_SEARCH_MODEL        the model folder (default: the shipped model)
+HYBRID_SEARCH_DEVICE       auto, cpu, cuda or tensorrt (default: auto)
+HYBRID_SEARCH_PRECISION    auto, int8, float16 or float32
+                           (default: auto, which is int8 on CPUs and float16 elsewhere)
+HYBRID_SEARCH_CACHE        folder of the graphs in other precisions (default: the user's cache)
+HYBRID_SEARCH_DIMENSION    vector dimension of new indexes, one of the model's sizes
+                           (default: the model's usual one)
 
-To reach a server, one login at most; of a secret either the value or a file that holds it:
+How a server is reached. At most one login; a secret is either given or read from a file:
 
-``HYBRID_SEARCH_USERNAME``, ``HYBRID_SEARCH_PASSWORD`` or ``HYBRID_SEARCH_PASSWORD_FILE``
-``HYBRID_SEARCH_API_KEY`` or ``HYBRID_SEARCH_API_KEY_FILE`` ``HYBRID_SEARCH_TOKEN`` or
-``HYBRID_SEARCH_TOKEN_FILE``  a bearer token ``HYBRID_SEARCH_AWS_REGION``   sign requests for this
-region, by the credentials that AWS tools would use ``HYBRID_SEARCH_AWS_SERVICE``  es (the default)
-``HYBRID_SEARCH_CA``           certificates to trust, a PEM file (default: those of the system)
-``HYBRID_SEARCH_VERIFY``       false: take any certificate ``HYBRID_SEARCH_TIMEOUT``      seconds to
-wait for one answer (default: 60) ``HYBRID_SEARCH_PATIENCE``     seconds for which an ingest waits
-for a server that takes nothing, 0: a few tries (default: 600)
+HYBRID_SEARCH_USERNAME     with HYBRID_SEARCH_PASSWORD or HYBRID_SEARCH_PASSWORD_FILE
+HYBRID_SEARCH_API_KEY      or HYBRID_SEARCH_API_KEY_FILE
+HYBRID_SEARCH_TOKEN        or HYBRID_SEARCH_TOKEN_FILE: a bearer token
+HYBRID_SEARCH_AWS_REGION   sign requests for this region, with the credentials AWS tools would use
+HYBRID_SEARCH_AWS_SERVICE  the service to sign for (default: es)
+HYBRID_SEARCH_CA           PEM file of trusted certificates (default: those of the system)
+HYBRID_SEARCH_VERIFY       false accepts any certificate (default: true)
+HYBRID_SEARCH_TIMEOUT      seconds to wait for one response (default: 60)
+HYBRID_SEARCH_PATIENCE     seconds an ingest waits for a server that takes nothing; 0 means a few
+                           tries (default: 600)
 """
 
 from __future__ import annotations
@@ -51,7 +55,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What was asked for: by argument, else by the environment, else by default."""
+    """The settings in force: from arguments, else from the environment, else the defaults."""
 
     url: str
     model: Path | None
@@ -69,9 +73,9 @@ def settings(
     precision: str | None = None,
     patience: float | None = None,
 ) -> Settings:
-    """Fill in what was not given.
+    """Return the settings, with missing arguments read from the environment or set to defaults.
 
-    Raises UsageError for a URL with a secret in it, and for an access that is not clear.
+    Raises UsageError if the URL holds a secret, or a variable is invalid or contradicts another.
     """
     resolved_url = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
     refuse_secrets(resolved_url)
@@ -87,23 +91,27 @@ def settings(
 
 
 def cache_folder() -> Path:
-    """Where files are kept that can be made again."""
+    """Return the folder of files that can be made again."""
     return Path(_read("CACHE") or platformdirs.user_cache_path("hybrid_search"))
 
 
 def _access() -> Access:
-    """How the environment says that a server is reached.
+    """Return the server access that the environment describes.
 
-    The URL may still name the user of a password.
+    A password without a username is accepted here: the URL may still name the user.
+
+    Raises:
+        UsageError: If a variable is invalid or contradicts another.
     """
     region, service, ca = _read("AWS_REGION"), _read("AWS_SERVICE"), _read("CA")
     if service and not region:
         raise UsageError(
-            f"HYBRID_SEARCH_AWS_SERVICE is {service!r} and HYBRID_SEARCH_AWS_REGION is not set: requests are signed for a region"
+            f"HYBRID_SEARCH_AWS_SERVICE is {service!r} but HYBRID_SEARCH_AWS_REGION is not set: "
+            "name the region to sign requests for"
         )
     if ca and not Path(ca).is_file():
         raise UsageError(
-            f"HYBRID_SEARCH_CA names {ca!r}, and that is no file: it is to be a PEM file of certificates"
+            f"HYBRID_SEARCH_CA names {ca!r}, which is not a file: name a PEM file of certificates"
         )
     access = Access(
         username=_read("USERNAME"),
@@ -122,12 +130,12 @@ def _access() -> Access:
 
 
 def _read(name: str) -> str | None:
-    """A variable of ours; one that is empty is not set."""
+    """Return the value of HYBRID_SEARCH_`name`; an empty variable counts as not set."""
     return os.environ.get(f"HYBRID_SEARCH_{name}") or None
 
 
 def _secret(name: str) -> Secret | None:
-    """A secret variable, or what is in the file that its ``_FILE`` names."""
+    """Return a secret from its variable, or from the file that its ``_FILE`` variable names."""
     value, file = _read(name), _read(f"{name}_FILE")
     if value and file:
         raise UsageError(
@@ -153,35 +161,36 @@ def _read_secret_file(name: str, file: Path) -> Secret:
 
 @cache
 def _warn_readable(file: str, mode: str) -> None:
-    """Say it once, though settings are read for each query."""
+    """Warn once per file: settings are read for every query."""
     _log.warning("the secret in %s can be read by others (mode %s): chmod 600 %s", file, mode, file)
 
 
 def _header(name: str) -> Secret | None:
-    """A secret that becomes a header as it is."""
+    """Return a secret that is sent in a header as it is: one word of printable ASCII."""
     secret = _secret(name)
-    if secret is not None and not (
-        secret.reveal().isascii() and secret.reveal().isprintable() and " " not in secret.reveal()
-    ):
+    if secret is not None and not _is_ascii_word(secret.reveal()):
         raise UsageError(
-            f"HYBRID_SEARCH_{name} or the file it is in holds more than one word of plain ASCII: no header can carry it"
+            f"HYBRID_SEARCH_{name}, or the file that holds it, is not one word of plain ASCII, "
+            "so no header can carry it: check for blanks and line breaks"
         )
     return secret
+
+
+def _is_ascii_word(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 def _dimension() -> int | None:
     text = _read("DIMENSION")
     if text is not None and not (text.isascii() and text.isdecimal() and int(text)):
-        raise UsageError(
-            f"HYBRID_SEARCH_DIMENSION is {text!r}: it is to be the numbers of a vector"
-        )
+        raise UsageError(f"HYBRID_SEARCH_DIMENSION is {text!r}: it must be a positive whole number")
     return int(text) if text else None
 
 
 def _switch(name: str) -> bool:
     text = (_read(name) or "true").lower()
     if text not in BOOLEAN_WORDS:
-        raise UsageError(f"HYBRID_SEARCH_{name} is {text!r}: it is to be true or false")
+        raise UsageError(f"HYBRID_SEARCH_{name} is {text!r}: it must be true or false")
     return BOOLEAN_WORDS[text]
 
 
@@ -192,7 +201,6 @@ def _seconds(name: str, default: float, *, or_none: bool = False) -> float:
     except ValueError:
         seconds = math.nan
     if not (0 < seconds < math.inf or (or_none and seconds == 0)):
-        raise UsageError(
-            f"HYBRID_SEARCH_{name} is {text!r}: it is to be a number of seconds {'from 0 on' if or_none else 'over 0'}"
-        )
+        allowed = "0 or more" if or_none else "more than 0"
+        raise UsageError(f"HYBRID_SEARCH_{name} is {text!r}: it must be seconds, {allowed}")
     return seconds

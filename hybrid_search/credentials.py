@@ -1,6 +1,6 @@
-"""How a server is reached: who we are to it, whose certificates we trust, how long we wait.
+"""How a server is reached: the login, the trusted certificates and the waiting times.
 
-No secret shows itself by accident.
+A `Secret` does not appear in logs, tracebacks or pickles by accident.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from hybrid_search.errors import UsageError
 
 MASK = "***"
 TIMEOUT = 60.0
-"""Seconds to wait for one answer."""
+"""Seconds to wait for one response."""
 PATIENCE = 600.0
-"""Seconds for which a writer waits for a server that takes nothing."""
+"""Seconds a writer waits for a server that takes nothing."""
 
 
 class Secret:
-    """A text that only `reveal` gives: its ``repr``, ``str`` and format are ``***``, and it is not
-    pickled.
+    """A text that only `reveal` shows.
+
+    Its ``repr``, ``str`` and format are ``***``, and it cannot be pickled.
     """
 
     __slots__ = ("_value",)
@@ -31,7 +32,7 @@ class Secret:
         self._value = value
 
     def reveal(self) -> str:
-        """The text itself. For the request that needs it, and nothing else."""
+        """Return the text itself, for the request that needs it and nothing else."""
         return self._value
 
     def __repr__(self) -> str:
@@ -58,8 +59,9 @@ class Secret:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One login at most (a user with a password, an API key, a bearer token, or a signature by
-    AWS), and how the server is known and awaited.
+    """How a server is reached: at most one login, the trusted certificates, the waiting times.
+
+    A login is a user with a password, an API key, a bearer token, or an AWS signature.
     """
 
     username: str | None = None
@@ -75,7 +77,7 @@ class Access:
 
     @property
     def identity(self) -> str:
-        """Who we are to the server, safe to show."""
+        """Name the login for messages, without its secret."""
         if self.username is not None:
             return f"user {self.username!r}"
         credentials = {
@@ -89,30 +91,36 @@ class Access:
         )
 
     def with_username(self, username: str | None) -> Access:
-        """This access for the user that a URL names, if it names one.
+        """Return this access with the user that a URL names, if it names one.
 
-        Raises UsageError where that is not one whole login.
+        Raises:
+            UsageError: If the result is not exactly one complete login.
         """
         if username is not None and self.username not in (None, username):
             raise UsageError(
-                f"the URL names user {username!r} and HYBRID_SEARCH_USERNAME {self.username!r}: leave one out"
+                f"the URL names user {username!r} and HYBRID_SEARCH_USERNAME "
+                f"{self.username!r}: leave one out"
             )
         access = replace(self, username=username or self.username)
         access.check()
         if access.password is not None and access.username is None:
             raise UsageError(
-                "HYBRID_SEARCH_PASSWORD is set, and neither HYBRID_SEARCH_USERNAME nor the URL says whose it is"
+                "HYBRID_SEARCH_PASSWORD is set without a user: "
+                "set HYBRID_SEARCH_USERNAME, or name the user in the URL"
             )
         return access
 
     def check(self) -> None:
-        """Raise UsageError for two logins at once, and for a user without a password.
+        """Check that there is at most one login, and that a user has a password.
 
-        The URL may still name the user of a password.
+        A password without a user is accepted: the URL may still name the user.
+
+        Raises:
+            UsageError: If two logins are set, a user has no password, or the name holds a colon.
         """
         if self.username is not None and ":" in self.username:
             raise UsageError(
-                "a username holds no colon: the password belongs into HYBRID_SEARCH_PASSWORD"
+                "a username cannot hold a colon: put the password into HYBRID_SEARCH_PASSWORD"
             )
         logins = {
             "HYBRID_SEARCH_USERNAME or _PASSWORD": self.username or self.password,
@@ -123,17 +131,17 @@ class Access:
         login_names = [name for name, value in logins.items() if value is not None]
         if len(login_names) > 1:
             raise UsageError(
-                f"one login at a time: {' and '.join(login_names)} are set (a user in the URL counts): leave all but one out"
+                f"one login at a time: {' and '.join(login_names)} are set "
+                "(a user in the URL counts): leave all but one out"
             )
         if self.username is not None and self.password is None:
             raise UsageError(
-                f"there is a user, {self.username!r}, but no password: set HYBRID_SEARCH_PASSWORD or HYBRID_SEARCH_PASSWORD_FILE"
+                f"user {self.username!r} has no password: "
+                "set HYBRID_SEARCH_PASSWORD or HYBRID_SEARCH_PASSWORD_FILE"
             )
 
     def authorization(self) -> Secret | None:
-        """The value of the Authorization header; None where there is no login or AWS signs each
-        request.
-        """
+        """Return the Authorization header; None without a login, or if AWS signs each request."""
         if self.username is not None and self.password is not None:
             return Secret("Basic " + _base64(f"{self.username}:{self.password.reveal()}"))
         if self.api_key is not None:
@@ -142,7 +150,7 @@ class Access:
         return Secret(f"Bearer {self.token.reveal()}") if self.token is not None else None
 
     def scrub(self, text: str) -> str:
-        """`text` without our secrets: servers and proxies sometimes say what they were sent."""
+        """Return `text` with our secrets masked: servers and proxies sometimes echo a request."""
         header = self.authorization()
         secrets = [
             credential.reveal()
@@ -155,24 +163,26 @@ class Access:
 
 
 def refuse_secrets(url: str) -> None:
-    """Raise UsageError if `url` holds a password or another secret. The message does not repeat it."""
+    """Check that `url` holds no password or other secret. The message does not repeat it.
+
+    Raises:
+        UsageError: If there is a password in front of the host, or an option that sounds secret.
+    """
     _, separator, remainder = url.partition("://")
     user, at_sign, _ = remainder.rpartition("@")
-    options = [
-        option.partition("=")[0].lower() for option in remainder.partition("?")[2].split("&")
-    ]
-    if separator and (
-        (at_sign and ":" in unquote(user))
-        or any(
-            word in option
-            for option in options
-            for word in ("password", "token", "api_key", "secret")
-        )
-    ):
+    has_password = at_sign and ":" in unquote(user)
+    options = remainder.partition("?")[2].split("&")
+    if separator and (has_password or any(map(_is_secret_option, options))):
         raise UsageError(
-            "a URL may hold no secret, since lists of processes and logs show it: put the password into HYBRID_SEARCH_PASSWORD, or into a file "
-            "that HYBRID_SEARCH_PASSWORD_FILE names (HYBRID_SEARCH_API_KEY, HYBRID_SEARCH_TOKEN), and change the one that was shown"
+            "a URL must not hold a secret, since process lists and logs show it: put the password "
+            "into HYBRID_SEARCH_PASSWORD, or into a file that HYBRID_SEARCH_PASSWORD_FILE names "
+            "(likewise HYBRID_SEARCH_API_KEY, HYBRID_SEARCH_TOKEN), and change the exposed one"
         )
+
+
+def _is_secret_option(option: str) -> bool:
+    name = option.partition("=")[0].lower()
+    return any(word in name for word in ("password", "token", "api_key", "secret"))
 
 
 def _base64(text: str) -> str:

@@ -1,20 +1,17 @@
 """All errors of this project. Catch `HybridSearchError` for any of them.
 
     HybridSearchError
-    ├── UsageError            an argument is outside what the call takes (also a ValueError)
-    ├── InputError            a document cannot be indexed; carries the reason that goes into the
-      rejects file
-    ├── ModelError            a model folder is incomplete, damaged, or not the one that wrote the
-      index
-    ├── DeviceError           the device that was asked for is not the one that runs
-    ├── MissingExtraError     an optional dependency is not installed; names the extra
-    ├── WorkerError           a worker of a cluster failed, or the cluster cannot be reached
-    └── IndexStoreError       the index cannot be read or written
-        ├── IndexMissingError     there is no index of that name
-        ├── IndexBusyError        another process is writing it
-        └── ServerError           a server refused a request, or could not be reached; carries the
-          HTTP status
-            └── AccessError       it refused the login, or its certificate is not trusted
+    ├── UsageError                an argument is outside what the call takes (also a ValueError)
+    ├── InputError                a document cannot be indexed; the message goes to the rejects file
+    ├── ModelError                a model folder is incomplete, damaged, or not the index's model
+    ├── DeviceError               the requested device is not the one that runs
+    ├── MissingExtraError         an optional dependency is not installed; names the extra
+    ├── WorkerError               a cluster worker failed, or the cluster cannot be reached
+    └── IndexStoreError           the index cannot be read or written
+        ├── IndexMissingError     no index has that name
+        ├── IndexBusyError        another process is writing the index
+        └── ServerError           a server refused or could not be reached; has the HTTP status
+            └── AccessError       the login was refused, or the certificate is not trusted
 
 A message carries the two values that disagree, and the remedy.
 """
@@ -31,17 +28,15 @@ class UsageError(HybridSearchError, ValueError):
 
 
 class InputError(HybridSearchError):
-    """A document cannot be indexed, for the reason given; the documents around it can."""
+    """A document cannot be indexed, for the reason in the message; its neighbours can."""
 
 
 class ModelError(HybridSearchError):
-    """A model folder is incomplete or damaged, or its vectors cannot be compared with those of the
-    index.
-    """
+    """A model folder is incomplete or damaged, or is not the model that wrote the index."""
 
 
 class DeviceError(HybridSearchError):
-    """The device that was asked for is not the one that runs."""
+    """The requested device is not the one that runs."""
 
 
 class MissingExtraError(HybridSearchError, ImportError):
@@ -49,7 +44,7 @@ class MissingExtraError(HybridSearchError, ImportError):
 
 
 class WorkerError(HybridSearchError):
-    """A worker of a cluster failed, or the cluster cannot be reached."""
+    """A cluster worker failed, or the cluster cannot be reached."""
 
 
 class IndexStoreError(HybridSearchError):
@@ -57,7 +52,7 @@ class IndexStoreError(HybridSearchError):
 
 
 class IndexMissingError(IndexStoreError):
-    """There is no index of that name."""
+    """No index has that name."""
 
 
 class IndexBusyError(IndexStoreError):
@@ -67,9 +62,9 @@ class IndexBusyError(IndexStoreError):
 class ServerError(IndexStoreError):
     """A server refused a request, or could not be reached.
 
-    `status` is its HTTP status, 0 where there was no answer.
-
-    `retry_after` is how many seconds the server asked to be left alone for, None where it did not.
+    Attributes:
+        status: The HTTP status of the response, 0 if there was none.
+        retry_after: Seconds to wait before the next request, None if the server did not say.
     """
 
     def __init__(self, message: str, status: int = 0, retry_after: float | None = None) -> None:
@@ -79,6 +74,4 @@ class ServerError(IndexStoreError):
 
 
 class AccessError(ServerError):
-    """The server refused the login or what it may do (401, 403), or its certificate is not trusted
-    (0).
-    """
+    """The server refused the login (401) or the action (403), or its certificate is not trusted."""

@@ -24,8 +24,8 @@ from benchmarks.quality.fitting import Judged, fit
 from benchmarks.quality.measures import ndcg
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.search.calibration import FILE, Calibration
-from hybrid_search.search.fusion.base import Legs, Scores
-from hybrid_search.search.fusion.calibrated import calibrated
+from hybrid_search.search.fusion.calibrated import fuse_calibrated
+from hybrid_search.search.types import Legs, Scores
 from hybrid_search.text.words import query_terms
 
 MOST = 250
@@ -44,7 +44,7 @@ class Example:
 
     def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
         placeholder = np.zeros(len(self.bm25), dtype=np.int64)
-        scores = calibrated(
+        scores = fuse_calibrated(
             Legs(self.bm25, self.cosine, placeholder, placeholder, self.terms, calibration), alpha
         )
         order = np.lexsort((-self.cosine, -scores))

@@ -149,6 +149,7 @@ def main() -> None:
             "calls of calls_sgd": CALLS,
             "queries a task, at most": QUERIES,
         },
+        results.QUALITY,
     )
 
 

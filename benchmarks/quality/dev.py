@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
-from benchmarks.quality import encoders, pic, stsb_context, turns
-from benchmarks.quality.systems.base import TokenMeans
+from benchmarks.quality import encoders, pic_similarity, stsb_context, turns
+from benchmarks.quality.systems import TokenMeans
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.calibration import Calibration
 
@@ -37,7 +37,7 @@ def measure(
         "stsb-context": lambda: stsb_context.measure(
             TokenMeans(encoder), stsb_context.read(data / stsb_context.FILE), pruned=ngrams
         ),
-        "pic": lambda: pic.measure(encoder, data),
+        "pic": lambda: pic_similarity.measure(encoder, data),
         "turns": lambda: turns.measure(encoder, data, calibration),
     }
     return {name: measurements[name]() for name in only}
@@ -73,7 +73,7 @@ def main() -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        help="the JSON file, with each row's score; default: figures alone, to results/dev_MODEL-COMMIT.json",
+        help="the JSON file, with each row's score; default: figures alone, to results/quality/dev_MODEL.json",
     )
     options = parser.parse_args()
     model = encoders.load_model(options)
@@ -88,7 +88,7 @@ def main() -> None:
     if options.out:
         results.save(options.out, payload)
     else:
-        results.write(f"dev_{model.label}", figures(payload))
+        results.write(f"dev_{model.label}", figures(payload), results.QUALITY)
 
 
 if __name__ == "__main__":

@@ -73,6 +73,7 @@ def main() -> None:
     results.write(
         f"precisions{model.suffix()}",
         {"model": replace(model, precision="auto").label, "precisions": measured},
+        results.QUALITY,
     )
 
 

@@ -19,8 +19,10 @@ from benchmarks.quality.tasks import Query
 from hybrid_search.backends.types import Request
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import ScoredPassage, fuse
-from hybrid_search.search.fusion import DEFAULT, FUSIONS
+from hybrid_search.search.candidates import fuse
+from hybrid_search.search.fusion import FUSIONS
+from hybrid_search.search.query import DEFAULT_FUSION as DEFAULT
+from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text.types import Floats
 
 ALPHAS = tuple(round(0.1 * step, 1) for step in range(11))

@@ -17,10 +17,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks.quality.sentences import sentences
-from benchmarks.quality.systems.base import Range, Scorer, SpanEncoder, TextEncoder
+from benchmarks.quality.systems import Range, Scorer, SpanEncoder, TextEncoder
 from benchmarks.quality.vectors import TEXTS, Spans
 from hybrid_search.encoder import Encoder
-from hybrid_search.search.span_search import PassageSpans, best_places
+from hybrid_search.search.span_search import best_places
+from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import spans
 from hybrid_search.text.types import Floats, Ints
 from hybrid_search.text.words import words

@@ -90,6 +90,7 @@ def main() -> None:
             "calls": options.calls,
             "sizes": measure(model, options.data, options.calls),
         },
+        results.QUALITY,
     )
 
 

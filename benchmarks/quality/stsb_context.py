@@ -21,14 +21,7 @@ import numpy as np
 from benchmarks.quality import setups
 from benchmarks.quality.correlation import pearson, spearman
 from benchmarks.quality.setups import Answer, Setup
-from benchmarks.quality.systems.base import (
-    Range,
-    Scorer,
-    SpanEncoder,
-    System,
-    TextEncoder,
-    TokenMeans,
-)
+from benchmarks.quality.systems import Range, Scorer, SpanEncoder, System, TextEncoder, TokenMeans
 from benchmarks.quality.vectors import MeteredEncoder
 from hybrid_search.encoder import Encoder
 

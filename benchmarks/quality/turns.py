@@ -30,8 +30,8 @@ from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest import document_parser
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.fusion.base import Legs, Scores
-from hybrid_search.search.fusion.calibrated import calibrated
+from hybrid_search.search.fusion.calibrated import fuse_calibrated
+from hybrid_search.search.types import Legs, Scores
 from hybrid_search.text.types import Floats
 from hybrid_search.text.words import query_terms
 
@@ -78,7 +78,7 @@ class ScoredQuery:
     def fuse(self, calibration: Calibration, alpha: float) -> Scores:
         """The product's default fusion of BM25 and the best span."""
         placeholder = np.zeros(len(self.bm25), dtype=np.int64)
-        return calibrated(
+        return fuse_calibrated(
             Legs(
                 self.bm25,
                 self.span,

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 
 from hybrid_search.encoder import Encoder, EncoderInfo
-from hybrid_search.search.span_search import PassageSpans
+from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import spans
 from hybrid_search.text.spans import Index
 from hybrid_search.text.types import Encoding, Floats, Ints

@@ -48,6 +48,7 @@ def main() -> None:
                     results.write(
                         f"latency_{name}_{measured['dimension']}-{TASK}",
                         {"version": version, **measured},
+                        results.SERVERS,
                     )
                     backend.drop_index(INDEX)
             for measurement in (
@@ -56,7 +57,11 @@ def main() -> None:
                 measured = MEASUREMENTS[measurement](
                     backend, corpus(options.data, options.fewer), INDEX, phrase_texts
                 )
-                results.write(f"{measurement}_{name}-{TASK}", {"version": version, **measured})
+                results.write(
+                    f"{measurement}_{name}-{TASK}",
+                    {"version": version, **measured},
+                    results.SERVERS,
+                )
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ def main() -> None:
         results.write(
             f"ingest{kind}-calls_sgd",
             ingest.measure(options.data / TASKS["calls_sgd"].documents, options.calls, options.url),
+            results.SPEED,
         )
     for name in ("calls_sgd", "calls_qmsum"):
         client = ingest_task(TASKS[name], options.data).client
@@ -45,18 +46,20 @@ def main() -> None:
                     "phrases": len(phrase_texts),
                     "milliseconds": latency.measure(client, name, phrase_texts),
                 },
+                results.SPEED,
             )
         client.close()
         if "size" in measurements:
-            results.write(f"size-{name}", size.measure(results.STORE, name))
+            results.write(f"size-{name}", size.measure(results.STORE, name), results.SPEED)
     if "scale" in measurements:
         results.write(
             "scale-calls_sgd",
             scale.measure(
                 options.data / TASKS["calls_sgd"].documents,
                 options.calls,
-                results.read_newest("size-calls_sgd"),
+                results.read_result("size-calls_sgd", results.SPEED),
             ),
+            results.SPEED,
         )
 
 

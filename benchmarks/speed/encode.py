@@ -19,8 +19,8 @@ from typing import Any
 from unittest import mock
 
 from benchmarks import results
-from benchmarks.quality.systems import registry
-from benchmarks.quality.systems.needs import import_library
+from benchmarks.libraries import import_library
+from benchmarks.quality.base_model import base_folder
 from benchmarks.quality.tasks import rows
 from hybrid_search.encoder import SHIPPED, onnx
 
@@ -120,7 +120,7 @@ def torch_batches(folder: str, device: str, half: bool = False) -> Way:
 
 def ways(model: Path, device: str) -> dict[str, Way]:
     """All that is compared, by name."""
-    base = registry.base_folder()
+    base = base_folder()
     kind = "cuda" if device in ("cuda", "tensorrt") else "cpu"
     precisions = ("float32", "float16") if kind == "cuda" else ("float32", "int8")
     ways_by_name = {
@@ -210,7 +210,7 @@ def _rates(seconds: float, first: float, count: int, least: float | None) -> dic
 
 def _shape() -> tuple[int, int, int]:
     """Layers, hidden and inner size of the base, which ours has too."""
-    config = import_library("transformers").AutoConfig.from_pretrained(registry.base_folder())
+    config = import_library("transformers").AutoConfig.from_pretrained(base_folder())
     return config.num_hidden_layers, config.hidden_size, config.intermediate_size
 
 
@@ -242,6 +242,7 @@ def main() -> None:
             options.device,
             options.peak,
         ),
+        results.SPEED,
     )
 
 

@@ -19,15 +19,13 @@ from random import Random
 from export.training.data import Sampler, sentences
 from export.training.recipe import Mixture
 from export.training.texts import Text
+from hybrid_search.text.spans import MAX_WORDS
 
 WORDS = (10, 75)
 """The length of a composed passage, before it is cut to the recipe's window."""
 
-LONGEST = 20
-"""Words of the longest span, as in use (`hybrid_search.text.spans.MAX_WORDS`)."""
-
 SHORTER = 1.6
-"""Lengths are ``ceil(LONGEST * u ** SHORTER)``, u uniform: half of the spans have up to 7 words."""
+"""Lengths are ``ceil(MAX_WORDS * u ** SHORTER)``, u uniform: half of the spans have up to 7 words."""
 
 ECHO_SHARE = (0.4, 1.0)
 """The share of a clause's words that an echo of it keeps."""
@@ -99,7 +97,7 @@ class Composer:
         clauses = [match.group().split() for match in _CLAUSE.finditer(passage.text)]
         tokens = random.choice(
             [clause for clause in clauses if len(clause) >= 3] or [passage.text.split()]
-        )[:LONGEST]
+        )[:MAX_WORDS]
         share = random.uniform(*ECHO_SHARE)
         return " ".join(token for token in tokens if random.random() < share) or tokens[0]
 
@@ -159,18 +157,18 @@ def _as_clause(sentence: str, random: Random) -> str:
     clause.
     """
     clause = sentence.strip().rstrip(".!? ")
-    if len(clause.split()) > LONGEST:
+    if len(clause.split()) > MAX_WORDS:
         pieces = [match.group().strip() for match in _CLAUSE.finditer(clause)]
         clause = random.choice(
-            [piece for piece in pieces if 2 <= len(piece.split()) <= LONGEST]
-            or [" ".join(clause.split()[:LONGEST])]
+            [piece for piece in pieces if 2 <= len(piece.split()) <= MAX_WORDS]
+            or [" ".join(clause.split()[:MAX_WORDS])]
         )
     first, _, rest = clause.partition(" ")
     return f"{first.lower()} {rest}" if first.lower() in _LEADING and rest else clause
 
 
 def _length(random: Random) -> int:
-    return max(1, math.ceil(LONGEST * math.pow(random.random(), SHORTER)))
+    return max(1, math.ceil(MAX_WORDS * math.pow(random.random(), SHORTER)))
 
 
 def spans(
@@ -225,6 +223,6 @@ def units(text: Text, reach: int) -> list[tuple[int, int]]:
     for start, end in clauses:
         piece = text.text[start:end].strip()
         first = start + text.text[start:end].find(piece)
-        if 2 <= len(piece.split()) <= LONGEST and first + len(piece) <= reach:
+        if 2 <= len(piece.split()) <= MAX_WORDS and first + len(piece) <= reach:
             offsets.append((first, first + len(piece)))
     return offsets

@@ -19,11 +19,13 @@ from transformers import AutoModel
 
 from export.training.texts import Cutter, Text
 
-HEAD = "head.safetensors"
 SPARE = 32
 """The padding of a batch is at most one part in so many of the budget: on a CPU what another pass
 costs, 64 of 2,048 tokens.
 """
+
+HEAD = "head.safetensors"
+"""The head of a folder that ``export.train`` made: one matrix, ``weight`` ``[hidden, hidden]``."""
 
 COPIED = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hybrid_search.backends.base import Backend, IndexVersion
+from hybrid_search.backends.base import Backend, IndexVersion, VersionedBackend
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.errors import IndexStoreError
+from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest.document_parser import rehash_source
 from hybrid_search.ingest.pipeline import Report, ingest
 from hybrid_search.ingest.summary import Summary
@@ -38,8 +38,8 @@ def copy_index(
     """
     spec, _ = backend.read_head(index)
     summary, started_at = Summary(), time.perf_counter()
-    new_version = backend.create_next_version(
-        index, replace(spec, policy=policy or spec.policy), options
+    new_version = _create_next_version(
+        backend, index, replace(spec, policy=policy or spec.policy), options
     )
 
     def report_progress(passages: int) -> None:
@@ -76,8 +76,8 @@ def ingest_new_version(
     Raises:
         IndexStoreError: If a document was refused.
     """
-    new_version = backend.create_next_version(
-        index, IndexSpec.from_encoder(encoder.info, policy), options
+    new_version = _create_next_version(
+        backend, index, IndexSpec.from_encoder(encoder.info, policy), options
     )
     with _publish_or_discard(new_version, keep=keep):
         summary = ingest(lines, new_version, encoder, index, rejects, policy, report)
@@ -89,6 +89,18 @@ def ingest_new_version(
             )
         new_version.check(summary.documents - summary.duplicates)
     return summary
+
+
+def _create_next_version(
+    backend: Backend, index: str, spec: IndexSpec, options: Mapping[str, str]
+) -> IndexVersion:
+    """Make a new index beside `index`, or raise UsageError if the backend has no versions."""
+    if not isinstance(backend, VersionedBackend):
+        raise UsageError(
+            "only an index on a server has versions: ingest into an index of another name, "
+            "and drop this one"
+        )
+    return backend.create_next_version(index, spec, options)
 
 
 @contextmanager

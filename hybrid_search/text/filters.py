@@ -1,9 +1,8 @@
-"""`where`: conditions on metadata, checked against the fields that an index has before any backend
-sees them.
+"""Check `where`, the conditions on metadata, against an index's fields before a backend sees it.
 
-``{"sector": "bank", "customer.tier": ["gold", "silver"], "date": {"gte": "2026-01-01"}}``: all must
-hold; of a list, one; a list in the metadata matches if one of its elements does. ``id`` is the
-document's id.
+``{"sector": "bank", "customer.tier": ["gold", "silver"], "date": {"gte": "2026-01-01"}}``: every
+condition must hold; a list of values holds if one of them does. A list in the metadata matches if
+one of its elements does. The field ``id`` is the document's id.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Scalar = str | int | float | bool
 RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 ID = "id"
 INTEGER_LIMIT = 2**63
-"""Integers of 64 bits are below it."""
+"""Integers of 64 bits lie below this limit, and not below its negative."""
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "gt": operator.gt,
@@ -33,8 +32,9 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One field and what it must be: equal to one of `values`, or within `ranges` (pairs of gt,
-    gte, lt, lte and a bound).
+    """A field that must equal one of `values`, or lie within all `ranges`.
+
+    A range is a pair of gt, gte, lt or lte and a bound.
     """
 
     field: str
@@ -45,19 +45,22 @@ class Condition:
 def compile_where(
     where: Mapping[str, Any] | None, fields: Mapping[str, str]
 ) -> tuple[Condition, ...]:
-    """Conditions for `where`, given the index's `fields` (name -> string, number, boolean or
-    object).
+    """Return the conditions of `where`, in the order of their names.
 
-    Raises UsageError.
+    `fields` are those of the index: name -> string, number, boolean or object. Raises UsageError
+    if a field or value does not fit them.
     """
-    return tuple(
-        _condition(name, criterion, {**fields, ID: "string"})
-        for name, criterion in sorted(check_where(where).items())
-    )
+    all_fields = {**fields, ID: "string"}
+    criteria = sorted(check_where(where).items())
+    return tuple(_condition(name, criterion, all_fields) for name, criterion in criteria)
 
 
 def check_where(where: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """`where`, if it is one whatever fields there are; empty for None. Raises UsageError."""
+    """Return `where`, empty for None, after the checks that need no index.
+
+    Raises:
+        UsageError: If it is not a mapping, or a range is empty or has an unknown bound.
+    """
     if where is not None and not isinstance(where, Mapping):
         raise UsageError(
             f"where is {where!r}: give a mapping of fields to values, as in {{'sector': 'bank'}}"
@@ -65,60 +68,54 @@ def check_where(where: Mapping[str, Any] | None) -> Mapping[str, Any]:
     for name, criterion in (where or {}).items():
         unknown = sorted(set(criterion) - set(RANGES)) if isinstance(criterion, Mapping) else []
         if unknown or (isinstance(criterion, Mapping) and not criterion):
-            raise UsageError(
-                f"cannot filter {name!r} by {', '.join(unknown) or 'an empty range'}: use {', '.join(RANGES)}"
-            )
+            bounds = ", ".join(unknown) or "an empty range"
+            raise UsageError(f"cannot filter {name!r} by {bounds}: use {', '.join(RANGES)}")
     return where or {}
 
 
 def matches_condition(condition: Condition, id: str, metadata: Mapping[str, Any]) -> bool:
-    """Whether a document of this `id` and `metadata` fulfils `condition`."""
-    values = (
-        [id]
-        if condition.field == ID
-        else [
-            value
-            for name, _, value in leaves(metadata)
-            if name == condition.field and value is not None
-        ]
-    )
+    """Return True if a document of this `id` and `metadata` fulfils `condition`."""
+    values = [id] if condition.field == ID else _field_values(metadata, condition.field)
     if condition.ranges:
-        return any(
-            all(_COMPARE[op](value, bound) for op, bound in condition.ranges) for value in values
-        )
+        return any(_is_within(value, condition) for value in values)
     return any(value in condition.values for value in values)
 
 
+def _field_values(metadata: Mapping[str, Any], field: str) -> list[Any]:
+    return [value for name, _, value in leaves(metadata) if name == field and value is not None]
+
+
+def _is_within(value: Any, condition: Condition) -> bool:
+    return all(_COMPARE[operation](value, bound) for operation, bound in condition.ranges)
+
+
 def matches_where(where: Mapping[str, Any], id: str, metadata: Mapping[str, Any]) -> bool:
-    """Whether a document fulfils `where` by itself, whatever fields others have: one that it does
-    not have, or of another type, does not match.
+    """Return True if a document fulfils `where`, judged by its own fields and not an index's.
+
+    A field that the document does not have, or has with another type, does not match.
     """
     fields = {**{name: kind for name, kind, _ in leaves(metadata)}, ID: "string"}
-    return all(
-        any(
-            matches_condition(condition, id, metadata)
-            for condition in _readable_conditions(name, criterion, fields)
-        )
-        for name, criterion in where.items()
-    )
+
+    def matches(name: str, criterion: Any) -> bool:
+        conditions = _possible_conditions(name, criterion, fields)
+        return any(matches_condition(condition, id, metadata) for condition in conditions)
+
+    return all(matches(name, criterion) for name, criterion in where.items())
 
 
-def _readable_conditions(
+def _possible_conditions(
     name: str, criterion: Any, fields: Mapping[str, str]
 ) -> Iterator[Condition]:
-    """A condition for each value wanted that the field can have."""
+    """Yield a condition for each alternative that has the field's type."""
     for value in list_alternatives(criterion):
         with suppress(UsageError):
             yield _condition(name, value, fields)
 
 
 def list_alternatives(criterion: Any) -> Sequence[Any]:
-    """The alternatives that a field may have."""
-    return (
-        criterion
-        if isinstance(criterion, Sequence) and not isinstance(criterion, str)
-        else [criterion]
-    )
+    """Return the values of which a field must have one, as a list even for a single value."""
+    is_list = isinstance(criterion, Sequence) and not isinstance(criterion, str)
+    return criterion if is_list else [criterion]
 
 
 def _condition(name: str, criterion: Any, fields: Mapping[str, str]) -> Condition:
@@ -129,29 +126,24 @@ def _condition(name: str, criterion: Any, fields: Mapping[str, str]) -> Conditio
             f"cannot filter on {name!r}: the index has no such field. Its fields: {usable}"
         )
     if not isinstance(criterion, Mapping):
+        alternatives = list_alternatives(criterion)
         return Condition(
-            name,
-            values=tuple(
-                _convert_value(name, value, kind) for value in list_alternatives(criterion)
-            ),
+            name, values=tuple(_convert_value(name, value, kind) for value in alternatives)
         )
+    bounds = sorted(criterion.items())
     return Condition(
         name,
-        ranges=tuple(
-            (op, _convert_value(name, bound, kind)) for op, bound in sorted(criterion.items())
-        ),
+        ranges=tuple((operation, _convert_value(name, bound, kind)) for operation, bound in bounds),
     )
 
 
 def _convert_value(name: str, value: Any, kind: str) -> Scalar:
-    """`value` as the field's type; words from a command line are read as the number or boolean that
-    they say.
+    """Return `value` as the field's type; text from a command line is read as number or boolean.
+
+    Raises:
+        UsageError: If the value does not have the field's type.
     """
-    if (
-        kind == "string"
-        and isinstance(value, str)
-        and not any("\ud800" <= character <= "\udfff" for character in value)
-    ):
+    if kind == "string" and isinstance(value, str) and not _has_surrogate(value):
         return value
     if kind == "boolean" and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
@@ -162,13 +154,19 @@ def _convert_value(name: str, value: Any, kind: str) -> Scalar:
             except (TypeError, ValueError, OverflowError):
                 continue
     raise UsageError(
-        f"cannot filter {name!r} by {value!r}: the field is a {kind}, and that is none"
+        f"cannot filter {name!r} by {value!r}: the field is a {kind}, so give a {kind}"
     )
 
 
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def _integer(value: Any) -> int:
-    """`value` if it is an integer that a store may hold: a float would lose the last digits of a
-    large one.
+    """Return `value` as an integer of 64 bits; as a float a large one would lose digits.
+
+    Raises:
+        OverflowError: If it does not fit into 64 bits.
     """
     number = int(value) if isinstance(value, str) else operator.index(value)
     if not -INTEGER_LIMIT <= number < INTEGER_LIMIT:
@@ -177,17 +175,19 @@ def _integer(value: Any) -> int:
 
 
 def new_fields(existing_fields: Mapping[str, str], metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Names and types of the fields of `metadata` that an index with the fields `held` does not
-    have yet.
+    """Return name and type of each field of `metadata` that is not in `existing_fields` yet.
 
-    Raises InputError where one has another type there, or two types here: servers refuse that too.
+    Raises:
+        InputError: If a field has another type in the index, or two types here. Servers refuse
+            that as well.
     """
     new: dict[str, str] = {}
     for name, kind, _ in leaves(metadata):
         existing_kind = existing_fields.get(name) or new.setdefault(name, kind)
         if existing_kind != kind:
             raise InputError(
-                f"metadata field {name!r} is a {kind} here and a {existing_kind} in the index: give it one type, or another name"
+                f"metadata field {name!r} is a {kind} here and a {existing_kind} in the index: "
+                "give it one type, or another name"
             )
     return new
 
@@ -195,12 +195,11 @@ def new_fields(existing_fields: Mapping[str, str], metadata: Mapping[str, Any]) 
 def leaves(
     metadata: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, str, Scalar | None]]:
-    """Dotted name, type and value of everything in `metadata`.
+    """Yield dotted name, type and value of everything in `metadata`.
 
-    Lists give each element; objects give themselves, then their leaves.
-
-    A key with a dot in it is the path to a value inside objects, as servers read it. Raises
-    InputError for what no backend can hold.
+    A list yields each element; an object yields itself without a value, then its leaves. A key with
+    a dot in it is read as a path into objects, as servers do. Raises InputError for a value that no
+    backend can store.
     """
     for key, value in metadata.items():
         name = f"{prefix}{key}"
@@ -214,11 +213,12 @@ def leaves(
 
 
 def _parents(name: str, key: str) -> Iterator[str]:
-    """The objects that a dotted key leads through."""
+    """Return the names of the objects that a dotted key leads through. Raises InputError."""
     steps = key.split(".")
     if not all(step.strip() for step in steps):
         raise InputError(
-            f"metadata field {name!r} has an empty name or an empty step between dots: servers cannot hold it. Give it another name"
+            f"metadata field {name!r} has an empty name or an empty step between dots: "
+            "servers cannot hold it. Give it another name"
         )
     return (".".join(steps[:number]) for number in range(1, len(steps)))
 
@@ -239,5 +239,6 @@ def _kind(name: str, value: Any) -> str:
     if isinstance(value, str):
         return "string"
     raise InputError(
-        f"metadata field {name!r} holds a list inside a list: give a list of plain values, or an object"
+        f"metadata field {name!r} holds a list inside a list: "
+        "give a list of plain values, or an object"
     )

@@ -1,9 +1,8 @@
-"""Documents to passages: whole turns where they can be, so that a span never has to cross from one
-passage into another.
+"""Split documents into passages of whole turns, so that no span crosses two passages.
 
 Turns are packed into passages of up to `PASSAGE_WORDS`. Only a turn longer than `WINDOW_WORDS` is
-cut, into pieces of equal size. A piece is followed by the `MAX_WORDS` - 1 words that spans starting
-in it may end in, and a span belongs to the piece that holds its first word: none is lost, none
+cut, into pieces of equal size. A piece also holds the next `MAX_WORDS` - 1 words, in which its
+spans may end. A span belongs to the piece that holds its first word: no span is lost, and none is
 counted twice.
 """
 
@@ -17,26 +16,21 @@ from hybrid_search.text.types import Document, Ints, Part, Passage, Turn
 from hybrid_search.text.words import words
 
 PASSAGE_WORDS = 80
-"""About 100 word pieces: small enough for few vectors a passage, large enough for BM25 to see a
-topic.
-"""
+"""About 100 word pieces: few vectors per passage, yet enough words for BM25."""
 
 WINDOW_WORDS = 160
-"""Fits 256 word pieces in speech and prose; where it does not, the encoder cuts the window once
-more, by tokens.
-"""
+"""Fits 256 word pieces in speech and prose; otherwise the encoder cuts the window once more."""
 
 LEFT_WORDS = 10
-"""Words before a piece that the encoder sees, so that its first words are not read without context.
-"""
+"""Words before a piece that the encoder also reads, as context for the first words of the piece."""
 
 PIECE_WORDS = WINDOW_WORDS - LEFT_WORDS - (MAX_WORDS - 1)
 
 
 def split(document: Document) -> Iterator[Passage]:
-    """Cut `document` into passages, numbered from 0.
+    """Yield the passages of `document`, numbered from 0.
 
-    Turns without a word are left out; a document without one has a passage without parts.
+    Turns without a word are left out. A document without any word is one passage without parts.
     """
     ordinal = 0
     for parts in _pack_parts(document):
@@ -72,16 +66,16 @@ def _parts(number: int, turn: Turn) -> Iterator[Part]:
 
 
 def _piece_bounds(count: int) -> Iterator[tuple[int, int]]:
-    """Cut 0..count into the fewest pieces of at most `PIECE_WORDS`, as equal as can be."""
+    """Cut `count` words into the fewest pieces of at most `PIECE_WORDS`, of almost equal size."""
     pieces = -(-count // PIECE_WORDS)
     edges = [count * i // pieces for i in range(pieces + 1)]
     yield from pairwise(edges)
 
 
 def _piece(number: int, turn: Turn, word_bounds: Ints, first: int, last: int) -> Part:
-    """Words `first` to `last` of a turn, and those that a span may end in.
+    """Return the part with words `first` to `last` of a turn, and those its spans may end in.
 
-    The turn's own ends are kept with their punctuation.
+    At the turn's own start and end, the punctuation around the words is included.
     """
     end_word = min(last + MAX_WORDS - 1, len(word_bounds))
     window_first = max(0, first - LEFT_WORDS)

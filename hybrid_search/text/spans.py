@@ -1,13 +1,12 @@
-"""The mathematics of spans: every span of 1..`MAX_WORDS` words scored exactly, without one span
-vector being built or stored.
+"""Score every span of 1..`MAX_WORDS` words exactly, without building a single span vector.
 
 The vector of a span is the mean of its tokens' vectors (SLICE). With P the running sum of ``H @ q``
 and S that of ``H``, the cosine of a unit query q with the mean of tokens i..j is ``(P[j] - P[i]) /
-|S[j] - S[i]|``: the mean's 1/(j-i) cancels. The norms do not depend on the query, so they are kept;
-what is left for a query is one product and one subtraction a span.
+|S[j] - S[i]|``: the mean's 1/(j-i) cancels. The norms do not depend on the query, so they are
+stored, and a query costs one product and one subtraction per span.
 
-Spans are whole words and never cross a turn. They are numbered word by word, for a word from the
-shortest to the longest.
+A span is made of whole words and never crosses a turn. Spans are numbered word by word, and for
+each word from the shortest span to the longest.
 """
 
 from __future__ import annotations
@@ -18,29 +17,30 @@ from numpy.typing import NDArray
 from hybrid_search.text.types import Bytes, Floats, Ints
 
 MAX_WORDS = 20
-"""The longest span in words (K). SLICE uses 20; 10 to 35 were within .002 of each other on its
-task.
-"""
+"""The longest span in words (K). SLICE uses 20; on its task 10 to 35 are within .002."""
 
 BLOCK_WORDS = 128
-"""Words whose spans are measured together: a passage has 80, or a little more than 128 if it is a
-piece of a long turn.
+"""Words whose spans are measured together.
+
+A passage has 80 words, or a little more than 128 if it is a piece of a long turn.
 """
 
 GRAM_TOKENS = 1024
-"""Tokens whose dot products with each other are kept at once: 8 MB in float64."""
+"""Tokens whose dot products with each other are in memory at once: 8 MB in float64."""
 
 SINGLE_THREAD_PRODUCTS = 4 * 65536
-"""Multiplications up to which OpenBLAS takes one thread (``GEMM_MULTITHREAD_THRESHOLD`` times
-``SMP_THRESHOLD_MIN``).
+"""Multiplications up to which OpenBLAS uses one thread.
+
+It is ``GEMM_MULTITHREAD_THRESHOLD`` times ``SMP_THRESHOLD_MIN`` of OpenBLAS.
 """
 
 Index = NDArray[np.intp]
 
 
 def counts(words: int, core: int) -> Bytes:
-    """How many spans start at each word of a part, uint8 ``[words]``: they end in the part, and
-    none starts behind its core.
+    """Return the number of spans that start at each word of a part, uint8 ``[words]``.
+
+    Spans end in the part, and none starts after its core.
     """
     remaining = np.minimum(words - np.arange(words), MAX_WORDS)
     remaining[core:] = 0
@@ -48,20 +48,18 @@ def counts(words: int, core: int) -> Bytes:
 
 
 def bounds(counts: Bytes) -> tuple[Index, Index]:
-    """First and last word of every span, each intp ``[spans]``."""
+    """Return the first and the last word of every span, each intp ``[spans]``."""
     words, spans = np.arange(len(counts)), np.arange(counts.sum(dtype=np.intp))
-    shifts = words - (
-        np.cumsum(counts, dtype=np.intp) - counts
-    )  # from a span's number to its last word, if it were the first of its word
+    first_spans = np.cumsum(counts, dtype=np.intp) - counts
+    shifts = words - first_spans  # from the number of a word's first span to the word itself
     return np.repeat(words, counts), spans + np.repeat(shifts, counts)
 
 
 def token_bounds(offsets: Ints, words: Ints) -> Ints:
-    """First token and the token after the last of each word, int32 ``[words, 2]``, by overlap of
-    characters.
+    """Return each word's first token and the token after its last, int32 ``[words, 2]``.
 
-    A word without a token of its own (the tokenizer dropped its characters) gets an empty range
-    where it would be.
+    A token belongs to the words that its characters overlap. A word without a token (the tokenizer
+    dropped its characters) gets an empty range at the place where the token would be.
     """
     first = np.searchsorted(offsets[:, 1], words[:, 0], side="right")
     after = np.searchsorted(offsets[:, 0], words[:, 1], side="left")
@@ -69,23 +67,23 @@ def token_bounds(offsets: Ints, words: Ints) -> Ints:
 
 
 def running_sums(vectors: Floats) -> Floats:
-    """S: row i is the sum of the first i token vectors. float32 ``[tokens + 1, dimension]`` of
-    float32 ``[tokens, dimension]``.
+    """Return S, float32 ``[tokens + 1, dimension]``: row i is the sum of the first i vectors.
+
+    `vectors` is float32 ``[tokens, dimension]``.
     """
     sums = np.zeros((len(vectors) + 1, vectors.shape[1]), dtype=np.float32)
-    for row, vector in enumerate(
-        vectors
-    ):  # np.cumsum goes down the columns, which takes more than twice as long
+    # Row by row: np.cumsum goes down the columns, which takes more than twice as long.
+    for row, vector in enumerate(vectors):
         np.add(sums[row], vector, out=sums[row + 1])
     return sums
 
 
 def norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
-    """The length of the sum of each span's token vectors, float32 ``[spans]``.
+    """Return the length of the sum of each span's token vectors, float32 ``[spans]``.
 
-    `vectors` float32 ``[tokens, dimension]``; `tokens` int32 ``[words, 2]`` as from `token_bounds`.
-    The words are taken some at a time, with those that their spans end in, so that the memory
-    needed is that of the tokens and not that of the spans.
+    `vectors` is float32 ``[tokens, dimension]`` and `tokens` int32 ``[words, 2]`` as returned by
+    `token_bounds`. Words are processed in blocks of `BLOCK_WORDS`, together with the words that
+    their spans end in: memory then grows with the tokens, not with the spans.
     """
     block_norms = [np.zeros(0, dtype=np.float32)]
     for start in range(0, len(counts), BLOCK_WORDS):
@@ -98,12 +96,12 @@ def norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
 
 
 def _norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
-    """Of spans that start at the first ``len(counts)`` of the words.
+    """Return the `norms` of the spans that start at the first ``len(counts)`` words.
 
-    The square of the length is the sum of the dot products of the span's tokens with each other: a
-    square on the diagonal of the Gram matrix, and with the matrix's running sums T both ways (a
-    summed-area table) it is ``T[j, j] + T[i, i] - 2 T[i, j]`` for tokens i up to j. In float64, for
-    the sums are up to 10,000 times as large as what is left.
+    The squared length is the sum of all dot products between the span's tokens, which is a square
+    on the diagonal of the Gram matrix. With T the matrix's running sums along both axes (a
+    summed-area table), it is ``T[j, j] + T[i, i] - 2 T[i, j]`` for tokens i up to j. T is float64,
+    because its entries are up to 10,000 times as large as the difference.
     """
     if len(vectors) > GRAM_TOKENS:
         vectors, tokens = _merge_tokens(vectors, tokens)
@@ -115,19 +113,17 @@ def _norms(vectors: Floats, tokens: Ints, counts: Bytes) -> Floats:
     first, last = bounds(counts)
     start, end = tokens[first, 0].astype(np.intp), tokens[last, 1]
     diagonal = table.diagonal()
-    squares = (
-        diagonal[start] + diagonal[end] - 2.0 * table.ravel()[start * size + end]
-    )  # as table[start, end], in a third of the time
+    cross_sums = table.ravel()[start * size + end]  # table[start, end] in a third of the time
+    squares = diagonal[start] + diagonal[end] - 2.0 * cross_sums
     lengths: Floats = np.sqrt(np.maximum(squares, 0.0)).astype(np.float32)
     return lengths
 
 
 def _gram(vectors: Floats) -> Floats:
-    """``vectors @ vectors.T``, some of their numbers at a time: products so small that BLAS
-    computes each in one thread.
+    """Return ``vectors @ vectors.T`` as a sum of products that BLAS computes in one thread each.
 
-    Where the encoder has all cores, a product of two threads waits for the slower one: it took 20
-    times as long.
+    Beside an encoder that uses all cores, a product of two threads waits for the slower thread and
+    took 20 times as long.
     """
     gram = np.zeros((len(vectors), len(vectors)), dtype=np.float32)
     step = max(8, SINGLE_THREAD_PRODUCTS // max(1, gram.size))
@@ -138,7 +134,7 @@ def _gram(vectors: Floats) -> Floats:
 
 
 def _merge_tokens(vectors: Floats, tokens: Ints) -> tuple[Floats, Ints]:
-    """Tokens between which no word starts or ends, as one each: a word of base64 has thousands."""
+    """Merge tokens without a word boundary between them: a base64 word has thousands of them."""
     edges, positions = np.unique(tokens, return_inverse=True)
     return np.add.reduceat(vectors, edges[:-1]), positions.reshape(tokens.shape).astype(np.int32)
 
@@ -146,34 +142,33 @@ def _merge_tokens(vectors: Floats, tokens: Ints) -> tuple[Floats, Ints]:
 def cosines(
     products: Floats, tokens: Ints, counts: Bytes, inverse_norms: NDArray[np.floating]
 ) -> Floats:
-    """The cosine of the query with every span, float32 ``[spans]``.
+    """Return the cosine of the query with every span, float32 ``[spans]``.
 
-    `products` float ``[tokens]`` is ``H @ q`` for a unit query. A span without tokens has cosine 0.
+    `products`, float ``[tokens]``, is ``H @ q`` for a unit query. A span without tokens has cosine
+    0.
     """
     running = np.zeros(len(products) + 1)
     np.cumsum(products, out=running[1:])
     _, last = bounds(counts)
     differences = running[tokens[:, 1]][last]
-    differences -= np.repeat(
-        running[tokens[:, 0]], counts
-    )  # of a word that is the first of so many spans
+    differences -= np.repeat(running[tokens[:, 0]], counts)
     differences *= inverse_norms
     clipped: Floats = np.clip(differences, -1.0, 1.0, out=differences).astype(np.float32)
     return clipped
 
 
 def inverse(lengths: Floats) -> Floats:
-    """1 / length, and 0 where the length is 0: a span without tokens is like nothing."""
+    """Return 1 / length, and 0 where the length is 0, as for a span without tokens."""
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 def best(
     scores: Floats, starts: NDArray[np.integer], ends: NDArray[np.integer], k: int
 ) -> list[int]:
-    """The numbers of the `k` best spans that do not overlap, best first; of equal ones the first,
-    then the shortest.
+    """Return the numbers of the `k` best spans that do not overlap, best first.
 
-    Span i reaches from ``starts[i]`` up to, not including, ``ends[i]``: words, or characters.
+    Of equal scores the first span wins, then the shortest. Span i reaches from ``starts[i]`` up to
+    but not including ``ends[i]``, counted in words or in characters.
     """
     selected: list[int] = []
     free = np.ones(len(scores), dtype=bool)

@@ -1,10 +1,17 @@
-"""One frozen type for each stage, in the order in which a text passes through them.
+"""The frozen types of this package, and the map of all stages of the data.
 
-Read -> `Document` of `Turn`s -> split -> `Passage` of `Part`s -> encode -> `Encoding` -> shape ->
-`TokenCodes`, `Entry` -> write. Ask -> `Request` -> `Candidate` -> complete -> `Scored` -> fuse ->
-group -> `Hit` with its `Span`s, in a `Result` (``results.py``).
+Ingest: `SourceLine` -> `Document` of `Turn`s, with its hash a `ParsedDocument` -> split into
+`Passage`s of `Part`s, on their way a `PreparedPassage` -> encoded to `Encoding`s -> packed into
+`TokenCodes` -> `Entry` -> written.
 
-All offsets are code points of the document's text: ``document.text[start:end]`` is what they name.
+Query: `Query` -> a `Request` per phrase -> `Candidates` -> `StoredPassage` -> `ScoredPassage` ->
+grouped by document, with `PassageContent` -> `Hit` with its `Span`s -> `Result`.
+
+`SourceLine`, `ParsedDocument` and `PreparedPassage` live in `hybrid_search.ingest.types`, `Request`
+to `StoredPassage` and `PassageContent` in `hybrid_search.backends.types`, and `Query`,
+`ScoredPassage`, `Hit`, `Span` and `Result` in `hybrid_search.search`. The rest is here.
+
+All offsets count code points of the document's text: ``document.text[start:end]``.
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ Metadata = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one speaker said: ``document.text[start:start + len(text)] == text``.
+    """What one speaker says: ``document.text[start:start + len(text)] == text``.
 
     Times are milliseconds from the start of the call.
     """
@@ -41,7 +48,7 @@ class Turn:
 
     @property
     def end(self) -> int:
-        """Where the turn ends in the document's text."""
+        """End of the turn in the document's text."""
         return self.start + len(self.text)
 
 
@@ -49,8 +56,8 @@ class Turn:
 class Document:
     """A call, ticket or text.
 
-    A document given as ``text`` has one turn; given as ``turns`` its text is theirs, joined by
-    newlines.
+    A document made from ``text`` has one turn; the text of one made from ``turns`` is their texts,
+    joined by newlines.
     """
 
     id: str
@@ -63,10 +70,10 @@ class Document:
 class Part:
     """The share of one turn in a passage: ``document.text[start:end]``.
 
-    The encoder sees it from `window_start` on, for context.
+    The encoder reads it from `window_start` on, for context.
 
-    `words` is int32 ``[n, 2]``, start and end in the document; spans start in the first `core` of
-    them, the others are only there for spans to end in.
+    `words` is int32 ``[words, 2]``: start and end of each in the document. Spans start only in the
+    first `core` words; the words after them are there for spans to end in.
     """
 
     turn: int
@@ -79,9 +86,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Passage:
-    """What is retrieved: some whole turns, or a piece of a long one.
+    """The unit of retrieval: some whole turns, or a piece of a long one.
 
-    ``document.text[start:end]`` is its text.
+    Its text is ``document.text[start:end]``.
     """
 
     ordinal: int
@@ -91,14 +98,16 @@ class Passage:
 
     @property
     def words(self) -> int:
-        """How many words its parts have together."""
+        """Number of words in all its parts."""
         return sum(len(part.words) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoding:
-    """An encoded text: `vectors` float32 ``[tokens, dimension]`` and `offsets` int32 ``[tokens,
-    2]``, special tokens left out.
+    """The token vectors of one encoded text, without special tokens.
+
+    `vectors` is float32 ``[tokens, dimension]``, `offsets` int32 ``[tokens, 2]``: the start and end
+    of each token in the text, in code points.
     """
 
     vectors: Floats
@@ -107,15 +116,17 @@ class Encoding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenCodes:
-    """All that the exact best spans of a passage need: O(tokens) bytes, whatever the number of
-    spans.
+    """All that scoring every span of a passage needs, in O(tokens) bytes.
 
-    `words` int32 ``[words, 4]``: start and end (code points from the passage's start), first token,
-    token after the last. `counts` uint8 ``[words]``: how many spans start at the word (1 word, 2
-    words, ...); 0 for words that belong to the next piece. `codes` int8 ``[tokens, dimension]`` and
-    `scales` float32 ``[tokens]``: token vector = code * scale. `inverse_norms` float16
-    ``[counts.sum()]``: 1 / |sum of the span's token vectors|, word by word and, for a word, by
-    length.
+    Attributes:
+        words: int32 ``[words, 4]``: start and end (code points from the passage's start), first
+            token, token after the last.
+        counts: uint8 ``[words]``: number of spans that start at the word (of 1 word, 2 words, ...);
+            0 for words that belong to the next piece.
+        codes: int8 ``[tokens, dimension]``: token vector = code * scale.
+        scales: float32 ``[tokens]``.
+        inverse_norms: float16 ``[counts.sum()]``: 1 / |sum of the span's token vectors|, word by
+            word, and for each word from the shortest span to the longest.
     """
 
     words: Ints
@@ -127,9 +138,10 @@ class TokenCodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """One passage, ready to be written, with its number of covering spans.
+    """One passage ready to be written, and its number of covering windows (`spans`).
 
-    Entries of a document follow each other; `last` ends it.
+    The entries of a document follow one another; the one that `is_last` ends it. `passages` is
+    their number, `source_hash` tells versions of the document apart.
     """
 
     document: Document
@@ -141,7 +153,7 @@ class Entry:
 
     @property
     def is_last(self) -> bool:
-        """Whether this is the document's last passage."""
+        """True for the document's last passage."""
         return self.passage.ordinal == self.passages - 1
 
     @property

@@ -1,9 +1,10 @@
-"""Which spans become vectors of the nearest-neighbour index: a few strided windows that cover every
-turn.
+"""Choose the covering windows: the spans that become kNN vectors.
 
-They only have to *find* a passage; the exact step then looks at every span of it. All spans of
-1..20 words would be 7 to 20 vectors a word. The policy is a string, kept with the index: ``6+12/2``
-means windows of 6 and of 12 words, each half a window behind the one before.
+They are a few strided windows that cover every turn. They only have to *find* a passage; the exact
+step then scores every span of it. All spans of 1..20 words would be 7 to 20 vectors per word.
+
+The policy is a string that is kept with the index: ``6+12/2`` means windows of 6 and of 12 words,
+each starting half a window after the one before.
 """
 
 from __future__ import annotations
@@ -21,25 +22,32 @@ DEFAULT_POLICY = "6/1"
 
 
 def parse(policy: str) -> tuple[tuple[int, ...], int]:
-    """Window lengths in words and the divisor that gives the stride. Raises UsageError."""
+    """Return the window lengths in words, and the divisor that gives the stride.
+
+    Raises:
+        UsageError: If the policy is malformed, or a length or the divisor is out of range.
+    """
     lengths, _, divisor = policy.partition("/")
     try:
         parsed = tuple(sorted(int(number) for number in lengths.split("+"))), int(divisor or 1)
     except ValueError as error:
         raise UsageError(
-            f"span policy {policy!r} is not of the form '6+12/2' (window lengths in words / strides a window)"
+            f"span policy {policy!r} is not of the form '6+12/2': "
+            "give window lengths in words, a slash, and the strides per window"
         ) from error
     if not all(1 <= length <= spans.MAX_WORDS for length in parsed[0]) or parsed[1] < 1:
         raise UsageError(
-            f"span policy {policy!r}: lengths are 1..{spans.MAX_WORDS} words and the divisor 1 or more"
+            f"span policy {policy!r} is out of range: lengths must be 1..{spans.MAX_WORDS} words "
+            "and the divisor 1 or more"
         )
     return parsed
 
 
 @lru_cache(maxsize=4096)
 def windows(words: int, core: int, policy: str) -> Ints:
-    """First and last word of the windows over one part, int32 ``[windows, 2]``: each starts in its
-    core, the last one ends where it ends.
+    """Return first and last word of each window over one part, int32 ``[windows, 2]``.
+
+    Every window starts in the part's core; the last one ends where the part ends.
     """
     lengths, divisor = parse(policy)
     pairs: set[tuple[int, int]] = set()
@@ -50,11 +58,10 @@ def windows(words: int, core: int, policy: str) -> Ints:
 
 
 def part_ranges(counts: Bytes) -> list[tuple[int, int, int]]:
-    """First word, number of words and of core words of each part of a passage, read back from the
-    span counts.
+    """Return (first word, number of words, number of core words) of each part of a passage.
 
-    A turn's last word starts one span. A piece that the next one continues ends in words that start
-    none.
+    They are derived from the span counts: a turn's last word starts one span, and a piece that the
+    next piece continues ends in words that start none.
     """
     following = np.append(counts[1:], 1)
     after = np.flatnonzero((counts == 1) | ((counts == 0) & (following > 0))) + 1
@@ -66,7 +73,7 @@ def part_ranges(counts: Bytes) -> list[tuple[int, int, int]]:
 
 
 def window_bounds(counts: Bytes, policy: str) -> Ints:
-    """First and last word, in the passage, of all its covering spans: int32 ``[spans, 2]``."""
+    """Return first and last word of a passage's covering windows, int32 ``[windows, 2]``."""
     bounds_by_part = [
         windows(words, core, policy) + first for first, words, core in part_ranges(counts)
     ]
@@ -74,16 +81,16 @@ def window_bounds(counts: Bytes, policy: str) -> Ints:
 
 
 def window_vectors(tokens: TokenCodes, policy: str) -> Floats:
-    """The unit vectors of a passage's covering spans, float32 ``[spans, dimension]``, in the order
-    of `bounds`.
+    """Return the unit vectors of a passage's covering windows, float32 ``[windows, dimension]``.
 
-    A span without tokens gets the zero vector, which is like nothing.
+    They are in the order of `window_bounds`. A window without tokens gets the zero vector, whose
+    cosine with everything is 0.
     """
     window_ranges = window_bounds(tokens.counts, policy)
     sums = spans.running_sums(vectors(tokens))
-    window_sums = (
-        sums[tokens.words[window_ranges[:, 1], 3]] - sums[tokens.words[window_ranges[:, 0], 2]]
-    )
+    first_token = tokens.words[window_ranges[:, 0], 2]
+    end_token = tokens.words[window_ranges[:, 1], 3]
+    window_sums = sums[end_token] - sums[first_token]
     lengths = np.sqrt(np.einsum("ij,ij->i", window_sums, window_sums))
     unit: Floats = window_sums * spans.inverse(lengths)[:, None]
     return unit

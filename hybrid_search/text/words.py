@@ -1,7 +1,7 @@
-"""Words: the units that spans are made of.
+"""Find the words of a text, the units that spans are made of.
 
 A word is a segment between two Unicode word boundaries (UAX #29) that holds a letter, a digit or an
-emoji; each CJK ideograph is one.
+emoji. Each CJK ideograph is a word of its own.
 """
 
 from __future__ import annotations
@@ -15,35 +15,39 @@ _SEGMENT = regex.compile(
     r"['’]++|(?:\A[\p{Cf}\p{M}]++['’]*+|\b|(?<=['’]))\K.+?\b",
     flags=regex.WORD | regex.DOTALL | regex.V1,
 )
-"""The module finds no boundary behind marks that a text begins with, such as a BOM, nor between an
-opening apostrophe and a vowel: we do.
+"""One segment between word boundaries.
+
+The `regex` module finds no boundary after marks at the start of a text, such as a BOM, nor between
+an opening apostrophe and a vowel. The pattern adds both.
 """
 _WORD_CHARACTER = regex.compile(
     r"[[\p{L}\p{N}\p{Extended_Pictographic}]--\p{P}]|\p{Regional_Indicator}{2}", flags=regex.V1
 )
-"""The double exclamation mark and some more are pictographs to Unicode, and punctuation to
-everybody.
+"""A character that makes a segment a word.
+
+Punctuation is taken out: to Unicode the double exclamation mark and some others are pictographs.
 """
 
 
 def words(text: str, offset: int = 0) -> Ints:
-    """Start and end of each word, int32 ``[words, 2]``, in code points; `offset` is added to all."""
-    plain = text.replace(
-        "\u202f", " "
-    )  # French has this space before "!"; UAX #29 joins words by it, for Mongolian
+    """Return start and end of each word in code points, int32 ``[words, 2]``.
+
+    `offset` is added to all of them.
+    """
+    # French puts U+202F before "!". UAX #29 joins words at it, for the sake of Mongolian.
+    plain = text.replace("\u202f", " ")
     edges = (
         edge
         for match in _SEGMENT.finditer(plain)
         if _is_word(match.group())
         for edge in match.span()
     )
-    return np.fromiter(edges, dtype=np.int32).reshape(-1, 2) + np.int32(
-        offset
-    )  # a list of pairs would take 165 MB for 5 MB of text
+    # From an iterator: a list of pairs would take 165 MB for 5 MB of text.
+    return np.fromiter(edges, dtype=np.int32).reshape(-1, 2) + np.int32(offset)
 
 
 def _is_word(segment: str) -> bool:
-    """Nearly all segments are letters alone, or a blank, and quickly told."""
+    """Tell words from blanks and punctuation; letters only and one blank are decided fast."""
     return segment.isalnum() or (segment != " " and _WORD_CHARACTER.search(segment) is not None)
 
 
@@ -51,10 +55,9 @@ _TERM = regex.compile(r"[\p{L}\p{N}\p{M}\p{Co}]+", flags=regex.V1)
 
 
 def query_terms(phrase: str) -> list[str]:
-    """The distinct terms that a phrase is matched by in BM25, before stemming: runs of letters,
-    marks and digits, in lower case.
+    """Return the distinct BM25 terms of a phrase, before stemming, in lower case.
 
-    Not case folded: FTS5 keeps "ß", which folding makes "ss", and a phrase from a text must find
-    it.
+    A term is a run of letters, marks and digits. It is lowered, not case folded: folding turns "ß"
+    into "ss" while FTS5 keeps it, and a phrase copied from a text must match that text.
     """
     return list(dict.fromkeys(match.group().lower() for match in _TERM.finditer(phrase)))

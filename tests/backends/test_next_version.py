@@ -296,7 +296,7 @@ def test_options_of_the_url_hold_where_none_are_given(url: str, name: str) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"quantisation": "int8"}, "unknown in the URL: 'quantisation'"),
+        ({"quantisation": "int8"}, "unknown index option 'quantisation'"),
         ({"quantization": "int2"}, "quantization is 'int2': use none, fp16"),
         ({"shards": "many"}, "shards is 'many': use an integer, 1 to 1024"),
         ({"m": "1"}, "m is 1: use 2 to 100"),

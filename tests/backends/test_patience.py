@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -33,8 +34,7 @@ OK = Reply(body={"ok": True})
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of milliseconds."""
-    monkeypatch.setattr(retry, "FIRST", 0.002)
-    monkeypatch.setattr(retry, "MOST", 0.02)
+    monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, first=0.002, longest=0.02))
 
 
 def connect_patiently(url: str, seconds: float = 60.0) -> PatientServer:
@@ -112,7 +112,7 @@ def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
 def test_a_server_is_waited_for_beyond_the_six_tries_of_one_request_and_the_log_has_two_lines(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(patience, "SAID_AFTER", 0.0)
+    monkeypatch.setattr(patience, "QUIET_SECONDS", 0.0)
     with ScriptedServer(reply_in_turn(*[BUSY] * 30, OK)) as server:
         patient = connect_patiently(server.url)
         assert patient.request("GET", "/calls") == {"ok": True}
@@ -132,8 +132,8 @@ def test_a_wait_that_two_threads_share_is_said_once(
     """Of a writer one thread looks up documents while another sends them. One is answered after 20
     tries, the other fails ten times more.
     """
-    monkeypatch.setattr(patience, "SAID_AFTER", 0.0)
-    monkeypatch.setattr(retry, "MOST", 0.004)
+    monkeypatch.setattr(patience, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, longest=0.004))
     down = threading.Event()
 
     def script(request: HttpRequest) -> Reply:

@@ -39,9 +39,10 @@ from hybrid_search.ingest.pipeline import BLOCK_PASSAGES, ingest
 from hybrid_search.ingest.sources.files import read
 from hybrid_search.search import calibration, phrase_vector
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import ScoredPassage, complete_scores, fuse
+from hybrid_search.search.candidates import complete_scores, fuse
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
+from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text.token_codes import best_cosine_by_passage
 from hybrid_search.text.types import Entry, Floats
 from tests.conftest import DATA

@@ -340,11 +340,11 @@ def test_a_bare_environment_variable_says_where_the_index_is(
 ERRORS: dict[str, tuple[list[str], str]] = {
     "an unknown URL scheme": (
         ["query", "x", "--url", "ftp://host"],
-        "cannot open 'ftp' as a place for indexes: use embedded:",
+        "unknown URL scheme 'ftp': use embedded:",
     ),
     "an unknown URL scheme of ingest": (
         ["ingest", "--url", "ftp://host"],
-        "cannot open 'ftp' as a place for indexes: use embedded:",
+        "unknown URL scheme 'ftp': use embedded:",
     ),
     "no folder in the URL": (["query", "x", "--url", "embedded:"], "embedded: needs a folder"),
     "a missing source": (["ingest", "nowhere.jsonl"], "source nowhere.jsonl does not exist"),

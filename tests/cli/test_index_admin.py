@@ -99,7 +99,7 @@ def test_ingest_follows_the_policy_of_the_index_unless_another_is_given(anywhere
     assert anywhere.call("ingest", "calls.jsonl").json["skipped"] == 1
     error = anywhere.call("ingest", "--policy", "6/1", "calls.jsonl").error
     assert error.startswith(f"index '{anywhere.index}' was written with policy '4/2'")
-    assert "and this is policy '6/1'" in error
+    assert "but this is policy '6/1'" in error
 
 
 def test_the_sample_has_to_be_asked_for_on_a_server(server: Place) -> None:
@@ -200,7 +200,7 @@ def test_an_embedded_index_has_none_of_the_options_of_a_server(
 ) -> None:
     error = embedded.call("setup", *option).error
     assert error.startswith(
-        f"an embedded index has no {option[0][2:].replace('-', '_')}: that is for one on a server"
+        f"an embedded index has no {option[0][2:].replace('-', '_')}: that is for an index on a server"
     )
     assert not Path("here").exists()
 
@@ -268,7 +268,7 @@ def test_an_embedded_index_has_no_versions(embedded: Place, arguments: list[str]
     error = embedded.call("reindex", *arguments).error
     assert (
         error
-        == "only an index on a server has versions: ingest into one of another name, and drop this one"
+        == "only an index on a server has versions: ingest into an index of another name, and drop this one"
     )
     assert [hit["id"] for hit in embedded.call("query", "refund", "--json").json["hits"]] == [
         "refund"
@@ -556,7 +556,7 @@ def test_an_embedded_index_is_asked_without_requests(embedded: Place, options: l
     error = embedded.call("query", "refund", "--dry-run", *options).error
     assert (
         error
-        == "an embedded index is asked without requests: there is nothing to print. Use --url opensearch+https://..."
+        == "only an index on a server is searched by requests: there are none to print. Use --url opensearch+https://..."
     )
 
 

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 import typer
 
-from benchmarks import tables
+from benchmarks import tables as benchmark_tables
 from hybrid_search import config
 from hybrid_search.cli.app import app
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources.files import SAMPLE
+from papers import tables as paper_tables
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -73,7 +74,11 @@ def run_command(page: Path, line: int, command: str) -> None:
     words = shlex.split(command)
     if words[0] == "make":
         assert set(words[1:]) <= TARGETS, f"{page}:{line}: {command}"
-    elif words[:2] == ["python", "-m"] and words[2].split(".")[0] in ("benchmarks", "export"):
+    elif words[:2] == ["python", "-m"] and words[2].split(".")[0] in (
+        "benchmarks",
+        "export",
+        "papers",
+    ):
         path = ROOT.joinpath(*words[2].split("."))
         assert path.is_dir() or path.with_suffix(".py").is_file(), f"{page}:{line}: {command}"
     elif OWN_COMMAND.match(command):
@@ -203,7 +208,11 @@ def test_every_make_target_explains_itself_or_is_a_helper() -> None:
 
 
 def test_the_tables_are_those_that_the_results_give() -> None:
-    for page in tables.PAGES:
+    renderers: dict[Path, Callable[[str], str]] = {
+        **dict.fromkeys(benchmark_tables.PAGES, benchmark_tables.fill_tables),
+        **dict.fromkeys(paper_tables.PAGES, paper_tables.fill_tables),
+    }
+    for page, fill_tables in renderers.items():
         text = page.read_text(encoding="utf-8")
         assert "| ---" in text.split("<!-- table:")[1]
-        assert tables.fill_tables(text) == text
+        assert fill_tables(text) == text

@@ -127,7 +127,17 @@ print(FOLDER.name, made["mappings"]["properties"]["spans"]["properties"]["vector
 
 @pytest.mark.parametrize(
     "name",
-    ["torch", "transformers", "optimum", "export", "benchmarks", "tests", "rank_bm25", "pytest"],
+    [
+        "torch",
+        "transformers",
+        "optimum",
+        "export",
+        "papers",
+        "benchmarks",
+        "tests",
+        "rank_bm25",
+        "pytest",
+    ],
 )
 def test_nothing_of_the_workshop_can_be_imported(installation: Installation, name: str) -> None:
     assert (

@@ -208,7 +208,7 @@ def test_a_reader_still_answers_right_and_says_so(
     apply_fault(fault, folder, original)
     assert answers(folder) == expected
     assert (
-        "spans are searched exactly, from the codes, until the next ingest makes it again"
+        "vectors are searched exactly, from the codes, until the next ingest rebuilds it"
         in caplog.text
     )
     assert all(record.levelno == logging.WARNING for record in caplog.records)
@@ -221,7 +221,7 @@ def test_the_next_writer_repairs_it_and_says_so(
     expected = answers(folder)
     apply_fault(fault, folder, original)
     ingest_documents(folder, [])
-    assert "made again from the codes of passages" in caplog.text
+    assert "rebuilt from the codes of passages" in caplog.text
     assert all(
         segment.find_fault(folder / "calls.spans") is None for segment in list_segments(folder)
     )
@@ -345,7 +345,7 @@ def test_an_index_whose_writer_was_killed_while_making_it_says_so_and_can_be_mad
         connection.execute("PRAGMA journal_mode = WAL" if statement else "SELECT 1")
         connection.execute(statement)
     (tmp_path / "calls.sqlite").touch()
-    with pytest.raises(IndexMissingError, match="'calls' was begun and never made: ingest into it"):
+    with pytest.raises(IndexMissingError, match="the creation of index 'calls' was interrupted: ingest into it"):
         answers(tmp_path)
     ingest_documents(tmp_path, WALKS[:5])
     assert len(answers(tmp_path)[0]) == 5

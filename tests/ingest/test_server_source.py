@@ -341,7 +341,7 @@ def test_the_command_adds_an_index_of_ours_beside_the_other_and_again_skips_what
 
 
 def test_a_place_that_is_no_server_is_an_error() -> None:
-    message = "embedded: is no server: an index is read from one, as in --from-url opensearch+https://HOST"
+    message = "embedded: is not the URL of a server: use one, as in --from-url opensearch+https://HOST"
     assert invoke_cli("ingest", "--from-index", "raw", "--url", "embedded:store").error == message
 
 

@@ -24,13 +24,13 @@ torch = pytest.importorskip("torch", reason="the extra [export] is not installed
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from benchmarks.quality.evaluations import EVALUATIONS  # noqa: E402 (torch is asked for first)
-from benchmarks.quality.systems import registry  # noqa: E402
-from benchmarks.quality.systems.huggingface import HuggingFace  # noqa: E402
-from benchmarks.quality.systems.reader import ANSWER, Reader, find_best_span  # noqa: E402
 from benchmarks.quality.tasks import spread_evenly  # noqa: E402
-from export import reading  # noqa: E402
-from export.reading import Example  # noqa: E402
+from papers import reading  # noqa: E402
+from papers.evaluations import EVALUATIONS  # noqa: E402 (torch is asked for first)
+from papers.reading import Example  # noqa: E402
+from papers.systems import registry  # noqa: E402
+from papers.systems.huggingface import HuggingFace  # noqa: E402
+from papers.systems.reader import ANSWER, Reader, find_best_span  # noqa: E402
 
 WORDS = [
     f"{a}{b}"

@@ -14,16 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.quality import evaluations, setups, stsb_context
-from benchmarks.quality.__main__ import parse_columns
-from benchmarks.quality.mcphrasy.embedder import Embedder
-from benchmarks.quality.mcphrasy.system import McPhraSy
-from benchmarks.quality.systems import edit_distance, glove, registry
-from benchmarks.quality.systems.base import Scorer, SpanEncoder, TextEncoder, TokenMeans, span_means
-from benchmarks.quality.systems.bm25 import Bm25
-from benchmarks.quality.systems.densephrases import end_vectors
-from benchmarks.quality.systems.huggingface import join_windows
+from benchmarks.quality import setups, stsb_context
+from benchmarks.quality.systems import Scorer, SpanEncoder, TextEncoder, TokenMeans, span_means
 from hybrid_search.text.types import Encoding, Floats
+from papers import evaluations
+from papers.__main__ import parse_columns
+from papers.mcphrasy.embedder import Embedder
+from papers.mcphrasy.system import McPhraSy
+from papers.systems import edit_distance, glove, registry
+from papers.systems.bm25 import Bm25
+from papers.systems.densephrases import end_vectors
+from papers.systems.huggingface import join_windows
 from tests.helpers.table_encoder import SpelledEncoder
 
 WORDS = st.text("ab ", max_size=12)
@@ -275,7 +276,7 @@ def test_a_table_of_other_columns_and_one_without_a_heading(tmp_path: Path) -> N
 def test_a_system_without_its_weights_says_what_it_needs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "MADE", tmp_path)
+    monkeypatch.setattr("benchmarks.results.WEIGHTS", tmp_path)
     with pytest.raises(SystemExit, match=r"needs|give --weights|not installed"):
         registry.load(
             name, str(tmp_path / "nowhere") if registry.SYSTEMS[name].weights else None, tmp_path
@@ -307,10 +308,10 @@ def test_another_table_is_measured_by_the_command_s_columns(tmp_path: Path) -> N
 def test_what_a_training_here_has_left_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "MADE", tmp_path)
+    monkeypatch.setattr("benchmarks.results.WEIGHTS", tmp_path)
     with pytest.raises(
         SystemExit,
-        match=r"mcphrasy needs embedder.npz of python -m export.mcphrasy: give it as --weights",
+        match=r"mcphrasy needs embedder.npz of python -m papers.mcphrasy.training: give it as --weights",
     ):
         registry.load("mcphrasy", None, tmp_path)
     (tmp_path / "mcphrasy").mkdir()
@@ -331,7 +332,7 @@ def test_what_a_training_here_has_left_is_loaded(
 def test_the_variants_of_mcphrasy_on_the_same_models_share_what_they_have_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "MADE", tmp_path)
+    monkeypatch.setattr("benchmarks.results.WEIGHTS", tmp_path)
     alone = registry.load("mcphrasy-mask", None, tmp_path)
     assert isinstance(alone, McPhraSy)
     own = np.zeros(1, dtype=np.float32)

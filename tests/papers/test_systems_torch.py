@@ -18,11 +18,11 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 from benchmarks.quality import stsb_context  # noqa: E402 (torch is asked for first)
-from benchmarks.quality.mcphrasy.embedder import Embedder  # noqa: E402
-from benchmarks.quality.mcphrasy.system import McPhraSy  # noqa: E402
-from benchmarks.quality.systems import huggingface, registry  # noqa: E402
-from benchmarks.quality.systems.base import SpanEncoder  # noqa: E402
-from benchmarks.quality.systems.densephrases import DensePhrases  # noqa: E402
+from benchmarks.quality.systems import SpanEncoder  # noqa: E402
+from papers.mcphrasy.embedder import Embedder  # noqa: E402
+from papers.mcphrasy.system import McPhraSy  # noqa: E402
+from papers.systems import huggingface, registry  # noqa: E402
+from papers.systems.densephrases import DensePhrases  # noqa: E402
 
 WORDS = [
     "the",

@@ -168,7 +168,7 @@ def test_where_the_server_itself_fuses_its_scores_are_taken_and_the_plan_says_so
         passage_key(hit)
         for hit in sorted(place.query(alpha=1.0), key=lambda hit: hit.cosine_rank or 0)[:3]
     ]
-    monkeypatch.setattr(place.client.backend, "fetch_hybrid_scores", hybrid)
+    monkeypatch.setattr(place.client.backend, "fetch_hybrid_scores", hybrid, raising=False)
     result = place.query(compat="opensearch", alpha=0.0, fusion="l2")
     assert requests == [(place.index, 0.0, "l2", True, True)]
     assert [hit.score for hit in result] == [0.75, 0.5, 0.25]

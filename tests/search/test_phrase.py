@@ -16,6 +16,7 @@ from hybrid_search.search import span_search
 from hybrid_search.search.phrase_vector import query_vector, similarity
 from hybrid_search.search.result import Span
 from hybrid_search.search.span_search import best_spans
+from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import passages
 from hybrid_search.text.types import Document, Floats, Turn
 from hybrid_search.text.words import words
@@ -287,9 +288,9 @@ def test_the_public_best_spans_need_no_index() -> None:
     assert TEXT[span.start : span.end] == span.text
 
 
-def make_piece(*places: tuple[int, int, float]) -> span_search.PassageSpans:
+def make_piece(*places: tuple[int, int, float]) -> PassageSpans:
     starts, ends, cosines = zip(*places, strict=True)
-    return span_search.PassageSpans(
+    return PassageSpans(
         np.array(cosines, np.float32), np.array(starts, np.int32), np.array(ends, np.int32)
     )
 

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
+from hybrid_search.backends.server.hybrid_request import hybrid_body
 from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import reason
@@ -31,7 +32,6 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import AccessError, HybridSearchError, ServerError, UsageError
-from hybrid_search.search.opensearch import hybrid_body
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes

@@ -17,6 +17,7 @@ from hybrid_search.backends.server.transport.base import (
     Server,
 )
 from hybrid_search.backends.server.transport.connection import parse_hello, warn
+from hybrid_search.backends.server.transport.retry import RetryPolicy
 from hybrid_search.credentials import Access
 
 
@@ -59,7 +60,7 @@ class DetectedServer:
 
     def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
         """See `Server.request`."""
-        return self._detect().request(method, path, **options)
+        return self._detect(options.get("policy")).request(method, path, **options)
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         """See `Server.bulk`."""
@@ -75,10 +76,12 @@ class DetectedServer:
     def __repr__(self) -> str:
         return f"Asked({str(self._address)!r}, {self._access.identity})"
 
-    def _detect(self) -> Server:
+    def _detect(self, policy: RetryPolicy | None = None) -> Server:
         with self._lock:
             if not self._is_detected:
-                engine, _ = parse_hello(self._server.request("GET", "/"), self._address)
+                engine, _ = parse_hello(
+                    self._server.request("GET", "/", policy=policy), self._address
+                )
                 if engine != self._server.engine:
                     self._server.close()
                     self._server = _connect_engine(engine, self._address, self._access)

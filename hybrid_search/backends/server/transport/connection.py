@@ -137,7 +137,7 @@ class Connection:
                 options["check"](answer)
             return answer
 
-        return send_once() if options.get("once") else retry.attempt(send_once)
+        return retry.attempt(send_once, options.get("policy"))
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         """See `Server.bulk`.

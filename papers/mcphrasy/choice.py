@@ -1,0 +1,82 @@
+"""Which of five means the same: the form of Turney's questions, with a reader of them and questions
+of the same form from WordNet.
+
+Turney, "Domain and function: a dual-space model of semantic relations and compositions", JAIR 44,
+2012.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.quality.systems import System
+from papers.mcphrasy.files import require_file
+from papers.mcphrasy.pairs import coverage, similarities
+
+FILE = "turney/data.txt"
+ORIGIN = "https://storage.googleapis.com/phrase-bert/turney/data.txt, the file of Phrase-BERT's repository (Turney's own name for it is jair.data)"
+FIELDS = 8
+"""Of a line of Turney's: the bigram, the right unigram, the bigram's two words, and four wrong
+ones. The third and fourth are no choices.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """`choices` of which the first is right."""
+
+    phrase: str
+    choices: tuple[str, ...]
+
+
+def read(path: Path) -> list[Question]:
+    """Turney's questions: fields between `` | ``.
+
+    Raises SystemExit for a line with more or fewer than eight, or where the file is missing.
+    """
+    lines = require_file(path, f"put there {ORIGIN}").read_text(encoding="utf-8").splitlines()
+    return [
+        _question(line, f"{path}, line {number}")
+        for number, line in enumerate(lines, 1)
+        if line.strip()
+    ]
+
+
+def _question(line: str, where: str) -> Question:
+    fields = [field.strip() for field in line.split("|")]
+    if len(fields) != FIELDS:
+        raise SystemExit(f"{where}: {len(fields)} fields between |, not {FIELDS}")
+    return Question(fields[0], (fields[1], *fields[4:]))
+
+
+def measure(system: System, data: Path) -> dict[str, Any]:
+    """Accuracy on Turney's 2,180 questions, which the paper gives as 38.7 for SpanBERT, 57.2 for
+    Phrase-BERT and 71.3 for its best.
+    """
+    return score(system, read(data / FILE))
+
+
+def score(system: System, questions: Sequence[Question]) -> dict[str, Any]:
+    """The share of questions whose right choice is the most alike; where n are equally so, and it
+    among them, 1/n of a question.
+    """
+    pairs = [(question.phrase, choice) for question in questions for choice in question.choices]
+    pair_scores = similarities(
+        system, [phrase for phrase, _ in pairs], [choice for _, choice in pairs]
+    )
+    split = np.split(pair_scores, np.cumsum([len(question.choices) for question in questions])[:-1])
+    right = [
+        float(choice_scores[0] == choice_scores.max())
+        / int((choice_scores == choice_scores.max()).sum())
+        for choice_scores in split
+    ]
+    return {
+        "questions": len(questions),
+        "accuracy": round(float(np.mean(right)), 4),
+        **coverage(system, [text for pair in pairs for text in pair]),
+    }

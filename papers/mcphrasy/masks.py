@@ -1,0 +1,68 @@
+"""What an encoder says of a mask: the vector that the mask's token has in each context (section 3.1
+of the paper).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from benchmarks.quality.systems import encodings
+from benchmarks.quality.vectors import TEXTS
+from hybrid_search.encoder import Encoder
+from hybrid_search.text.types import Encoding, Floats
+from papers.mcphrasy.contexts import Context
+
+MASK = "[MASK]"
+"""BERT's, SpanBERT's and the shipped model's. All tokenizers seen know it in a text, and keep its
+vector: it is the text's own, not one of those that they put around a text.
+"""
+
+
+class MaskEncoder(Protocol):
+    """The frozen model that reads masked sentences: the paper's SpanBERT."""
+
+    @property
+    def name(self) -> str:
+        """What the weights are known by: vectors of one name can be compared."""
+        ...
+
+    def vectors(self, contexts: Sequence[Context]) -> Floats:
+        """The mask's vector in each context, float32 ``[contexts, dimension]``, of any length."""
+        ...
+
+
+class Masks:
+    """Any `Encoder` as a `MaskEncoder`, the product's or `systems.huggingface.HuggingFace`, if its
+    tokenizer makes one token of `mask`.
+    """
+
+    def __init__(self, encoder: Encoder, mask: str = MASK) -> None:
+        self.encoder, self.mask = encoder, mask
+
+    @property
+    def name(self) -> str:
+        """The model's fingerprint, which of Hugging Face weights is their folder."""
+        return Path(self.encoder.info.fingerprint).name
+
+    def vectors(self, contexts: Sequence[Context]) -> Floats:
+        """Raises SystemExit where the mask is not one token."""
+        mask_vectors = np.zeros((len(contexts), self.encoder.info.dimension), dtype=np.float32)
+        texts = [context.mask_phrase(self.mask) for context in contexts]
+        for row, encoding in enumerate(encodings(self.encoder, texts, TEXTS)):
+            mask_vectors[row] = self._mask_vector(encoding, contexts[row].start)
+        return mask_vectors
+
+    def _mask_vector(self, encoding: Encoding, start: int) -> Floats:
+        end = start + len(self.mask)
+        inside = (encoding.offsets[:, 1] > start) & (encoding.offsets[:, 0] < end)
+        rows = encoding.vectors[inside]
+        if len(rows) != 1 or encoding.offsets[inside].tolist() != [[start, end]]:
+            raise SystemExit(
+                f"{self.encoder.info.name} makes {len(rows)} tokens of {self.mask!r}, not one: name the mask of its own vocabulary"
+            )
+        vector: Floats = rows[0]
+        return vector

@@ -1,0 +1,192 @@
+"""McPhraSy and the variants of the paper's tables, as systems that score pairs of phrases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from benchmarks.quality.systems import TextEncoder, TokenMeans
+from hybrid_search.encoder import Encoder
+from hybrid_search.text.types import Floats, Halves
+from papers.mcphrasy.contexts import Context, ContextCache
+from papers.mcphrasy.embedder import Embedder
+from papers.mcphrasy.masks import MaskEncoder, Masks
+from papers.mcphrasy.similarity import Cloud, Similarity, mcphrasy
+from papers.systems.huggingface import HuggingFace
+
+CLOUDS = 64
+"""Phrases whose final vectors are kept: more than a group to be clustered has. 300 contexts in
+float32 are 0.9 MB a phrase at 768 dimensions.
+"""
+
+PhraseUse = tuple[str, Sequence[Context]]
+"""A phrase and contexts of it."""
+
+
+@runtime_checkable
+class Contextual(Protocol):
+    """A `Scorer` that looks phrases up in a corpus."""
+
+    def coverage(self, phrases: Iterable[str]) -> dict[str, Any]:
+        """How many phrases, how many of them no sentence holds, and contexts a phrase of the
+        others.
+        """
+        ...
+
+    def compare_contexts(self, firsts: Sequence[PhraseUse], seconds: Sequence[PhraseUse]) -> Floats:
+        """How alike phrases are by these contexts and no others, float32 ``[firsts]``; each has at
+        least one.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The two frozen models: one reads masked sentences, the other phrases by themselves.
+
+    The paper's are SpanBERT and Phrase-BERT.
+    """
+
+    masks: MaskEncoder
+    phrases: TextEncoder
+    name: str
+
+    @classmethod
+    def from_encoder(cls, encoder: Encoder, spanbert: str = "", phrasebert: str = "") -> Base:
+        """`encoder` for both, or a folder of Hugging Face weights for either, which needs the extra
+        ``export``.
+        """
+        masks = hugging_face_masks(spanbert) if spanbert else Masks(encoder)
+        phrases = HuggingFace(phrasebert) if phrasebert else TokenMeans(encoder)
+        names = (masks.name, Path(phrasebert).name if phrasebert else encoder.info.fingerprint)
+        return cls(masks, phrases, ", ".join(dict.fromkeys(names)))
+
+
+def hugging_face_masks(name: str) -> Masks:
+    """A folder of Hugging Face weights, with the mask of its own tokenizer."""
+    model = HuggingFace(name)
+    return Masks(model, model.tokenizer.mask_token)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Initial:
+    """What the frozen models say of a phrase: a vector for each context, float16 ``[contexts,
+    mask]``, and its `own`, float32 ``[own]``.
+    """
+
+    masks: Halves
+    own: Floats
+
+
+class Store:
+    """Phrases' contexts and initial representations, made when first asked for and kept: the
+    variants share them.
+    """
+
+    def __init__(self, base: Base, library: ContextCache) -> None:
+        self.base, self.library = base, library
+        self._initials: dict[str, Initial] = {}
+
+    def represent(self, phrases: Iterable[str]) -> Mapping[str, Initial]:
+        """The initial representation of each phrase."""
+        distinct_phrases = list(dict.fromkeys(phrases))
+        unknown = [phrase for phrase in distinct_phrases if phrase not in self._initials]
+        contexts = self.library.find_contexts(unknown)
+        representations = self.build_representations(
+            [(phrase, contexts[phrase]) for phrase in unknown]
+        )
+        self._initials.update(zip(unknown, representations, strict=True))
+        return {phrase: self._initials[phrase] for phrase in distinct_phrases}
+
+    def build_representations(self, uses: Sequence[PhraseUse]) -> list[Initial]:
+        """The initial representation of phrases in these contexts, each read once; nothing is kept."""
+        distinct_contexts = list(
+            dict.fromkeys(context for _, contexts in uses for context in contexts)
+        )
+        masks, row = (
+            self.base.masks.vectors(distinct_contexts).astype(np.float16),
+            {context: number for number, context in enumerate(distinct_contexts)},
+        )
+        names = list(dict.fromkeys(phrase for phrase, _ in uses))
+        own = dict(zip(names, self.base.phrases.encode_texts(names), strict=True)) if names else {}
+        return [
+            Initial(masks[[row[context] for context in contexts]], own[phrase])
+            for phrase, contexts in uses
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A row of the paper's tables.
+
+    Without an `embedder` mask vectors are taken as they are; `own` says whether it sees the
+    phrase's own vector.
+    """
+
+    similarity: Similarity = mcphrasy
+    embedder: Embedder | None = None
+    own: bool = False
+
+
+class McPhraSy:
+    """One variant.
+
+    A pair in which a phrase has no context is scored by the cosine of the two phrases' own vectors,
+    whatever the variant.
+    """
+
+    def __init__(self, store: Store, variant: Variant) -> None:
+        self.store, self.variant = store, variant
+
+    def scores(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
+        """How alike each query and the text beside it are, both being phrases, float32
+        ``[queries]``.
+        """
+        initial = self.store.represent([*queries, *texts])
+        return self._scores(
+            [initial[query] for query in queries], [initial[text] for text in texts]
+        )
+
+    def compare_contexts(self, firsts: Sequence[PhraseUse], seconds: Sequence[PhraseUse]) -> Floats:
+        """The same by given contexts."""
+        representations = self.store.build_representations([*firsts, *seconds])
+        return self._scores(representations[: len(firsts)], representations[len(firsts) :])
+
+    def coverage(self, phrases: Iterable[str]) -> dict[str, Any]:
+        """Distinct phrases, those that no sentence holds, and the mean number of contexts of the
+        others.
+        """
+        counts = [
+            len(phrase_contexts)
+            for phrase_contexts in self.store.library.find_contexts(phrases).values()
+        ]
+        nonzero_counts = [count for count in counts if count]
+        return {
+            "phrases": len(counts),
+            "held nowhere": len(counts) - len(nonzero_counts),
+            "contexts a phrase": round(float(np.mean(nonzero_counts or [0])), 1),
+        }
+
+    def _scores(self, firsts: Sequence[Initial], seconds: Sequence[Initial]) -> Floats:
+        cloud = lru_cache(CLOUDS)(self.cloud)
+        pair_scores = (
+            self.variant.similarity(cloud(a), cloud(b))
+            if len(a.masks) and len(b.masks)
+            else float(a.own @ b.own)
+            for a, b in zip(firsts, seconds, strict=True)
+        )
+        return np.fromiter(pair_scores, dtype=np.float32, count=len(firsts))
+
+    def cloud(self, initial: Initial) -> Cloud:
+        """The final representation of a phrase with contexts."""
+        masks = initial.masks.astype(np.float32)
+        if self.variant.embedder is None:
+            return Cloud.from_vectors(masks)
+        return Cloud.from_vectors(
+            self.variant.embedder(masks, initial.own if self.variant.own else None)
+        )
