@@ -1,6 +1,4 @@
-"""A new version of an index in the place of the old one: copied with its token codes, or ingested
-anew from its sources.
-"""
+"""Replace an index by a new version, copied with its token codes or ingested from its sources."""
 
 from __future__ import annotations
 
@@ -29,10 +27,14 @@ def copy_index(
     *,
     keep: bool = False,
 ) -> Summary:
-    """Copy `index` into its next version: no text is encoded again, so only `policy` and `options`
-    can change.
+    """Copy an index into its next version, and put that in its place.
 
-    Raises IndexStoreError, UsageError.
+    No text is encoded again, so only `policy` and `options` can change. With `keep` the old version
+    stays under its own name. The backend raises IndexStoreError or UsageError if it cannot be done,
+    and then the old version stays in place.
+
+    Returns:
+        The counts of the new version.
     """
     spec, _ = backend.read_head(index)
     summary, started_at = Summary(), time.perf_counter()
@@ -64,9 +66,15 @@ def ingest_new_version(
     *,
     keep: bool = False,
 ) -> Summary:
-    """Ingest `lines` into the next version of `index`, by this model.
+    """Ingest documents into the next version of an index, by this model, and put that in its place.
 
-    Where a document was refused nothing changes but the rejects file.
+    If a document is refused, the index stays as it was, and only the rejects file is written.
+
+    Returns:
+        The summary of the ingest.
+
+    Raises:
+        IndexStoreError: If a document was refused.
     """
     new_version = _create_next_version(
         backend, index, IndexSpec.from_encoder(encoder.info, policy), options
@@ -75,8 +83,9 @@ def ingest_new_version(
         summary = ingest(lines, new_version, encoder, index, rejects, policy, report)
         if summary.failed:
             raise IndexStoreError(
-                f"{summary.failed} of {summary.read} documents were refused (see {summary.rejected}), and index {index!r} was left as it was: "
-                "mend or remove them, and run the same command again"
+                f"{summary.failed} of {summary.read} documents were refused "
+                f"(see {summary.rejected}), and index {index!r} was left as it was: "
+                "correct or remove them, and run the same command again"
             )
         new_version.check(summary.documents - summary.duplicates)
     return summary
@@ -96,7 +105,7 @@ def _create_next_version(
 
 @contextmanager
 def _publish_or_discard(new_version: IndexVersion, *, keep: bool) -> Iterator[None]:
-    """Publish a version at the end of the block, or discard it."""
+    """Publish a version at the end of the block, or discard it if the block fails."""
     try:
         yield
         new_version.publish(keep=keep)

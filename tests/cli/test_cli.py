@@ -376,11 +376,11 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "a condition without =": (
         ["query", "x", "--where", "sector"],
-        "--where takes KEY=VALUE, and 'sector' is none",
+        "--where takes KEY=VALUE, and 'sector' is not of that form",
     ),
     "a condition without a key": (
         ["query", "x", "--where", "=bank"],
-        "--where takes KEY=VALUE, and '=bank' is none",
+        "--where takes KEY=VALUE, and '=bank' is not of that form",
     ),
     "a condition that no text can meet": (
         ["query", "x", "--where", "sector=\udcff"],

@@ -81,7 +81,7 @@ def test_setup_makes_an_empty_index_and_says_so(anywhere: Place) -> None:
     result = anywhere.call("setup", "--policy", "4/1")
     assert result.status == 0
     assert re.fullmatch(
-        rf"index '{anywhere.index}' is there, with 0 documents, for .+\n", result.stdout
+        rf"index '{anywhere.index}' is ready, with 0 documents, for .+\n", result.stdout
     )
     description = anywhere.call("setup", "--policy", "4/1", "--json").json
     assert (
@@ -310,10 +310,10 @@ def test_documents_are_deleted_by_their_ids_and_counted(anywhere: Place) -> None
 def test_a_whole_index_is_deleted_with_yes_alone(anywhere: Place) -> None:
     anywhere.call("ingest", write_documents(REFUND, HOLD, {"id": "bad"}))
     assert anywhere.call("delete").error == (
-        f"give the ids of documents, or --yes to delete the whole index '{anywhere.index}'; not both, not neither"
+        f"give either the ids of documents, or --yes to delete the whole index '{anywhere.index}'"
     )
     assert anywhere.call("delete", "--yes", "refund").error.startswith(
-        "give the ids of documents, or --yes"
+        "give either the ids of documents, or --yes"
     )
     assert (
         anywhere.call("delete", "--yes").stdout

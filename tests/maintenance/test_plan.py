@@ -85,7 +85,7 @@ def test_a_sample_ends_after_so_many_documents_or_seconds() -> None:
 def test_nothing_to_plan_by_is_an_error() -> None:
     with pytest.raises(
         UsageError,
-        match=r"no document with a word to plan by: 0 documents were read, and 1 lines that are none",
+        match=r"no words to plan by: 0 documents and 1 lines that are not documents were read",
     ):
         take_sample(TinyEncoder(), make_lines([b"{"]))
 
@@ -233,10 +233,10 @@ def test_people_are_told_the_same() -> None:
         "plan", "-", "--documents", "2000", stdin='{"id": "a", "text": "I want my money back"}\n{\n'
     ).stdout
     assert "sample: 1 documents, 5 tokens" in output
-    assert "1 lines of it are no documents" in output
+    assert "1 lines were left out: they are not valid documents" in output
     assert "2,000 documents" in output
     assert (
-        "2,000 vectors of 288 numbers, policy 6/1" in output
+        "2,000 vectors of 288 dimensions, policy 6/1" in output
     )  # five words are one window, in each of 2,000 documents
     assert "1 primary shards of 50 GiB" in output
 

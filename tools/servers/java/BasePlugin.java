@@ -1,4 +1,4 @@
-package tests.servers;
+package tools.servers;
 
 import java.util.Map;
 import org.apache.lucene.analysis.TokenStream;

@@ -1,4 +1,4 @@
-package tests.servers;
+package tools.servers;
 
 import java.io.IOException;
 import java.util.List;

@@ -1,4 +1,4 @@
-package tests.servers;
+package tools.servers;
 
 import java.nio.file.Path;
 import java.util.List;
