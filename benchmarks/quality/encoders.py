@@ -30,14 +30,12 @@ class Model:
 
     @property
     def encoder(self) -> Encoder:
-        """The encoder, loaded once a process, for clients too; its vectors have `dimension` numbers.
-        """
+        """The encoder, loaded once a process; its vectors have `dimension` numbers."""
         return encoder.truncate_encoder(load_full_encoder(self), self.dimension)
 
     @property
     def calibration(self) -> Calibration | None:
-        """The calibration for its precision and dimension, or None if the folder was never calibrated.
-        """
+        """The calibration for its precision and dimension; None if the folder has none."""
         info, is_calibrated = self.encoder.info, (self.folder / calibration.FILE).is_file()
         return (
             calibration.load(self.folder, info.precision, info.dimension) if is_calibrated else None
@@ -45,15 +43,14 @@ class Model:
 
     @property
     def label(self) -> str:
-        """Name, precision, head of the fingerprint and, if one was chosen, dimension; fit for a file
-        name.
+        """Name, precision, head of the fingerprint and any chosen dimension, fit for a file name.
         """
         info = self.encoder.info
         size = f"_{self.dimension}" if self.dimension else ""
         return f"{re.sub(r'[^A-Za-z0-9.-]+', '-', info.name)}_{info.precision}_{info.fingerprint[:8]}{size}"
 
     def suffix(self, calls: int | None = None) -> str:
-        """Return what follows the measurement in the names of results, and names the indexes' folder.
+        """Return what the model adds to the names of its results and of its indexes' folder.
 
         Empty for the shipped model and all calls.
         """

@@ -35,7 +35,9 @@ def measure(encoder: Encoder, data: Path) -> dict[str, Any]:
 
 
 def cosines(encoder: Encoder, row: dict[str, Any]) -> tuple[float, float] | None:
-    """Return the cosine of two phrases alone and in their sentences, or None if one is not in its own.
+    """Return the cosine of two phrases alone and in their sentences.
+
+    None if a sentence does not contain its phrase.
     """
     try:
         inside = similarity(

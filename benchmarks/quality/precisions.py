@@ -1,7 +1,7 @@
-"""Measure what each precision of a model costs and gains: ``python -m benchmarks.quality.precisions``.
+"""Measure what each precision costs and gains: ``python -m benchmarks.quality.precisions``.
 
-Tokens a second on the turns of ``--calls`` calls of calls_sgd, the precisions taking turns, as the
-machine is shared; Pearson on STS-B-Context, every row.
+For a model folder that has several. Tokens a second on the turns of ``--calls`` calls of calls_sgd,
+the precisions taking turns, as the machine is shared; Pearson on STS-B-Context, every row.
 """
 
 from __future__ import annotations

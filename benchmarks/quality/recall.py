@@ -69,8 +69,7 @@ def search_exhaustively(
 
 
 def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
-    """Return the best cosine of any span of a passage with each of `vectors`, float32 ``[phrases]``.
-    """
+    """Return a passage's best span cosine with each of `vectors`, float32 ``[phrases]``."""
     products = (coded.codes.astype(np.float32) @ vectors.T) * coded.scales[:, None]
     sums = spans.running_sums(products)
     first, last = spans.bounds(coded.counts)

@@ -35,9 +35,7 @@ DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Rankings:
-    """Queries, the grades of the relevant places of each, and the places found by each way, best
-    first.
-    """
+    """Queries, their grades by place, and by way of ranking the places found, best first."""
 
     queries: list[Query]
     right: list[dict[Place, int]]

@@ -121,7 +121,7 @@ def sweep(
 
 
 def per_ngram(most: int | None) -> Setup:
-    """Return the set-up that encodes spans one by one, which the paper compares its single pass with.
+    """Return the set-up that encodes spans one by one, the paper's rival of the single pass.
 
     Encoded are the `most` best spans by the single pass, or every span if None.
     """
@@ -211,8 +211,7 @@ def _pieces(
     cut: Callable[[str], list[Range]],
     longest: int = spans.MAX_WORDS,
 ) -> Iterator[list[PassageSpans]]:
-    """Yield all spans of each item's context, in a piece for each of the texts that `cut` makes of it.
-    """
+    """Yield all spans of each item's context, in a piece for each text that `cut` makes of it."""
     for start in range(0, len(items), CONTEXTS):
         batch = items[start : start + CONTEXTS]
         ranges = [cut(item.context) for item in batch]

@@ -1,5 +1,4 @@
-"""Measure quality against bytes for each vector size of a model: ``python -m
-benchmarks.quality.sizes``.
+"""Measure quality against bytes by vector size: ``python -m benchmarks.quality.sizes``.
 
 Everything is encoded once, and truncated. Bytes are those of an embedded index of about ``--calls``
 of calls_sgd.

@@ -103,8 +103,7 @@ class Spans:
         return span_cosines
 
     def best(self, queries: Floats) -> Floats:
-        """Return the best cosine with each query, float32 ``[queries]``; -1 for a text without a word.
-        """
+        """Return the best cosine with each query, float32 ``[queries]``; -1 without a word."""
         best_cosines: Floats = self.cosines(queries).max(axis=0, initial=-1.0)
         return best_cosines
 
@@ -119,7 +118,8 @@ class Spans:
 
     @property
     def length(self) -> int:
-        """Tokens of all spans together: what encoding every span by itself would take, without special
-        tokens.
+        """Tokens of all spans together, special tokens left out.
+
+        Encoding every span by itself would take that many.
         """
         return int((self.tokens[self.last, 1] - self.tokens[self.first, 0]).sum())

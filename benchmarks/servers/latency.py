@@ -35,7 +35,7 @@ ROUNDS = 3
 def measure(
     backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> dict[str, Any]:
-    """Return milliseconds of the hybrid query and of the plain pair, recall, and the cost of writing.
+    """Return milliseconds of the hybrid query and the plain pair, recall, and writing costs.
 
     Milliseconds are p50 and p95 over `phrases`; recall is that of the span leg.
     """
@@ -170,7 +170,7 @@ def exact_cosines(
 
 
 def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
-    """Return the best cosine of any span of a passage with each of `vectors`, float32 ``[phrases]``.
+    """Return a passage's best span cosine with each of `vectors`, float32 ``[phrases]``.
 
     All phrases at once, where the product takes one.
     """

@@ -37,9 +37,9 @@ Way = Callable[[Sequence[str]], object]
 
 
 def passages(data: Path, tokenizer: Any, tokens: int) -> list[str]:
-    """Return paragraphs of squad_dev, joined and cut into texts of `PASSAGE` tokens, `tokens` in all.
+    """Return paragraphs of squad_dev cut into texts of `PASSAGE` tokens, `tokens` in all.
 
-    A word cut in two may give a text one token more or less.
+    Paragraphs are joined first. A word cut in two may give a text one token more or less.
     """
     ids = [
         token_id
@@ -67,9 +67,7 @@ def turns(data: Path, tokenizer: Any, tokens: int) -> list[str]:
 
 
 def onnx_way(model: Path, precision: str, device: str, *, buckets: bool = True) -> Way:
-    """Return our encoder as a way; without `buckets` texts are batched in the order in which they
-    come.
-    """
+    """Return our encoder as a way; without `buckets` texts are batched in their own order."""
     loaded = onnx.OnnxEncoder(model, device, precision=precision)
 
     def encode(texts: Sequence[str]) -> None:
@@ -152,11 +150,11 @@ def race(ways_by_name: dict[str, Way], texts: Sequence[str], rounds: int) -> dic
 
 
 def operations(lengths: Sequence[int], layers: int, hidden: int, inner: int) -> int:
-    """Return the multiplications and additions of a transformer on texts of these lengths in tokens.
+    """Return the multiplications and additions of a transformer on texts of these lengths.
 
-    Without padding, embeddings and norms. A token takes four matrices of attention and two of the
-    feed-forward net in each layer; each pair of tokens of a text a product of queries and keys, and
-    one of weights and values.
+    Lengths are in tokens, without padding; embeddings and norms are left out. A token takes four
+    matrices of attention and two of the feed-forward net in each layer; each pair of tokens of a
+    text a product of queries and keys, and one of weights and values.
     """
     weights, pairs = 4 * hidden**2 + 2 * hidden * inner, 2 * hidden
     return 2 * layers * sum(length * weights + length**2 * pairs for length in lengths)
