@@ -48,8 +48,7 @@ def measure_stsb_context(
 
 
 def _measure_similarity(system: System, data: Path) -> dict[str, Any]:
-    """Measure PS, with one set-up for each way to decide: by threshold of the cosine, by classifier.
-    """
+    """Measure PS, with a set-up for each way to decide: by threshold, by classifier."""
     result = similarity.measure(system, data)
     flat = {
         _setup_name(name, way): _flatten_figures(figures)

@@ -1,4 +1,8 @@
-"""Test which of two models is better: ``python -m benchmarks.quality.compare FIRST.json SECOND.json``
+"""Test which of two models is better: ``python -m benchmarks.quality.compare FIRST SECOND``.
+
+Both are JSON results of ``python -m benchmarks.quality.dev``. On STS-B-Context by Williams' test,
+``--setup`` of the first against ``--against`` of the second; on the turns of calls_sgd by the
+bootstrap over intents, each system of the first against the same system of the second.
 """
 
 from __future__ import annotations

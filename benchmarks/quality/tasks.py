@@ -101,7 +101,9 @@ def _step(items: Sequence[object], count: int) -> int:
 
 
 def _read_answers(path: Path, calls: int | None) -> Iterator[SourceLine]:
-    """Yield answers without their questions: all judged ones, and about `calls` others, evenly spread.
+    """Yield answers without their questions: the judged ones and about `calls` others.
+
+    The others are evenly spread.
     """
     judged = {row["doc_id"] for row in _judgements(path.parent)}
     answer_rows = list(rows(path))
@@ -147,9 +149,9 @@ def _squad(data: Path, part: str) -> Iterator[Query]:
 
 
 def _liveqa(data: Path, part: str) -> Iterator[Query]:
-    """Yield the queries of LiveQA: the short form of each question; an answer is relevant as a whole.
+    """Yield the queries of LiveQA: the short form of each question.
 
-    All are `dev`: nothing is fitted on them.
+    An answer is relevant as a whole. All are `dev`: nothing is fitted on them.
     """
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     for row in _judgements(data / "medquad"):

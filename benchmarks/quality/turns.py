@@ -144,8 +144,7 @@ def measure(
 
 
 def score_part(encoder: Encoder, data: Path, part: str, calls: int = CALLS) -> list[ScoredQuery]:
-    """Score the queries of the intents of `part` on the turns of about `calls` calls, by every system.
-    """
+    """Score the queries of `part` on the turns of about `calls` calls, by every system."""
     turns = read(data, calls)
     return score_queries(encoder, turns, queries(turns, data, part))
 
@@ -162,8 +161,7 @@ def read(data: Path, calls: int) -> Turns:
 
 
 def queries(turns: Turns, data: Path, part: str) -> list[Query]:
-    """Return the descriptions of the intents of `part`, with the labels of the calls that were read.
-    """
+    """Return the descriptions of the intents of `part`, with the labels of the read calls."""
     present_calls = set(turns.calls)
     cut = (
         replace(
@@ -182,7 +180,9 @@ def queries(turns: Turns, data: Path, part: str) -> list[Query]:
 def score_queries(
     encoder: Encoder, turns: Turns, labelled_queries: Sequence[Query]
 ) -> list[ScoredQuery]:
-    """Score every query on every turn by every system; each distinct turn is encoded once, by itself.
+    """Score every query on every turn by every system.
+
+    Each distinct turn is encoded once, by itself.
     """
     words = [labelled_query.text for labelled_query in labelled_queries]
     distinct = list(dict.fromkeys(turns.texts))
@@ -219,7 +219,9 @@ def cosines(encoder: Encoder, texts: Sequence[str], queries: Floats) -> tuple[Sc
 
 
 def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
-    """Return the product's own BM25 (stemmed, by FTS5), on the scale that calibrations are fitted to.
+    """Return the product's own BM25, stemmed, by FTS5.
+
+    It has the scale that calibrations are fitted to.
     """
     connection = sqlite3.connect(":memory:")
     connection.execute(f'CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = "{TOKENIZER}")')
@@ -234,7 +236,9 @@ def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
 
 
 def okapi(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
-    """Return the papers' baseline: rank-bm25's Okapi over lower-cased words, with its own parameters.
+    """Return the papers' baseline, rank-bm25's Okapi with its own parameters.
+
+    Words are lower-cased and not stemmed.
     """
     index = BM25Okapi([query_terms(text) for text in texts])
     return [np.asarray(index.get_scores(query_terms(query)), dtype=np.float64) for query in queries]
