@@ -43,8 +43,7 @@ class Model:
 
     @property
     def label(self) -> str:
-        """Name, precision, head of the fingerprint and any chosen dimension, fit for a file name.
-        """
+        """Name, precision, head of the fingerprint and any chosen dimension, fit for a file name."""
         info = self.encoder.info
         size = f"_{self.dimension}" if self.dimension else ""
         return f"{re.sub(r'[^A-Za-z0-9.-]+', '-', info.name)}_{info.precision}_{info.fingerprint[:8]}{size}"

@@ -85,8 +85,7 @@ def lines(task: Task, data: Path, calls: int | None = None) -> Iterator[SourceLi
 
 
 def spread_evenly(items: Sequence[T], most: int | None) -> list[T]:
-    """Return `most` of the items, evenly spread since files are sorted by article; or all if fewer.
-    """
+    """Return `most` of the items, evenly spread since files are sorted by article; or all if fewer."""
     count = min(most or len(items), len(items))
     return [items[number * len(items) // count] for number in range(count)]
 

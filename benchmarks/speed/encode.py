@@ -202,8 +202,7 @@ def measure(
 
 
 def _rates(seconds: float, first: float, count: int, least: float | None) -> dict[str, float]:
-    """Return the rates of a way that took `seconds`; `least` is what the device's peak would take.
-    """
+    """Return the rates of a way that took `seconds`; `least` is what the device's peak would take."""
     share = {} if least is None else {"share of the peak": round(least / seconds, 4)}
     return {"tokens/s": round(count / seconds), "times": round(first / seconds, 2), **share}
 

@@ -47,8 +47,7 @@ class Context:
     end: int
 
     def mask_phrase(self, mask: str) -> str:
-        """Return the sentence with `mask` in place of the phrase; the mask also begins at `start`.
-        """
+        """Return the sentence with `mask` in place of the phrase; the mask also begins at `start`."""
         return self.text[: self.start] + mask + self.text[self.end :]
 
 

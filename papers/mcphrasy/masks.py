@@ -31,7 +31,9 @@ class MaskEncoder(Protocol):
         ...
 
     def vectors(self, contexts: Sequence[Context]) -> Floats:
-        """Return the mask's vector in each context, float32 ``[contexts, dimension]``, of any length.
+        """Return the mask's vector in each context, float32 ``[contexts, dimension]``.
+
+        Of any length.
         """
         ...
 

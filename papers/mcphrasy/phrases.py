@@ -102,8 +102,7 @@ def _is_word(word: str) -> bool:
 
 
 def _count_longer(counts: dict[tuple[str, ...], int]) -> dict[tuple[str, ...], int]:
-    """Return, for each phrase of two words, the count of the most frequent one of three around it.
-    """
+    """Return, for each phrase of two words, the count of the most frequent one of three around it."""
     most: dict[tuple[str, ...], int] = {}
     for ngram, number in counts.items():
         if len(ngram) > min(LENGTHS):

@@ -34,8 +34,7 @@ class Contextual(Protocol):
     """A `Scorer` that looks phrases up in a corpus."""
 
     def coverage(self, phrases: Iterable[str]) -> dict[str, Any]:
-        """Return how many phrases there are, how many occur in no sentence, and contexts a phrase.
-        """
+        """Return how many phrases there are, how many occur in no sentence, and contexts a phrase."""
         ...
 
     def compare_contexts(self, firsts: Sequence[PhraseUse], seconds: Sequence[PhraseUse]) -> Floats:
@@ -87,8 +86,7 @@ class Initial:
 
 
 class Store:
-    """Phrases' contexts and initial representations, computed on first use and shared by variants.
-    """
+    """Phrases' contexts and initial representations, computed on first use and shared by variants."""
 
     def __init__(self, base: Base, library: ContextCache) -> None:
         self.base, self.library = base, library
@@ -106,7 +104,9 @@ class Store:
         return {phrase: self._initials[phrase] for phrase in distinct_phrases}
 
     def build_representations(self, uses: Sequence[PhraseUse]) -> list[Initial]:
-        """Return the initial representation of phrases in these contexts, each read once; not cached.
+        """Return the initial representation of phrases in these contexts; nothing is cached.
+
+        Each context is read once.
         """
         distinct_contexts = list(
             dict.fromkeys(context for _, contexts in uses for context in contexts)
@@ -162,7 +162,9 @@ class McPhraSy:
         return self._scores(representations[: len(firsts)], representations[len(firsts) :])
 
     def coverage(self, phrases: Iterable[str]) -> dict[str, Any]:
-        """Return the number of distinct phrases, those in no sentence, and the others' mean contexts.
+        """Return the number of distinct phrases, those in no sentence, and mean contexts.
+
+        The mean is over the phrases that have any.
         """
         counts = [
             len(phrase_contexts)

@@ -180,8 +180,7 @@ def score_by_threshold(scores: Floats, labels: Flags, splits: Sequence[Split]) -
 
 
 def threshold(scores: Floats, labels: Flags) -> float:
-    """Return the score from which on "the same" is right most often; the lowest among equal ones.
-    """
+    """Return the score from which on "the same" is right most often; the lowest among equal ones."""
     values = np.unique(scores)
     same, different = np.sort(scores[labels]), np.sort(scores[~labels])
     right = len(same) - np.searchsorted(same, values) + np.searchsorted(different, values)

@@ -65,8 +65,7 @@ class HuggingFace:
 
     @property
     def info(self) -> EncoderInfo:
-        """The product's description of the encoder; the folder's name stands for its fingerprint.
-        """
+        """The product's description of the encoder; the folder's name stands for its fingerprint."""
         return EncoderInfo(
             Path(self.name).name,
             self.name,

@@ -104,8 +104,7 @@ def _hub(title: str, name: str, load: Callable[[str, Path], System] = _huggingfa
 
 
 def _reader(name: str) -> SystemEntry:
-    """Return the entry of a reader; apart from span selection it is its encoder without the heads.
-    """
+    """Return the entry of a reader; apart from span selection it is its encoder without the heads."""
     title, base = SYSTEMS[name].title, SYSTEMS[name].weights or name
     needs = f"a reader trained from {base}: python -m papers.reading train"
     return SystemEntry(
