@@ -28,7 +28,7 @@ from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.encoder.precisions import choose
 from hybrid_search.errors import HybridSearchError, MissingExtraError, ModelError, UsageError
 from hybrid_search.text.types import Floats
-from tests.helpers.ingest_process import invoke_cli, run_cli
+from tests.helpers.cli import invoke_cli, run_cli
 
 DIMENSION = 64
 TEXTS = ["I would like a refund for my order.", "The river bank was muddy.", "word " * 300]

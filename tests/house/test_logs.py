@@ -25,7 +25,7 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.observability import logs, tracing
 from hybrid_search.observability.logs import Format, Level
-from tests.helpers.ingest_process import CommandResult, run_cli
+from tests.helpers.cli import CommandResult, run_cli
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index
 
 GOOD_LINE = '{"id": "a", "text": "I want my money back."}\n'
