@@ -16,7 +16,7 @@ import hybrid_search
 PACKAGE_FOLDER = Path(hybrid_search.__file__).parent
 
 LAYERS = (
-    {"errors", "observability"},
+    {"errors", "observability", "system"},
     {"credentials"},
     {"config", "text"},
     {"encoder"},
