@@ -27,6 +27,7 @@ from hybrid_search.backends.types import (
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.types import Entry
 
+
 class Writer(Protocol):
     """Writes one index, alone.
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hybrid_search.backends.base import Backend
+from hybrid_search.backends.index_head import Head, answer_by_head
 from hybrid_search.backends.types import IndexSpec, Key, Request, check_spec
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.encoder.truncated import truncate_encoder
@@ -31,7 +34,22 @@ def search(
     unknown field.
     """
     started_at = time.perf_counter()
-    spec, fields = backend.read_head(query.index)
+    result = answer_by_head(
+        backend, query.index, partial(_search, backend, encoder, load_calibration, query)
+    )
+    milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
+    return replace(result, plan={**result.plan, "milliseconds": milliseconds})
+
+
+def _search(
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: Callable[[str, int], Calibration],
+    query: Query,
+    head: Head,
+) -> Result:
+    """Answer `query` in an index with this head."""
+    spec, fields = head
     encoder = match_encoder_to_index(encoder, query.index, spec)
     facets.check(query.sort, query.facets, fields)
     requests = [query.request(text, encoder, fields) for text in query.phrases]
@@ -67,7 +85,6 @@ def search(
     full_plan = {
         **_plan(query, spec, encoder.info.precision),
         **plan,
-        "milliseconds": round((time.perf_counter() - started_at) * 1000, 1),
     }
     return Result(page_hits, total, full_plan, facet_counts)
 
