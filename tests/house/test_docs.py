@@ -254,6 +254,15 @@ def test_the_site_links_to_no_file_outside_it() -> None:
         assert "](../" not in page.read_text(encoding="utf-8"), page
 
 
+def test_the_paths_in_contributing_exist() -> None:
+    """Those in a top folder of this checkout; ``NAME`` and ``*`` stand for any name."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = [path for path in re.findall(r"`([\w./*]+/[\w./*]*)`", text) if "NAME" not in path]
+    here = [path for path in paths if (ROOT / path.split("/")[0]).exists()]
+    assert len(here) > 20
+    assert not [path for path in here if not list(ROOT.glob(path.rstrip("/")))]
+
+
 def test_every_make_target_explains_itself_or_is_a_helper() -> None:
     help_text = subprocess.run(
         ["make", "-s", "help"], cwd=ROOT, capture_output=True, text=True, check=True
