@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hybrid_search.cli import inputs, options
+from hybrid_search.cli import ingest_options, options
 from hybrid_search.maintenance.plan.estimate import Plan
 
 
@@ -16,7 +16,7 @@ def plan(
         list[str] | None,
         typer.Argument(help="Files as for ingest; - for standard input. None: the bundled sample."),
     ] = None,
-    columns: inputs.ColumnNames = None,
+    columns: ingest_options.ColumnNames = None,
     documents: Annotated[
         int | None,
         typer.Option(
@@ -55,7 +55,7 @@ def plan(
 
         source_files, column_map = (
             sources or [str(document_sources.SAMPLE)],
-            inputs.parse_columns(columns),
+            ingest_options.parse_columns(columns),
         )
         document_sources.check(source_files, columns=column_map)
         with connect(

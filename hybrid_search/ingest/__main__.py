@@ -1,4 +1,4 @@
-"""``python -m hybrid_search.ingest``: the ``ingest`` of ``hybrid-search``."""
+"""``python -m hybrid_search.ingest``: the command ``hybrid-search ingest`` by itself."""
 
 import typer
 

@@ -93,6 +93,8 @@ def matches_where(where: Mapping[str, Any], id: str, metadata: Mapping[str, Any]
     """Whether a document fulfils `where` by itself, whatever fields others have: one that it does
     not have, or of another type, does not match.
     """
+    if not where:
+        return True
     fields = {**{name: kind for name, kind, _ in leaves(metadata)}, ID: "string"}
     return all(
         any(

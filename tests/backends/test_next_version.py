@@ -40,7 +40,8 @@ from hybrid_search.errors import (
     UsageError,
 )
 from hybrid_search.ingest.document_parser import rehash_source
-from hybrid_search.ingest.pipeline import ignore_report, ingest
+from hybrid_search.ingest.options import IngestOptions, ignore_report
+from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.maintenance import reindex
@@ -130,7 +131,10 @@ def ingest_documents(
     except IndexMissingError:
         index_policy = "6/1"
     return ingest(
-        make_lines(documents), backend, TinyEncoder(), name, REJECTS, policy or index_policy
+        make_lines(documents),
+        backend,
+        TinyEncoder(),
+        IngestOptions(name, REJECTS, policy or index_policy),
     )
 
 
@@ -869,8 +873,10 @@ def test_several_that_make_the_same_new_index_at_once_make_it_once(url: str, nam
                             make_lines([CALLS[number]]),
                             backend,
                             TinyEncoder(),
-                            index,
-                            Path(f"{number}.jsonl"),
+                            IngestOptions(
+                                index,
+                                Path(f"{number}.jsonl"),
+                            ),
                         ).documents
                         == 1
                     )

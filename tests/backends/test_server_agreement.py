@@ -35,6 +35,7 @@ from hybrid_search.backends.server.transport.base import (
 )
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, Request
 from hybrid_search.encoder import SHIPPED, Encoder
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import BLOCK_PASSAGES, ingest
 from hybrid_search.ingest.sources.files import read
 from hybrid_search.search import calibration, phrase_vector
@@ -217,8 +218,10 @@ def corpus(
             lines,
             filled_corpus,
             real_encoder,
-            "calls",
-            tmp_path_factory.mktemp("corpus") / "rejected.jsonl",
+            IngestOptions(
+                "calls",
+                tmp_path_factory.mktemp("corpus") / "rejected.jsonl",
+            ),
         ).documents
         == request.param
     )
