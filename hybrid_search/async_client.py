@@ -76,6 +76,7 @@ class AsyncClient:
     phrase_similarity = _run_in_thread(Client.phrase_similarity)
     ingest = _run_in_thread(Client.ingest)
     ingest_lines = _run_in_thread(Client.ingest_lines)
+    run_ingest = _run_in_thread(Client.run_ingest)
     plan_lines = _run_in_thread(Client.plan_lines)
     setup = _run_in_thread(Client.setup)
     reindex = _run_in_thread(Client.reindex)

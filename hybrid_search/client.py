@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -20,8 +21,11 @@ from hybrid_search.encoder import Encoder, model_folder
 from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.checkpoint import Checkpoint
-from hybrid_search.ingest.executors.local import LOCAL, Executor, ExecutorCache, check_executor
-from hybrid_search.ingest.pipeline import Report, ignore_report, ingest
+from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
+from hybrid_search.ingest.executors.cache import ExecutorCache
+from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
+from hybrid_search.ingest.pipeline import ingest
+from hybrid_search.ingest.rejects import default_rejects_path
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
@@ -206,21 +210,25 @@ class Client:
         ("local"), or by `workers` actors of a Ray cluster ("ray"), which stay for the next call
         until this client is closed.
         """
-        rejects_path = Path(rejects or f"{index}.rejected.jsonl")
-        spec = self._spec(index)
-        with self._executor(engine, workers, spec) as executor:
-            return ingest(
-                lines,
-                self.backend,
-                executor,
-                index,
-                rejects_path,
-                policy or _policy(spec),
-                report,
-                where,
-                checkpoint,
-                shard,
-            )
+        options = IngestOptions(
+            index=index,
+            rejects=Path(rejects) if rejects else None,
+            policy=policy,
+            report=report,
+            where=where,
+            checkpoint=checkpoint,
+            shard=shard,
+            executor=engine,
+            workers=workers,
+        )
+        return self.run_ingest(lines, options)
+
+    def run_ingest(self, lines: Iterable[SourceLine], options: IngestOptions) -> Summary:
+        """Index JSON lines as `ingest_lines` does, with all its parameters in one object."""
+        spec = self._spec(options.index)
+        options = replace(options, policy=options.policy or _policy(spec))
+        with self._executor(options.executor, options.workers, spec) as executor:
+            return ingest(lines, self.backend, executor, options)
 
     def _executor(
         self, name: str, workers: int | None, spec: IndexSpec | None
@@ -326,7 +334,7 @@ class Client:
         """
         if lines is None:
             return reindex.copy_index(self.backend, index, policy, options or {}, report, keep=keep)
-        rejects_path, spec = Path(rejects or f"{index}.rejected.jsonl"), self._spec(index)
+        rejects_path, spec = Path(rejects or default_rejects_path(index)), self._spec(index)
         index_encoder = self.encoder if self._settings.dimension else self._encoder_for(spec)
         return reindex.ingest_new_version(
             self.backend,

@@ -36,6 +36,7 @@ from hybrid_search.backends.server.transport.base import (
 )
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, Request
 from hybrid_search.encoder import SHIPPED, Encoder
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import BLOCK_PASSAGES, ingest
 from hybrid_search.ingest.sources.files import read
 from hybrid_search.search import calibration, phrase_vector
@@ -218,8 +219,10 @@ def corpus(
             lines,
             filled_corpus,
             real_encoder,
-            "calls",
-            tmp_path_factory.mktemp("corpus") / "rejected.jsonl",
+            IngestOptions(
+                "calls",
+                tmp_path_factory.mktemp("corpus") / "rejected.jsonl",
+            ),
         ).documents
         == request.param
     )

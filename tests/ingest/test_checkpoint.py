@@ -17,10 +17,10 @@ import pytest
 
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
-from hybrid_search.cli import lasting
 from hybrid_search.ingest import checkpoint as checkpoints
 from hybrid_search.ingest import pipeline, prepare
 from hybrid_search.ingest.checkpoint import Checkpoint
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
@@ -92,11 +92,13 @@ def run_ingest(
         files.read(names),
         backend,
         TinyEncoder(),
-        "calls",
-        REJECTS,
-        report=report,
-        where=where,
-        checkpoint=checkpoint,
+        IngestOptions(
+            "calls",
+            REJECTS,
+            report=report,
+            where=where,
+            checkpoint=checkpoint,
+        ),
     )
     checkpoint.finish()
     return summary
@@ -250,7 +252,10 @@ def test_a_file_that_is_replaced_between_the_note_and_the_reading_is_another(
 
     with pytest.raises(KilledError):
         pipeline.ingest(
-            read_until_killed(), backend, TinyEncoder(), "calls", REJECTS, checkpoint=checkpoint
+            read_until_killed(),
+            backend,
+            TinyEncoder(),
+            IngestOptions("calls", REJECTS, checkpoint=checkpoint),
         )
     assert FILE.exists()
     assert run_ingest(backend).resumed == 0
@@ -263,7 +268,9 @@ def test_standard_input_is_never_passed_over(backend: Backend) -> None:
         for number in range(1, 100)
     ]
     for _ in range(2):
-        pipeline.ingest(lines, backend, TinyEncoder(), "calls", REJECTS, checkpoint=checkpoint)
+        pipeline.ingest(
+            lines, backend, TinyEncoder(), IngestOptions("calls", REJECTS, checkpoint=checkpoint)
+        )
     assert checkpoint.resumed_lines == 0
     assert not FILE.exists()
 
@@ -301,7 +308,7 @@ def test_a_note_of_another_choice_of_documents_does_not_hold(backend: Backend) -
 
     def ingest_kind(kind: str, killed_at: int | None = None) -> Summary:
         where = {"kind": [kind]}
-        checkpoint = lasting.open_checkpoint(FILE, ("calls.jsonl",), "here", where)
+        checkpoint = checkpoints.open_checkpoint(FILE, ("calls.jsonl",), "here", where)
         assert checkpoint
         return run_ingest(backend, killed_at, where=where, checkpoint=checkpoint)
 

@@ -130,11 +130,11 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
     ),
     "a truth as time": (
         {"id": "a", "turns": [{**TURN, "start_ms": True}]},
-        "turns.0.start_ms: Value error, a number of milliseconds is wanted",
+        "turns.0.start_ms: Value error, must be a number of milliseconds",
     ),
     "a word as time": (
         {"id": "a", "turns": [{**TURN, "start_ms": "soon"}]},
-        "turns.0.start_ms: Value error, a number of milliseconds is wanted",
+        "turns.0.start_ms: Value error, must be a number of milliseconds",
     ),
     "a NUL in the text": ({"id": "a", "text": "x\0y"}, "a NUL character (U+0000)"),
     "a NUL in a key": ({"id": "a", "text": "x", "m\0": 1}, "a NUL character (U+0000)"),

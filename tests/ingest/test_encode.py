@@ -18,6 +18,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.errors import InputError, ModelError
 from hybrid_search.ingest import pipeline
 from hybrid_search.ingest.encode import encode_or_isolate
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Encoding
@@ -49,7 +50,7 @@ def ingest_documents(
         SourceLine("calls.jsonl", number, json.dumps(document).encode())
         for number, document in enumerate(documents, 1)
     ]
-    return pipeline.ingest(lines, backend, encoder, "calls", REJECTS)
+    return pipeline.ingest(lines, backend, encoder, IngestOptions("calls", REJECTS))
 
 
 def read_rejects() -> dict[int, str]:

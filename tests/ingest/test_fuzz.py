@@ -17,6 +17,7 @@ import pytest
 from hybrid_search.backends import open_backend
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import document_parser, pipeline
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.sources import rejected
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Document
@@ -322,7 +323,9 @@ def test_an_ingest_of_all_of_them_takes_the_good_and_tells_of_the_bad(
         SourceLine("fuzz", number, line + b"\n") for number, line in enumerate(lines, 1)
     ]
     with closing(open_backend(url)) as backend:
-        summary = pipeline.ingest(source_lines, backend, TinyEncoder(), "calls", rejects)
+        summary = pipeline.ingest(
+            source_lines, backend, TinyEncoder(), IngestOptions("calls", rejects)
+        )
         description = backend.describe_index("calls")
     entries = [json.loads(line) for line in rejects.read_text().splitlines()]
     assert summary.read == len([line for line in lines if line.strip()])

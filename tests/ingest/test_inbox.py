@@ -18,6 +18,7 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.errors import IndexMissingError, UsageError
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.sources import inbox as follow_module
@@ -76,7 +77,7 @@ def follow_inbox(
         def ingest_file(file: Path, rejects: Path) -> Summary:
             meanwhile(file)
             lines = itertools.takewhile(lambda _: not is_done(), files.read([str(file)]))
-            return ingest(lines, client.backend, TinyEncoder(), "calls", rejects)
+            return ingest(lines, client.backend, TinyEncoder(), IngestOptions("calls", rejects))
 
         inbox = Inbox(INBOX)
         inbox.prepare()

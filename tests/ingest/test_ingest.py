@@ -22,6 +22,7 @@ from hybrid_search.client import Client
 from hybrid_search.encoder import Encoder, EncoderInfo
 from hybrid_search.errors import IndexBusyError, IndexStoreError, UsageError
 from hybrid_search.ingest import pipeline
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.seen_ids import SeenIds
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.summary import Summary
@@ -76,7 +77,7 @@ def ingest_documents(
         for document in documents
     ]
     lines = [SourceLine("calls.jsonl", number, line + b"\n") for number, line in enumerate(data, 1)]
-    return pipeline.ingest(lines, backend, encoder, "calls", REJECTS)
+    return pipeline.ingest(lines, backend, encoder, IngestOptions("calls", REJECTS))
 
 
 def take_encoded_texts(recording_encoder: RecordingEncoder) -> list[str]:
@@ -347,7 +348,12 @@ def test_a_second_writer_is_told_to_wait_and_the_first_goes_on(
             ingest_documents(open_backend("embedded:store"), recording_encoder, [LOCKED])
         yield SourceLine("x", 2, json.dumps(PARCEL).encode())
 
-    assert pipeline.ingest(lines(), backend, recording_encoder, "calls", REJECTS).documents == 2
+    assert (
+        pipeline.ingest(
+            lines(), backend, recording_encoder, IngestOptions("calls", REJECTS)
+        ).documents
+        == 2
+    )
 
 
 def test_progress_is_reported_at_the_beginning_and_after_each_block(
@@ -359,20 +365,23 @@ def test_progress_is_reported_at_the_beginning_and_after_each_block(
         lines,
         backend,
         recording_encoder,
-        "calls",
-        REJECTS,
-        report=lambda summary: reported.append(summary.passages),
+        IngestOptions(
+            "calls",
+            REJECTS,
+            report=lambda summary: reported.append(summary.passages),
+        ),
     )
     assert reported == [0, 64, 70]
 
 
 PREPARATION = """
 from pathlib import Path
-from hybrid_search.backends.base import IndexSpec
-from hybrid_search.ingest import prepare, rejects, seen, sources, summary
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.ingest import prepare, rejects, seen_ids, summary
+from hybrid_search.ingest.sources import files
 spec = IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1")
-preparation = prepare.Preparation(spec, lambda ids: {}, rejects.Rejects(Path("rejected")), seen.Seen(), summary.Summary())
-print(sum(len(block) for block in preparation.blocks(sources.read(["big.jsonl"]), 64)))
+preparation = prepare.Preparation(spec, lambda ids: {}, rejects.Rejects(Path("rejected")), seen_ids.SeenIds(), summary.Summary())
+print(sum(len(block) for block in preparation.blocks(files.read(["big.jsonl"]), 64)))
 """
 COMMAND = """
 from hybrid_search.cli.app import app
@@ -463,7 +472,9 @@ def test_a_full_temporary_folder_is_one_error_and_what_was_committed_stays(
         IndexStoreError,
         match=r"temporary folder: database or disk is full\. Make room there, or name",
     ):
-        pipeline.ingest(lines, backend, recording_encoder, "calls", Path("rejected.jsonl"))
+        pipeline.ingest(
+            lines, backend, recording_encoder, IngestOptions("calls", Path("rejected.jsonl"))
+        )
     assert backend.describe_index("calls").documents > 500
 
 
@@ -478,7 +489,10 @@ def test_documents_that_where_does_not_select_are_passed_over_and_counted(backen
         for number, document in enumerate(documents, 1)
     ]
     summary = pipeline.ingest(
-        lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": ["shop", "post"]}
+        lines,
+        backend,
+        TinyEncoder(),
+        IngestOptions("calls", REJECTS, where={"sector": ["shop", "post"]}),
     )
     assert (
         summary.read,
@@ -490,7 +504,10 @@ def test_documents_that_where_does_not_select_are_passed_over_and_counted(backen
     assert summary.to_dict()["excluded"] == 3
     with pytest.raises(UsageError, match="cannot filter 'sector' by like"):
         pipeline.ingest(
-            lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": {"like": "s"}}
+            lines,
+            backend,
+            TinyEncoder(),
+            IngestOptions("calls", REJECTS, where={"sector": {"like": "s"}}),
         )
 
 

@@ -26,6 +26,7 @@ from hybrid_search.ingest import pipeline
 from hybrid_search.ingest.observe import profile_table
 from hybrid_search.ingest.observe.metrics import PREFIX, serve_metrics
 from hybrid_search.ingest.observe.stall_detector import StallDetector
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Entry
@@ -157,8 +158,12 @@ def test_a_run_that_waits_for_its_source_is_healthy(watch: StallDetector, port: 
 
     run = threading.Thread(
         target=pipeline.ingest,
-        args=(slow_lines(), MemoryBackend(), TinyEncoder(), "calls", Path("r.jsonl")),
-        kwargs={"report": watch},
+        args=(
+            slow_lines(),
+            MemoryBackend(),
+            TinyEncoder(),
+            IngestOptions("calls", Path("r.jsonl"), report=watch),
+        ),
     )
     run.start()
     try:
@@ -178,7 +183,9 @@ def test_what_is_refused_skipped_and_doubled_is_counted(watch: StallDetector, po
         SourceLine("calls", 7, b"nonsense"),
         SourceLine("calls", 8, b'{"id": ""}'),
     ]
-    pipeline.ingest(source_lines, store, TinyEncoder(), "calls", Path("r.jsonl"), report=watch)
+    pipeline.ingest(
+        source_lines, store, TinyEncoder(), IngestOptions("calls", Path("r.jsonl"), report=watch)
+    )
     assert {
         name: read_samples(port)[name]
         for name in ("documents_total", "refused_total", "duplicates_total", "lines_total")
@@ -192,9 +199,11 @@ def test_what_is_refused_skipped_and_doubled_is_counted(watch: StallDetector, po
         [*make_lines(5), *make_lines(1, 9)],
         store,
         TinyEncoder(),
-        "calls",
-        Path("r.jsonl"),
-        report=watch,
+        IngestOptions(
+            "calls",
+            Path("r.jsonl"),
+            report=watch,
+        ),
     )
     assert read_samples(port)["skipped_total"] == 5
 

@@ -20,13 +20,16 @@ from hybrid_search import connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
-from hybrid_search.ingest.encode import EncodingOrError
 from hybrid_search.ingest.executors import ray as ray_executor
-from hybrid_search.ingest.executors.local import Executor, ExecutorCache, LocalExecutor
+from hybrid_search.ingest.executors.base import Executor
+from hybrid_search.ingest.executors.cache import ExecutorCache
+from hybrid_search.ingest.executors.local import LocalExecutor
 from hybrid_search.ingest.executors.ray import AHEAD, RETRIES, RayExecutor
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.sources.files import SAMPLE, read
 from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.text.types import Encoding
 from tests.helpers.cli import invoke_cli, run_cli
 
@@ -104,9 +107,11 @@ def test_the_index_is_that_of_one_process_byte_for_byte(executor: RayExecutor) -
     local_backend, ray_backend = MemoryBackend(), MemoryBackend()
     local_encoder = encoder.truncate_encoder(encoder.load(device="cpu", precision="int8"))
     local_summary = ingest(
-        read([str(SAMPLE)]), local_backend, local_encoder, "calls", Path("rejected")
+        read([str(SAMPLE)]), local_backend, local_encoder, IngestOptions("calls", Path("rejected"))
     )
-    ray_summary = ingest(read([str(SAMPLE)]), ray_backend, executor, "calls", Path("rejected"))
+    ray_summary = ingest(
+        read([str(SAMPLE)]), ray_backend, executor, IngestOptions("calls", Path("rejected"))
+    )
     passages, expected = (
         ray_backend._indexes["calls"].passages(),
         local_backend._indexes["calls"].passages(),
@@ -187,7 +192,7 @@ def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> 
 def test_a_worker_s_card_is_the_cluster_s_choice(cluster: Any, device: str) -> None:
     with pytest.raises(
         UsageError,
-        match=f"device {device!r} is not one of auto, cpu, cuda, tensorrt: which card a worker has is the Ray cluster's",
+        match=f"device {device!r} is not one of auto, cpu, cuda, tensorrt: the Ray cluster chooses which card a worker has",
     ):
         RayExecutor(SHIPPED, device, "auto", None)
 

@@ -117,8 +117,8 @@ def test_a_retry_that_is_killed_or_stopped_or_fails_leaves_the_old_file_as_it_wa
     end_retry("kill")
     failed = ingest("--retry", str(REJECTS), env={"ENCODER_FAILS_AFTER": "0"})
     assert failed.error == (
-        "the encoder tiny fails at every text: RuntimeError: the device is gone. What was committed is safe: see to the device, and run the same "
-        "command again"
+        "the encoder tiny fails at every text: RuntimeError: the device is gone. "
+        "What was committed is safe: check the device, and run the same command again"
     )
     assert REJECTS.read_bytes() == before
     end_retry("terminate")  # what was read by then is indexed
@@ -174,7 +174,8 @@ def test_an_entry_that_was_cut_off_is_kept_as_it_is() -> None:
     [
         (
             ["--retry", "calls.jsonl"],
-            "calls.jsonl is no file of refused documents (its lines have source, line, reason and document)",
+            "calls.jsonl is not a file of refused documents "
+            "(their lines have source, line, reason and document)",
         ),
         (["--retry", "none.jsonl"], "there is no file none.jsonl of refused documents"),
         (["--retry", "calls.jsonl", "calls.jsonl"], "both --retry and sources (calls.jsonl)"),
@@ -184,7 +185,7 @@ def test_an_entry_that_was_cut_off_is_kept_as_it_is() -> None:
         ),
         (
             ["--checkpoint", "calls.jsonl", "calls.jsonl"],
-            "calls.jsonl is no checkpoint: name another file",
+            "calls.jsonl is not a checkpoint: name another file",
         ),
     ],
 )

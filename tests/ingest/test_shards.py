@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.errors import IndexBusyError, UsageError
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
@@ -56,7 +57,7 @@ def ingest_shard(
     """What a run of one shard counted, and the numbers of the lines that it refused."""
     rejects = folder / shard.add_suffix("calls")
     rejects.unlink(missing_ok=True)
-    summary = ingest(lines, backend, TinyEncoder(), "calls", rejects, shard=shard)
+    summary = ingest(lines, backend, TinyEncoder(), IngestOptions("calls", rejects, shard=shard))
     refused = (
         [json.loads(line)["line"] for line in rejects.read_text().splitlines()]
         if rejects.exists()
@@ -121,7 +122,7 @@ def test_a_line_without_an_id_belongs_to_the_shard_of_its_number(fault: str | No
 def test_a_shard_that_is_not_there_is_refused_with_both_values(text: str) -> None:
     with pytest.raises(
         UsageError,
-        match=rf"'{text}' is not there: shards are numbered from 0, the last of 3 is 2/3",
+        match=rf"'{text}' does not exist: shards are numbered from 0, the last of 3 is 2/3",
     ):
         Shard.parse(text)
 
@@ -175,10 +176,18 @@ def test_an_embedded_index_takes_one_shard_at_a_time(tmp_path: Path) -> None:
         closing(open_backend("embedded:store")) as second,
     ):
         with first.writer("calls", make_spec()), pytest.raises(IndexBusyError):
-            ingest(lines, second, TinyEncoder(), "calls", tmp_path / "rejected", shard=Shard(1, 2))
+            ingest(
+                lines,
+                second,
+                TinyEncoder(),
+                IngestOptions("calls", tmp_path / "rejected", shard=Shard(1, 2)),
+            )
         shares = [
             ingest(
-                lines, second, TinyEncoder(), "calls", tmp_path / "rejected", shard=Shard(number, 2)
+                lines,
+                second,
+                TinyEncoder(),
+                IngestOptions("calls", tmp_path / "rejected", shard=Shard(number, 2)),
             )
             for number in range(2)
         ]

@@ -280,7 +280,7 @@ def test_binary_is_refused_with_a_reason_and_the_row_is_told() -> None:
         (
             1,
             b'{"id": "a", "text": "x"}',
-            "'audio' is binary, which no JSON can hold: leave the column out, or write it as text",
+            "'audio' is binary, which JSON cannot hold: leave the column out, or write it as text",
         )
     ]
     assert [json.loads(line.data) for line in read_lines(source) if not line.fault] == [
@@ -320,8 +320,8 @@ def test_rows_are_held_by_their_size_not_by_their_number(monkeypatch: pytest.Mon
 
 
 def test_without_pyarrow_the_extra_is_named_before_anything_begins() -> None:
-    program = "import sys; sys.modules['pyarrow'] = None; from pathlib import Path; from hybrid_search.ingest import sources\n"
-    program += "sources.check(['calls.parquet'], Path('r'))"
+    program = "import sys; sys.modules['pyarrow'] = None; from pathlib import Path; from hybrid_search.ingest.sources import files\n"
+    program += "files.check(['calls.parquet'], Path('r'))"
     write_parquet(id=["a"], text=["x"])
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
