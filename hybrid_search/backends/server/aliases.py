@@ -45,7 +45,7 @@ def find_index(server: Server, alias: str) -> ServerIndex:
     Raises IndexMissingError if there is none.
 
     Raises:
-        IndexStoreError: If the alias stands for several indexes. Also if the index was not made by this
+        IndexStoreError: If `alias` stands for several indexes, or the index was not made by this
             project, or has another schema.
     """
     mappings_by_name = _fetch_mapping(server, check_index_name(alias))
@@ -86,7 +86,8 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     if meta.get("schema") != SCHEMA:
         raise IndexStoreError(
             f"index {name!r} on {server} has schema {meta.get('schema')}, and this version of "
-            f"hybrid_search reads {SCHEMA}: use the version that wrote it, or ingest into a new index"
+            f"hybrid_search reads {SCHEMA}: use the version that wrote it, or ingest into a new "
+            "index"
         )
     metadata = mapping["properties"]["metadata"].get("properties", {})
     return ServerIndex(

@@ -28,7 +28,8 @@ def iterate_hits(
 ) -> Iterator[dict[str, Any]]:
     """Yield the hits of all passages of an index or alias, `page` of them per request.
 
-    `overrides` are merged into the request body: the fields of a hit, and a query for some passages.
+    `overrides` are merged into the request body: the fields of a hit, and a query to narrow the
+    passages.
     """
     body: dict[str, Any] = {"size": page, "sort": ["document_id", "ordinal"], **overrides}
     while page_hits := aliases.search(server, name, body)["hits"]["hits"]:

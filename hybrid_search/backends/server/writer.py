@@ -100,7 +100,8 @@ class ServerWriter:
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
         """Return the documents that are refused; complete ones are sent.
 
-        The passages of an unfinished document are held. Raises ServerError if the server accepts no more.
+        The passages of an unfinished document are held. Raises ServerError if the server accepts no
+        more.
         """
         refusals: list[Refusal] = []
         buffers: list[DocumentBuffer] = []

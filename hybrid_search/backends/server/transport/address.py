@@ -46,8 +46,7 @@ class Address:
         """Return the address that `url` names.
 
         Raises:
-            UsageError: If the URL is not valid, or holds a secret; no message repeats what may be
-            one.
+            UsageError: If the URL is not valid, or holds a secret; no message repeats a secret.
         """
         refuse_secrets(url)
         try:
@@ -55,8 +54,7 @@ class Address:
             port = parts.port
         except ValueError:
             raise UsageError(
-                "the URL of a server needs a valid host, and a port from 1 to 65535: "
-                f"write it as in {_EXAMPLE}"
+                f"the URL of a server needs a valid host, and a port from 1 to 65535: {_EXAMPLE}"
             ) from None
         if parts.scheme not in SCHEMES:
             raise UsageError(
@@ -105,7 +103,7 @@ def _host(parts: SplitResult) -> str:
     if not parts.hostname or not _HOST.fullmatch(parts.hostname):
         raise UsageError(f"the URL of a server needs a host: {_EXAMPLE}")
     if parts.port == 0:
-        raise UsageError(f"the port of a server is 1 to 65535, and not 0: {_EXAMPLE}")
+        raise UsageError(f"the port of a server must be from 1 to 65535, and is 0: {_EXAMPLE}")
     return parts.hostname
 
 
