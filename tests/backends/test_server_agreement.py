@@ -483,7 +483,7 @@ def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(
             **everything,
         )
         assert search(backend, real_encoder, lambda *_: maps, query).hits
-    assert len(pair.server.requests) > 3 + 3 * 4
+    assert len(pair.server.requests) > 2 + 3 * 3
     assert not [
         recorded_request
         for recorded_request in pair.server.requests
