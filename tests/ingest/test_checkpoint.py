@@ -1,6 +1,4 @@
-"""A run that was killed begins behind the lines that are done, and never passes over one that is
-not.
-"""
+"""Checkpoints: a run after a kill begins behind the lines that are done, and skips no other."""
 
 from __future__ import annotations
 
@@ -110,9 +108,12 @@ def run_until_killed(backend: Backend, killed_at: int = 10, **options: Any) -> N
 
 
 def read_texts() -> dict[str, str]:
-    """Of all documents, by their ids."""
+    """Return the text of each document, by its id."""
     with closing(sqlite3.connect("store/calls.sqlite")) as connection:
-        rows = "SELECT id, text FROM documents JOIN passages USING (document) JOIN texts ON texts.rowid = passage"
+        rows = (
+            "SELECT id, text FROM documents JOIN passages USING (document) JOIN texts ON "
+            "texts.rowid = passage"
+        )
         return dict(connection.execute(rows))
 
 
@@ -151,8 +152,9 @@ def test_a_second_version_of_a_document_is_not_missed(backend: Backend) -> None:
 
 @pytest.mark.parametrize("url", ["memory:", "embedded:store"])
 def test_a_document_of_which_a_part_was_written_is_not_done(url: str) -> None:
-    """Calls of one to five passages in blocks of eight, killed at any of them: the note speaks of
-    whole documents only.
+    """The checkpoint counts whole documents only.
+
+    Calls of one to five passages in blocks of eight, killed at any block.
     """
     documents = [
         {

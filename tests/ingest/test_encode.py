@@ -1,5 +1,6 @@
-"""An encoder that fails at one text costs that document; one that fails at all of them is one
-error, and nothing is lost.
+"""Failing encoders: failing at one text costs that document, failing at all texts is one error.
+
+Nothing that was committed is lost.
 """
 
 from __future__ import annotations
@@ -77,7 +78,10 @@ def test_an_encoder_that_takes_nothing_is_one_error_found_soon() -> None:
     encoder = FailingEncoder(fails_after=0)
     with pytest.raises(
         ModelError,
-        match=r"the encoder tiny fails at every text: RuntimeError: out of memory\. What was committed is safe",
+        match=(
+            r"the encoder tiny fails at every text: RuntimeError: out of memory\. What was "
+            r"committed is safe"
+        ),
     ):
         encode_or_isolate(encoder, ["text"] * 64)
     assert encoder.batch_sizes == [64, 32, 16, 8, 4, 2, 1, 1]

@@ -1,6 +1,4 @@
-"""What is served while a run runs: its numbers, and whether it gets on; and the table that says
-where its time went.
-"""
+"""Watching a run: its metrics and health over HTTP, and the table of where its time went."""
 
 from __future__ import annotations
 
@@ -108,8 +106,12 @@ def test_a_run_is_watched_while_it_runs(watch: StallDetector, port: int) -> None
     store = BlockingBackend()
     run = threading.Thread(
         target=pipeline.ingest,
-        args=(make_lines(1000), store, TinyEncoder(), "calls", Path("r.jsonl")),
-        kwargs={"report": watch},
+        args=(
+            make_lines(1000),
+            store,
+            TinyEncoder(),
+            IngestOptions("calls", Path("r.jsonl"), report=watch),
+        ),
     )
     run.start()
     try:

@@ -1,6 +1,4 @@
-"""An iterator made in another thread gives the same items in the same order, never runs far ahead,
-and stops when nobody listens.
-"""
+"""Prefetch: the same items in the same order, never far ahead, and an end when nobody reads."""
 
 from __future__ import annotations
 

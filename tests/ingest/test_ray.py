@@ -1,5 +1,6 @@
-"""The encoder on a Ray cluster of two workers on this machine: the same index, in order, a few
-blocks ahead, whatever dies. ``make test-ray``.
+"""The Ray executor, on a cluster of two workers on this machine: ``make test-ray``.
+
+The index is the same as without Ray, in order, a few blocks ahead, whatever dies.
 """
 
 from __future__ import annotations
@@ -192,7 +193,10 @@ def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> 
 def test_a_worker_s_card_is_the_cluster_s_choice(cluster: Any, device: str) -> None:
     with pytest.raises(
         UsageError,
-        match=f"device {device!r} is not one of auto, cpu, cuda, tensorrt: the Ray cluster chooses which card a worker has",
+        match=(
+            f"device {device!r} is not one of auto, cpu, cuda, tensorrt: the Ray cluster "
+            f"chooses which card a worker has"
+        ),
     ):
         RayExecutor(SHIPPED, device, "auto", None)
 
@@ -316,7 +320,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     ("arguments", "message"),
     [
         (("--engine", "spark"), "engine 'spark' is not one of local, ray"),
-        (("--workers", "2"), "has none"),
+        (("--workers", "2"), "takes no workers"),
     ],
 )
 def test_an_engine_that_is_none_is_refused(arguments: tuple[str, ...], message: str) -> None:

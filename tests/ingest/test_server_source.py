@@ -1,5 +1,6 @@
-"""An index of somebody else's on a real server as the source: all of its documents at one point in
-time, and what is asked of the server.
+"""The index of a real server as the source: all its documents as of one point in time.
+
+Also which queries the server gets.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
-from hybrid_search.ingest.sources import server_filter, server_reader
 from hybrid_search.ingest.sources.server_index import ForeignIndex
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers import live_servers
@@ -341,70 +341,8 @@ def test_the_command_adds_an_index_of_ours_beside_the_other_and_again_skips_what
 
 
 def test_a_place_that_is_no_server_is_an_error() -> None:
-    message = "embedded: is no server: an index is read from one, as in --from-url opensearch+https://HOST"
+    message = (
+        "embedded: is no server: an index is read from one, as in --from-url "
+        "opensearch+https://HOST"
+    )
     assert invoke_cli("ingest", "--from-index", "raw", "--url", "embedded:store").error == message
-
-
-PROPERTIES = MAPPINGS["properties"]
-
-
-@pytest.mark.parametrize(
-    ("where", "expected_filter"),
-    [
-        ({"sector": ["bank", "shop"]}, {"terms": {"sector": ["bank", "shop"]}}),
-        ({"sector": "bank"}, {"terms": {"sector": ["bank"]}}),
-        ({"sector": "7"}, None),
-        ({"sector": "True"}, None),
-        ({"sector": "x" * 11}, None),
-        ({"topic": "a refund"}, {"terms": {"topic.keyword": ["a refund"]}}),
-        ({"body": "a refund"}, None),
-        ({"minutes": ["7", "-8"]}, {"terms": {"minutes": [7, -8]}}),
-        ({"minutes": "7.5"}, None),
-        ({"minutes": {"gte": 3}}, None),
-        ({"solved": "TRUE"}, {"terms": {"solved": [True]}}),
-        ({"customer.tier": "gold"}, {"terms": {"customer.tier": ["gold"]}}),
-        ({"at": "2026-01-01"}, None),
-        ({"unsearched": "u"}, None),
-        ({"inner.x": "u"}, None),
-        ({"unknown": "u"}, None),
-        ({"id": ["a", "b"]}, {"ids": {"values": ["a", "b"]}}),
-    ],
-)
-def test_only_what_a_server_compares_as_we_do_is_asked_of_it(
-    where: dict[str, Any], expected_filter: dict[str, Any] | None
-) -> None:
-    expected_query = (
-        {"bool": {"filter": [expected_filter]}} if expected_filter else {"match_all": {}}
-    )
-    assert server_filter.build_query(where, [PROPERTIES], by_id=True) == expected_query
-
-
-def test_indexes_that_map_a_field_differently_are_not_asked_for_it() -> None:
-    other_properties = {**PROPERTIES, "sector": {"type": "text"}}
-    assert (
-        server_filter.build_query({"sector": "bank"}, [PROPERTIES, other_properties], by_id=True)
-        == server_filter.EVERYTHING
-    )
-    assert (
-        server_filter.build_query({"id": "a"}, [PROPERTIES], by_id=False)
-        == server_filter.EVERYTHING
-    )
-
-
-def test_an_old_opensearch_is_read_shard_by_shard() -> None:
-    class OldServer:
-        engine, version = "opensearch", (2, 12, 0)
-
-        def request(self, method: str, path: str, **_: Any) -> Any:
-            assert (method, path) == ("GET", "/raw/_settings/index.number_of_shards")
-            return {
-                "raw-2": {"settings": {"index.number_of_shards": "1"}},
-                "raw-1": {"settings": {"index.number_of_shards": "2"}},
-            }
-
-    views = list(server_reader._views(OldServer(), "raw"))  # type: ignore[arg-type]
-    assert views == [
-        ("raw-1", "_shards:0", ["_doc"]),
-        ("raw-1", "_shards:1", ["_doc"]),
-        ("raw-2", "_shards:0", ["_doc"]),
-    ]

@@ -1,5 +1,6 @@
-"""Several processes share one source: each document and each bad line is exactly one's, and
-together they give what one alone gives.
+"""Shards: each document and each bad line belongs to exactly one of several processes.
+
+Together they give the index that one process gives alone.
 """
 
 from __future__ import annotations
@@ -201,7 +202,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 
 def test_shards_that_begin_at_once_make_one_index_and_fill_it_together(place: Place) -> None:
-    """Each finds no index and makes it, and each brings a metadata field that the others have not."""
+    """Each process finds no index and makes one, and brings a metadata field of its own."""
     good = [
         {**document, f"of_{number % 7}": number}
         for number, document in enumerate(make_calls("first", lambda number: number % 4 + 1, 60))

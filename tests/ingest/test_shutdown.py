@@ -1,4 +1,4 @@
-"""Asked to stop, an ingest reads no more, finishes what it has read, says so, and can go on later."""
+"""Stopping: an ingest reads no more, finishes what it has read, says so, and can go on later."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One ingest after the other that fails, at every seam and in no order: in the end each good
-document is there once, each bad one is told of.
+"""Ingests that fail again and again, at every seam, in random order.
 
-The seeds are printed. ``make soak`` runs it for `SOAK_MINUTES` (10), on servers through a proxy
-that fails; a short one is among the ordinary tests.
+In the end each good document is in the index once, and each bad one in the rejects file. The seeds
+are printed. ``make soak`` runs it for `SOAK_MINUTES` (10), on servers through a proxy that fails; a
+short one is among the ordinary tests.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ GOOD = 60
 TRIES = 40
 """Attempts of one round, at most, before one is left to end."""
 
-Chance = random.Random
+Chance = random.Random  # noqa: S311 (no secret)
 REJECTS = Path("calls.rejected.jsonl")
 
 
@@ -48,9 +48,7 @@ REJECTS = Path("calls.rejected.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Lines, the documents that are to be there in the end by their ids, and why others are
-    refused, by line.
-    """
+    """Lines, the documents expected in the end by id, and the reasons of refused lines."""
 
     lines: list[bytes]
     good: Mapping[str, Call]
@@ -72,7 +70,7 @@ BAD: Mapping[str, Callable[[int], Call | bytes]] = {
 
 
 def make_poisoned_call(number: int) -> Call:
-    """A call whose fourth turn breaks the encoder, so that some passages of it are encoded before."""
+    """Return a call whose fourth turn breaks the encoder, after some of its passages."""
     document = make_call(number, "bad", 6)
     document["turns"][3]["text"] += f" {POISON}"
     return document
@@ -158,7 +156,8 @@ def content(folder: Path) -> list[tuple[Any, ...]]:
         ).fetchone()
         assert orphans == 0
         return connection.execute(
-            "SELECT id, source_hash, passages, metadata, ordinal, start, spans, layout, text, data FROM documents JOIN passages USING (document) "
+            "SELECT id, source_hash, passages, metadata, ordinal, start, spans, layout, text, data "
+            "FROM documents JOIN passages USING (document) "
             "JOIN texts ON texts.rowid = passage JOIN tokens USING (passage) ORDER BY id, ordinal"
         ).fetchall()
 
@@ -192,8 +191,9 @@ class Round:
     fault_counts: Counter[str] = field(default_factory=Counter)
 
     def write_source(self, size: int | None = None) -> None:
-        """Put the source there, or as much of it as somebody who writes it has got to; a whole one
-        stays the same file.
+        """Write the source, or only a beginning of it, as if it were still being written.
+
+        A whole source that is there already stays the same file.
         """
         data = b"".join(line + b"\n" for line in self.corpus.lines)
         packed = gzip.compress(data, mtime=0) if self.source.suffix == ".gz" else data
@@ -201,7 +201,7 @@ class Round:
             self.source.write_bytes(packed if size is None else packed[: size % len(packed)])
 
     def start(self, **env: str) -> subprocess.Popen[str]:
-        """An attempt, by an encoder that breaks at the poison."""
+        """Start an attempt with an encoder that breaks at the poison."""
         return self._start_ingest(*self.options, str(self.source), BREAKS="yes", **env)
 
     def start_retry(self) -> subprocess.Popen[str]:
@@ -349,8 +349,9 @@ def check_rejects(round_: Round, refused: Mapping[int, str]) -> None:
 
 
 def retry_rejected(round_: Round) -> None:
-    """What the encoder alone refused is indexed by another one, by a process that is killed first;
-    the rest stays in the file.
+    """Retry the refused documents with a working encoder, after a process that is killed.
+
+    The documents that are bad in themselves stay in the file.
     """
     if not round_.corpus.refused:
         return
@@ -404,8 +405,9 @@ def open_embedded_store(seed: int) -> Iterator[Store]:
 
 @contextmanager
 def open_server_store(url: str, seed: int) -> Iterator[Store]:
-    """By way of a proxy that injures a third of the requests, and is away for three seconds of each
-    twenty.
+    """Yield a store behind a proxy that damages a third of the requests.
+
+    The proxy is also away for three seconds of every twenty.
     """
     third = EveryThirdRequest(seed)
 
