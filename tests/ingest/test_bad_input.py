@@ -29,7 +29,7 @@ def _embedded_url(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ingest(*lines: dict[str, Any] | bytes) -> CommandResult:
-    """The lines, between two good documents, through ``ingest``."""
+    """Run ``ingest`` on the lines, between two good documents."""
     data = [
         line if isinstance(line, bytes) else json.dumps(line).encode()
         for line in (BEFORE, *lines, BEHIND)
@@ -39,9 +39,7 @@ def ingest(*lines: dict[str, Any] | bytes) -> CommandResult:
 
 
 def read_indexed_numbers() -> dict[str, Any]:
-    """What the index holds: ids and metadata's ``n``, by a query for a word that every good
-    document has.
-    """
+    """Return the ``n`` of each document's metadata by its id, from a query that finds all."""
     hits = invoke_cli("query", "parcel", "--json", "--size", "100", "--alpha", "0").json["hits"]
     return {hit["id"]: hit["metadata"].get("n") for hit in hits}
 
@@ -171,7 +169,7 @@ def test_a_model_folder_that_is_damaged_is_one_error() -> None:
 
 
 def fingerprint(folder: Path) -> str:
-    """Of vectors of the usual size by the model there."""
+    """Return the fingerprint of the model in a folder, with vectors of the usual size."""
     return encoder.truncate_encoder(encoder.load(folder)).info.fingerprint
 
 
@@ -226,7 +224,7 @@ def test_a_filter_on_an_unknown_field_is_one_error_that_names_the_known_ones() -
 
 @pytest.fixture
 def large_ingest_command() -> list[str]:
-    """A command that ingests 20 documents, which take more than 2 MB."""
+    """Return a command that ingests 20 documents, which take more than 2 MB."""
     sentence = "The parcel came on Monday, and nobody was at home. "
     Path("many.jsonl").write_text(
         "".join(
@@ -237,7 +235,7 @@ def large_ingest_command() -> list[str]:
 
 
 def run_shell(script: str, command: list[str]) -> CommandResult:
-    """A script in which ``"$0" "$@"`` is the command."""
+    """Run a script in which ``"$0" "$@"`` is the command."""
     process = subprocess.run(
         ["sh", "-c", script, *command], capture_output=True, text=True, check=False
     )

@@ -33,7 +33,7 @@ def hash_line(line: bytes, spec: IndexSpec = SPEC) -> str:
 
 
 def nested_document(levels: int, innermost: str = "1") -> bytes:
-    """A document with objects in objects, itself the first of `levels`."""
+    """Return a document with `levels` nested objects, itself the first."""
     opening, closing = b'{"m": ' * (levels - 1), b"}" * (levels - 1)
     return b'{"id": "a", "text": "x", "m": ' + opening + innermost.encode() + closing + b"}"
 
@@ -190,8 +190,8 @@ def test_turns_are_joined_by_one_newline_and_begin_where_they_say() -> None:
         }
     )
     assert document.text == "Hello.\n\nHi \n\nBye 👋"
-    # Each turn begins one newline behind the end of the one before: 0, 0 + 6 + 1, 7 + 0 + 1, 8 + 4
-    # + 1.
+    # Each turn begins one newline after the end of the turn before:
+    # 0, 0 + 6 + 1, 7 + 0 + 1, 8 + 4 + 1.
     assert [turn.start for turn in document.turns] == [0, 7, 8, 13]
     assert [document.text[turn.start : turn.end] for turn in document.turns] == [
         "Hello.",

@@ -30,7 +30,7 @@ REJECTS = Path("rejected.jsonl")
 
 @dataclass
 class FailingEncoder(TinyEncoder):
-    """Breaks at a text with the word ``poison``; at every text once it was asked `dies` times."""
+    """Fails at a text with the word ``poison``, and at every text after `fails_after` calls."""
 
     fails_after: int = 10**9
     batch_sizes: list[int] = field(default_factory=list)
@@ -69,7 +69,7 @@ def test_the_one_text_of_a_block_is_found_by_halves() -> None:
     assert [number for number, result in enumerate(results) if isinstance(result, InputError)] == [
         41
     ]
-    # The block, two halves on each of five levels, the text and its neighbour, and the probe.
+    # The block, two halves on each of six levels, and the probe.
     assert len(encoder.batch_sizes) == 1 + 2 * 6 + 1
     assert str(results[41]) == "the encoder fails at this text: ValueError: an odd shape"
 
@@ -92,7 +92,7 @@ def make_short_document(number: int, word: str = "parcel") -> dict[str, Any]:
 
 
 def make_long_document(bad: int | None, word: str = "parcel") -> dict[str, Any]:
-    """A document of five passages, of which one is bad."""
+    """Return a document of five passages, of which one may be bad."""
     turns = [
         {"text": " ".join([word] * 70 + (["poison"] if number == bad else []))}
         for number in range(5)
@@ -140,7 +140,7 @@ def test_only_the_document_with_that_text_is_refused(
 def test_a_bad_document_at_the_end_takes_nothing_along(
     empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is begun in a block that also ends a good one, and breaks in the last block."""
+    """It begins in a block that also ends a good document, and fails in the last block."""
     monkeypatch.setattr(pipeline, "BLOCK_PASSAGES", 4)
     with closing(open_backend(empty_url)) as backend:
         summary = ingest_documents(

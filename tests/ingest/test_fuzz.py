@@ -26,7 +26,7 @@ from tests.helpers.tiny_encoder import TinyEncoder
 
 LINES = 10_000
 SEED = 7
-"""Fixed, so that a failure comes again; the message names the line."""
+"""Fixed, so that a failure can be repeated; the message names the line."""
 
 Chance = random.Random  # noqa: S311 (no secret)
 JsonObject = dict[str, Any]
@@ -283,7 +283,7 @@ def lines() -> list[bytes]:
 
 
 def parse_line(line: bytes) -> Document | str:
-    """A document, or the reason why there is none; anything else but that fails the test."""
+    """Return the document, or the reason of a refusal; any other error fails the test."""
     try:
         return document_parser.parse(line)[0]
     except InputError as error:
@@ -291,7 +291,7 @@ def parse_line(line: bytes) -> Document | str:
 
 
 def reason_kind(reason: str) -> str:
-    """A reason without what differs from line to line."""
+    """Return the part of a reason that does not differ from line to line."""
     return " ".join(word for word in reason.split()[:3] if word.isalpha())
 
 
@@ -325,8 +325,8 @@ def test_an_ingest_of_all_of_them_takes_the_good_and_tells_of_the_bad(
     assert summary.read == len([line for line in lines if line.strip()])
     assert summary.documents + summary.failed + summary.skipped == summary.read
     assert (summary.failed, summary.skipped) == (len(entries), 0)
-    # Every line that is no document is there; of those that are, some have metadata of another type
-    # than those before.
+    # Every invalid line is in the rejects file; so are valid ones whose metadata has another type
+    # than that of earlier documents.
     bad_lines = {
         number
         for number, line in enumerate(lines, 1)

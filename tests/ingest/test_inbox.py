@@ -99,7 +99,7 @@ def stop_after(seconds: float) -> Callable[[], bool]:
 
 
 def count_documents() -> int:
-    """Documents that are indexed."""
+    """Return how many documents are indexed."""
     with connect("embedded:store") as client:
         try:
             return client.describe("calls").documents

@@ -41,7 +41,7 @@ REJECTS = Path("calls.rejected.jsonl")
 
 @dataclass
 class RecordingEncoder:
-    """An encoder that remembers what it was asked to encode."""
+    """An encoder that remembers the texts it encoded."""
 
     inner: Encoder
     texts: list[str] = field(default_factory=list)
@@ -87,7 +87,7 @@ def read_rejects() -> list[dict[str, Any]]:
 
 
 def make_long_document(metadata: object) -> dict[str, Any]:
-    """A document of 70 passages, more than a block of 64 holds: 70 * 80 words, in turns of 80."""
+    """Return a document of 70 passages, more than a block of 64: 70 * 80 words, in turns of 80."""
     return {"id": "long", "turns": [{"text": " ".join(["word"] * 80)}] * 70, "n": metadata}
 
 
@@ -191,9 +191,7 @@ def test_of_an_id_that_comes_twice_the_last_wins_and_a_warning_says_where(
 def test_the_last_wins_also_when_it_is_what_the_index_held_before(
     client: Client, between: int
 ) -> None:
-    """Whether both are looked up together or (`between` is more than two look-ups) one after the
-    other.
-    """
+    """Both versions are looked up together, or, with many documents between them, separately."""
     client.ingest([REFUND])
     other_documents = [{"id": f"other {number}", "text": "Fine."} for number in range(between)]
     summary = client.ingest([{**REFUND, "text": "Keep the money."}, *other_documents, REFUND])
@@ -240,7 +238,7 @@ def test_a_refused_line_is_kept_with_source_number_and_reason(
 def test_bytes_that_are_not_utf8_can_be_had_back_from_the_rejects_file(
     backend: Backend, recording_encoder: RecordingEncoder
 ) -> None:
-    # Latin-1, no UTF-8 at all, a surrogate, and a euro as it should be
+    # Latin-1, not UTF-8 at all, a surrogate, and a valid euro sign
     raw = b'{"id": "caf\xe9", "text": "\xff\xed\xa0\x80 \xe2\x82\xac"}'
     ingest_documents(backend, recording_encoder, [raw])
     assert read_rejects()[0]["document"].encode("utf-8", "surrogateescape") == raw

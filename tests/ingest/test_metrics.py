@@ -35,7 +35,7 @@ HOST = "127.0.0.1"
 
 
 def fetch(port: int, path: str) -> tuple[int, str]:
-    """Status and body."""
+    """Return status and body."""
     try:
         with urllib.request.urlopen(
             f"http://{HOST}:{port}{path}", timeout=10
@@ -46,7 +46,7 @@ def fetch(port: int, path: str) -> tuple[int, str]:
 
 
 def read_samples(port: int) -> dict[str, float]:
-    """Every sample by its name and labels, without the prefix."""
+    """Return every sample by its name and labels, without the prefix."""
     status, body = fetch(port, "/metrics")
     assert status == 200
     return {
@@ -56,7 +56,7 @@ def read_samples(port: int) -> dict[str, float]:
 
 
 def make_lines(count: int, first: int = 0) -> list[SourceLine]:
-    """Documents of one passage each."""
+    """Return lines of documents with one passage each."""
     texts = (
         f'{{"id": "d{number}", "text": "some words of number {number}"}}'
         for number in range(first, first + count)
@@ -65,7 +65,7 @@ def make_lines(count: int, first: int = 0) -> list[SourceLine]:
 
 
 class BlockingBackend(MemoryBackend):
-    """A store whose writer waits at its second block until it is let go."""
+    """A store whose writer waits at its second block until the test releases it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -257,8 +257,9 @@ def test_nothing_else_is_served(port: int) -> None:
 
 
 def test_the_encoder_says_how_full_its_batches_were(real_encoder: Any) -> None:
-    """Two texts of unlike length share a batch: 2 rows of the longer one's tokens and 2 special
-    ones each.
+    """Two texts of different length share a batch: 2 rows of the longer text's tokens.
+
+    Each row has 2 special tokens more.
     """
     before = real_encoder.padding.cells
     short, long = (
@@ -319,7 +320,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_table_says_where_the_time_went() -> None:
-    """Of 10 s of work 8 are encoding's; of the run's 8 s encoding took all."""
+    """Encoding takes 8 of 10 s of work, and all of the 8 s of the run."""
     summary = Summary(
         tokens=900,
         cells=1000,

@@ -15,9 +15,7 @@ from hybrid_search.ingest.prefetch import prefetch
 
 
 class Source:
-    """Numbers from 0, counted as they are made; says whether it was closed, and in which thread it
-    ran.
-    """
+    """Numbers from 0; counts them, and notes its thread and whether it was closed."""
 
     def __init__(self, fails_at: int | None = None) -> None:
         self.produced = 0
@@ -38,7 +36,7 @@ class Source:
 
 
 def wait_until(condition: Callable[[], bool]) -> bool:
-    """Whether `condition` comes true within ten seconds."""
+    """Return whether `condition` becomes true within ten seconds."""
     end = time.monotonic() + 10
     while not condition() and time.monotonic() < end:
         time.sleep(0.005)

@@ -39,7 +39,7 @@ WORKERS = 2
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two cores' worth of Ray, with nothing of it in the user's home."""
+    """Start Ray with two cores, and nothing of it in the user's home folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -62,7 +62,7 @@ def executor(cluster: Any) -> Iterator[RayExecutor]:
 
 
 class Jobs:
-    """Numbered jobs of 20 short texts; it knows how many were taken."""
+    """Numbered jobs of 20 short texts; counts how many were taken."""
 
     def __init__(self, count: int) -> None:
         self.count, self.consumed = count, 0
@@ -88,7 +88,7 @@ def encodings_match(encodings: Sequence[EncodingOrError], expected: list[Encodin
 
 
 def processes() -> list[int]:
-    """The processes of the cluster's workers."""
+    """Return the processes of the cluster's workers."""
     return [
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -208,7 +208,7 @@ def test_workers_on_gpus_are_refused_where_there_is_none(cluster: Any) -> None:
 
 
 class BrokenWorker(ray_executor.Worker):
-    """Fails as no error of ours does, or dies whenever it is given something to encode."""
+    """Fails with a foreign error, or dies, whenever it has something to encode."""
 
     def encode(self, texts: Any) -> Any:
         if texts == ["die"]:

@@ -22,7 +22,7 @@ from tests.helpers import live_servers
 from tests.helpers.ingest_process import invoke_cli
 
 MANY = 130
-"""Documents: two pages and a part of a third, if a page is of 50."""
+"""Number of documents: two pages of 50 and a part of a third."""
 
 MAPPINGS = {
     "properties": {
@@ -54,7 +54,7 @@ def server(url: str) -> Iterator[Server]:
 def make_raw_index(
     server: Server, documents: Mapping[str, Mapping[str, Any]], shards: int = 3
 ) -> Iterator[str]:
-    """An index of somebody else's with `documents`, by their ids."""
+    """Yield the name of a foreign index with `documents`, by their ids."""
     settings = {"number_of_shards": shards, "number_of_replicas": 0}
     with live_servers.scratch_index(server, {"settings": settings, "mappings": MAPPINGS}) as name:
         write_documents(server, name, documents)
@@ -75,7 +75,7 @@ def call(number: int, **more: Any) -> dict[str, Any]:
 
 
 def pits(server: Server) -> int:
-    """How many points in time (and scrolls) are open."""
+    """Return how many points in time (and scrolls) are open."""
     nodes = server.request("GET", "/_nodes/stats/indices/search")["nodes"].values()
     return sum(int(node["indices"]["search"]["open_contexts"]) for node in nodes)
 
@@ -85,7 +85,7 @@ def read(server: Server, index: str, **more: Any) -> list[dict[str, Any]]:
 
 
 class RecordingServer:
-    """A server, and the searches that were asked of it."""
+    """A server that records the searches sent to it."""
 
     def __init__(self, inner: Server, fail_after: int | None = None) -> None:
         self.inner, self.fail_after = inner, fail_after
@@ -209,7 +209,7 @@ def test_a_point_in_time_that_is_gone_says_what_to_do(server: Server) -> None:
 
 
 class PitClosingServer(RecordingServer):
-    """A server that forgets what it was reading, after the first page."""
+    """A server that loses the point in time after the first page."""
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         if path == "/_search" and self.searches:
@@ -280,7 +280,7 @@ def test_the_server_finds_all_that_the_filter_selects_and_leaves_out_what_it_can
 
 
 def select_ids(lines: list[SourceLine], where: dict[str, list[str]]) -> set[str]:
-    """What ingest would take."""
+    """Return the ids of the documents that ingest selects."""
     from hybrid_search.ingest.document_parser import parse
     from hybrid_search.text.filters import matches_where
 

@@ -55,7 +55,7 @@ def number_lines(data: Sequence[bytes]) -> list[SourceLine]:
 def ingest_shard(
     backend: MemoryBackend, lines: Sequence[SourceLine], shard: Shard, folder: Path
 ) -> tuple[Summary, list[int]]:
-    """What a run of one shard counted, and the numbers of the lines that it refused."""
+    """Return the summary of a run of one shard, and the numbers of the refused lines."""
     rejects = folder / shard.add_suffix("calls")
     rejects.unlink(missing_ok=True)
     summary = ingest(lines, backend, TinyEncoder(), IngestOptions("calls", rejects, shard=shard))
@@ -68,7 +68,7 @@ def ingest_shard(
 
 
 def stored_passages(backend: MemoryBackend) -> dict[str, list[tuple[str, str, bytes]]]:
-    """Every passage that is there: its document's source hash, its text and its codes."""
+    """Return every passage of the index: its document's source hash, its text and its codes."""
     passages = backend._indexes["calls"].passages()
     passages_by_document: dict[str, list[tuple[str, str, bytes]]] = {}
     for (name, _), passage in passages.items():
@@ -103,7 +103,7 @@ def test_shards_are_of_like_size() -> None:
 
 
 def test_a_shard_does_not_change_from_one_release_to_the_next() -> None:
-    # printf 'call-1' | sha256sum begins with 5d7963c4f471e142, which is taken modulo 7.
+    # printf 'call-1' | sha256sum begins with 5d7963c4f471e142, taken modulo 7
     line = SourceLine("calls.jsonl", 1, b'{"id": "call-1"}')
     assert [number for number in range(7) if Shard(number, 7).owns(line)] == [
         0x5D7963C4F471E142 % 7

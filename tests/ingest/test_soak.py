@@ -37,7 +37,7 @@ from tests.helpers.tiny_encoder import fill_index
 MINUTES = float(os.environ.get("SOAK_MINUTES", "10"))
 GOOD = 60
 TRIES = 40
-"""Attempts of one round, at most, before one is left to end."""
+"""Attempts of one round at most, before one may run to its end."""
 
 Chance = random.Random  # noqa: S311 (no secret)
 REJECTS = Path("calls.rejected.jsonl")
@@ -77,7 +77,7 @@ def make_poisoned_call(number: int) -> Call:
 
 
 def make_corpus(chance: Chance) -> Corpus:
-    """Calls of one to seven turns, some in two versions, and bad lines among them."""
+    """Return calls of one to seven turns, some in two versions, and bad lines among them."""
     lines: list[bytes] = []
     good: dict[str, Call] = {}
     refused: dict[int, str] = {}
@@ -106,23 +106,21 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """As the command takes it."""
+        """Return the URL for the command."""
         ...
 
     @property
     def index(self) -> str:
-        """Its name there."""
+        """Return the name of the index."""
         ...
 
     @property
     def allowed_statuses(self) -> tuple[int, ...]:
-        """Statuses that an attempt may have besides its own."""
+        """Return exit statuses that an attempt may have besides its own."""
         ...
 
     def verify(self, good: Sequence[Call]) -> None:
-        """Fail unless exactly those documents are there, each once and as a clean ingest would have
-        them.
-        """
+        """Fail unless the index has exactly these documents, each once, as after a clean ingest."""
         ...
 
 
@@ -145,9 +143,7 @@ class EmbeddedStore:
 
 
 def content(folder: Path) -> list[tuple[Any, ...]]:
-    """All passages with their documents, offsets, texts and codes, without the numbers that rows
-    have.
-    """
+    """Return all passages with documents, offsets, texts and codes, without row numbers."""
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.execute("INSERT INTO texts (texts, rank) VALUES ('integrity-check', 1)")
@@ -205,7 +201,7 @@ class Round:
         return self._start_ingest(*self.options, str(self.source), BREAKS="yes", **env)
 
     def start_retry(self) -> subprocess.Popen[str]:
-        """Another look at what was refused, by an encoder that works."""
+        """Start a retry of the refused documents with an encoder that works."""
         return self._start_ingest("--retry", str(REJECTS))
 
     def _start_ingest(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
@@ -230,8 +226,10 @@ class Round:
     def wait_for_summary(
         self, process: subprocess.Popen[str], *statuses: int
     ) -> dict[str, Any] | None:
-        """The summary, if there is one; fails for another status, or an error that is not one line.
-        A server may be away when it is begun.
+        """Return the summary, if there is one.
+
+        Fails for an unexpected status, or an error that is not one line. A server may be away when
+        the process starts.
         """
         stdout, err = process.communicate(timeout=180)
         assert process.returncode in (*statuses, *self.store.allowed_statuses), err
@@ -246,7 +244,7 @@ class Round:
         return summary
 
     def run_to_end(self, begin: Callable[[], subprocess.Popen[str]]) -> None:
-        """Let one attempt end: the next one, or where the server was away, one soon after."""
+        """Let an attempt run to its end; start another if the server was away."""
         for _ in range(5):
             if summary := self.wait_for_summary(begin(), 0, 1):
                 assert not summary["stopped"]
@@ -286,7 +284,7 @@ def fail_encoder(round_: Round) -> None:
 
 
 def truncate_source(round_: Round) -> None:
-    """In the middle of a line, or of what is packed."""
+    """Cut the source in the middle of a line, or of the gzip data."""
     round_.write_source(round_.chance.randrange(10**9))
     try:
         round_.wait_for_summary(round_.start(), 0, 1)
@@ -314,7 +312,7 @@ FAULTS = (
 
 
 def run_with_faults(round_: Round, end: float) -> None:
-    """Attempts that fail until `end`, each kind in its turn, and then one that is left to end."""
+    """Run attempts that fail until `end`, each kind in turn, then one that runs to its end."""
     bag: list[Callable[[Round], None]] = []
     round_.write_source()
     for _ in range(round_.chance.randrange(3, TRIES)):
@@ -328,8 +326,9 @@ def run_with_faults(round_: Round, end: float) -> None:
 
 
 def verify_round(round_: Round) -> None:
-    """Every good document once, as a clean ingest has it, and every bad one with its line and
-    reason, once.
+    """Check that every good document is indexed once and every bad one rejected once.
+
+    Good documents are as after a clean ingest; bad ones have their line and reason.
     """
     round_.store.verify(list(round_.corpus.good.values()))
     check_rejects(round_, round_.corpus.refused)
@@ -337,7 +336,7 @@ def verify_round(round_: Round) -> None:
 
 
 def check_rejects(round_: Round, refused: Mapping[int, str]) -> None:
-    """The rejects file has those lines, byte for byte, and the reasons."""
+    """Check that the rejects file has these lines, byte for byte, and the reasons."""
     entries = [json.loads(line) for line in REJECTS.read_text().splitlines()] if refused else []
     assert sorted(entry["line"] for entry in entries) == sorted(refused)
     for entry in entries:
@@ -374,7 +373,7 @@ def retry_rejected(round_: Round) -> None:
 
 
 def soak(stores: Callable[[int], AbstractContextManager[Store]], minutes: float) -> None:
-    """Rounds for so long, the first in any case."""
+    """Run rounds for this time, at least one."""
     end, seed, rounds = time.monotonic() + minutes * 60, random.randrange(10**6), 0  # noqa: S311
     fault_counts: Counter[str] = Counter()
     while not rounds or time.monotonic() < end:
