@@ -1,6 +1,4 @@
-"""A watched folder: what becomes of each file, in which order, and of one that a run was stopped or
-killed in.
-"""
+"""A watched folder: where each file goes, in which order, also if a run is stopped or killed."""
 
 from __future__ import annotations
 
@@ -64,8 +62,10 @@ def follow_inbox(
     meanwhile: Callable[[Path], None] = lambda _: None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[Summary, list[str]]:
-    """Follow the folder with the tiny encoder until so many files are settled; what came of it, and
-    the files in their order.
+    """Follow the folder with the tiny encoder until `file_count` files are moved.
+
+    Returns:
+        The summary, and the names of the files in their order.
     """
     moved_files: list[str] = []
 
@@ -99,7 +99,7 @@ def stop_after(seconds: float) -> Callable[[], bool]:
 
 
 def count_documents() -> int:
-    """Documents that are indexed."""
+    """Return how many documents are indexed."""
     with connect("embedded:store") as client:
         try:
             return client.describe("calls").documents
@@ -229,7 +229,10 @@ def test_a_folder_that_is_none_is_an_error() -> None:
         (["--from-index", "raw"], "both --from-index and --follow: give one of them"),
         (
             ["--rejects", "r"],
-            "--rejects r is not for --follow, which writes refused documents beside their file in failed/: leave it out",
+            (
+                "--rejects r is not for --follow, which writes refused documents beside their "
+                "file in failed/: leave it out"
+            ),
         ),
     ],
 )

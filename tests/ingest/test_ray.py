@@ -1,5 +1,6 @@
-"""The encoder on a Ray cluster of two workers on this machine: the same index, in order, a few
-blocks ahead, whatever dies. ``make test-ray``.
+"""The Ray executor, on a cluster of two workers on this machine: ``make test-ray``.
+
+The index is the same as without Ray, in order, a few blocks ahead, whatever dies.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ WORKERS = 2
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two cores' worth of Ray, with nothing of it in the user's home."""
+    """Start Ray with two cores, and nothing of it in the user's home folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -61,7 +62,7 @@ def executor(cluster: Any) -> Iterator[RayExecutor]:
 
 
 class Jobs:
-    """Numbered jobs of 20 short texts; it knows how many were taken."""
+    """Numbered jobs of 20 short texts; counts how many were taken."""
 
     def __init__(self, count: int) -> None:
         self.count, self.consumed = count, 0
@@ -87,7 +88,7 @@ def encodings_match(encodings: Sequence[EncodingOrError], expected: list[Encodin
 
 
 def processes() -> list[int]:
-    """The processes of the cluster's workers."""
+    """Return the processes of the cluster's workers."""
     return [
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -192,7 +193,10 @@ def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> 
 def test_a_worker_s_card_is_the_cluster_s_choice(cluster: Any, device: str) -> None:
     with pytest.raises(
         UsageError,
-        match=f"device {device!r} is not one of auto, cpu, cuda, tensorrt: the Ray cluster chooses which card a worker has",
+        match=(
+            f"device {device!r} is not one of auto, cpu, cuda, tensorrt: the Ray cluster "
+            f"chooses which card a worker has"
+        ),
     ):
         RayExecutor(SHIPPED, device, "auto", None)
 
@@ -204,7 +208,7 @@ def test_workers_on_gpus_are_refused_where_there_is_none(cluster: Any) -> None:
 
 
 class BrokenWorker(ray_executor.Worker):
-    """Fails as no error of ours does, or dies whenever it is given something to encode."""
+    """Fails with a foreign error, or dies, whenever it has something to encode."""
 
     def encode(self, texts: Any) -> Any:
         if texts == ["die"]:
@@ -316,7 +320,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     ("arguments", "message"),
     [
         (("--engine", "spark"), "engine 'spark' is not one of local, ray"),
-        (("--workers", "2"), "has none"),
+        (("--workers", "2"), "takes no workers"),
     ],
 )
 def test_an_engine_that_is_none_is_refused(arguments: tuple[str, ...], message: str) -> None:

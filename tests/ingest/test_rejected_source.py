@@ -1,5 +1,6 @@
-"""What was refused is tried again: from the rejects file itself, under its first source and line,
-and never lost on the way.
+"""Retries of refused documents, from the rejects file, with their first source and line.
+
+No document is lost on the way.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def count_documents() -> int:
 
 @pytest.fixture
 def _rejects_file() -> None:
-    """A run that refused line 2, which is no UTF-8, and lines 3 to 5, at which the encoder failed."""
+    """Refuse line 2, which is not UTF-8, and lines 3 to 5, at which the encoder fails."""
     lines = [
         json.dumps(GOOD).encode(),
         BAD,
@@ -181,7 +182,7 @@ def test_an_entry_that_was_cut_off_is_kept_as_it_is() -> None:
         (["--retry", "calls.jsonl", "calls.jsonl"], "both --retry and sources (calls.jsonl)"),
         (
             ["--retry", "calls.jsonl", "--checkpoint", "done.json"],
-            "--checkpoint is for files, and --retry was given: leave it out",
+            "--checkpoint is for files, and --retry was given: leave --checkpoint out",
         ),
         (
             ["--checkpoint", "calls.jsonl", "calls.jsonl"],

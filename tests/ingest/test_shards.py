@@ -1,5 +1,6 @@
-"""Several processes share one source: each document and each bad line is exactly one's, and
-together they give what one alone gives.
+"""Shards: each document and each bad line belongs to exactly one of several processes.
+
+Together they give the index that one process gives alone.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def number_lines(data: Sequence[bytes]) -> list[SourceLine]:
 def ingest_shard(
     backend: MemoryBackend, lines: Sequence[SourceLine], shard: Shard, folder: Path
 ) -> tuple[Summary, list[int]]:
-    """What a run of one shard counted, and the numbers of the lines that it refused."""
+    """Return the summary of a run of one shard, and the numbers of the refused lines."""
     rejects = folder / shard.add_suffix("calls")
     rejects.unlink(missing_ok=True)
     summary = ingest(lines, backend, TinyEncoder(), IngestOptions("calls", rejects, shard=shard))
@@ -67,7 +68,7 @@ def ingest_shard(
 
 
 def stored_passages(backend: MemoryBackend) -> dict[str, list[tuple[str, str, bytes]]]:
-    """Every passage that is there: its document's source hash, its text and its codes."""
+    """Return every passage of the index: its document's source hash, its text and its codes."""
     passages = backend._indexes["calls"].passages()
     passages_by_document: dict[str, list[tuple[str, str, bytes]]] = {}
     for (name, _), passage in passages.items():
@@ -102,7 +103,7 @@ def test_shards_are_of_like_size() -> None:
 
 
 def test_a_shard_does_not_change_from_one_release_to_the_next() -> None:
-    # printf 'call-1' | sha256sum begins with 5d7963c4f471e142, which is taken modulo 7.
+    # printf 'call-1' | sha256sum begins with 5d7963c4f471e142, taken modulo 7
     line = SourceLine("calls.jsonl", 1, b'{"id": "call-1"}')
     assert [number for number in range(7) if Shard(number, 7).owns(line)] == [
         0x5D7963C4F471E142 % 7
@@ -201,7 +202,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 
 def test_shards_that_begin_at_once_make_one_index_and_fill_it_together(place: Place) -> None:
-    """Each finds no index and makes it, and each brings a metadata field that the others have not."""
+    """Each process finds no index and makes one, and brings a metadata field of its own."""
     good = [
         {**document, f"of_{number % 7}": number}
         for number, document in enumerate(make_calls("first", lambda number: number % 4 + 1, 60))
