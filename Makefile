@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := .demo
 EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
 
-.PHONY: help demo test test-wheel test-servers servers prove soak check house test-export test-ray format bench papers clean
+.PHONY: help demo test test-wheel test-servers servers prove soak check house docs test-export test-ray format bench papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
@@ -19,8 +19,9 @@ help:
 	@echo "make test-wheel   what a user gets: the wheel, installed in an environment of its own"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
+	@echo "make docs         the documentation as a site, in .site/ (60 MB of downloads)"
 	@echo "make papers       the papers' evaluations whose weights and data are available (half an hour on two cores; needs ../shared/data)"
-	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
+	@echo "make bench        the speed and quality tables of the documentation (hours on two cores; needs ../shared/data)"
 
 # The runtime alone: what a user installs.
 $(VENV)/.runtime: pyproject.toml
@@ -103,5 +104,15 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.tables
 	$(BIN)/python -m papers.tables
 
+.venv-docs/.done: pyproject.toml
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check '.[docs]'
+	@touch $@
+
+# Strict: a broken link fails. The variable silences an advertisement of mkdocs-material.
+docs: .venv-docs/.done
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
+	@echo "open .site/index.html"
+
 clean:
-	rm -rf $(VENV) .venv-export .venv-ray $(DEMO) .servers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-export .venv-ray .venv-docs $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

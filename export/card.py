@@ -1,5 +1,6 @@
-"""The model card: ``README.md`` of a model folder, written from what the export measured and, for
-trained weights, from what their run noted.
+"""Write the model card: ``README.md`` of a model folder.
+
+From what the export measured and, for trained weights, from the report of their run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LICENSES = {
     "wordnet_definitions": "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)",
     "wordnet_examples": "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)",
 }
-"""What the public corpora that the recipes name may be used under."""
+"""The licences of the public corpora that the recipes name."""
 
 GRAPHS = {
     "stored": "float32 on weights kept as float16; int8 (for CPUs) and float16 (for GPUs) are made of it when they are first used, without torch",
@@ -52,8 +53,9 @@ LIMITS = {
 
 
 def write(folder: Path, settings: Mapping[str, Any], weights: Path) -> None:
-    """Write the card of `folder`, whose ``encoder.json`` has `settings`; its weights came from the
-    folder `weights`.
+    """Write the card of `folder`, whose ``encoder.json`` has `settings`.
+
+    Its weights come from the folder `weights`.
     """
     run, recipe = weights / "run.json", weights / "recipe.toml"
     parts = [_head(settings), _precision_section(settings["parity"])]

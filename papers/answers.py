@@ -1,8 +1,7 @@
-"""Does a reader find the answers of SQuAD, in paragraphs of articles that it was not trained on?
-(Rajpurkar et al., 2016)
+"""SQuAD: does a reader find answers in paragraphs of articles that it was not trained on?
 
-Beside PiC's span selection, whose queries are phrases and no questions, this says whether a reader
-trained on SQuAD reads at all.
+Rajpurkar et al., 2016. Beside PiC's span selection, whose queries are phrases and no questions,
+this tells whether a reader trained on SQuAD can read at all.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ MOST = 1000
 
 
 def read_questions(data: Path) -> list[Search]:
-    """Up to `MOST` of the questions marked ``dev``, each in its own paragraph."""
+    """Return up to `MOST` of the questions marked ``dev``, each in its own paragraph."""
     paragraphs = {row["id"]: row["text"] for row in rows(data / "squad_dev/passages.jsonl.gz")}
     questions = [row for row in rows(data / "squad_dev/questions.jsonl.gz") if row["part"] == "dev"]
     return [_search(row, paragraphs) for row in spread_evenly(questions, MOST)]
@@ -34,7 +33,7 @@ def _search(row: dict[str, Any], paragraphs: dict[str, str]) -> Search:
 
 
 def measure(system: System, data: Path) -> dict[str, Any]:
-    """EM and F1 of what a reader selects, from 0 to 1.
+    """Return EM and F1 of the spans that a reader selects, from 0 to 1.
 
     Raises SystemExit for a system that selects no spans.
     """

@@ -1,6 +1,6 @@
 """The evaluations of the papers, by the name that ``--task`` takes.
 
-Each gives ``{"setups": {set-up: {metric: value}}}``, and what it was measured on.
+Each returns ``{"setups": {set-up: {metric: value}}}``, and what it was measured on.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ Measure = Callable[[System, Path], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """`has_data` says whether the data folder has what it takes; `about` which task of which paper
-    it is.
-    """
+    """How to measure a task, what it is about, and whether the data folder has its data."""
 
     measure: Measure
     about: str
@@ -39,9 +37,9 @@ def measure_stsb_context(
     file: Path | None = None,
     columns: stsb_context.Columns = stsb_context.SAME,
 ) -> dict[str, Any]:
-    """STS-B-Context, of `file` where it is given.
+    """Measure STS-B-Context, on `file` if given.
 
-    Gold scores are the data's, and data are not kept here.
+    Gold scores belong to the data and are left out of the result.
     """
     path = file or data / stsb_context.FILE
     result = stsb_context.measure(system, stsb_context.read(path, columns=columns), sweep=True)
@@ -50,7 +48,7 @@ def measure_stsb_context(
 
 
 def _measure_similarity(system: System, data: Path) -> dict[str, Any]:
-    """PS with one set-up for each way to decide: by the cosine's threshold, by a classifier."""
+    """Measure PS, with a set-up for each way to decide: by threshold, by classifier."""
     result = similarity.measure(system, data)
     flat = {
         _setup_name(name, way): _flatten_figures(figures)
@@ -65,7 +63,7 @@ def _setup_name(name: str, way: str) -> str:
 
 
 def _flatten_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """Means as plain numbers, their intervals beside them."""
+    """Return means as plain numbers, their intervals beside them."""
     flat: dict[str, Any] = {}
     for name, value in figures.items():
         if isinstance(value, Mapping):
@@ -76,13 +74,13 @@ def _flatten_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _measure_phrase_retrieval(system: System, data: Path, task: str) -> dict[str, Any]:
-    """PR: the ranking, and what a reader selects."""
+    """Measure PR: the ranking, and the spans that a reader selects."""
     result = ranking.measure(system, data, task)
     return {**result, "setups": {**result["setups"], **_measure_selection(system, data, task)}}
 
 
 def _measure_selection(system: System, data: Path, task: str) -> dict[str, Any]:
-    """Span selection, of a system that is able to it."""
+    """Measure span selection, for a system that supports it."""
     return (
         {"span selection": _flatten_figures(selection.measure(system, data, task))}
         if isinstance(system, selection.Reader)
@@ -91,7 +89,7 @@ def _measure_selection(system: System, data: Path, task: str) -> dict[str, Any]:
 
 
 def _measure_senses(system: System, data: Path) -> dict[str, Any]:
-    """PSD: the best of all n-grams, the choice between the two places, and what a reader selects."""
+    """Measure PSD: the best of all n-grams, the choice between two places, a reader's spans."""
     result = sense.measure(system, data)
     best = {
         f"best n-gram, {name}": _flatten_figures(figures)
@@ -105,13 +103,14 @@ def _measure_senses(system: System, data: Path) -> dict[str, Any]:
 
 
 def _measure_answers(system: System, data: Path) -> dict[str, Any]:
-    """What a reader selects of SQuAD's paragraphs."""
+    """Measure the spans that a reader selects in SQuAD's paragraphs."""
     return {"setups": {"span selection": _flatten_figures(answers.measure(system, data))}}
 
 
 def _measure_clusters(system: System, data: Path) -> dict[str, Any]:
-    """The mean over the sources, which have as many groups each, and each source by itself with as
-    many clusters as there are.
+    """Return the mean over the sources, and each source by itself at its gold number of clusters.
+
+    The sources have equally many groups.
     """
     results_by_source = clusters.measure(system, data)
     ks = next(iter(results_by_source.values()))["k"]
@@ -140,7 +139,7 @@ def _measure_clusters(system: System, data: Path) -> dict[str, Any]:
 
 
 def _wrap_single_setup(measure: Measure) -> Measure:
-    """Of an evaluation with one set-up."""
+    """Return the measure of an evaluation with one set-up."""
 
     def measure_single_setup(system: System, data: Path) -> dict[str, Any]:
         return {"setups": {"similarity": measure(system, data)}}

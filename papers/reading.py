@@ -1,21 +1,21 @@
-"""Read a document for what a query asks: span selection, with start and end heads on any Hugging
-Face encoder (Devlin et al., 2019, section 4.2).
+"""Train a reader, or let one select spans: ``python -m papers.reading train|predict``.
 
-    python -m papers.reading train --base DIR --triples FILE... --out DIR [--data FILE...] [--dev
-    FILE...] [--examples N] python -m papers.reading predict --model DIR --data FILE [--task
-    pr-pass|pr-page|psd] [--out FILE]
+    python -m papers.reading train --base DIR --triples FILE... --out DIR [--data FILE...]
+        [--dev FILE...] [--examples N]
+    python -m papers.reading predict --model DIR --data FILE [--task pr-pass|pr-page|psd]
+        [--out FILE]
 
-The recipe is that of PiC's appendix B: 2 epochs in batches of 8 by Adam at .00003, which falls to 0
-as in Hugging Face's scheme; the weights with the least dev loss are kept. How a document is read is
-said in ``papers.systems.reader``; in training a window without the answer points to
-[CLS]. ``python -m benchmarks.quality --task pic-pr-pass --system reader-slice --weights DIR`` puts
-what was made into the paper's tables.
+Start and end heads on any Hugging Face encoder (Devlin et al., 2019, section 4.2). The recipe is
+that of PiC's appendix B: 2 epochs in batches of 8 by Adam at .00003, which falls to 0 as in Hugging
+Face's scheme; the weights with the least dev loss are kept. `papers.systems.reader` describes how a
+document is read; in training a window without the answer points to [CLS]. ``python -m papers --task
+pic-pr-pass --system reader-slice --weights DIR`` measures the result for the paper's tables.
 
-``--triples`` are those of ``export.train`` whose span is known; ``--data`` are PR or PSD files (see
-``papers.pic.files``), which is also what ``--dev`` takes. PiC's own are not for models
-that are sold. ``--base`` is as for ``export.train``, whose folders serve, too, without their linear
-head. The folder of ``--out`` gets config.json, model.safetensors (encoder and heads), the
-tokenizer's files and run.json.
+``--triples`` are those of ``export.train`` whose span is known; ``--data`` and ``--dev`` take PR or
+PSD files (see ``papers.pic.files``). PiC's own must not be used for models that are sold.
+``--base`` is as for ``export.train``, whose folders work too, without their linear head. The folder
+of ``--out`` gets config.json, model.safetensors (encoder and heads), the tokenizer's files and
+run.json.
 """
 
 from __future__ import annotations
@@ -46,15 +46,13 @@ from papers.systems.reader import BATCH, Reader, Window
 EPOCHS, RATE, SEED = 2, 3e-5, 42
 
 POOL = 32
-"""Batches that are drawn together, so that little of each is padding."""
+"""Batches that are drawn together and sorted by length, so that little of each is padding."""
 
 LOOKS = 4
-"""How often an epoch the dev loss is taken."""
+"""How often an epoch the dev loss is measured."""
 
 HELD_OUT = 20
-"""Without ``--dev``, the examples of one document in so many are kept from training, for the dev
-loss.
-"""
+"""Without ``--dev``, one document in this many is held out of training, for the dev loss."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class Example:
 
 
 def label_windows(reader: Reader, example: Example) -> Iterator[Window]:
-    """The windows of an example; those that do not hold the whole answer point to [CLS]."""
+    """Yield the windows of an example; those without the full answer point to [CLS]."""
     for window in reader.windows(example.query, example.document):
         nowhere = window.inputs["input_ids"].index(reader.tokenizer.cls_token_id)
         first, after = spans.token_bounds(
@@ -86,7 +84,7 @@ def label_windows(reader: Reader, example: Example) -> Iterator[Window]:
 
 
 def loss(reader: Reader, windows: Sequence[Window]) -> torch.Tensor:
-    """The mean cross entropy of the starts and ends of some windows."""
+    """Return the mean cross entropy of the starts and ends of some windows."""
     labels = torch.tensor([window.label for window in windows], device=reader.full_model.device)
     mean_entropy: torch.Tensor = reader.full_model(
         **reader.batch(windows), start_positions=labels[:, 0], end_positions=labels[:, 1]
@@ -103,12 +101,10 @@ def save(reader: Reader, folder: Path) -> None:
 def fit(
     reader: Reader, train: Sequence[Example], dev: Sequence[Example], options: argparse.Namespace
 ) -> list[dict[str, float]]:
-    """Train on `train`, and leave the reader with the weights that had the least loss on `dev`.
+    """Train on `train`, keep the weights with the least loss on `dev`, and return the curve.
 
-    The curve: losses at each look.
-
-    `options` has epochs, batch, rate, seed and bfloat16. The same ones give the same weights, on
-    one machine.
+    The curve has the losses at each look. `options` has epochs, batch, rate, seed and bfloat16; the
+    same ones give the same weights on the same machine.
     """
     torch.manual_seed(options.seed)
     windows, dev_windows = (
@@ -155,8 +151,9 @@ def _step(reader: Reader, windows: Sequence[Window], optimizer: Any, fast: bool)
 
 
 def batches(windows: Sequence[Window], options: argparse.Namespace) -> Iterator[list[Window]]:
-    """The windows of all epochs, shuffled anew for each; of every `POOL` batches the windows of
-    like length come together, in any order.
+    """Yield the windows of all epochs, shuffled anew for each.
+
+    Within every `POOL` batches, windows of like length come together, in any order.
     """
     random = Random(options.seed)  # noqa: S311 (no secret)
     for _ in range(options.epochs):
@@ -177,7 +174,7 @@ def batches(windows: Sequence[Window], options: argparse.Namespace) -> Iterator[
 
 
 def mean_loss(reader: Reader, windows: Sequence[Window]) -> float:
-    """The loss of all `windows`."""
+    """Return the loss of all `windows`."""
     total = 0.0
     with torch.no_grad():
         for start in range(0, len(windows), BATCH):
@@ -187,9 +184,9 @@ def mean_loss(reader: Reader, windows: Sequence[Window]) -> float:
 
 
 def examples(triples: Sequence[Path], searches: Sequence[Path]) -> list[Example]:
-    """What can be trained on: triples whose span is known, and rows of PR and PSD.
+    """Return what can be trained on: triples whose span is known, and rows of PR and PSD.
 
-    Raises SystemExit where there is nothing.
+    Raises SystemExit if there is nothing.
     """
     corpora = data.read(triples)
     collected = [
@@ -209,12 +206,12 @@ def examples(triples: Sequence[Path], searches: Sequence[Path]) -> list[Example]
 
 
 def held_out(document: str) -> bool:
-    """Whether a document is one of those that are kept from training."""
+    """Tell whether a document is one of those held out of training."""
     return int.from_bytes(hashlib.sha256(document.encode()).digest()[:8], "big") % HELD_OUT == 0
 
 
 def train(options: argparse.Namespace) -> dict[str, Any]:
-    """The command: make the folder `options.out`, and say what made it."""
+    """Run the command: fill the folder `options.out`, and return a report of the run."""
     started_at = time.monotonic()
     all_examples = spread_evenly(examples(options.triples, options.data), options.examples)
     train_examples = (
@@ -259,8 +256,9 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def predict(options: argparse.Namespace) -> dict[str, Any]:
-    """The command: the figures of `papers.pic.selection` on a file, and, if asked for,
-    each answer.
+    """Run the command: return the figures of `papers.pic.selection` on a file, and any answers.
+
+    Answers are added if ``--out`` asks for them.
     """
     reader = Reader(options.model, options.device, options.length)
     searches = files.read_searches(options.data, options.task)

@@ -1,6 +1,4 @@
-"""What many tests need: the shipped encoder, the bundled sample indexed once, and an empty client
-on every backend.
-"""
+"""Shared fixtures: the shipped encoder, the sample indexed once, an empty client per backend."""
 
 from __future__ import annotations
 
@@ -20,13 +18,11 @@ from hybrid_search.ingest.sources.files import SAMPLE
 from tests.helpers import live_servers
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
-"""Data sets beside the checkout. Tests that need one are marked ``data`` and skipped, saying so,
-where it is missing.
-"""
+"""Data sets beside the checkout. Tests marked ``data`` need them, and are skipped without them."""
 
 
 PRESERVED_VARIABLES = ("HYBRID_SEARCH_TEST_URLS", "HYBRID_SEARCH_CACHE")
-"""Variables that tests do not lose."""
+"""Environment variables that tests may see."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What the encoder makes on its first use, it makes once for all tests, in a folder of theirs."""
+    """Give all tests one folder for what the encoder makes on its first use."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HYBRID_SEARCH_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
@@ -49,20 +45,17 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads the user's settings, and none writes outside its own folder."""
-    for name in [
-        variable
-        for variable in os.environ
-        if variable.startswith("HYBRID_SEARCH_") and variable not in PRESERVED_VARIABLES
-    ]:
-        monkeypatch.delenv(name)
+    """Hide the user's settings from each test, and let it write in its own folder only."""
+    for name in list(os.environ):
+        if name.startswith("HYBRID_SEARCH_") and name not in PRESERVED_VARIABLES:
+            monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="session")
 def real_encoder() -> Encoder:
-    """The shipped model on the CPU, its vectors of the usual size."""
+    """The shipped model on the CPU, with vectors of the usual size."""
     return encoder.truncate_encoder(encoder.load(device="cpu"))
 
 
@@ -74,7 +67,7 @@ def calls() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def sample_url(tmp_path_factory: pytest.TempPathFactory, calls: list[dict[str, Any]]) -> str:
-    """An embedded index ``calls`` of the bundled sample. Only to be read."""
+    """The URL of an embedded index ``calls`` of the bundled sample. Tests only read it."""
     folder = tmp_path_factory.mktemp("sample")
     url = f"embedded:{folder}"
     with connect(url) as client:
@@ -103,7 +96,7 @@ def _empty_backend_url(place: str, folder: Path) -> Iterator[str]:
 
 @pytest.fixture(params=BACKENDS)
 def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of each backend, on which there is nothing yet: one test body, every implementation."""
+    """The URL of each backend without any index, so that one test body runs on all of them."""
     with _empty_backend_url(request.param, tmp_path) as url:
         yield url
 
@@ -112,8 +105,9 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 def module_url(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """As `empty_url`, for what a whole module only reads; such a module has no use for `empty_url`
-    beside it.
+    """The URL of each backend, for an index that a whole module only reads.
+
+    A module that uses it cannot use `empty_url` as well.
     """
     with _empty_backend_url(request.param, tmp_path_factory.mktemp("module")) as url:
         yield url

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 PICTURE = Path(__file__).parents[1] / "docs" / "answer.svg"
-ARGUMENTS = ("query", "suitcase never arrived", "--size", "2", "--spans", "1")
+COMMAND = 'hybrid-search query "suitcase never arrived" --size 2 --spans 1'
 COLUMNS = 66
 """Narrow, so that the letters can still be read on a phone."""
 
@@ -72,7 +73,7 @@ def run_query() -> str:
         "TERM": "xterm",
         "COLORTERM": "",
     }
-    command = [sys.executable, "-m", "hybrid_search", *ARGUMENTS]
+    command = [sys.executable, "-m", "hybrid_search", *shlex.split(COMMAND)[1:]]
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=True
     ).stdout
@@ -80,10 +81,9 @@ def run_query() -> str:
 
 def draw(printed: str) -> str:
     """Return the SVG of the command and of what it `printed`."""
-    arguments = " ".join(f'"{word}"' if " " in word else word for word in ARGUMENTS)
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True)
-        console.print(Text(f"$ hybrid-search {arguments}\n"))
+        console.print(Text(f"$ {COMMAND}\n"))
         console.print(Text.from_ansi(printed))
     drawing = console.export_svg(
         title="", theme=COLORS, code_format=FORMAT, font_aspect_ratio=0.61, unique_id="answer"

@@ -1,10 +1,9 @@
-"""Fit the calibration that ships with a model: ``python -m benchmarks.quality.calibrate [--model
-DIR] [--calls N]``.
+"""Fit the calibration that ships with a model: ``python -m benchmarks.quality.calibrate``.
 
 On the queries marked `train` (never those that are measured), the parameters of both maps are
-chosen from a grid so that the default fusion at alpha 0.5 has the best mean nDCG@10 over the tasks,
-and over the turns of calls_sgd as documents of their own: BM25 has another scale there, and whoever
-indexes short texts is to have a good default too.
+chosen from a grid so that the default fusion at alpha 0.5 has the best mean nDCG@10 over the tasks.
+A second fit takes the turns of calls_sgd as documents of their own: BM25 has another scale there,
+and users who index short texts should have a good default too.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ MOST = 250
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """A query's candidates: raw scores, places, and which are right."""
+    """A query's candidates: raw scores, places, and which of them are relevant."""
 
     bm25: Scores
     cosine: Scores
@@ -52,7 +51,7 @@ class Example:
 
 
 def collect_examples(collection: Collection, part: str, data: Path) -> list[Example]:
-    """Candidates of at most `MOST` queries of `part`."""
+    """Return the candidates of at most `MOST` queries of `part`."""
     calibration_examples = []
     for query in sample_evenly(
         [

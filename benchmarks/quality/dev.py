@@ -1,8 +1,7 @@
-"""The dev sets that a model is chosen on: ``python -m benchmarks.quality.dev [--model DIR] [--data
-DIR] [--only NAME ...] [--out FILE]``.
+"""Measure a model on the dev sets that models are chosen on: ``python -m benchmarks.quality.dev``.
 
-STS-B-Context, PiC's phrases and the turns of calls_sgd, with any model folder; `measure` takes any
-encoder. Nothing of them may be trained on.
+STS-B-Context, PiC's phrases and the turns of calls_sgd, for any model folder; `measure` takes any
+encoder. Never train on any of them.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ def measure(
     only: tuple[str, ...] = EVALUATIONS,
     ngrams: int | None = stsb_context.PRUNED,
 ) -> dict[str, Any]:
-    """The results of the evaluations named in `only`.
+    """Return the results of the evaluations named in `only`.
 
-    `ngrams` spans a row are encoded by themselves, all if None (hours on a CPU).
+    `ngrams` spans a row are encoded by themselves, all of them if None (hours on a CPU).
     """
     measurements: dict[str, Callable[[], dict[str, Any]]] = {
         "stsb-context": lambda: stsb_context.measure(
@@ -44,8 +43,9 @@ def measure(
 
 
 def figures(measured: Any) -> Any:
-    """`measured` without what it says of each row: gold scores are the data's, and data are not
-    kept here.
+    """Return `measured` without its row-by-row values.
+
+    Gold scores belong to the data, and data are not stored in this repository.
     """
     return (
         {name: figures(value) for name, value in measured.items() if name not in ROWS}

@@ -1,8 +1,7 @@
-"""PiC's phrase similarity (PS) as a dev set, by the product's own `similarity`: the area under the
-ROC curve of the phrases' cosine.
+"""PiC's phrase similarity (PS) as a dev set: the area under the ROC curve of the phrases' cosine.
 
-Of the sample alone, wherever the authors' files may lie, so that the figure means the same
-everywhere.
+The cosine is the product's own `similarity`. Always of the sample, even where the authors' files
+are present, so that the figure means the same everywhere.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ FILE = "pic/ps_test_sample.jsonl"
 
 
 def measure(encoder: Encoder, data: Path) -> dict[str, Any]:
-    """AUC of the phrases alone and of each in its sentence, by the product's `similarity`.
+    """Return the AUC of the phrases alone, and of each in its sentence.
 
-    Pairs that their sentences do not hold are left out.
+    Pairs whose sentences do not contain them are left out.
     """
     pairs = [
         (row, pair_cosines) for row in rows(data / FILE) if (pair_cosines := cosines(encoder, row))
@@ -36,8 +35,9 @@ def measure(encoder: Encoder, data: Path) -> dict[str, Any]:
 
 
 def cosines(encoder: Encoder, row: dict[str, Any]) -> tuple[float, float] | None:
-    """The cosine of the two phrases alone, and in their sentences; None where a sentence does not
-    hold its phrase.
+    """Return the cosine of two phrases alone and in their sentences.
+
+    None if a sentence does not contain its phrase.
     """
     try:
         inside = similarity(

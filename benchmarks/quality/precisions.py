@@ -1,8 +1,7 @@
-"""What each precision costs and gives: ``python -m benchmarks.quality.precisions [--model DIR]
-[--calls N]``, of a model folder that has several.
+"""Measure what each precision costs and gains: ``python -m benchmarks.quality.precisions``.
 
-Tokens a second on the turns of `--calls` calls of calls_sgd, in rounds in turn, as the machine is
-shared; Pearson on STS-B-Context, every row.
+For a model folder that has several. Tokens a second on the turns of ``--calls`` calls of calls_sgd,
+the precisions taking turns, as the machine is shared; Pearson on STS-B-Context, every row.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ ROUNDS = 5
 
 
 def measure(model: Model, data: Path, calls: int = CALLS) -> dict[str, Any]:
-    """A row for each precision.
+    """Return a row for each precision.
 
-    Speeds are medians over the rounds, and so are their ratios to float32, round by round.
+    Speeds are medians over the rounds, and so are their ratios to float32, taken round by round.
     """
     encoders_by_precision = {
         precision: replace(model, precision=precision).encoder for precision in MEASURED
@@ -51,7 +50,7 @@ def measure(model: Model, data: Path, calls: int = CALLS) -> dict[str, Any]:
 def _time_rounds(
     encoders_by_precision: dict[str, Encoder], texts: Sequence[str]
 ) -> dict[str, list[float]]:
-    """Seconds of each round, after one that warms up."""
+    """Return the seconds of each round, after one that warms up."""
     seconds: dict[str, list[float]] = {name: [] for name in encoders_by_precision}
     for _ in range(ROUNDS + 1):
         for name, encoder in encoders_by_precision.items():

@@ -1,11 +1,11 @@
-"""Judgements and runs as TREC's files: ``python -m benchmarks.quality.trec --task NAME [--model
-DIR] [--calls N] --out FOLDER`` writes those of a task: its qrels, its topics (query, text, and the
-document that is searched if not all are) and a run for each of `WAYS`.
+"""Write and measure judgements and runs in TREC's formats: ``python -m benchmarks.quality.trec``.
 
-``python -m benchmarks.quality.trec --qrels FILE --run FILE [FILE ...]`` measures runs, any
-system's: a table with 95% intervals, also of how much better each is than the first. As to
-``trec_eval -c``, a query that a run leaves out counts 0. ID, ID#2, ID#3 are wordings of one
-question, and their mean counts once.
+``--task NAME [--model DIR] [--calls N] --out FOLDER`` writes the qrels of a task, its topics
+(query, text, and the document that is searched if not all are) and a run for each of `WAYS`.
+
+``--qrels FILE --run FILE [FILE ...]`` measures runs of any system: a table with 95% intervals, also
+of how much better each is than the first. Like ``trec_eval -c``, it counts 0 for a query that a run
+leaves out. ID, ID#2, ID#3 are wordings of one question, and their mean counts once.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Qrels = dict[str, dict[str, int]]
 Run = dict[str, list[str]]
 """Documents by query, best first."""
 Values = dict[str, list[float]]
-"""Of each measure, the value of each query."""
+"""By measure, the value of each query."""
 Number = TypeVar("Number", int, float)
 
 
 def write(folder: Path, name: str, ranked: Rankings) -> list[Path]:
     """Write the files of the task `name`.
 
-    A run's scores fall by 1: what has equal scores, each program orders in its own way.
+    A run's scores fall by 1 from rank to rank, because programs order equal scores differently.
     """
     ids = query_ids(ranked.queries)
     files = {
@@ -74,7 +74,7 @@ def _run(ids: Sequence[str], rankings: Sequence[Sequence[Place]], tag: str) -> I
 
 
 def query_ids(queries: Sequence[Query]) -> list[str]:
-    """The group of each query, and GROUP#2 for the second of a group."""
+    """Return the group of each query, and GROUP#2 for the second of a group."""
     seen: Counter[str] = Counter()
     ids = []
     for query in queries:
@@ -86,15 +86,16 @@ def query_ids(queries: Sequence[Query]) -> list[str]:
 
 
 def place_id(place: Place) -> str:
-    """The document's id, and behind it ``#4+5`` for the passage of its turns 4 and 5; a text
-    without turns is turn 0, which goes without saying.
+    """Return the document's id, followed by ``#4+5`` for the passage of its turns 4 and 5.
+
+    A text without turns is turn 0, which is left out.
     """
     document, turns = place
     return _escape(document) + ("" if turns == (0,) else f"#{'+'.join(map(str, turns))}")
 
 
 def _escape(id_: str) -> str:
-    """`id_` without white space or ``#``, different for different ids."""
+    """Return `id_` without white space or ``#``, different for different ids."""
     return re.sub(r"[\s%#]", lambda match: quote(match[0], safe=""), id_)
 
 
@@ -103,14 +104,14 @@ def _tag(way: str) -> str:
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Raises SystemExit naming the line that is not one of qrels."""
+    """Read qrels; raises SystemExit that names a line of another form."""
     return _read(path, JUDGEMENT, "grade", int)
 
 
 def read_run(path: Path) -> Run:
-    """In trec_eval's order: by score, then by id, the last first.
+    """Read a run in trec_eval's order: by score, then by id, the last first.
 
-    Raises SystemExit naming the line that is not one of a run.
+    Raises SystemExit that names a line of another form.
     """
     scores = _read(path, RANKED, "score", _parse_score)
     return {
@@ -128,7 +129,7 @@ def _parse_score(text: str) -> float:
 def _read(
     path: Path, form: str, value: str, number: Callable[[str], Number]
 ) -> dict[str, dict[str, Number]]:
-    """The field `value` of each line by its query and document."""
+    """Return the field `value` of each line by its query and document."""
     numbers_by_query: dict[str, dict[str, Number]] = defaultdict(dict)
     for line_number, line in enumerate(_read_text(path).split("\n"), 1):
         if not (fields := line.split()):
@@ -160,7 +161,7 @@ def _read_text(path: Path) -> str:
 
 
 def table(qrels: Path, runs: Sequence[Path]) -> str:
-    """A row for each run."""
+    """Render a row for each run."""
     judged = read_qrels(qrels)
     groups = [re.sub(r"#\d+$", "", query) for query in judged]
     evaluations = [_evaluate(judged, run) for run in runs]

@@ -1,5 +1,6 @@
-"""``python -m tools.servers -- python -m benchmarks.servers [--only WHAT]``: the servers in
-HYBRID_SEARCH_TEST_URLS, to results/*.json.
+"""Measure real servers: ``python -m tools.servers -- python -m benchmarks.servers [--only NAME]``.
+
+The servers are those of HYBRID_SEARCH_TEST_URLS; results go to ``results/servers``.
 """
 
 from __future__ import annotations

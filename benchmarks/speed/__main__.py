@@ -1,5 +1,6 @@
-"""``python -m benchmarks.speed [--data DIR] [--calls N] [--only WHAT]``: ingest, latency and size
-on real calls, to results/*.json.
+"""Measure ingest, latency and size on real calls: ``python -m benchmarks.speed [--only NAME]``.
+
+Results go to ``results/speed``.
 """
 
 from __future__ import annotations

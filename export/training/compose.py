@@ -1,10 +1,9 @@
-"""What is distilled: passages composed of natural texts, short texts by themselves, and the spans
-that are looked at.
+"""Texts for distillation: composed passages, short texts by themselves, and spans to look at.
 
 A span should read as if it stood alone, whatever stands around it: so half of the passages have
 neighbours that do not belong to it. Kinds: `natural`, consecutive sentences of one text;
 `shuffled`, sentences of different texts; `woven`, a clause put into another text's sentence at a
-comma or at its end; `single`, one sentence or turn. Short texts keep the geometry of queries:
+comma or at its end; `single`, one sentence or turn. Short texts preserve the geometry of queries:
 without them the vectors of short texts drift.
 """
 
@@ -28,7 +27,7 @@ SHORTER = 1.6
 """Lengths are ``ceil(MAX_WORDS * u ** SHORTER)``, u uniform: half of the spans have up to 7 words."""
 
 ECHO_SHARE = (0.4, 1.0)
-"""The share of a clause's words that an echo of it keeps."""
+"""The share of a clause's words that stay in an echo of it."""
 
 _CLAUSE = re.compile(r"[^,;:.!?()\"]+")
 _LEADING = {
@@ -63,7 +62,7 @@ class Composed:
 
 
 class Composer:
-    """Composes passages and short texts of what `sampler` draws."""
+    """Composes passages and short texts from what `sampler` draws."""
 
     def __init__(self, sampler: Sampler, mixture: Mixture) -> None:
         self._sampler = sampler
@@ -76,11 +75,11 @@ class Composer:
         self._kinds, self._weights = list(kinds), list(kinds.values())
 
     def passage(self, random: Random) -> Composed:
-        """A passage of one of the kinds."""
+        """Return a passage of one of the kinds."""
         return random.choices(self._kinds, self._weights)[0](random)
 
     def short(self, random: Random) -> str:
-        """A question, a run of words of some text, or one to three words of one."""
+        """Return a question, a run of words of some text, or one to three words of one."""
         triple = self._sampler.draw(random)
         kind = random.random()
         if kind < 0.4:
@@ -91,8 +90,9 @@ class Composer:
         return " ".join(tokens[start : start + length]).strip(" ,;:.") or triple.query
 
     def echo(self, passage: Composed, random: Random) -> str:
-        """A clause of `passage` with some words left out: a text that means about the same as some
-        words of it.
+        """Return a clause of `passage` with some words left out.
+
+        It means about the same as some words of the passage.
         """
         clauses = [match.group().split() for match in _CLAUSE.finditer(passage.text)]
         tokens = random.choice(
@@ -142,7 +142,7 @@ class Composer:
 
 
 def _join_up_to(parts: list[str], size: int) -> str:
-    """Whole parts up to about `size` words; at least one."""
+    """Return complete parts up to about `size` words; at least one."""
     joined, count = parts[:1], len(parts[0].split())
     for part in parts[1:]:
         count += len(part.split())
@@ -153,8 +153,9 @@ def _join_up_to(parts: list[str], size: int) -> str:
 
 
 def _as_clause(sentence: str, random: Random) -> str:
-    """A sentence without its final stop, a leading determiner in lower case; of a long one a
-    clause.
+    """Return a sentence as a clause: no final stop, a leading determiner in lower case.
+
+    Of a long sentence, one of its clauses.
     """
     clause = sentence.strip().rstrip(".!? ")
     if len(clause.split()) > MAX_WORDS:
@@ -179,9 +180,10 @@ def spans(
     clause_share: float,
     random: Random,
 ) -> list[tuple[int, int]]:
-    """Up to `count` spans of whole words of `text`, (start, end) in characters: the `unit`, where
-    there is one; all of it, with the probability `whole`; the rest drawn, none twice, in the share
-    `clauses` a whole sentence or clause.
+    """Return up to `count` spans of whole words of `text`, (start, end) in characters.
+
+    The `unit`, if there is one; the full text, with the probability `whole_share`; the rest drawn,
+    none twice, in the share `clause_share` a complete sentence or clause.
     """
     word_offsets = text.words
     if not len(word_offsets):
@@ -210,12 +212,12 @@ def _draw_span(text: Text, random: Random) -> tuple[int, int]:
 
 
 def keep_uncut_unit(unit: tuple[int, int] | None, reach: int) -> list[tuple[int, int]]:
-    """The `unit`, where there is one and no part of it was cut off at `reach`."""
+    """Return the `unit`, if there is one and no part of it was cut off at `reach`."""
     return [unit] if unit and unit[0] < unit[1] <= reach else []
 
 
 def units(text: Text, reach: int) -> list[tuple[int, int]]:
-    """Clauses and sentences of 2 to 20 words, without the space and marks at their ends."""
+    """Return clauses and sentences of 2 to 20 words, without space and marks at their ends."""
     clauses = [match.span() for match in _CLAUSE.finditer(text.text)] + [
         match.span() for match in re.finditer(r"[^.!?]+", text.text)
     ]

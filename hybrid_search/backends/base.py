@@ -27,7 +27,7 @@ from hybrid_search.text.types import Entry
 
 
 class Writer(Protocol):
-    """Writes one index; an index has one writer at a time.
+    """Writes documents into one index.
 
     Leaving the ``with`` block makes durable what was written, and closes the writer.
 

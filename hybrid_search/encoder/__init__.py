@@ -1,6 +1,16 @@
-"""Encoders by name of their folder.
+"""Encoders: from texts to one vector per token.
 
-ONNX Runtime is imported when the first one is loaded, not before.
+In: texts, the turns of passages or a phrase. Out: an `Encoding` for each, the token vectors with
+their offsets; and the `EncoderInfo` that an index must know. ONNX Runtime is imported when the
+first encoder is loaded, not before.
+
+Modules in reading order: `base` (the `Encoder` protocol), `model_folder` (what a model folder
+holds), `devices` and `precisions` (where and how the graph runs), `quantization` and `graph_cache`
+(graphs in other precisions), `onnx` (the encoder), `truncated` (smaller vectors) and
+`passage_codes` (passages through an encoder).
+
+Another runtime is a new module beside `onnx` that implements `Encoder`; a new precision goes into
+`quantization.CONVERTERS`, a new device into `devices.PROVIDERS`.
 """
 
 from __future__ import annotations
@@ -17,10 +27,10 @@ __all__ = ["SHIPPED", "Encoder", "EncoderInfo", "load", "truncate_encoder"]
 
 @lru_cache(maxsize=4)
 def load(folder: Path = SHIPPED, device: str = "auto", precision: str = "auto") -> Encoder:
-    """The encoder of the model folder at `folder`, loaded once a process; its vectors are whole
-    (`sized` cuts them).
+    """Return the encoder of the model folder at `folder`, loaded once per process.
 
-    Raises ModelError, DeviceError, UsageError, MissingExtraError.
+    Its vectors have the model's full dimension; `truncate_encoder` makes them smaller. Raises
+    ModelError, DeviceError, UsageError and MissingExtraError, as `OnnxEncoder` does.
     """
     from hybrid_search.encoder.onnx import OnnxEncoder
 

@@ -1,22 +1,30 @@
-"""The encoder seam: texts in, token vectors with their offsets out."""
+"""The encoder protocol: texts in, token vectors with their offsets out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
+from hybrid_search.encoder.devices import CPU
 from hybrid_search.text.types import Encoding
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
-    """What an index must know of the model that wrote it.
+    """What an encoder declares of itself, and an index must know of the model that wrote it.
 
-    Vectors of equal `fingerprint` can be compared, whatever the `precision`.
+    Two infos are equal if indexes cannot tell their encoders apart: the provider does not count.
 
-    `sizes` are dimensions that its vectors can be cut to, the usual one first; none where it has
-    but its own.
+    Attributes:
+        name: The model's name.
+        fingerprint: Vectors of equal fingerprints can be compared, whatever the `precision`.
+        dimension: The dimension of the vectors.
+        precision: The precision that the graph runs in.
+        context: What the encoder reads around a span.
+        sizes: The dimensions that the vectors can be cut to, the usual one first; empty if the
+            model has only its own.
+        provider: The ONNX Runtime provider that runs; empty for an encoder on no such runtime.
     """
 
     name: str
@@ -25,30 +33,48 @@ class EncoderInfo:
     precision: str
     context: str
     sizes: tuple[int, ...] = ()
+    provider: str = field(default="", compare=False)
+
+    @property
+    def is_accelerated(self) -> bool:
+        """True if the encoder is known to run on another device than the CPU."""
+        return self.provider not in ("", CPU)
 
 
 @dataclass(slots=True)
 class Padding:
-    """How many tokens an encoder has computed so far, special ones and padding included.
-
-    One that counts them has it as its `padding`.
-    """
+    """A counter of the tokens an encoder has computed, special tokens and padding included."""
 
     cells: int = 0
 
 
 class Encoder(Protocol):
-    """Anything that gives every token of a text a vector such that a span's vector is the mean of
-    its tokens'.
-    """
+    """Gives each token of a text a vector. A span's vector is the mean of its tokens' vectors."""
 
     @property
     def info(self) -> EncoderInfo:
-        """What an index must know of it."""
+        """What an index must know of this encoder."""
         ...
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens,
-        2]`` of each text, in order.
+        """Return the encoding of each text, in order.
+
+        The vectors are float32 ``[tokens, dimension]``, the offsets int32 ``[tokens, 2]`` in code
+        points.
         """
         ...
+
+
+@runtime_checkable
+class PaddingCounter(Protocol):
+    """The capability of an encoder that counts the tokens it computes."""
+
+    @property
+    def padding(self) -> Padding:
+        """The counter, which grows with every call of `encode`."""
+        ...
+
+
+def padding_counter(encoder: Encoder) -> Padding:
+    """Return the encoder's counter, or one that stays at 0 if the encoder does not count."""
+    return encoder.padding if isinstance(encoder, PaddingCounter) else Padding()

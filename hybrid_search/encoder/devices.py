@@ -1,6 +1,4 @@
-"""Which ONNX Runtime provider runs, on which card, and the refusal to run on another one than was
-asked for.
-"""
+"""Choose the ONNX Runtime provider and card, and refuse to run on any other than the requested."""
 
 from __future__ import annotations
 
@@ -21,10 +19,15 @@ DEVICES = ("auto", *PROVIDERS)
 CPU, CUDA, TENSORRT = PROVIDERS.values()
 
 
+def _is_card(kind: str, number: str) -> bool:
+    return kind not in ("auto", "cpu") and number.isascii() and number.isdecimal()
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A provider, and the `number` of its card, where it has cards: 0 is the first of those that
-    ``CUDA_VISIBLE_DEVICES`` shows.
+    """A provider, and the number of its card if it has cards.
+
+    Card 0 is the first of those that ``CUDA_VISIBLE_DEVICES`` shows.
     """
 
     provider: str
@@ -32,58 +35,58 @@ class Device:
 
     @classmethod
     def choose(cls, name: str, available: Sequence[str]) -> Self:
-        """What ``cpu``, ``cuda``, ``tensorrt`` or, of the second card, ``cuda:1`` stand for;
-        ``auto`` takes CUDA where the runtime offers it, else the CPU.
+        """Return the device called ``cpu``, ``cuda``, ``tensorrt`` or ``auto``.
 
-        Raises UsageError, DeviceError.
+        ``cuda:1`` is the second card. ``auto`` is CUDA if the runtime offers it, else the CPU.
+        `available` lists the runtime's providers.
+
+        Raises:
+            UsageError: If there is no device of this name.
+            DeviceError: If this ONNX Runtime does not offer it.
         """
         kind, colon, number = name.partition(":")
-        if kind not in DEVICES or (
-            colon and (kind in ("auto", "cpu") or not (number.isascii() and number.isdecimal()))
-        ):
+        if kind not in DEVICES or (colon and not _is_card(kind, number)):
             raise UsageError(
-                f"device {name!r} is not one of {', '.join(DEVICES)}, nor the card of a number as in cuda:1"
+                f"device {name!r} is not one of {', '.join(DEVICES)}, "
+                "nor a card with its number such as cuda:1"
             )
         if kind == "auto":
             kind = "cuda" if CUDA in available else "cpu"
         if PROVIDERS[kind] not in available:
             raise DeviceError(
-                f"device {name!r} was asked for, and this ONNX Runtime offers only {', '.join(available)}. "
-                "Install the extra for it (pip install 'hybrid-search[gpu]', without [cpu] beside it) or ask for device='auto'."
+                f"device {name!r} was requested, but this ONNX Runtime offers only "
+                f"{', '.join(available)}. Install the extra for it (pip install "
+                "'hybrid-search[gpu]', without [cpu] beside it) or use device='auto'."
             )
         return cls(PROVIDERS[kind], int(number or 0))
 
     @property
     def is_accelerated(self) -> bool:
-        """Whether it is a card."""
+        """True for a card, False for the CPU."""
         return self.provider != CPU
 
     def providers(self, precision: str, cache: Path) -> list[tuple[str, dict[str, Any]]]:
-        """What a session of ONNX Runtime is made with.
+        """Return the providers, each with its options, to make an ONNX Runtime session with.
 
-        TensorRT builds an engine for minutes, and keeps it in `cache`; CUDA runs what it cannot.
+        TensorRT builds an engine for minutes and keeps it in `cache`; CUDA runs the operators that
+        TensorRT cannot.
         """
         if not self.is_accelerated:
             return [(CPU, {})]
         cuda = (CUDA, {"device_id": self.number})
         if self.provider == CUDA:
             return [cuda]
-        engine_cache = {"trt_engine_cache_enable": True, "trt_engine_cache_path": str(cache)}
-        return [
-            (
-                TENSORRT,
-                {
-                    "device_id": self.number,
-                    "trt_fp16_enable": precision == "float16",
-                    **engine_cache,
-                },
-            ),
-            cuda,
-        ]
+        options = {
+            "device_id": self.number,
+            "trt_fp16_enable": precision == "float16",
+            "trt_engine_cache_enable": True,
+            "trt_engine_cache_path": str(cache),
+        }
+        return [(TENSORRT, options), cuda]
 
 
 def list_providers() -> list[str]:
-    """The providers of the ONNX Runtime that is installed. Raises ImportError where there is none."""
+    """Return the providers of the installed ONNX Runtime. Raises ImportError if there is none."""
     import onnxruntime
 
     providers: list[str] = onnxruntime.get_available_providers()
@@ -91,15 +94,15 @@ def list_providers() -> list[str]:
 
 
 def confirm(expected: str, actual: Sequence[str]) -> None:
-    """Raise DeviceError if the session fell back: a GPU worker that runs on the CPU is a failure,
-    not a warning.
+    """Check that the session did not fall back to another provider.
+
+    A GPU worker that runs on the CPU is a failure, not a warning.
+
+    Raises:
+        DeviceError: If the first of the `actual` providers is not the `expected` one.
     """
-    if not actual or actual[0] != expected:
+    running = actual[0] if actual else "nothing"
+    if running != expected:
         raise DeviceError(
-            f"{expected} was asked for and {actual[0] if actual else 'nothing'} runs: check the driver and the CUDA libraries"
+            f"{expected} was requested, but {running} runs: check the driver and the CUDA libraries"
         )
-
-
-def is_accelerated(encoder: object) -> bool:
-    """Whether an encoder runs on another device than the CPU. One that does not say runs there."""
-    return getattr(encoder, "provider", CPU) != CPU

@@ -1,15 +1,13 @@
-"""Graphs in other precisions, made of the one that a folder ships when they are first needed, by
-the onnx packages, and kept in the user's cache.
+"""Make graphs in other precisions when they are first needed, and cache them for the user.
 
-The name of a kept file says of which graph it was made, in which precision and by which ONNX
-Runtime, and ends in its own SHA-256. It is moved into place whole; one that is no longer what its
-name says is made again. Whoever wants the same at the same time waits for the first.
+A cached file's name says from which graph it was made, in which precision and for which ONNX
+Runtime, and ends in the file's own SHA-256. It is moved into place whole, and made again if it no
+longer matches its name. A second process that needs the same graph waits for the first.
 """
 
 from __future__ import annotations
 
 import atexit
-import hashlib
 import logging
 import shutil
 import sys
@@ -23,23 +21,25 @@ from typing import IO
 
 from hybrid_search.encoder import quantization
 from hybrid_search.errors import MissingExtraError, ModelError
+from hybrid_search.system import file_digest
 
 RECIPE = 3
-"""Part of the name: raised when graphs are to be made in another way, so that those of before are
-not taken.
-"""
+"""Version of how graphs are made, part of the file name: older graphs are then not used."""
 
-REMEDY = "ask for precision='float32', which runs as it is"
+REMEDY = "use precision='float32', which needs no conversion"
 
 _log = logging.getLogger(__name__)
 
 
 def find_or_make_graph(source: Path, digest: str, precision: str, folder: Path) -> Path:
-    """The graph at `source`, whose SHA-256 is `digest`, in `precision` (int8 or float16): found in
-    `folder`, or made and kept there.
+    """Return the path of the graph at `source` in `precision` (int8 or float16).
 
-    Where `folder` cannot be written, it is made for this process alone, with a warning.
-    Raises MissingExtraError without the package onnx, ModelError where it cannot be made.
+    It is looked up in `folder`, or made and stored there. If `folder` cannot be written, it is made
+    for this process alone, with a warning. `digest` is the SHA-256 of `source`. Raises
+    MissingExtraError without the package onnx.
+
+    Raises:
+        ModelError: If the graph cannot be made, or no folder can hold it.
     """
     import onnxruntime
 
@@ -48,7 +48,8 @@ def find_or_make_graph(source: Path, digest: str, precision: str, folder: Path) 
         return _find_graph(folder, name) or _find_or_make_locked(source, precision, folder, name)
     except OSError as error:
         _log.warning(
-            "%s cannot be kept, each process makes it anew (%s): let HYBRID_SEARCH_CACHE name a folder to write in",
+            "the %s graph cannot be cached, so each process makes its own (%s): "
+            "set HYBRID_SEARCH_CACHE to a writable folder",
             precision,
             error,
         )
@@ -59,20 +60,17 @@ def find_or_make_graph(source: Path, digest: str, precision: str, folder: Path) 
         )
     except OSError as error:
         raise ModelError(
-            f"there is no place to make {precision} of {source} in ({error}): make room, or {REMEDY}"
+            f"no folder can hold the {precision} graph of {source} ({error}): "
+            f"free some space, or {REMEDY}"
         ) from error
 
 
 def _find_graph(folder: Path, name: str) -> Path | None:
-    """The file of this name that is what its name says."""
-    return next(
-        (
-            path
-            for path in sorted(folder.glob(f"{name}-*.onnx"))
-            if path.stem == f"{name}-{_digest(path)}"
-        ),
-        None,
-    )
+    """Return the file of this name whose content matches the digest in its name."""
+    for path in sorted(folder.glob(f"{name}-*.onnx")):
+        if path.stem == f"{name}-{file_digest(path)}":
+            return path
+    return None
 
 
 def _find_or_make_locked(source: Path, precision: str, folder: Path, name: str) -> Path:
@@ -82,18 +80,18 @@ def _find_or_make_locked(source: Path, precision: str, folder: Path, name: str) 
 
 
 def _make_and_store(source: Path, precision: str, folder: Path, name: str) -> Path:
-    """Make the graph, and put it in the place of those of this name, which are damaged."""
+    """Make the graph and put it in place of others of this name, which are damaged."""
     started_at = time.perf_counter()
-    _log.info("making the model's graph in %s, once for this machine", precision)
+    _log.info("making the model's %s graph, once for this machine", precision)
     with tempfile.TemporaryDirectory(prefix="hybrid_search-") as scratch:
         graph = Path(scratch) / "model.onnx"
         _convert(source, precision, graph)
-        path = folder / f"{name}-{_digest(graph)}.onnx"
+        path = folder / f"{name}-{file_digest(graph)}.onnx"
         _copy_atomically(graph, path)
     for damaged in folder.glob(f"{name}-*.onnx"):
         if damaged != path:
             damaged.unlink(missing_ok=True)
-    _log.info("made in %.1f s: %s", time.perf_counter() - started_at, path)
+    _log.info("made the graph in %.1f s: %s", time.perf_counter() - started_at, path)
     return path
 
 
@@ -105,25 +103,26 @@ def _convert(source: Path, precision: str, path: Path) -> None:
         raise
     except ImportError as error:
         raise MissingExtraError(
-            f"{precision} is made by the package onnx, and {error.name or error} cannot be imported: pip install 'hybrid-search[cpu]', or "
-            f"'hybrid-search[gpu]' on a machine with CUDA, or {REMEDY}"
+            f"a {precision} graph is made by the package onnx, but {error.name or error} cannot be "
+            "imported: pip install 'hybrid-search[cpu]', or 'hybrid-search[gpu]' on a machine with "
+            f"CUDA, or {REMEDY}"
         ) from error
-    except Exception as error:  # the packages' own have no common root
+    except Exception as error:  # the packages' exceptions have no common base
         raise ModelError(
-            f"{source} cannot be made into {precision}: {error!r}. Export the model again, or {REMEDY}"
+            f"{source} cannot be converted to {precision}: {error!r}. "
+            f"Export the model again, or {REMEDY}"
         ) from error
 
 
 @contextmanager
 def _preserve_logging() -> Iterator[None]:
-    """The quantizers configure logging for the whole program where the program has not yet, and one
-    says of each node what it does with it.
+    """Keep the quantizers from changing the program's logging.
+
+    They configure logging for the whole program if the program has not yet, and one of them logs
+    every node.
     """
-    root, null_handler, quantizer_log = (
-        logging.getLogger(),
-        logging.NullHandler(),
-        logging.getLogger("onnxruntime.quantization"),
-    )
+    root, null_handler = logging.getLogger(), logging.NullHandler()
+    quantizer_log = logging.getLogger("onnxruntime.quantization")
     level = quantizer_log.level
     root.addHandler(null_handler)
     quantizer_log.setLevel(logging.WARNING)
@@ -135,7 +134,7 @@ def _preserve_logging() -> Iterator[None]:
 
 
 def _copy_atomically(file: Path, path: Path) -> None:
-    """Copy `file` to `path`, on whatever disk that is, in such a way that nobody sees a half of it."""
+    """Copy `file` to `path`, possibly on another disk, so that nobody sees half of it."""
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".new-", delete=False) as part:
         try:
             with file.open("rb") as source:
@@ -149,9 +148,9 @@ def _copy_atomically(file: Path, path: Path) -> None:
 
 @contextmanager
 def _hold_lock(path: Path) -> Iterator[None]:
-    """Wait until no other thread or process is in here.
+    """Hold the lock file at `path`, after waiting for any other thread or process.
 
-    Where the system cannot do that, two do the same work, which harms nobody.
+    If the system has no such locks, two processes do the same work, which does no harm.
     """
     with path.open("w") as file:
         _lock(file)
@@ -161,7 +160,7 @@ def _hold_lock(path: Path) -> Iterator[None]:
 if sys.platform == "win32":
 
     def _lock(_: IO[str]) -> None:
-        """Not needed: see `_alone`."""
+        """Do nothing: `_hold_lock` says why that does no harm."""
 
 else:
     import fcntl
@@ -173,12 +172,7 @@ else:
 
 @cache
 def _private_folder() -> Path:
-    """A folder that is removed when this process ends."""
+    """Return a folder that is removed when this process ends."""
     folder = tempfile.TemporaryDirectory(prefix="hybrid_search-")
     atexit.register(folder.cleanup)
     return Path(folder.name)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

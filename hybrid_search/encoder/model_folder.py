@@ -1,11 +1,10 @@
-"""The model folder: ``model.onnx``, ``tokenizer.json``, ``encoder.json``.
+"""Read and check a model folder: ``model.onnx``, ``tokenizer.json``, ``encoder.json``.
 
-All that crosses from ``export/`` into the product.
+The folder is all that crosses from ``export/`` into the product.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
@@ -14,23 +13,20 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import ModelError
+from hybrid_search.system import file_digest
 
 SHIPPED = Path(__file__).parent.parent / "models" / "slice-minilm-l6"
 SCHEMA = 1
 CONTEXT = "turn"
-"""What the encoder is shown around a span: its turn. Part of the fingerprint, because it changes
-the vectors.
-"""
+"""What the encoder reads around a span: its turn. It is part of the fingerprint."""
 
 
 class Artifact(BaseModel):
-    """``encoder.json``.
+    """The content of ``encoder.json``.
 
-    `sha256` maps each file of the folder to its digest; `fingerprint` leaves the precision out.
-    `sizes` as in `EncoderInfo`.
-
-    `precision` is that of the graph; in "stored" (`hybrid_search.encoder.precisions`) it can run in
-    any.
+    `sha256` maps each file of the folder to its digest. `fingerprint` does not depend on the
+    precision. `sizes` are those of `EncoderInfo`. `precision` is that of the graph; a graph in
+    "stored" can run in any (`hybrid_search.encoder.precisions`).
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -57,32 +53,38 @@ class Artifact(BaseModel):
             )
         return self
 
-    def info(self, precision: str) -> EncoderInfo:
-        """What an index must know of it, where it runs in `precision`."""
+    def info(self, precision: str, provider: str) -> EncoderInfo:
+        """Return what the model declares when it runs in `precision` on `provider`."""
         return EncoderInfo(
-            self.name, self.fingerprint, self.dimension, precision, self.context, self.sizes
+            self.name,
+            self.fingerprint,
+            self.dimension,
+            precision,
+            self.context,
+            self.sizes,
+            provider,
         )
 
 
 def read(folder: Path) -> Artifact:
-    """Read ``encoder.json`` and check every file that it names.
+    """Return the content of ``encoder.json``, after a check of every file that it names.
 
-    Raises ModelError naming what is missing, what is damaged (both digests), or which setting is
-    not understood.
+    Raises:
+        ModelError: If a file is missing or damaged (with both digests), or a setting is unknown.
     """
     path = folder / "encoder.json"
     if not path.is_file():
         raise ModelError(
-            f"{folder} is not a model folder: encoder.json is missing. Make one with: python -m export.to_onnx --out {folder}"
+            f"{folder} is not a model folder: encoder.json is missing. "
+            f"Make one with: python -m export.to_onnx --out {folder}"
         )
     try:
         artifact = Artifact.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise ModelError(
-            f"{path}: {location}: {first['msg']} (found {first['input']!r:.80}). Export the model again."
-        ) from error
+        fault = f"{first['msg']} (found {first['input']!r:.80})"
+        raise ModelError(f"{path}: {location}: {fault}. Export the model again.") from error
     for name in ("model.onnx", "tokenizer.json"):
         _check(folder / name, artifact.sha256.get(name))
     return artifact
@@ -91,11 +93,13 @@ def read(folder: Path) -> Artifact:
 def _check(path: Path, expected: str | None) -> None:
     if not path.is_file():
         raise ModelError(
-            f"model folder {path.parent} is incomplete: {path.name} is missing. Copy it there, or export the model again."
+            f"model folder {path.parent} is incomplete: {path.name} is missing. "
+            "Copy it there, or export the model again."
         )
-    actual = hashlib.sha256(path.read_bytes()).hexdigest()
+    actual = file_digest(path)
     if actual != expected:
         expected_start = f"{expected:.12}" if expected else "nothing"
         raise ModelError(
-            f"{path} is damaged: its SHA-256 starts with {actual:.12}, encoder.json says {expected_start}. Export the model again."
+            f"{path} is damaged: its SHA-256 starts with {actual:.12}, "
+            f"encoder.json says {expected_start}. Export the model again."
         )

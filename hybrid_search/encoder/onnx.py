@@ -1,14 +1,13 @@
-"""The encoder on ONNX Runtime and `tokenizers`: no torch.
+"""The encoder on ONNX Runtime and `tokenizers`, without torch.
 
-Texts are tokenised without special tokens, sorted by length and run in batches of about so many
-padded tokens, which halves the time on turns of mixed length. A text longer than the model takes is
-read in windows that overlap; each token is kept from the window in which it is farther from the
-edge.
+Texts are tokenized without special tokens, sorted by length and run in batches of about equally
+many padded tokens, which halves the time on turns of mixed length. A text longer than the model
+takes is read in overlapping windows; each token's vector comes from the window in which it is
+farther from the edge.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,18 +23,20 @@ from hybrid_search.encoder.base import EncoderInfo, Padding
 from hybrid_search.encoder.devices import Device
 from hybrid_search.encoder.graph_cache import find_or_make_graph
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
+from hybrid_search.system import available_cores
 from hybrid_search.text.types import Encoding, Floats, Ints
 
 BATCH_TOKENS = 1024
-"""Padded tokens a batch. Larger ones were not faster on CPUs, and take more memory."""
+"""Padded tokens per batch. Larger batches were not faster on CPUs, and take more memory."""
 
 CARD_TOKENS = 16384
-"""The same on a card: a block of an ingest is one or two batches, so that it is asked for much at a
-time. Not measured: none was at hand.
+"""Padded tokens per batch on a card: a block of an ingest is then one or two batches.
+
+Not measured, for want of a card.
 """
 
 OVERLAP_TOKENS = 32
-"""Tokens that two windows of an over-long text share: about 20 words."""
+"""Tokens that two windows of an overlong text share: about 20 words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +54,16 @@ class _Window:
 
 
 class OnnxEncoder:
-    """Runs the model folder at `folder` on `device` (auto, cpu, cuda, tensorrt, or a card of a
-    number: cuda:1) in `precision` (auto, int8, float16, float32).
+    """An `Encoder` that runs a model folder.
 
-    What has to be made for that is kept in `cache`, by default the user's.
+    `device` is auto, cpu, cuda, tensorrt or a card with its number (cuda:1); `precision` is auto,
+    int8, float16 or float32. `threads` is the number of batches run side by side, by default the
+    cores of this process; a card runs one. Graphs that have to be made are kept in `cache`, by
+    default the user's.
 
-    Raises ModelError for a folder that is incomplete or damaged, DeviceError where another device
-    than the one asked for would run, UsageError for a precision that the folder has not, and
-    MissingExtraError without an ONNX Runtime, or without what makes that precision.
+    Making one raises ModelError if the folder is incomplete or damaged, DeviceError if another
+    device than the requested one would run, UsageError if the folder does not have the precision,
+    and MissingExtraError without ONNX Runtime or the packages that make that precision.
     """
 
     def __init__(
@@ -82,9 +85,9 @@ class OnnxEncoder:
         self._session = _session(
             graph, self.artifact.dimension, target, self.precision, graph_cache
         )
-        self._workers, self._batch_tokens = (
-            (1, CARD_TOKENS) if target.is_accelerated else (threads or _cores(), BATCH_TOKENS)
-        )
+        self.provider = str(self._session.get_providers()[0])
+        self._workers = 1 if target.is_accelerated else threads or available_cores()
+        self._batch_tokens = CARD_TOKENS if target.is_accelerated else BATCH_TOKENS
         self._tokenizer = _tokenizer(folder / "tokenizer.json")
         edges = self._tokenizer.encode("", add_special_tokens=True).ids
         self._before, self._after = edges[: len(edges) // 2], edges[len(edges) // 2 :]
@@ -94,17 +97,13 @@ class OnnxEncoder:
 
     @property
     def info(self) -> EncoderInfo:
-        """What an index must know of it."""
-        return self.artifact.info(self.precision)
-
-    @property
-    def provider(self) -> str:
-        """The ONNX Runtime provider that runs."""
-        return str(self._session.get_providers()[0])
+        """What an index must know of this encoder."""
+        return self.artifact.info(self.precision, self.provider)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens,
-        2]`` of each text, in order.
+        """Return the encoding of each text, in order, see `Encoder.encode`.
+
+        Raises UsageError for a text with a lone surrogate.
         """
         tokenized = self._tokenize(texts)
         vectors = [
@@ -125,9 +124,8 @@ class OnnxEncoder:
         )
         for batch, hidden in zip(batches, self._run_batches(rows, len(batches)), strict=True):
             for row, window in zip(hidden, batch, strict=True):
-                used_vectors = row[len(self._before) :][
-                    window.keep - window.start : window.keep_end - window.start
-                ]
+                shift = len(self._before) - window.start  # from a text's token to its row
+                used_vectors = row[window.keep + shift : window.keep_end + shift]
                 vectors[window.text][window.keep : window.keep_end] = used_vectors
         return [
             Encoding(text_vectors, _offsets(tokens.offsets))
@@ -138,28 +136,23 @@ class OnnxEncoder:
         try:
             return list(self._tokenizer.encode_batch(list(texts), add_special_tokens=False))
         except TypeError as error:
-            surrogate = next(
-                (
-                    letter
-                    for text in texts
-                    for letter in str(text)
-                    if "\ud800" <= letter <= "\udfff"
-                ),
-                None,
-            )
+            characters = (character for text in texts for character in str(text))
+            surrogates = (letter for letter in characters if "\ud800" <= letter <= "\udfff")
+            surrogate = next(surrogates, None)
             if surrogate is None:
                 raise
             raise UsageError(
-                f"a lone surrogate, U+{ord(surrogate):04X}, which no UTF-8 text can hold: take it out"
+                f"the text holds a lone surrogate, U+{ord(surrogate):04X}, which no UTF-8 text can "
+                "hold: remove it"
             ) from error
 
     def _run_batches(
         self, batches: Iterable[Sequence[Sequence[int]]], count: int
     ) -> Iterator[Floats]:
-        """Batches side by side, each on one core.
+        """Yield the output of each batch; batches run side by side, each on one core.
 
-        A batch spread over all cores is as fast on a quiet machine; where the store or a neighbour
-        takes a core away, every layer of it waits for the slower half: 4,800 tokens/s against 8,500
+        A batch spread over all cores is as fast on a quiet machine. But when the store or another
+        process takes a core, every layer waits for the slower half: 4,800 tokens/s against 8,500
         with one of two cores busy.
         """
         if min(count, self._workers) < 2:
@@ -169,8 +162,10 @@ class OnnxEncoder:
             yield from pool.map(self._run, batches)
 
     def _run(self, rows: Sequence[Sequence[int]]) -> Floats:
-        """One padded batch through the graph: float32 ``[rows, tokens, dimension]``, special tokens
-        included.
+        """Run one padded batch through the graph.
+
+        Returns:
+            float32 ``[rows, tokens, dimension]``, special tokens included.
         """
         framed = [[*self._before, *row, *self._after] for row in rows]
         ids = np.full((len(framed), max(map(len, framed))), self._padding, dtype=np.int64)
@@ -185,8 +180,10 @@ class OnnxEncoder:
 
 
 def _windows(text: int, count: int, limit: int) -> Iterator[_Window]:
-    """Cut `count` tokens into windows of at most `limit` that share `OVERLAP_TOKENS`; one window
-    where they fit.
+    """Cut `count` tokens into windows of at most `limit` that share `OVERLAP_TOKENS`.
+
+    Yields:
+        The windows, one if all tokens fit into it and none without tokens.
     """
     start, keep = 0, 0
     while count - start > limit:
@@ -198,11 +195,11 @@ def _windows(text: int, count: int, limit: int) -> Iterator[_Window]:
         yield _Window(text, start, count, keep, count)
 
 
-def _batches(windows: Sequence[_Window], edges: int, most: int) -> Iterator[list[_Window]]:
-    """Windows of like length together, at most `most` padded tokens in a batch."""
+def _batches(windows: Sequence[_Window], edges: int, limit: int) -> Iterator[list[_Window]]:
+    """Yield batches of windows of similar length, of at most `limit` padded tokens each."""
     batch: list[_Window] = []
     for window in sorted(windows, key=len):
-        if batch and (len(batch) + 1) * (len(window) + edges) > most:
+        if batch and (len(batch) + 1) * (len(window) + edges) > limit:
             yield batch
             batch = []
         batch.append(window)
@@ -225,12 +222,13 @@ def _tokenizer(path: Path) -> Tokenizer:
 
 
 def _runtime() -> Any:
-    """The package onnxruntime."""
+    """Import the package onnxruntime. Raises MissingExtraError if it is not installed."""
     try:
         import onnxruntime
     except ImportError as error:
         raise MissingExtraError(
-            "No ONNX Runtime is installed: pip install 'hybrid-search[cpu]', or 'hybrid-search[gpu]' on a machine with CUDA (not both)"
+            "No ONNX Runtime is installed: pip install 'hybrid-search[cpu]', "
+            "or 'hybrid-search[gpu]' on a machine with CUDA (not both)"
         ) from error
     return onnxruntime
 
@@ -240,29 +238,26 @@ def _session(
 ) -> Any:
     onnxruntime = _runtime()
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1  # see _runs
+    options.intra_op_num_threads = 1  # see _run_batches
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(
             str(path), options, providers=device.providers(runtime_precision, cache)
         )
-    except Exception as error:  # the library's own have no common root
+    except Exception as error:  # the library's exceptions have no common base
         raise ModelError(
-            f"{path} cannot be run by ONNX Runtime {onnxruntime.__version__}: {error}. Export the model again."
+            f"{path} cannot be run by ONNX Runtime {onnxruntime.__version__}: {error}. "
+            "Export the model again."
         ) from error
     devices.confirm(device.provider, session.get_providers())
     _check_dimension(path, session.get_outputs()[0].shape[-1], dimension)
     return session
 
 
-def _cores() -> int:
-    """Cores that this process may use; a container is often given fewer than the machine has."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _check_dimension(path: Path, actual: object, dimension: int) -> None:
     if isinstance(actual, int) and actual != dimension:  # a graph may leave it open
         raise ModelError(
-            f"{path} gives vectors of {actual} numbers, and encoder.json says {dimension}: export the model again"
+            f"{path} gives vectors of {actual} numbers, but encoder.json says {dimension}: "
+            "export the model again"
         )

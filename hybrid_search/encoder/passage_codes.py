@@ -1,4 +1,4 @@
-"""Passages through the encoder: the texts it is shown, and token codes from what it returns."""
+"""Send passages through an encoder: the texts to encode, and token codes from the encodings."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hybrid_search.text.types import Document, Encoding, Passage, TokenCodes
 def encode_passages(
     encoder: Encoder, document: Document, batch: Sequence[Passage]
 ) -> list[TokenCodes]:
-    """The token codes of some passages of `document`, encoded together."""
+    """Return the token codes of some passages of `document`, encoded together."""
     return pack_token_codes(
         encoder.info.dimension, batch, encoder.encode(encoder_texts(document, batch))
     )
 
 
 def encoder_texts(document: Document, batch: Sequence[Passage]) -> list[str]:
-    """The texts that the encoder is shown for some passages: one for each of their parts."""
+    """Return the texts to encode for some passages: one for each of their parts."""
     return [
         document.text[part.window_start : part.end] for passage in batch for part in passage.parts
     ]
@@ -28,11 +28,10 @@ def encoder_texts(document: Document, batch: Sequence[Passage]) -> list[str]:
 def pack_token_codes(
     dimension: int, batch: Sequence[Passage], encodings: Sequence[Encoding]
 ) -> list[TokenCodes]:
-    """Token codes of passages from the encodings of their `windows`, in the same order."""
+    """Return the token codes of passages from the encodings of their `encoder_texts`, in order."""
     remaining = iter(encodings)
-    return [
-        token_codes.pack(
-            *token_codes.gather(passage, [next(remaining) for _ in passage.parts], dimension)
-        )
-        for passage in batch
-    ]
+    packed = []
+    for passage in batch:
+        part_encodings = [next(remaining) for _ in passage.parts]
+        packed.append(token_codes.pack(*token_codes.gather(passage, part_encodings, dimension)))
+    return packed

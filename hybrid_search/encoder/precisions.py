@@ -1,6 +1,4 @@
-"""In which precision a graph runs: what was asked for, what the folder has, and what suits the
-device.
-"""
+"""Choose the precision a graph runs in, from the request, the model folder and the device."""
 
 from __future__ import annotations
 
@@ -8,24 +6,27 @@ from hybrid_search.encoder.devices import Device
 from hybrid_search.errors import UsageError
 
 STORED = "stored"
-"""Of a graph in float32 whose weights are kept as float16: the others are made of it (`derived`).
-"""
+"""Marks a float32 graph with float16 weights; int8 and float16 graphs are made from it."""
 
 PRECISIONS = ("auto", "int8", "float16", "float32")
 
 
 def choose(precision: str, graph_precision: str, device: Device) -> str:
-    """The precision that runs, int8, float16 or float32, of a folder whose graph is in `held`.
+    """Return the precision to run in: int8, float16 or float32.
 
-    ``auto`` is int8 on CPUs and float16 elsewhere, where the folder has the choice. Raises
-    UsageError for one that is not known, or that the folder has not.
+    `graph_precision` is that of the folder's graph. If it is `STORED` all three are possible, and
+    ``auto`` is int8 on CPUs and float16 elsewhere.
+
+    Raises:
+        UsageError: If the precision is unknown, or the folder does not have it.
     """
     if precision not in PRECISIONS:
         raise UsageError(f"precision {precision!r} is not one of {', '.join(PRECISIONS)}")
     if graph_precision != STORED:
         if precision not in ("auto", graph_precision):
             raise UsageError(
-                f"precision {precision!r} was asked for, and this model has {graph_precision} alone: use {graph_precision} or auto, or export it again with "
+                f"precision {precision!r} was requested, but this model has only "
+                f"{graph_precision}: use {graph_precision} or auto, or export it again with "
                 "python -m export.to_onnx --precision stored, which has all"
             )
         return graph_precision

@@ -1,5 +1,6 @@
-"""How a float32 graph is made into int8 or float16, by the onnx packages (`derived` says when, and
-where the result is kept).
+"""Convert a float32 graph to int8 or float16 with the onnx packages.
+
+`graph_cache` decides when, and stores the result.
 """
 
 from __future__ import annotations
@@ -10,24 +11,28 @@ from pathlib import Path
 from typing import Any
 
 BLOCK = 128
-"""Numbers that share a scale, of the products that `int8` makes by blocks: with 32 they took twice
-the time, and no more was gained.
+"""Numbers that share a scale in the products quantized by blocks.
+
+With 32 they took twice the time and were no more exact.
 """
 
 
 def write_int8(source: Path, path: Path) -> None:
-    """Write dynamic int8: weights have one scale per channel (one per tensor lost 5% of cosine),
-    activations one per product.
+    """Write the graph at `source` in dynamic int8 to `path`.
 
-    Two kinds of products are not made so. The one that makes the vectors, where the graph has a
-    head, stays as it is: of MiniLM's multiplications it is 1.4%, and in int8 a quarter of the loss
-    was its own. Those that narrow, a feed-forward's second, read numbers of which a few are far
-    larger than the rest, and a scale for all of a batch leaves the rest few steps; they have a
-    scale for each block of each row, in weights and in activations. With that a span's mean cosine
-    went from .9951 to .9982, and the whole took a sixth more time. Weights kept as float16 become
-    float32 on the way, since preparing the graph computes what is constant. No attention was fused
-    beforehand: what ONNX Runtime fuses by itself when it loads the graph was 10% faster than its
-    fused int8 attention, and as near to float32.
+    Weights have one scale per channel (one per tensor lost 5% of cosine), activations one per
+    product. Two kinds of products are exceptions:
+
+    * The product that makes the vectors, if the graph has a head, stays in float32. It is 1.4% of
+      MiniLM's multiplications, and in int8 it caused a quarter of the loss.
+    * Products that narrow, a feed-forward's second, have a scale for each block of each row, in
+      weights and activations. A few of their inputs are far larger than the rest, so that one scale
+      per batch leaves the rest few steps. This raised a span's mean cosine with float32 from .9951
+      to .9982, and the time by a sixth.
+
+    float16 weights become float32 on the way, since preparing the graph computes all constants. No
+    attention is fused beforehand: what ONNX Runtime fuses by itself when it loads the graph was 10%
+    faster than its fused int8 attention, and as close to float32.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -49,8 +54,9 @@ def write_int8(source: Path, path: Path) -> None:
 
 
 def _name_output_nodes(model: Any) -> set[str]:
-    """The names of the nodes that make what the graph gives; all products get one, since those
-    without a name cannot be told from each other.
+    """Return the names of the nodes that compute the graph's outputs.
+
+    Nodes without a name get one first, since they could not be told apart.
     """
     for number, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}-{number}"
@@ -59,7 +65,7 @@ def _name_output_nodes(model: Any) -> set[str]:
 
 
 def _find_narrowing_products(model: Any) -> set[str]:
-    """The names of the products with a weight that has more rows than columns."""
+    """Return the names of the products whose weight has more rows than columns."""
     shapes = {weight.name: tuple(weight.dims) for weight in model.graph.initializer}
     weights = {
         node.name: shapes.get(node.input[1], ())
@@ -70,7 +76,7 @@ def _find_narrowing_products(model: Any) -> set[str]:
 
 
 def _quantize_by_blocks(model: Any, names: Collection[str]) -> Any:
-    """The model with the products of these names in int8, a scale for each block."""
+    """Return the model with the products of these names in int8, one scale per block."""
     from onnxruntime.quantization.matmul_nbits_quantizer import (
         DefaultWeightOnlyQuantConfig,
         MatMulNBitsQuantizer,
@@ -87,8 +93,9 @@ def _quantize_by_blocks(model: Any, names: Collection[str]) -> Any:
 
 
 def write_float16(source: Path, path: Path) -> None:
-    """Write weights and arithmetic in float16; token ids go in and float32 vectors come out as
-    before.
+    """Write the graph at `source` with weights and arithmetic in float16 to `path`.
+
+    Token ids go in and float32 vectors come out as before.
     """
     import onnx
     from onnxruntime.transformers.float16 import convert_float_to_float16
@@ -100,8 +107,9 @@ def write_float16(source: Path, path: Path) -> None:
 
 
 def _fold(source: Path, path: Path) -> None:
-    """Write the graph with all that is constant computed, so that weights kept as float16 are
-    float32; with no operators of ONNX Runtime's own.
+    """Write the graph with all constants computed, which turns float16 weights into float32.
+
+    It gets no operators that only ONNX Runtime has.
     """
     import onnxruntime
 
@@ -116,4 +124,4 @@ CONVERTERS: Mapping[str, Callable[[Path, Path], None]] = {
     "int8": write_int8,
     "float16": write_float16,
 }
-"""How each precision is made: of the graph at the first path, to the second."""
+"""The function that makes each precision: from the graph at the first path, to the second."""

@@ -1,7 +1,7 @@
-"""Smaller vectors from the same pass: an encoder's vectors cut to their first numbers, where it was
-trained for that (Matryoshka representation learning, arXiv:2205.13147).
+"""Make vectors smaller by cutting them to their first numbers.
 
-The cut commutes with the mean, so a span's vector is that of its tokens still.
+The model must be trained for that (Matryoshka representation learning, arXiv:2205.13147). The cut
+commutes with the mean, so a span's vector is still the mean of its tokens' vectors.
 """
 
 from __future__ import annotations
@@ -11,16 +11,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybrid_search.encoder.base import Encoder, EncoderInfo, Padding
+from hybrid_search.encoder.base import Encoder, EncoderInfo, Padding, padding_counter
 from hybrid_search.encoder.model_folder import Artifact
 from hybrid_search.errors import UsageError
 from hybrid_search.text.types import Encoding
 
 
 def truncate_encoder(encoder: Encoder, dimension: int | None = None) -> Encoder:
-    """`encoder` with vectors of `dimension` numbers; of the usual size, where None is given.
+    """Return `encoder` with vectors of `dimension` numbers, by default the model's usual size.
 
-    Raises UsageError for a size that is not one of the model's.
+    Raises:
+        UsageError: If the dimension is not one of the model's sizes.
     """
     info = encoder.info
     target_dimension = dimension or default_dimension(info)
@@ -29,23 +30,22 @@ def truncate_encoder(encoder: Encoder, dimension: int | None = None) -> Encoder:
     if target_dimension not in info.sizes:
         available = ", ".join(map(str, sorted({info.dimension, *info.sizes})))
         raise UsageError(
-            f"dimension is {target_dimension}, and the vectors of model {info.name} have {available}: use one of these"
+            f"dimension is {target_dimension}, but model {info.name} has vectors of {available}: "
+            "use one of these"
         )
     return TruncatedEncoder(encoder, target_dimension)
 
 
 def default_dimension(model: Artifact | EncoderInfo) -> int:
-    """The size that a model's vectors have where none is asked for: the first of its `sizes`, or
-    the whole `dimension`.
-    """
+    """Return a model's usual size: the first of its `sizes`, or else its full `dimension`."""
     return next(iter(model.sizes), model.dimension)
 
 
 @dataclass(frozen=True, slots=True)
 class TruncatedEncoder:
-    """An `Encoder` whose vectors are the first `dimension` numbers of `whole`'s.
+    """An `Encoder` whose vectors are the first `dimension` numbers of another one's.
 
-    They are not made unit length: no cosine needs it.
+    They are not normalized again: no cosine needs it.
     """
 
     full_encoder: Encoder
@@ -53,7 +53,7 @@ class TruncatedEncoder:
 
     @property
     def info(self) -> EncoderInfo:
-        """What an index must know: vectors of one size cannot be compared with those of another."""
+        """The full encoder's info with this dimension, and a fingerprint that tells sizes apart."""
         full_info = self.full_encoder.info
         return replace(
             full_info,
@@ -63,11 +63,11 @@ class TruncatedEncoder:
 
     @property
     def padding(self) -> Padding:
-        """What the whole encoder has computed."""
-        return getattr(self.full_encoder, "padding", Padding())
+        """The counter of the full encoder."""
+        return padding_counter(self.full_encoder)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """See `Encoder.encode`."""
+        """Return the encoding of each text, see `Encoder.encode`."""
         return [
             Encoding(np.ascontiguousarray(encoding.vectors[:, : self.dimension]), encoding.offsets)
             for encoding in self.full_encoder.encode(texts)

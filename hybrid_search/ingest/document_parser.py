@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 import regex
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, field_validator
 
+from hybrid_search.backends.index_head import settings_digest
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
-from hybrid_search.text import passages, spans
 from hybrid_search.text.filters import leaves
 from hybrid_search.text.types import Document, Turn
 
@@ -80,24 +80,12 @@ def source_hash(canonical: str, spec: IndexSpec) -> str:
     """Equal where neither the document nor anything that its index entry is made by has changed: a
     digest of each, with a dot between them.
     """
-    return f"{_digest(canonical)[:40]}.{_index_digest(spec)}"
+    return f"{_digest(canonical)[:40]}.{settings_digest(spec)}"
 
 
 def rehash_source(old_hash: str, spec: IndexSpec) -> str:
     """The source hash that the same document has in an index of `spec`."""
-    return f"{old_hash.partition('.')[0]}.{_index_digest(spec)}"
-
-
-def _index_digest(spec: IndexSpec) -> str:
-    settings = (
-        spec.fingerprint,
-        spec.policy,
-        spec.schema,
-        passages.PASSAGE_WORDS,
-        passages.WINDOW_WORDS,
-        spans.MAX_WORDS,
-    )
-    return _digest(str(settings))[:16]
+    return f"{old_hash.partition('.')[0]}.{settings_digest(spec)}"
 
 
 def _digest(text: str) -> str:

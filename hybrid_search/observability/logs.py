@@ -1,6 +1,4 @@
-"""How this process's log records are shown: lines for people, or JSON for programs, on standard
-error.
-"""
+"""Show log records on standard error: lines for people, or JSON for programs."""
 
 from __future__ import annotations
 
@@ -18,20 +16,20 @@ STANDARD_ATTRIBUTES = frozenset(vars(logging.LogRecord("", 0, "", 0, "", None, N
     "asctime",
     "taskName",
 }
-"""What every record has; all else in one is an extra."""
+"""The attributes of every record; all others are extras."""
 
 _log = logging.getLogger("hybrid_search")
 
 
 class Format(StrEnum):
-    """How records are written."""
+    """The format of log records."""
 
     text = "text"
     json = "json"
 
 
 class Level(StrEnum):
-    """The least that is written."""
+    """The lowest level that is written."""
 
     debug = "debug"
     info = "info"
@@ -40,12 +38,13 @@ class Level(StrEnum):
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one line of JSON: time (ISO 8601, UTC), level, logger, message, its extras, and
-    the exception where there is one.
+    """Formats a record as one line of JSON.
+
+    It has the time (ISO 8601, UTC), level, logger, message and extras, and the exception if any.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the record as a line of JSON."""
         timestamp = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         line: dict[str, Any] = {
             "time": timestamp,
@@ -65,29 +64,29 @@ class JsonFormatter(logging.Formatter):
 
 @contextmanager
 def configure_logging(format: Format = Format.text, level: Level | None = None) -> Iterator[None]:
-    """Records of at least `level` (default: warnings as text, what is worth knowing as JSON) on
-    standard error during the block.
+    """Write records of at least `level` to standard error during the block.
 
-    Without a wish, a program that has set up its logging is left alone.
+    The default level is warning for text and info for JSON. With neither option given, a program
+    that has set up its own logging is left alone.
+
+    Yields:
+        Nothing: the former handlers and levels are back after the block.
     """
     root = logging.getLogger()
     if root.handlers and format is Format.text and level is None:
         yield
         return
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        JsonFormatter()
-        if format is Format.json
-        else logging.Formatter("%(levelname)s: %(message)s")
-    )
+    is_json = format is Format.json
+    text_formatter = logging.Formatter("%(levelname)s: %(message)s")
+    handler.setFormatter(JsonFormatter() if is_json else text_formatter)
     root_level, package_level = root.level, _log.level
     if level is None:
-        root.setLevel(logging.INFO if format is Format.json else logging.WARNING)
+        root.setLevel(logging.INFO if is_json else logging.WARNING)
     else:
         handler.setLevel(level.upper())
-        root.setLevel(
-            max(logging.getLevelNamesMapping()[level.upper()], logging.INFO)
-        )  # at DEBUG client libraries log what they send
+        # Client libraries stay at INFO or above: at DEBUG they log what they send.
+        root.setLevel(max(logging.getLevelNamesMapping()[level.upper()], logging.INFO))
         _log.setLevel(level.upper())
     root.addHandler(handler)
     try:
@@ -99,18 +98,15 @@ def configure_logging(format: Format = Format.text, level: Level | None = None) 
 
 
 def is_structured() -> bool:
-    """Whether records are written as JSON, so that nothing else should stand between them."""
-    return any(
-        isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers
-    )
+    """Return True if records are written as JSON, so that nothing else may stand between them."""
+    handlers = logging.getLogger().handlers
+    return any(isinstance(handler.formatter, JsonFormatter) for handler in handlers)
 
 
 def log_or_print(
     text: str, level: int = logging.INFO, extra: Mapping[str, Any] | None = None
 ) -> None:
-    """A line for whoever watches: on standard error as it is, or as a record where records are
-    JSON.
-    """
+    """Show a line on standard error: as it is, or as a record if records are JSON."""
     if is_structured():
         _log.log(level, text, extra=extra)
     else:

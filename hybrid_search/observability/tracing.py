@@ -1,5 +1,7 @@
-"""What happens while this process works, for those who watch it: spans for OpenTelemetry where its
-API is installed, and counts of what passed by.
+"""Trace what this process does: OpenTelemetry traces if its API is installed, and counters.
+
+OpenTelemetry calls a traced block a span. Everywhere else in this project a span is a span of words
+in a text.
 """
 
 from __future__ import annotations
@@ -19,18 +21,18 @@ else:
 T = TypeVar("T")
 
 counts: Counter[str] = Counter()
-"""Of this process: ``retries``, requests and actions that a server was asked for again."""
+"""Counters of this process: ``retries``, the requests and actions sent to a server again."""
 
 _NOTHING: AbstractContextManager[Any] = nullcontext()
 
 
 def trace_block(name: str) -> AbstractContextManager[Any]:
-    """A span of this name around a block; nothing where OpenTelemetry's API is not installed."""
+    """Return a context that traces a block; it does nothing without OpenTelemetry's API."""
     return _NOTHING if _tracer is None else _tracer.start_as_current_span(name)
 
 
 def trace_iterations(name: str, items: Iterator[T]) -> Iterator[T]:
-    """`items`, with a span of this name around the making of each."""
+    """Return `items`, with a trace around the making of each."""
     return items if _tracer is None else _iterate_traced(name, items)
 
 
@@ -41,4 +43,4 @@ def _iterate_traced(name: str, items: Iterator[T]) -> Iterator[T]:
             item = next(items, sentinel)
         if item is sentinel:
             return
-        yield item  # type: ignore[misc] # it is no object of ours
+        yield item  # type: ignore[misc] # not the sentinel, so a T

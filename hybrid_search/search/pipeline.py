@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hybrid_search.backends.base import Backend, RequestBackend
+from hybrid_search.backends.index_head import Head, answer_by_head
 from hybrid_search.backends.types import IndexSpec, Key, Request, check_spec
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.encoder.truncated import truncate_encoder
@@ -54,7 +57,22 @@ def search(
         UsageError: If a field is unknown.
     """
     started_at = time.perf_counter()
-    spec, fields = backend.read_head(query.index)
+    result = answer_by_head(
+        backend, query.index, partial(_search, backend, encoder, load_calibration, query)
+    )
+    milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
+    return replace(result, plan={**result.plan, "milliseconds": milliseconds})
+
+
+def _search(
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: Callable[[str, int], Calibration],
+    query: Query,
+    head: Head,
+) -> Result:
+    """Answer `query` in an index with this head."""
+    spec, fields = head
     encoder = match_encoder_to_index(encoder, query.index, spec)
     facets.check(query.sort, query.facets, fields)
     requests = [build_request(query, text, encoder, fields) for text in query.phrases]
@@ -75,7 +93,6 @@ def search(
     plan = {
         **_plan(query, spec, encoder.info.precision),
         **actions,
-        "milliseconds": round((time.perf_counter() - started_at) * 1000, 1),
     }
     return Result(hits, len(groups) - deleted, plan, facet_counts)
 

@@ -1,4 +1,4 @@
-"""Which frozen models McPhraSy stands on: options of a command."""
+"""Command-line options for the frozen models under McPhraSy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from papers.mcphrasy.system import Base
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """``--spanbert`` and ``--phrasebert``, beside those of `encoders.add_options`."""
+    """Add ``--spanbert`` and ``--phrasebert`` to those of `encoders.add_options`."""
     encoders.add_options(parser)
     parser.add_argument(
         "--spanbert",
@@ -24,7 +24,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def load_base(options: Namespace) -> Base:
-    """The models that were asked for."""
+    """Return the models of the options."""
     return Base.from_encoder(
         encoders.load_model(options).encoder, options.spanbert, options.phrasebert
     )

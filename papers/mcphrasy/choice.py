@@ -1,6 +1,6 @@
-"""Which of five means the same: the form of Turney's questions, with a reader of them and questions
-of the same form from WordNet.
+"""Turney's questions: which of five words means the same as two words?
 
+With a reader of them; `papers.mcphrasy.synonyms` makes questions of the same form from WordNet.
 Turney, "Domain and function: a dual-space model of semantic relations and compositions", JAIR 44,
 2012.
 """
@@ -21,23 +21,23 @@ from papers.mcphrasy.pairs import coverage, similarities
 FILE = "turney/data.txt"
 ORIGIN = "https://storage.googleapis.com/phrase-bert/turney/data.txt, the file of Phrase-BERT's repository (Turney's own name for it is jair.data)"
 FIELDS = 8
-"""Of a line of Turney's: the bigram, the right unigram, the bigram's two words, and four wrong
-ones. The third and fourth are no choices.
+"""The fields of a line of Turney's: the bigram, the right unigram, the bigram's two words, and four
+wrong ones. The third and fourth are no choices.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`choices` of which the first is right."""
+    """A phrase and its choices, of which the first is right."""
 
     phrase: str
     choices: tuple[str, ...]
 
 
 def read(path: Path) -> list[Question]:
-    """Turney's questions: fields between `` | ``.
+    """Read Turney's questions, whose fields are separated by `` | ``.
 
-    Raises SystemExit for a line with more or fewer than eight, or where the file is missing.
+    Raises SystemExit for a line that does not have eight, or if the file is missing.
     """
     lines = require_file(path, f"put there {ORIGIN}").read_text(encoding="utf-8").splitlines()
     return [
@@ -55,15 +55,17 @@ def _question(line: str, where: str) -> Question:
 
 
 def measure(system: System, data: Path) -> dict[str, Any]:
-    """Accuracy on Turney's 2,180 questions, which the paper gives as 38.7 for SpanBERT, 57.2 for
-    Phrase-BERT and 71.3 for its best.
+    """Return the accuracy on Turney's 2,180 questions.
+
+    The paper reports 38.7 for SpanBERT, 57.2 for Phrase-BERT and 71.3 for its best.
     """
     return score(system, read(data / FILE))
 
 
 def score(system: System, questions: Sequence[Question]) -> dict[str, Any]:
-    """The share of questions whose right choice is the most alike; where n are equally so, and it
-    among them, 1/n of a question.
+    """Return the share of questions whose right choice has the highest score.
+
+    If n choices share the highest score, the right one among them, the question counts 1/n.
     """
     pairs = [(question.phrase, choice) for question in questions for choice in question.choices]
     pair_scores = similarities(

@@ -1,9 +1,8 @@
-"""Clusters of phrases (section 5.3 of the paper): complete linkage over the similarities of all
-pairs of a group, against gold clusters.
+"""Clusters of phrases against gold clusters (section 5.3 of the paper).
 
-Complete linkage asks only for the order of similarities, so their scale is nothing. V-measure,
-adjusted Rand and adjusted mutual information are those of scikit-learn, averaged over groups; k is
-the number of clusters that are asked for.
+Made by complete linkage over the similarities of all pairs of a group, which uses only their order,
+so their scale does not matter. V-measure, adjusted Rand and adjusted mutual information are those
+of scikit-learn, averaged over groups; k is the number of clusters to make.
 """
 
 from __future__ import annotations
@@ -37,22 +36,23 @@ SOURCES: dict[str, Callable[[Path], list[Group]]] = {
     "wordnet": lambda data: groups.group_synonyms(synonyms.load_pairs(data)[1]),
     "reviews": lambda data: groups.read(data / groups.PUBLISHED),
 }
-"""Where groups come from. The paper's, of reviews, is not in the data folder and must be asked for
-by name.
+"""Where groups come from.
+
+The paper's, of product reviews, are not in the data folder and must be named to be used.
 """
 
 HERE = ("banking77", "clinc150", "wordnet")
 
 
 def measure(system: System, data: Path, sources: Sequence[str] = HERE) -> dict[str, Any]:
-    """The figures of each source's groups."""
+    """Return the figures of each source's groups."""
     return {name: score(system, SOURCES[name](data)) for name in sources}
 
 
 def score(system: System, phrase_groups: Sequence[Group]) -> dict[str, Any]:
-    """Each metric for each k, the mean over the groups.
+    """Return each metric for each k, the mean over the groups.
 
-    A group with fewer phrases than k is cut into as many as it has.
+    A group with fewer phrases than k is cut into as many clusters as it has phrases.
     """
     pairs = [pair for group in phrase_groups for pair in combinations(group.phrases, 2)]
     scores = similarities(system, [first for first, _ in pairs], [second for _, second in pairs])
@@ -93,8 +93,9 @@ def _figures(group: Group, scores: Floats, k: int | str) -> dict[str, float]:
 
 
 def cluster_phrases(scores: Floats, phrases: int, k: int) -> Ints:
-    """The cluster of each phrase, int32 ``[phrases]``, of `k`, from the similarities of all pairs
-    in the order of `itertools.combinations`.
+    """Return the cluster of each phrase, of `k`, int32 ``[phrases]``.
+
+    `scores` are the similarities of all pairs in the order of `itertools.combinations`.
     """
     distances = np.zeros((phrases, phrases))
     distances[np.triu_indices(phrases, 1)] = float(scores.max()) - scores.astype(np.float64)

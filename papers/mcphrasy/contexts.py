@@ -1,8 +1,7 @@
-"""The contexts of a phrase (section 3.1 of the paper): sentences that hold it, with one mask in its
-place.
+"""The contexts of a phrase: sentences that contain it, with one mask in its place.
 
-Thousands of phrases are found in one pass over a corpus: they are a tree of words, and every word
-of a sentence is followed down it.
+Section 3.1 of the paper. Thousands of phrases are searched in one pass over a corpus: they form a
+tree of words, and every word of a sentence is followed down it.
 """
 
 from __future__ import annotations
@@ -19,55 +18,53 @@ MOST = 300
 """Contexts of a phrase, the paper's m; it gained little beyond 100."""
 
 CONTEXTS = 100
-"""Of a phrase, where it is measured: a third of the paper's, and a third of the time; it gained
+"""Contexts of a phrase when measuring: a third of the paper's, in a third of the time; it gained
 little beyond.
 """
 
 LEAST_WORDS = 3
-"""Words beside the phrase that a sentence must have: fewer say nothing of what was masked."""
+"""Words beside the phrase that a sentence must have: fewer tell nothing about the mask."""
 
 MOST_WORDS = 60
-"""A sentence with more is passed over: few are whole sentences, and each costs as much as several
+"""Sentences with more words are skipped: few are real sentences, and each costs as much as several
 others.
 """
 
 BREAK = r"[,;:?!()\[\]\"“”…]"
-"""Marks that no phrase goes across, unless it has them itself."""
+"""Marks that no phrase crosses, unless it contains them itself."""
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _END = ""
-"""The key of a tree's node under which the phrase stands that ends there: no word is empty."""
+"""The key in a tree's node for the phrases that end there; no word is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A sentence, and where in it, in code points, the phrase stands."""
+    """A sentence, and the place of the phrase in it, in code points."""
 
     text: str
     start: int
     end: int
 
     def mask_phrase(self, mask: str) -> str:
-        """The sentence with `mask` for the phrase: that begins at `start`, too."""
+        """Return the sentence with `mask` in place of the phrase; the mask also begins at `start`."""
         return self.text[: self.start] + mask + self.text[self.end :]
 
 
 def words(text: str) -> list[str]:
-    """The words of `text` in lower case; apostrophes are part of them, all other punctuation is
-    not.
-    """
+    """Return the words of `text` in lower case, with apostrophes and no other punctuation."""
     return [match.group().lower() for match in _WORD.finditer(text)]
 
 
 def search(
     phrases: Collection[str], sentences: Iterable[str], most: int = MOST
 ) -> dict[str, list[Context]]:
-    """Up to `most` contexts of each phrase, whole words in any case; none for one that is not
-    there, or that has no word.
+    """Return up to `most` contexts of each phrase, whole words in any case.
 
-    A phrase's contexts differ in more than case from each other, since the distance to the closest
-    other context means nothing among copies: calls repeat themselves. Those with the least hash are
-    kept, so which they are depends neither on the corpus's order nor on its head.
+    A phrase that does not occur, or has no word, has none. The contexts of a phrase differ in more
+    than case, since the distance to the closest other context means nothing among copies: calls
+    repeat themselves. Those with the smallest hashes are taken, so the choice depends neither on
+    the corpus's order nor on its beginning.
     """
     tree = _build_word_tree(phrases)
     samples: dict[str, _Sample] = defaultdict(lambda: _Sample(most))
@@ -81,7 +78,7 @@ def search(
 
 
 def _build_word_tree(phrases: Iterable[str]) -> dict[str, Any]:
-    """A node for each word, its children the words that follow it in some phrase.
+    """Return a node for each word, its children the words that follow it in some phrase.
 
     Phrases of the same words share an end.
     """
@@ -96,7 +93,7 @@ def _build_word_tree(phrases: Iterable[str]) -> dict[str, Any]:
 
 
 def _occurrences(tree: Mapping[str, Any], sentence: str) -> Iterator[tuple[list[str], Context]]:
-    """Every place in the sentence where phrases stand, those that lie inside others included."""
+    """Yield every place in the sentence where phrases stand, those inside others included."""
     word_places = [
         (match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(sentence)
     ]
@@ -116,7 +113,7 @@ def _occurrences(tree: Mapping[str, Any], sentence: str) -> Iterator[tuple[list[
 
 @dataclass(slots=True)
 class _Sample:
-    """The contexts with the least hashes of all that are added, each once."""
+    """The contexts with the smallest hashes of all that are added, each once."""
 
     most: int
     _heap: list[tuple[int, str, Context]] = field(default_factory=list)
@@ -140,15 +137,14 @@ class _Sample:
             self._seen_texts.discard(heapreplace(self._heap, entry)[1])
 
     def contexts(self) -> list[Context]:
-        """By their hash, so that the first so many are as good a sample."""
+        """Return them ordered by hash, so that a prefix is as good a sample."""
         return [
             context for _, _, context in sorted(self._heap, key=lambda entry: (-entry[0], entry[1]))
         ]
 
 
 class ContextCache:
-    """Contexts of phrases, looked for when they are first asked for: all that are asked for at once
-    in one pass.
+    """Contexts of phrases, searched on first use: all phrases of a call in one pass.
 
     `sentences` begins a pass.
     """
@@ -158,7 +154,7 @@ class ContextCache:
         self._contexts: dict[str, list[Context]] = {}
 
     def find_contexts(self, phrases: Iterable[str]) -> Mapping[str, Sequence[Context]]:
-        """The contexts of each phrase, none where no sentence holds it."""
+        """Return the contexts of each phrase, none if no sentence contains it."""
         distinct_phrases = list(dict.fromkeys(phrases))
         unknown = [phrase for phrase in distinct_phrases if phrase not in self._contexts]
         if unknown:

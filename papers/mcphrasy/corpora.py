@@ -1,7 +1,6 @@
-"""The texts that contexts are looked for in: the data folder's calls, passages and requests, as
-sentences.
+"""The texts in which contexts are searched: the data folder's calls, passages and requests.
 
-The paper has all of Wikipedia.
+They are read as sentences. The paper has all of Wikipedia.
 """
 
 from __future__ import annotations
@@ -16,14 +15,15 @@ from benchmarks.quality.tasks import rows
 from papers.mcphrasy.files import require_file
 
 TRAIN = "train"
-"""The `part` of rows that something may be trained on; rows of the others are measured on. A file
-without parts is all train.
+"""The `part` of rows that may be trained on; the others are measured on.
+
+All rows of a file without parts are train.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """`file` below the data folder, and the texts of one of its rows."""
+    """A `file` below the data folder, and how to get the texts of one of its rows."""
 
     name: str
     file: str
@@ -61,11 +61,9 @@ CORPORA = tuple(
 def read(
     data: Path, parts: Sequence[str] | None = None, corpora: Sequence[Corpus] = CORPORA
 ) -> Iterator[str]:
-    """The sentences of `corpora`, one at a time; with `parts`, only of rows of these.
+    """Yield the sentences of `corpora`, with `parts` only of rows of these parts.
 
-    What is said in many calls comes many times.
-
-    Raises SystemExit where a file is missing.
+    A sentence that is said in many calls comes many times. Raises SystemExit if a file is missing.
     """
     for corpus in corpora:
         for row in rows(

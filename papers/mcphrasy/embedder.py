@@ -1,7 +1,6 @@
-"""The McPhraSy embedder (section 3.2 of the paper): a perceptron of two layers on frozen vectors,
-run by numpy.
+"""The McPhraSy embedder (section 3.2): a two-layer perceptron on frozen vectors, run by numpy.
 
-``papers/mcphrasy/training.py`` trains it.
+`papers.mcphrasy.training` trains it.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from hybrid_search.text.types import Floats, Halves
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Embedder:
-    """``relu(x first + first_bias) second + second_bias``, all float32: `first` ``[mask + own,
-    hidden]``, `second` ``[hidden, out]``.
+    """``relu(x first + first_bias) second + second_bias``, all float32.
 
-    `base` names the models whose vectors it was trained on; `spanbert` and `phrasebert` are their
-    folders of Hugging Face weights, "" where it was our own encoder.
+    `first` is ``[mask + own, hidden]``, `second` ``[hidden, out]``. `base` names the models whose
+    vectors it was trained on; `spanbert` and `phrasebert` are their folders of Hugging Face
+    weights, "" for the product's own encoder.
     """
 
     base: str
@@ -34,10 +33,10 @@ class Embedder:
     phrasebert: str = ""
 
     def __call__(self, masks: Floats, own: Floats | None = None) -> Floats:
-        """A vector for each context, float32 ``[contexts, out]``, from the mask's ``[contexts,
-        mask]`` and the phrase's own ``[own]``.
+        """Return a vector for each context, float32 ``[contexts, out]``.
 
-        Without `own` that part is zeros: a context alone, as the anchors in training.
+        From the masks' vectors ``[contexts, mask]`` and the phrase's own ``[own]``. Without `own`
+        that part is zeros: a context alone, like the anchors in training.
         """
         hidden = np.maximum(
             inputs(masks, own, len(self.first) - masks.shape[1]) @ self.first + self.first_bias, 0
@@ -52,7 +51,7 @@ class Embedder:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read `path`. Raises SystemExit where it is not such a file."""
+        """Read `path`; raises SystemExit if it is not the file of an embedder."""
         try:
             with np.load(path) as archive:
                 values: dict[str, Any] = {field.name: archive[field.name] for field in fields(cls)}
@@ -67,10 +66,11 @@ class Embedder:
 
 
 def inputs(masks: Floats | Halves, own: Floats | None, width: int) -> Floats:
-    """What the perceptron reads, float32 ``[contexts, mask + width]``: both parts of a length at
-    which their numbers have variance 1 or so, since models differ in how long their vectors are.
+    """Return the perceptron's input, float32 ``[contexts, mask + width]``.
 
-    `own` is that of all contexts, ``[width]``, or that of each, ``[contexts, width]``.
+    Both parts are scaled to a length at which their numbers have a variance of about 1, since
+    models differ in the length of their vectors. `own` is that of all contexts, ``[width]``, or
+    that of each, ``[contexts, width]``.
     """
     own_rows = (
         np.zeros((len(masks), width), dtype=np.float32)

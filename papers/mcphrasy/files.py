@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def require_file(path: Path, origin: str) -> Path:
-    """`path`. Raises SystemExit with where it comes from if there is no such file."""
+    """Return `path`; raises SystemExit that tells its origin if there is no such file."""
     if not path.is_file():
         raise SystemExit(f"{path}: no such file: {origin}")
     return path

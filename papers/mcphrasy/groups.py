@@ -1,8 +1,8 @@
-"""Groups of phrases with gold clusters (section 4 of the paper): a reader of its form, and groups
-made of the data at hand.
+"""Groups of phrases with gold clusters: a reader of the paper's form, and groups of other data.
 
-The paper's groups have 25 noun phrases of product reviews, 17 clusters of which 3.5 have more than
-one phrase, and those 3.2 on average; so have these, roughly. Each is made of a seed alone.
+Section 4 of the paper. Its groups have 25 noun phrases of product reviews in 17 clusters, of which
+3.5 have more than one phrase, and those 3.2 on average; the groups made here are roughly like that.
+Each is made from a seed alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PUBLISHED = "mcphrasy/groups.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Phrases, and the name of each one's cluster, in the same order."""
+    """Phrases, and the name of each phrase's cluster, in the same order."""
 
     name: str
     phrases: tuple[str, ...]
@@ -38,11 +38,10 @@ class Group:
 
 
 def read(path: Path) -> list[Group]:
-    """Groups of JSON lines ``{"group": id, "phrases": [...], "clusters": [the cluster of each
-    phrase]}``.
+    """Read groups, JSON lines of ``{"group": id, "phrases": [...], "clusters": [...]}``.
 
-    Raises SystemExit where the file is missing, and for a line in which the two lists are not of
-    one length.
+    Clusters are those of the phrases, in their order. Raises SystemExit if the file is missing, or
+    for a line whose two lists differ in length.
     """
     read = rows(
         require_file(
@@ -65,9 +64,9 @@ def _group(name: object, phrases: Sequence[str], clusters: Sequence[object], whe
 
 
 def read_intent_groups(path: Path, count: int = COUNT) -> list[Group]:
-    """Groups of what people say, by intent: rows of `path` whose `part` is dev.
+    """Return groups of requests by intent, from rows of `path` whose `part` is dev.
 
-    These are sentences of some ten words, not noun phrases.
+    These are sentences of about ten words, not noun phrases.
     """
     texts: dict[str, list[str]] = defaultdict(list)
     for row in rows(require_file(path, "give --data, the folder of data sets")):
@@ -81,13 +80,13 @@ def read_intent_groups(path: Path, count: int = COUNT) -> list[Group]:
 
 
 PAIRED = (2,) * 8 + (1,) * 9
-"""Of synonyms few clusters have more than two: 25 in 17."""
+"""Sizes for synonyms, of which few clusters have more than two: 25 in 17."""
 
 
 def group_synonyms(pairs: Iterable[Synonyms], count: int = COUNT) -> list[Group]:
-    """Groups of expressions that mean the same by WordNet.
+    """Return groups of expressions that mean the same by WordNet.
 
-    An expression is in the first of its meanings only.
+    An expression appears in the first of its meanings only.
     """
     meanings: dict[str, list[str]] = defaultdict(list)
     seen: set[str] = set()
@@ -102,8 +101,9 @@ def group_synonyms(pairs: Iterable[Synonyms], count: int = COUNT) -> list[Group]
 def draw_groups(
     phrases: Mapping[str, Sequence[str]], sizes: Sequence[int], count: int
 ) -> list[Group]:
-    """`count` groups with clusters of these sizes, each of another meaning, drawn at random among
-    those that have so many phrases.
+    """Draw `count` groups with clusters of these sizes, each of another meaning.
+
+    Meanings are drawn at random among those that have enough phrases.
     """
     groups = []
     for number in range(count):

@@ -1,6 +1,4 @@
-"""What an encoder says of a mask: the vector that the mask's token has in each context (section 3.1
-of the paper).
-"""
+"""The vector that an encoder gives a mask's token in each context (section 3.1 of the paper)."""
 
 from __future__ import annotations
 
@@ -17,8 +15,10 @@ from hybrid_search.text.types import Encoding, Floats
 from papers.mcphrasy.contexts import Context
 
 MASK = "[MASK]"
-"""BERT's, SpanBERT's and the shipped model's. All tokenizers seen know it in a text, and keep its
-vector: it is the text's own, not one of those that they put around a text.
+"""The mask of BERT, SpanBERT and the shipped model.
+
+All tokenizers tried know it in a text, and its vector is returned: it is the text's own, not one of
+the tokens that they put around a text.
 """
 
 
@@ -27,17 +27,21 @@ class MaskEncoder(Protocol):
 
     @property
     def name(self) -> str:
-        """What the weights are known by: vectors of one name can be compared."""
+        """The name of the weights: vectors of one name can be compared."""
         ...
 
     def vectors(self, contexts: Sequence[Context]) -> Floats:
-        """The mask's vector in each context, float32 ``[contexts, dimension]``, of any length."""
+        """Return the mask's vector in each context, float32 ``[contexts, dimension]``.
+
+        Of any length.
+        """
         ...
 
 
 class Masks:
-    """Any `Encoder` as a `MaskEncoder`, the product's or `systems.huggingface.HuggingFace`, if its
-    tokenizer makes one token of `mask`.
+    """Any `Encoder` as a `MaskEncoder`, if its tokenizer makes one token of `mask`.
+
+    The product's, or `papers.systems.huggingface.HuggingFace`.
     """
 
     def __init__(self, encoder: Encoder, mask: str = MASK) -> None:
@@ -45,11 +49,11 @@ class Masks:
 
     @property
     def name(self) -> str:
-        """The model's fingerprint, which of Hugging Face weights is their folder."""
+        """The model's fingerprint; for Hugging Face weights that is their folder."""
         return Path(self.encoder.info.fingerprint).name
 
     def vectors(self, contexts: Sequence[Context]) -> Floats:
-        """Raises SystemExit where the mask is not one token."""
+        """Return the masks' vectors; raises SystemExit if the mask is not one token."""
         mask_vectors = np.zeros((len(contexts), self.encoder.info.dimension), dtype=np.float32)
         texts = [context.mask_phrase(self.mask) for context in contexts]
         for row, encoding in enumerate(encodings(self.encoder, texts, TEXTS)):

@@ -10,7 +10,7 @@ from papers.mcphrasy.contexts import words
 
 
 def phrases(data: Path) -> set[tuple[str, ...]]:
-    """The words of every phrase that is measured on, of the files that are there."""
+    """Return the words of every phrase that is measured on, from the files that are present."""
     optional = (
         (data / groups.PUBLISHED, _reviews),
         (data / choice.FILE, _turney),

@@ -1,5 +1,6 @@
-"""Scores of pairs of phrases by any system, so that one table compares the similarity of phrases
-alone with that of their contexts.
+"""Scores of pairs of phrases by any system.
+
+So one table compares the similarity of phrases alone with that of their contexts.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from papers.mcphrasy.system import Contextual
 
 
 def similarities(system: System, firsts: Sequence[str], seconds: Sequence[str]) -> Floats:
-    """How alike the phrases of each pair are, float32 ``[pairs]``: the system's own scores, else
-    the cosines of its vectors.
+    """Return how alike the phrases of each pair are, float32 ``[pairs]``.
+
+    By the system's own scores, or else the cosines of its vectors.
     """
     if isinstance(system, Scorer):
         return system.scores(firsts, seconds)
@@ -32,5 +34,5 @@ def similarities(system: System, firsts: Sequence[str], seconds: Sequence[str]) 
 
 
 def coverage(system: System, phrases: Iterable[str]) -> dict[str, Any]:
-    """What a system that looks phrases up found; nothing for one that does not."""
+    """Return what share of phrases a system found that looks them up; nothing for other systems."""
     return system.coverage(phrases) if isinstance(system, Contextual) else {}

@@ -1,6 +1,6 @@
-"""Frequent phrases of a corpus: what the embedder is trained on.
+"""Frequent phrases of a corpus, which the embedder is trained on.
 
-The paper has 27,723 noun phrases of Wikipedia; here no tagger is asked.
+The paper has 27,723 noun phrases of Wikipedia; here no tagger is used.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ STOP = frozenset(
         yet you you'd you'll you're you've your yours yourself"""
     )
 )
-"""Words that no phrase begins or ends with: those of grammar, and what is said in every call."""
+"""Words that no phrase begins or ends with: those of grammar, and those of every call."""
 
 INSIDE = 0.5
-"""A phrase of which so many occurrences are inside a longer one is left to that: "care provider".
+"""A phrase with this share of its occurrences inside a longer one is left out, like "care provider".
 """
 
 
@@ -41,11 +41,11 @@ def find_frequent_phrases(
     least: int,
     without: Collection[Sequence[str]] = (),
 ) -> list[str]:
-    """The `count` most frequent phrases of 2 or 3 words that so many different sentences hold, most
-    frequent first; `sentences` begins a pass.
+    """Return the `count` most frequent phrases of 2 or 3 words, most frequent first.
 
-    None begins or ends with one of `STOP`, has a digit or a letter alone, goes across punctuation,
-    or has the words of one that is in `without`.
+    Each is in at least `least` different sentences; `sentences` begins a pass. None begins or ends
+    with one of `STOP`, has a digit or a single letter, crosses punctuation, or has the words of one
+    in `without`.
     """
     common = Counter(
         word for sentence in _iterate_distinct(sentences()) for word in words(sentence)
@@ -73,7 +73,7 @@ def find_frequent_phrases(
 
 
 def _iterate_distinct(sentences: Iterable[str]) -> Iterator[str]:
-    """Each sentence once; remembered by its hash."""
+    """Yield each sentence once; sentences are remembered by their hashes."""
     seen: set[int] = set()
     for sentence in sentences:
         code = hash(sentence)
@@ -83,7 +83,7 @@ def _iterate_distinct(sentences: Iterable[str]) -> Iterator[str]:
 
 
 def _iterate_ngrams(sentence: str, allowed_words: Collection[str]) -> Iterator[tuple[str, ...]]:
-    """Those of known words that a phrase may be."""
+    """Yield the runs of allowed words that may be phrases."""
     for piece in re.split(BREAK, sentence):
         piece_words = words(piece)
         if len(piece_words) <= MOST_WORDS:
@@ -102,7 +102,7 @@ def _is_word(word: str) -> bool:
 
 
 def _count_longer(counts: dict[tuple[str, ...], int]) -> dict[tuple[str, ...], int]:
-    """Of each phrase of two words the most frequent of those of three that hold it, by its number."""
+    """Return, for each phrase of two words, the count of the most frequent one of three around it."""
     most: dict[tuple[str, ...], int] = {}
     for ngram, number in counts.items():
         if len(ngram) > min(LENGTHS):

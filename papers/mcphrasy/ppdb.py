@@ -1,9 +1,9 @@
-"""PPDB-filtered: are two phrases paraphrases? Accuracy, by a threshold on the score that is chosen
-on the dev split.
+"""PPDB-filtered: are two phrases paraphrases?
 
-Wang, Thompson, Iyyer, "Phrase-BERT", EMNLP 2021: pairs of PPDB 2.0, positive and negative ones with
-as many words in common. They train a classifier on the first 70%, choose it on the next 15% and
-measure on the last; a threshold needs no training, and the first are not used.
+Reported is accuracy, by a threshold on the score that is chosen on the dev split. Wang, Thompson,
+Iyyer, "Phrase-BERT", EMNLP 2021: pairs of PPDB 2.0, positive and negative ones with equally many
+words in common. They train a classifier on the first 70%, choose it on the next 15% and measure on
+the last; a threshold needs no training, and the first are not used.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEV, TEST = 0.7, 0.85
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """`same` is 1 for paraphrases, else 0."""
+    """Two phrases; `same` is 1 for paraphrases, else 0."""
 
     first: str
     second: str
@@ -40,9 +40,9 @@ class Pair:
 
 
 def read(path: Path) -> list[Pair]:
-    """A JSON list of ``[phrase, phrase, "pos" | "neg"]``.
+    """Read a JSON list of ``[phrase, phrase, "pos" | "neg"]``.
 
-    Raises SystemExit where the file is missing or a row is not such a list.
+    Raises SystemExit if the file is missing or a row is not such a list.
     """
     rows = json.loads(require_file(path, f"put there {ORIGIN}").read_text(encoding="utf-8"))
     return [_pair(row, f"{path}, row {number}") for number, row in enumerate(rows, 1)]
@@ -59,8 +59,9 @@ def _pair(row: Any, where: str) -> Pair:
 
 
 def measure(system: System, data: Path) -> dict[str, Any]:
-    """Accuracy on the test split, the threshold that is best on dev, and the area under the curve
-    of test, which needs none.
+    """Return accuracy on the test split, the threshold, and the area under the curve.
+
+    The threshold is the best on dev; the area is that of test, and needs none.
     """
     pairs = read(data / FILE)
     dev, test = (math.ceil(len(pairs) * share) for share in (DEV, TEST))
@@ -81,8 +82,9 @@ def measure(system: System, data: Path) -> dict[str, Any]:
 
 
 def threshold(scores: Floats, labels: Sequence[int] | np.ndarray[Any, Any]) -> float:
-    """The threshold, above which pairs count as paraphrases, that most of `scores` are right by:
-    between two of them; of equal ones the lowest.
+    """Return the threshold, above which pairs count as paraphrases, with the highest accuracy.
+
+    It lies between two of the scores; among equal ones the lowest.
     """
     order = np.argsort(scores, kind="stable")
     values, right = np.asarray(scores, dtype=np.float64)[order], np.asarray(labels)[order]

@@ -1,10 +1,10 @@
-"""In which of its senses is a word used? WordNet's example sentences, of words that no model here
-was trained on.
+"""Word senses: in which of its senses does a sentence use a word?
 
-Each sentence of a sense that has others is compared with the rest of that sense's, and with those
-of each other sense of the word. Contexts are given, not searched: a corpus holds a word in all its
-senses at once, and what it says of them together is the same for all. Most senses have two or three
-sentences, so this asks more of mask vectors than of how they are put together.
+WordNet's example sentences, of words that no model here was trained on. Each sentence of a sense
+that has others is compared with the rest of that sense's, and with those of each other sense of the
+word. Contexts are given, not searched: a corpus has a word in all its senses at once, and what it
+tells of them together is the same for all. Most senses have two or three sentences, so this tests
+mask vectors more than the way they are combined.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from papers.mcphrasy.wordnet import Sense, senses
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A use of a word and other uses of it in one sense: the same one where `same` is 1.
+    """A use of a word and other uses of it in one sense; `same` is 1 for its own sense.
 
     Cases of one `use` are choices among senses.
     """
@@ -41,7 +41,7 @@ class Case:
 
 
 def build_cases(senses_by_word: Sequence[Sequence[Sense]]) -> list[Case]:
-    """The cases of each use, the right sense first."""
+    """Return the cases of each use, the right sense first."""
     collected_cases: list[Case] = []
     uses = 0
     for word in senses_by_word:
@@ -67,13 +67,14 @@ def build_cases(senses_by_word: Sequence[Sequence[Sense]]) -> list[Case]:
 
 
 def measure(system: System, data: Path) -> dict[str, Any]:
-    """The figures of each set-up that the system is able to."""
+    """Return the figures of each set-up that the system supports."""
     return score(system, build_cases(list(senses(data))))
 
 
 def score(system: System, word_cases: Sequence[Case]) -> dict[str, Any]:
-    """Area under the curve of all cases, and the share of uses whose own sense is the most alike;
-    `chance` is that of a throw of dice.
+    """Return the area under the curve, and the share of uses whose own sense scores highest.
+
+    `chance` is that share for a random choice.
     """
     setups = _setups(system, word_cases)
     uses, labels = np.array([case.use for case in word_cases]), [case.same for case in word_cases]
@@ -94,7 +95,7 @@ def score(system: System, word_cases: Sequence[Case]) -> dict[str, Any]:
 
 
 def _setups(system: System, word_cases: Sequence[Case]) -> dict[str, Floats]:
-    """The scores of all cases by each set-up."""
+    """Return the scores of all cases by each set-up."""
     if isinstance(system, Contextual):
         return {
             "contexts": system.compare_contexts(
@@ -122,7 +123,7 @@ def _setups(system: System, word_cases: Sequence[Case]) -> dict[str, Floats]:
 def mean_pair_scores(
     system: System, firsts: Sequence[str], seconds: Sequence[Sequence[str]]
 ) -> Floats:
-    """The mean score of each case's first text with each of its second ones, float32 ``[cases]``."""
+    """Return the mean score of each case's first text with its second ones, float32 ``[cases]``."""
     pairs = [
         (first, second) for first, texts in zip(firsts, seconds, strict=True) for second in texts
     ]
@@ -132,7 +133,7 @@ def mean_pair_scores(
 
 
 def cosines_in_sentence(system: SpanEncoder, word_cases: Sequence[Case]) -> Floats:
-    """The cosine of the word's vector in its sentence with the mean of its vectors in the others."""
+    """Return the cosine of the word in its sentence with the mean of its vectors in the others."""
     contexts = list(
         dict.fromkeys(
             context for case in word_cases for context in (case.context, *case.other_contexts)
@@ -159,7 +160,7 @@ def cosines_in_sentence(system: SpanEncoder, word_cases: Sequence[Case]) -> Floa
 
 
 def choice_accuracy(scores: Floats, uses: np.ndarray[Any, Any], labels: Sequence[int]) -> float:
-    """The share of uses whose right case has the highest score; of n that are equally high, 1/n."""
+    """Return the share of uses whose right case has the highest score; n equal ones count 1/n."""
     right = np.asarray(labels, dtype=bool)
     shares = []
     for use in np.unique(uses):

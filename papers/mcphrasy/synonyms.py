@@ -1,10 +1,9 @@
-"""Which of five means the same, from WordNet: questions of Turney's form for the data at hand, on
-expressions that are not trained on.
+"""Synonyms: questions of Turney's form from WordNet, on expressions that no model was trained on.
 
-An expression, one that means the same and shares no word with it, and four that mean the same as
-others. Only expressions that the corpora hold often enough are asked for, so that it is
-similarities that are compared; the share of the others is said. Wrong choices are drawn at random,
-while many of Turney's are near the right one: figures here are higher than there.
+A question has an expression, one that means the same and shares no word with it, and four that mean
+the same as others. Only expressions that the corpora have often enough are asked for, so that
+similarities are compared; the share of the others is reported. Wrong choices are drawn at random,
+while many of Turney's are close to the right one: figures here are higher than there.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ LEAST = 10
 """Contexts that an expression must have."""
 
 LETTERS = 2
-"""Expressions of so few are symbols, most of them: "A" for adenine."""
+"""Most expressions with only so many letters are symbols: "A" for adenine."""
 
 WRONG = 4
 SEED = 3
 
 
 def measure(system: System, data: Path) -> dict[str, Any]:
-    """Accuracy, and how many of all pairs the corpora hold."""
+    """Return the accuracy, and how many of all pairs the corpora have."""
     all_pairs, pairs = load_pairs(data)
     return {
         "pairs": len(all_pairs),
@@ -44,7 +43,7 @@ def measure(system: System, data: Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def load_pairs(data: Path) -> tuple[list[Synonyms], list[Synonyms]]:
-    """All pairs, and those that the corpora hold; looked for once for all systems."""
+    """Return all pairs, and those that the corpora have; searched once for all systems."""
     all_pairs = synonyms(data)
     return all_pairs, filter_frequent(all_pairs, corpora.read(data))
 
@@ -52,7 +51,7 @@ def load_pairs(data: Path) -> tuple[list[Synonyms], list[Synonyms]]:
 def filter_frequent(
     pairs: Sequence[Synonyms], sentences: Iterable[str], least: int = LEAST
 ) -> list[Synonyms]:
-    """The pairs of which both have so many contexts, and more than one or two letters."""
+    """Return the pairs of which both have `least` contexts, and more than one or two letters."""
     contexts = search(
         [phrase for pair in pairs for phrase in (pair.first, pair.second)], sentences, least
     )
@@ -65,7 +64,7 @@ def filter_frequent(
 
 
 def build_questions(pairs: Sequence[Synonyms]) -> list[Question]:
-    """A question for each expression, on the first of its synonyms.
+    """Return a question for each expression, on the first of its synonyms.
 
     Wrong choices have no word in common with it, and no meaning in any pair.
     """
@@ -88,7 +87,7 @@ def build_questions(pairs: Sequence[Synonyms]) -> list[Question]:
 
 
 def _group_synonyms(pairs: Sequence[Synonyms]) -> dict[str, set[str]]:
-    """Each expression with those that mean the same in some pair."""
+    """Return each expression with those that mean the same in some pair."""
     same_meaning: dict[str, set[str]] = defaultdict(set)
     for pair in pairs:
         same_meaning[pair.first] |= {pair.first, pair.second}

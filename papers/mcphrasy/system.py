@@ -20,8 +20,9 @@ from papers.mcphrasy.similarity import Cloud, Similarity, mcphrasy
 from papers.systems.huggingface import HuggingFace
 
 CLOUDS = 64
-"""Phrases whose final vectors are kept: more than a group to be clustered has. 300 contexts in
-float32 are 0.9 MB a phrase at 768 dimensions.
+"""Phrases whose final vectors are cached: more than a group to be clustered has.
+
+300 contexts in float32 are 0.9 MB a phrase at 768 dimensions.
 """
 
 PhraseUse = tuple[str, Sequence[Context]]
@@ -33,14 +34,13 @@ class Contextual(Protocol):
     """A `Scorer` that looks phrases up in a corpus."""
 
     def coverage(self, phrases: Iterable[str]) -> dict[str, Any]:
-        """How many phrases, how many of them no sentence holds, and contexts a phrase of the
-        others.
-        """
+        """Return how many phrases there are, how many occur in no sentence, and contexts a phrase."""
         ...
 
     def compare_contexts(self, firsts: Sequence[PhraseUse], seconds: Sequence[PhraseUse]) -> Floats:
-        """How alike phrases are by these contexts and no others, float32 ``[firsts]``; each has at
-        least one.
+        """Return how alike phrases are by these contexts alone, float32 ``[firsts]``.
+
+        Each phrase has at least one context.
         """
         ...
 
@@ -58,8 +58,9 @@ class Base:
 
     @classmethod
     def from_encoder(cls, encoder: Encoder, spanbert: str = "", phrasebert: str = "") -> Base:
-        """`encoder` for both, or a folder of Hugging Face weights for either, which needs the extra
-        ``export``.
+        """Return `encoder` for both, or a folder of Hugging Face weights for either.
+
+        Hugging Face weights need the extra ``export``.
         """
         masks = hugging_face_masks(spanbert) if spanbert else Masks(encoder)
         phrases = HuggingFace(phrasebert) if phrasebert else TokenMeans(encoder)
@@ -68,15 +69,16 @@ class Base:
 
 
 def hugging_face_masks(name: str) -> Masks:
-    """A folder of Hugging Face weights, with the mask of its own tokenizer."""
+    """Return the encoder of a folder of Hugging Face weights, with its own tokenizer's mask."""
     model = HuggingFace(name)
     return Masks(model, model.tokenizer.mask_token)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Initial:
-    """What the frozen models say of a phrase: a vector for each context, float16 ``[contexts,
-    mask]``, and its `own`, float32 ``[own]``.
+    """The frozen models' vectors of a phrase: one for each context, and its own.
+
+    Float16 ``[contexts, mask]``, and `own` float32 ``[own]``.
     """
 
     masks: Halves
@@ -84,16 +86,14 @@ class Initial:
 
 
 class Store:
-    """Phrases' contexts and initial representations, made when first asked for and kept: the
-    variants share them.
-    """
+    """Phrases' contexts and initial representations, computed on first use and shared by variants."""
 
     def __init__(self, base: Base, library: ContextCache) -> None:
         self.base, self.library = base, library
         self._initials: dict[str, Initial] = {}
 
     def represent(self, phrases: Iterable[str]) -> Mapping[str, Initial]:
-        """The initial representation of each phrase."""
+        """Return the initial representation of each phrase."""
         distinct_phrases = list(dict.fromkeys(phrases))
         unknown = [phrase for phrase in distinct_phrases if phrase not in self._initials]
         contexts = self.library.find_contexts(unknown)
@@ -104,7 +104,10 @@ class Store:
         return {phrase: self._initials[phrase] for phrase in distinct_phrases}
 
     def build_representations(self, uses: Sequence[PhraseUse]) -> list[Initial]:
-        """The initial representation of phrases in these contexts, each read once; nothing is kept."""
+        """Return the initial representation of phrases in these contexts; nothing is cached.
+
+        Each context is read once.
+        """
         distinct_contexts = list(
             dict.fromkeys(context for _, contexts in uses for context in contexts)
         )
@@ -124,8 +127,8 @@ class Store:
 class Variant:
     """A row of the paper's tables.
 
-    Without an `embedder` mask vectors are taken as they are; `own` says whether it sees the
-    phrase's own vector.
+    Without an `embedder` mask vectors are used directly; `own` tells whether the phrase's own
+    vector is used.
     """
 
     similarity: Similarity = mcphrasy
@@ -144,8 +147,9 @@ class McPhraSy:
         self.store, self.variant = store, variant
 
     def scores(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
-        """How alike each query and the text beside it are, both being phrases, float32
-        ``[queries]``.
+        """Return how alike each query and the text beside it are, float32 ``[queries]``.
+
+        Both are phrases.
         """
         initial = self.store.represent([*queries, *texts])
         return self._scores(
@@ -153,13 +157,14 @@ class McPhraSy:
         )
 
     def compare_contexts(self, firsts: Sequence[PhraseUse], seconds: Sequence[PhraseUse]) -> Floats:
-        """The same by given contexts."""
+        """Return how alike phrases are by given contexts."""
         representations = self.store.build_representations([*firsts, *seconds])
         return self._scores(representations[: len(firsts)], representations[len(firsts) :])
 
     def coverage(self, phrases: Iterable[str]) -> dict[str, Any]:
-        """Distinct phrases, those that no sentence holds, and the mean number of contexts of the
-        others.
+        """Return the number of distinct phrases, those in no sentence, and mean contexts.
+
+        The mean is over the phrases that have any.
         """
         counts = [
             len(phrase_contexts)
@@ -183,7 +188,7 @@ class McPhraSy:
         return np.fromiter(pair_scores, dtype=np.float32, count=len(firsts))
 
     def cloud(self, initial: Initial) -> Cloud:
-        """The final representation of a phrase with contexts."""
+        """Return the final representation of a phrase with contexts."""
         masks = initial.masks.astype(np.float32)
         if self.variant.embedder is None:
             return Cloud.from_vectors(masks)

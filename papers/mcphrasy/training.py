@@ -1,11 +1,10 @@
-"""Train the McPhraSy embedder: ``python -m papers.mcphrasy.training --model DIR --data DIR --out DIR
-[--phrases N] [--contexts N]``.
+"""Train the McPhraSy embedder: ``python -m papers.mcphrasy.training --out DIR [--model DIR]``.
 
-Cohen et al., 2022 (see ``benchmarks/quality/mcphrasy``): contexts of frequent phrases, their masks'
-vectors from a frozen encoder, and a perceptron of two layers that brings the contexts of one phrase
-together. The folder gets embedder.npz and run.json. Vectors are computed once and kept in memory as
-float16: 80,000 of 288 numbers are 46 MB. Phrases that anything is measured on are left out, and so
-are corpora's rows for measuring.
+Cohen et al., 2022 (see `papers.mcphrasy`): contexts of frequent phrases, their masks' vectors from
+a frozen encoder, and a perceptron of two layers that brings the contexts of one phrase together.
+The folder gets embedder.npz and run.json. Vectors are computed once and held in memory as float16:
+80,000 of 288 numbers are 46 MB. Phrases that anything is measured on are left out, and so are the
+corpora's rows for measuring.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from papers.mcphrasy.system import Base, Initial, Store
 
 FILE = "embedder.npz"
 DEV = 20
-"""One phrase in so many is not trained on: the epoch is kept whose loss on them is the least."""
+"""One phrase in this many is not trained on; the epoch with the least loss on them is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`batch` sentences a step, `together` of each phrase in it; `hidden` and `output` numbers.
 
-    Rate, batch and optimizer (Adam) are the paper's, and it does not say the rest.
+    Rate, batch and optimizer (Adam) are the paper's, which does not tell the rest.
     """
 
     rate: float = 7e-4
@@ -55,8 +54,10 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Contexts of phrases: `masks` float16 ``[contexts, mask]``, `phrases` int32 ``[contexts]``
-    that number the rows of `own`, ``[phrases, own]``.
+    """Contexts of phrases, with the phrases' own vectors.
+
+    `masks` float16 ``[contexts, mask]``; `phrases` int32 ``[contexts]`` number the rows of `own`,
+    ``[phrases, own]``.
     """
 
     masks: Halves
@@ -65,8 +66,9 @@ class Samples:
 
     @classmethod
     def from_initial(cls, initial: Sequence[Initial]) -> Samples:
-        """Of phrases with two contexts or more: one with a single one has nothing to be brought
-        near to.
+        """Return the samples of phrases with two contexts or more.
+
+        A single context has nothing to be brought near to.
         """
         repeated = [representation for representation in initial if len(representation.masks) > 1]
         numbers = np.repeat(
@@ -80,7 +82,7 @@ class Samples:
         )
 
     def inputs(self, rows: Ints, with_own: bool) -> Tensor:
-        """What the perceptron reads of these contexts, float32 ``[rows, mask + own]``."""
+        """Return the perceptron's input for these contexts, float32 ``[rows, mask + own]``."""
         own = self.own[self.phrases[rows]] if with_own else None
         return torch.from_numpy(inputs(self.masks[rows], own, self.own.shape[1]))
 
@@ -92,7 +94,7 @@ class Perceptron(nn.Sequential):
         super().__init__(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, output))
 
     def embedder(self, base: str, spanbert: str = "", phrasebert: str = "") -> Embedder:
-        """The same for numpy, and what it was trained on."""
+        """Return the same layers for numpy, with the names of the models they were trained on."""
         first, second = self[0], self[2]
         weights = (first.weight.T, first.bias, second.weight.T, second.bias)
         a, a_bias, b, b_bias = (weight.detach().numpy().copy() for weight in weights)
@@ -100,11 +102,10 @@ class Perceptron(nn.Sequential):
 
 
 def hardest(distances: Tensor, same: Tensor, itself: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each anchor the farthest other context of its phrase and the closest of another: distances
-    ``[anchors]`` (Hermans et al., 2017).
+    """Return each anchor's distance to its farthest positive and its closest negative.
 
-    On 400 phrases it brought all contexts together: from the second epoch on both distances were
-    one, and the loss the margin.
+    Distances are ``[anchors]`` (Hermans et al., 2017). On 400 phrases this brought all contexts
+    together: from the second epoch on both distances were one, and the loss was the margin.
     """
     return distances.masked_fill(~same | itself, -torch.inf).amax(dim=1), distances.masked_fill(
         same, torch.inf
@@ -112,9 +113,10 @@ def hardest(distances: Tensor, same: Tensor, itself: Tensor) -> tuple[Tensor, Te
 
 
 def semi_hard(distances: Tensor, same: Tensor, itself: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each anchor every other context of its phrase, and for each the closest context of another
-    phrase among those that are farther than it, or the farthest where there is none: distances
-    ``[pairs]`` (Schroff et al., FaceNet, 2015).
+    """Return, for each anchor and positive, their distance and that of a semi-hard negative.
+
+    That is the closest context of another phrase among those that are farther than the positive, or
+    the farthest if there is none: distances ``[pairs]`` (Schroff et al., FaceNet, 2015).
     """
     away = distances.masked_fill(same, torch.inf).sort(dim=1).values
     last = ((~same).sum(dim=1, keepdim=True) - 1).clamp(min=0)
@@ -124,19 +126,21 @@ def semi_hard(distances: Tensor, same: Tensor, itself: Tensor) -> tuple[Tensor, 
 
 
 SAMPLING = {"hardest": hardest, "semi-hard": semi_hard}
-"""Which triplets of a batch count. Section 3.2 of the paper asks for close positives, its appendix
-for the farthest two contexts of a phrase.
+"""Which triplets of a batch count.
+
+Section 3.2 of the paper asks for close positives, its appendix for the farthest two contexts of a
+phrase.
 """
 
 
 def triplet_loss(
     anchors: Tensor, candidates: Tensor, labels: Tensor, margin: float, sampling: str = "semi-hard"
 ) -> Tensor:
-    """The mean over triplets of max(d(a, p) - d(a, n) + margin, 0), d being 1 - cosine (equation 1
-    of the paper); 0 where there is no triplet.
+    """Return the mean over triplets of max(d(a, p) - d(a, n) + margin, 0), d being 1 - cosine.
 
-    `anchors` and `others` ``[contexts, output]`` are the same contexts, the anchors without their
-    phrase's own vector; `labels` ``[contexts]`` are their phrases.
+    Equation 1 of the paper; 0 if there is no triplet. `anchors` and `candidates` ``[contexts,
+    output]`` are the same contexts, the anchors without their phrase's own vector; `labels`
+    ``[contexts]`` are their phrases.
     """
     distances = (
         1 - nn.functional.normalize(anchors, dim=1) @ nn.functional.normalize(candidates, dim=1).T
@@ -148,8 +152,9 @@ def triplet_loss(
 
 
 def batches(numbers: Ints, settings: Settings, random: np.random.Generator) -> Iterator[Ints]:
-    """Rows of each step of an epoch, int32 ``[batch]``: each context once, `together` of a phrase
-    in a batch, phrases in another order each time.
+    """Yield the rows of each step of an epoch, int32 ``[batch]``.
+
+    Each context comes once, `together` of a phrase in a batch, phrases in another order each time.
     """
     order = random.permutation(len(numbers)).astype(np.int32)
     rows = order[np.argsort(numbers[order], kind="stable")]
@@ -166,7 +171,7 @@ def batches(numbers: Ints, settings: Settings, random: np.random.Generator) -> I
 
 
 def loss_of(model: nn.Module, samples: Samples, rows: Ints, settings: Settings) -> Tensor:
-    """The loss of one batch."""
+    """Return the loss of one batch."""
     anchors, candidates = (model(samples.inputs(rows, with_own)) for with_own in (False, True))
     return triplet_loss(
         anchors,
@@ -180,7 +185,7 @@ def loss_of(model: nn.Module, samples: Samples, rows: Ints, settings: Settings) 
 def train(
     samples: Samples, dev: Samples, settings: Settings
 ) -> tuple[Perceptron, list[dict[str, float]]]:
-    """The weights of the epoch that is best on `dev`, and the mean losses of each epoch."""
+    """Return the weights of the epoch that is best on `dev`, and the mean losses of each epoch."""
     torch.manual_seed(settings.seed)
     random = np.random.default_rng(settings.seed)
     model = Perceptron(
@@ -218,7 +223,7 @@ def _step(
 
 
 def _mean(model: nn.Module, samples: Samples, settings: Settings) -> float:
-    """The mean loss of the same batches, each time."""
+    """Return the mean loss of the same batches each time."""
     with torch.no_grad():
         every = batches(samples.phrases, settings, np.random.default_rng(settings.seed))
         return round(float(np.mean([loss_of(model, samples, rows, settings) for rows in every])), 5)
@@ -227,9 +232,9 @@ def _mean(model: nn.Module, samples: Samples, settings: Settings) -> float:
 def sample_phrases(
     base: Base, data: Path, count: int, most: int
 ) -> tuple[list[str], list[Initial]]:
-    """The frequent phrases that nothing is measured on, and their initial representations.
+    """Return frequent phrases that nothing is measured on, and their initial representations.
 
-    Each has `most` contexts, or nearly.
+    Each has `most` contexts, or nearly as many.
     """
     sentences = partial(corpora.read, data, [corpora.TRAIN])
     names = phrases.find_frequent_phrases(sentences, count, most, measured_on.phrases(data))

@@ -1,9 +1,9 @@
-"""What of WordNet no model here was trained on: expressions that mean the same, and sentences that
-use a word in one of its senses.
+"""The part of WordNet that no model here was trained on.
 
-``export.train`` learns from the two WordNet files of the training triples, all but a tenth of the
-words, cut by their first letters. That tenth is read here, and of pairs of expressions only those
-that no other row teaches the other way round.
+Expressions that mean the same, and sentences that use a word in one of its senses. ``export.train``
+learns from the two WordNet files of the training triples, all but a tenth of the words, cut by
+their first letters. That tenth is read here, and of pairs of expressions only those that no other
+row teaches the other way round.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _INFLECTION = re.compile(r"(?<=...)(?:ing|ed|es|s|e|d)$")
 
 
 def is_untrained(word: str) -> bool:
-    """Whether a word is in the tenth that is never trained on."""
+    """Tell whether a word is in the tenth that is never trained on."""
     digest = hashlib.sha256(word.lower()[:LETTERS].encode()).digest()
     return int.from_bytes(digest[:8], "big") % ONE_IN == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Synonyms:
-    """Two expressions of one meaning, which `definition` tells."""
+    """Two expressions of one meaning, which `definition` explains."""
 
     first: str
     second: str
@@ -44,9 +44,9 @@ class Synonyms:
 
 
 def synonyms(data: Path) -> list[Synonyms]:
-    """Pairs without a word in common, not even by its first letters, in the file's order.
+    """Return pairs without a common word, not even by its first letters, in the file's order.
 
-    Raises SystemExit where the file is missing.
+    Raises SystemExit if the file is missing.
     """
     read = rows(require_file(data / DEFINITIONS, ORIGIN))
     pairs = [
@@ -68,7 +68,7 @@ def synonyms(data: Path) -> list[Synonyms]:
 
 
 def stems(phrase: str) -> set[str]:
-    """The first letters of each word."""
+    """Return the first letters of each word."""
     return {word[:LETTERS] for word in re.findall(r"\w+", phrase.lower())}
 
 
@@ -83,9 +83,9 @@ class Sense:
 
 
 def senses(data: Path) -> Iterator[list[Sense]]:
-    """The senses of each word that has several, one of them with at least two sentences.
+    """Yield the senses of each word that has several, one of them with at least two sentences.
 
-    Raises SystemExit where the file is missing.
+    Raises SystemExit if the file is missing.
     """
     examples: dict[str, dict[str, dict[Context, str]]] = defaultdict(lambda: defaultdict(dict))
     for row in rows(require_file(data / EXAMPLES, ORIGIN)):

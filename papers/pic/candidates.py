@@ -1,6 +1,4 @@
-"""The phrases of a document that may be what a query asks for, and the vectors that they have in
-their contexts.
-"""
+"""The phrases of a document that may answer a query, and their vectors in context."""
 
 from __future__ import annotations
 
@@ -26,8 +24,9 @@ EVERY = tuple(range(1, MAX_WORDS + 1))
 
 
 def list_word_runs(document: str, lengths: Sequence[int]) -> list[Range]:
-    """The runs of so many words of `document` that lie inside a sentence, in code points; marks
-    between the words belong to a run.
+    """Return the runs of these numbers of words inside a sentence, in code points.
+
+    Marks between the words belong to a run.
     """
     runs: list[Range] = []
     for start, end in sentences(document):
@@ -41,8 +40,9 @@ def list_word_runs(document: str, lengths: Sequence[int]) -> list[Range]:
 
 
 def ngrams(search: Search) -> list[Range]:
-    """The paper's candidates: runs of 2 and 3 words, and the places of the answer, which is not
-    always one of them.
+    """Return the paper's candidates: runs of 2 and 3 words, and the places of the answer.
+
+    The answer is not always one of the runs.
     """
     return list(
         dict.fromkeys(
@@ -52,8 +52,9 @@ def ngrams(search: Search) -> list[Range]:
 
 
 def paragraphs(document: str) -> list[Range]:
-    """Start and end of each paragraph: two or more spaces or line ends part them, as PSD's two
-    paragraphs are parted.
+    """Return start and end of each paragraph, separated by two or more spaces or line ends.
+
+    PSD's two paragraphs are separated so.
     """
     gaps = [match.span() for match in regex.finditer(r"\s{2,}", document)]
     edges = [0, *(edge for gap in gaps for edge in gap), len(document)]
@@ -62,9 +63,7 @@ def paragraphs(document: str) -> list[Range]:
 
 @dataclass(frozen=True, slots=True)
 class PlacedText:
-    """A text that an encoder is shown, and what it is asked for there: the places in it, of the
-    candidates with these numbers.
-    """
+    """A text to encode, with the places in it and the numbers of the candidates at these."""
 
     text: str
     places: list[Range]
@@ -74,8 +73,9 @@ class PlacedText:
 def group_by_context(
     document: str, places: Sequence[Range], contexts: Sequence[Range]
 ) -> list[PlacedText]:
-    """Each place in the one of the `contexts` that it lies in; one that lies across several is
-    shown in all that it touches.
+    """Return each place in that one of the `contexts` that contains it.
+
+    A place that crosses several is read in all that it touches, joined.
     """
     edges, sought = np.array(contexts), np.array(places)
     first = np.searchsorted(edges[:, 1], sought[:, 0], side="right")
@@ -100,8 +100,9 @@ def _place_text(
 
 
 def vectors(system: SpanEncoder, texts: Sequence[PlacedText]) -> Floats:
-    """The unit vector of each candidate in its context, float32 ``[candidates, dimension]``, from
-    one pass over each text.
+    """Return each candidate's unit vector in context, float32 ``[candidates, dimension]``.
+
+    From one pass over each text.
     """
     return _order_vectors(
         texts,
@@ -113,8 +114,9 @@ def vectors(system: SpanEncoder, texts: Sequence[PlacedText]) -> Floats:
 
 
 def swap_query(system: SpanEncoder, texts: Sequence[PlacedText], query: str) -> Floats:
-    """The unit vector of `query` in each candidate's place, float32 ``[candidates, dimension]``:
-    one pass for every candidate.
+    """Return the unit vector of `query` in each candidate's place.
+
+    float32 ``[candidates, dimension]``: one pass for every candidate.
     """
     swapped_texts = [
         (placed_text.text[:start] + query + placed_text.text[end:], start)
@@ -131,7 +133,7 @@ def swap_query(system: SpanEncoder, texts: Sequence[PlacedText], query: str) -> 
 
 
 def _order_vectors(texts: Sequence[PlacedText], text_vectors: Iterable[Floats]) -> Floats:
-    """One array of what was `found` text by text, in the order of the candidates' numbers."""
+    """Return one array of vectors found text by text, in the order of the candidates' numbers."""
     ordered: Floats = np.concatenate(list(text_vectors))[
         np.argsort([number for placed_text in texts for number in placed_text.numbers])
     ]

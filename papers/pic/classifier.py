@@ -1,9 +1,9 @@
-"""The classifier of PiC's section 5.1 and appendix A, by scikit-learn's MLPClassifier: two phrases'
-vectors side by side, 256 ReLU, one sigmoid.
+"""The classifier of PiC's section 5.1 and appendix A, by scikit-learn's MLPClassifier.
 
-Adam at .0001 in batches of 200, at most 100 epochs, stopped when the accuracy on dev pairs has not
-grown for 10; the epoch with the best one counts. MLPClassifier stops by a random part of its
-training pairs, so it is trained an epoch at a time here, and without its penalty on weights.
+Two phrases' vectors side by side, 256 ReLU, one sigmoid. Adam at .0001 in batches of 200, at most
+100 epochs, stopped when the accuracy on dev pairs has not grown for 10; the epoch with the best one
+counts. MLPClassifier stops by a random part of its training pairs, so it is trained an epoch at a
+time here, and without its penalty on weights.
 """
 
 from __future__ import annotations
@@ -29,21 +29,20 @@ SEED = 11
 
 @dataclass(frozen=True, slots=True)
 class Classifier:
-    """What was fitted, and in how many `epochs` it became as it is."""
+    """A fitted classifier, and the number of `epochs` it took."""
 
     model: Any
     epochs: int
 
     def predict(self, features: Floats) -> NDArray[np.bool_]:
-        """Whether the phrases mean the same, bool ``[pairs]``."""
+        """Tell whether the phrases mean the same, bool ``[pairs]``."""
         return np.asarray(self.model.predict(_scale(features)), dtype=bool)
 
 
 def fit(features: Floats, labels: NDArray[np.bool_], train: Index, dev: Index) -> Classifier:
-    """Trained on the pairs `train` of `features`, float32 ``[pairs, 2 * dimension]``, and stopped
-    by those of `dev`.
+    """Train on the pairs `train` of `features`, and stop by those of `dev`.
 
-    Raises SystemExit without scikit-learn.
+    `features` are float32 ``[pairs, 2 * dimension]``. Raises SystemExit without scikit-learn.
     """
     network = import_library("sklearn.neural_network", "dev")
     order = np.random.RandomState(SEED)  # MLPClassifier would shuffle all epochs alike by a number
@@ -67,8 +66,10 @@ def fit(features: Floats, labels: NDArray[np.bool_], train: Index, dev: Index) -
 
 
 def _scale(features: Floats) -> Floats:
-    """Numbers of about 1: those of unit vectors are so small that the paper's rate, which is for an
-    encoder's raw numbers, hardly moves anything.
+    """Return the features scaled to numbers of about 1.
+
+    Those of unit vectors are so small that the paper's rate, which is for an encoder's raw numbers,
+    hardly changes anything.
     """
     scaled: Floats = features * np.float32(np.sqrt(features.shape[1] / 2))
     return scaled

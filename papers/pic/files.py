@@ -38,7 +38,7 @@ SAMPLES = {PS: "ps_test_sample.jsonl", PR_PASS: DOCUMENTS, PR_PAGE: DOCUMENTS, P
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A row of PS: `label` is 1 where the phrases mean the same, each in its sentence, else 0."""
+    """A row of PS: `label` is 1 if the phrases mean the same, each in its sentence, else 0."""
 
     phrase1: str
     phrase2: str
@@ -51,8 +51,8 @@ class Pair:
 class Search:
     """A row of PR or PSD.
 
-    `answers` are the right places in `document`, at least one, the first the labelled one; `others`
-    are those at which the answer stands, too, in another sense (PSD only).
+    `answers` are the right places in `document`, at least one, the labelled one first;
+    `other_places` are those where the answer also stands, in another sense (PSD only).
     """
 
     id: str
@@ -63,7 +63,7 @@ class Search:
 
     @property
     def answer(self) -> str:
-        """The phrase that is looked for."""
+        """The phrase to be found."""
         return self.document[slice(*self.answers[0])]
 
     @property
@@ -73,9 +73,7 @@ class Search:
 
 
 def find_part(data: Path, task: str, name: str) -> Path | None:
-    """The authors' file of a `task`'s part (train, dev or test) below the folder `data`; None where
-    it is missing.
-    """
+    """Return the authors' file of a task's part (train, dev or test), or None if it is missing."""
     stem = f"{task.replace('-', '_')}_{name}"
     return next(
         (path for suffix in SUFFIXES if (path := data / FOLDER / f"{stem}{suffix}").is_file()), None
@@ -83,9 +81,9 @@ def find_part(data: Path, task: str, name: str) -> Path | None:
 
 
 def find_test_file(data: Path, task: str) -> Path:
-    """The file that `task` is tested on: the authors', else the sample.
+    """Return the file that `task` is tested on: the authors', else the sample.
 
-    Raises SystemExit where neither is there.
+    Raises SystemExit if neither exists.
     """
     if task not in TASKS:
         raise SystemExit(f"PiC has no task {task!r}: it has {', '.join(TASKS)}")
@@ -99,7 +97,7 @@ def find_test_file(data: Path, task: str) -> Path:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """The rows of a PS file. Raises SystemExit for one that is none."""
+    """Read the rows of a PS file; raises SystemExit for a file of another form."""
     try:
         return [
             Pair(
@@ -118,10 +116,9 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def read_searches(path: Path, task: str | None = None) -> list[Search]:
-    """The rows of a PR or PSD file; of a file that names the task of each row, those of `task`, if
-    given.
+    """Read the rows of a PR or PSD file; of a file of several tasks, those of `task`.
 
-    Raises SystemExit for one that is none.
+    Raises SystemExit for a file of another form.
     """
     rows = [row for row in read_objects(path) if task is None or row.get("task", task) == task]
     parsed_rows = [_search(row, path, row.get("task", task) == PSD) for row in rows]
@@ -131,7 +128,7 @@ def read_searches(path: Path, task: str | None = None) -> list[Search]:
 
 
 def read_objects(path: Path) -> list[dict[str, Any]]:
-    """The rows of a file in any of the forms above. Raises SystemExit for one that is not JSON."""
+    """Read the rows of a file in any of the forms above; raises SystemExit if it is not JSON."""
     text = (
         gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     ).decode()
@@ -146,9 +143,7 @@ def read_objects(path: Path) -> list[dict[str, Any]]:
 
 
 def _flatten_rows(payload: Any) -> Iterator[dict[str, Any]]:
-    """Rows out of a list, of what is below ``data``, and of SQuAD's articles, paragraphs and
-    questions.
-    """
+    """Yield rows out of a list, of ``data``, and of SQuAD's articles, paragraphs and questions."""
     for row in payload if isinstance(payload, list) else payload.get("data", [payload]):
         if "paragraphs" not in row:
             yield row
@@ -188,9 +183,9 @@ def _search(row: dict[str, Any], path: Path, is_sense: bool) -> Search:
 
 
 def _places(document: str, answers: Any) -> Iterator[Range]:
-    """Where the hub's answers stand; one that is elsewhere than its start says is looked for.
+    """Yield the places of the hub's answers; one that is not at its start is searched.
 
-    Raises ValueError for one that is nowhere.
+    Raises ValueError for an answer that the document does not contain.
     """
     if isinstance(answers, list):  # SQuAD has a list of objects, the hub's tools an object of lists
         answers = {name: [answer[name] for answer in answers] for name in ("text", "answer_start")}
@@ -200,9 +195,7 @@ def _places(document: str, answers: Any) -> Iterator[Range]:
 
 
 def find_places(phrase: str, text: str) -> list[Range]:
-    """Where `phrase` stands in `text` as words, in any case; where it nowhere does, where it stands
-    at all.
-    """
+    """Return where `phrase` stands in `text` as words, in any case, or else as letters."""
     pattern = regex.escape(phrase)
     matches = regex.finditer(rf"(?<!\w){pattern}(?!\w)", text, flags=regex.IGNORECASE)
     return [match.span() for match in matches] or [
@@ -211,5 +204,5 @@ def find_places(phrase: str, text: str) -> list[Range]:
 
 
 def overlaps(a: Range, b: Range) -> bool:
-    """Whether two places share a character."""
+    """Tell whether two places share a character."""
     return a[0] < b[1] and b[0] < a[1]

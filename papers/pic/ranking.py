@@ -1,9 +1,9 @@
-"""PiC's phrase retrieval (PR-pass, PR-page) by ranking: is the phrase of a document that means what
-the query says the most alike to it?
+"""PiC's phrase retrieval (PR-pass, PR-page) by ranking the phrases of a document.
 
-Candidates (section 5.3) are all runs of 2 and 3 words inside sentences, and the answer, which may
-be longer: so an encoder is tested, and no finder of phrases. One is right if its text is the
-answer's, in any case. Set-ups, whose cosine (or score) ranks:
+Does the phrase that means what the query says score highest? Candidates (section 5.3) are all runs
+of 2 and 3 words inside sentences, and the answer, which may be longer: so an encoder is tested, and
+no finder of phrases. One is right if its text is the answer's, in any case. Set-ups, whose cosine
+(or score) ranks:
 
 - `phrase`: query and candidate by themselves. Candidates of the same text are one.
 - `phrase in context`: the query by itself, the candidate in its sentence; each place is a
@@ -14,8 +14,7 @@ answer's, in any case. Set-ups, whose cosine (or score) ranks:
 - `all spans in context`: as the second, of all spans of 1 to 20 words inside sentences, the answer
   not added: what the product looks at.
 
-A candidate of the same score as the answer stands before it, so nothing is won by saying the same
-of all.
+A candidate with the same score as the answer ranks before it, so equal scores for all gain nothing.
 """
 
 from __future__ import annotations
@@ -44,8 +43,9 @@ ScoredTexts = tuple[list[str], Floats]
 def measure(
     system: System, data: Path, task: str, most: int | None = None, swap: bool = True
 ) -> dict[str, Any]:
-    """The figures of each set-up that `system` is able to on the test rows of `task` ("pr-pass" or
-    "pr-page"), or on the first `most` of them.
+    """Return the figures of each set-up that `system` supports, on the test rows of `task`.
+
+    `task` is "pr-pass" or "pr-page"; with `most` only the first rows are used.
     """
     path = files.find_test_file(data, task)
     searches = files.read_searches(path, task)[:most]
@@ -57,7 +57,7 @@ def measure(
 
 
 def setups(system: System, swap: bool) -> Iterator[tuple[str, Callable[[Search], ScoredTexts]]]:
-    """The set-ups by name."""
+    """Yield the set-ups by name."""
     if isinstance(system, Scorer):
         yield "phrase", lambda search: rank_by_scores(system, search)
     if isinstance(system, TextEncoder):
@@ -78,8 +78,9 @@ def setups(system: System, swap: bool) -> Iterator[tuple[str, Callable[[Search],
 
 
 def figures(searches: Sequence[Search], setup: Callable[[Search], ScoredTexts]) -> dict[str, Any]:
-    """Candidates a document, the share of documents whose answer is one, top-1 with its 95%
-    interval, top-3, top-5 and MRR@5, from 0 to 1.
+    """Return candidates a document, the share with the answer, and the accuracy of the ranking.
+
+    Accuracy is top-1 with its 95% interval, top-3, top-5 and MRR@5, from 0 to 1.
     """
     counts, ranks = [], []
     for search in searches:
@@ -100,8 +101,9 @@ def figures(searches: Sequence[Search], setup: Callable[[Search], ScoredTexts]) 
 
 
 def rank(texts: Sequence[str], scores: Floats, answer: str) -> float:
-    """From 1 on: one more than the candidates of other texts that score no less than the best of
-    the answer's; inf where none is the answer's.
+    """Return the rank of the answer, from 1; inf if no candidate has its text.
+
+    One more than the candidates of other texts that score no less than the best of the answer's.
     """
     right = np.array([text.casefold() == answer.casefold() for text in texts], dtype=bool)
     return (
@@ -110,20 +112,20 @@ def rank(texts: Sequence[str], scores: Floats, answer: str) -> float:
 
 
 def rank_by_scores(system: Scorer, search: Search) -> ScoredTexts:
-    """By the scores of a system without vectors."""
+    """Rank by the scores of a system without vectors."""
     texts = _distinct_texts(search)
     return texts, system.scores([search.query] * len(texts), texts)
 
 
 def rank_phrases(system: TextEncoder, search: Search) -> ScoredTexts:
-    """Query and candidates by themselves."""
+    """Rank query and candidates by themselves."""
     texts = _distinct_texts(search)
     vectors = system.encode_texts([search.query, *texts])
     return texts, vectors[1:] @ vectors[0]
 
 
 def rank_in_context(system: SpanEncoder, search: Search, places: Sequence[Range]) -> ScoredTexts:
-    """The query by itself, the candidates at `places` in their sentences."""
+    """Rank the query by itself against the candidates at `places` in their sentences."""
     vectors = candidates.vectors(
         system, candidates.group_by_context(search.document, places, sentences(search.document))
     )
@@ -131,7 +133,7 @@ def rank_in_context(system: SpanEncoder, search: Search, places: Sequence[Range]
 
 
 def rank_both_in_context(system: SpanEncoder, search: Search) -> ScoredTexts:
-    """The candidates in their sentences, and the query in place of each."""
+    """Rank the candidates in their sentences against the query in place of each."""
     places = candidates.ngrams(search)
     texts = candidates.group_by_context(search.document, places, sentences(search.document))
     scores: Floats = (
@@ -145,7 +147,7 @@ def _texts(search: Search, places: Sequence[Range]) -> list[str]:
 
 
 def _distinct_texts(search: Search) -> list[str]:
-    """The texts of the candidates, each once in whatever case."""
+    """Return the texts of the candidates, each once whatever its case."""
     return list(
         {text.casefold(): text for text in _texts(search, candidates.ngrams(search))}.values()
     )

@@ -1,9 +1,9 @@
-"""PiC's span selection: does what is picked from a document say, and lie, where the answer is?
+"""PiC's span selection: is the selected span of a document the answer, and at its place?
 
 EM and F1 are SQuAD's (Rajpurkar et al., 2016): of texts in lower case without punctuation and
 articles, the best over the right answers. EM+loc and F1+loc (PiC, footnote 2) are the same where
-the picked span shares a character with the right one, and 0 where it does not: in PSD the phrase
-stands at a wrong place, too.
+the selected span shares a character with the right one, and 0 where it does not: in PSD the phrase
+also stands at a wrong place.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @runtime_checkable
 class Reader(Protocol):
-    """What picks a span of a document for a query; a third number, its score, may follow."""
+    """A system that selects a span of a document for a query."""
 
     def answer(self, query: str, document: str) -> tuple[int, int] | tuple[int, int, float]:
-        """Start and end of the span, in code points of the document."""
+        """Return start and end of the span, in code points, and optionally its score."""
         ...
 
 
 def measure(reader: Reader, data: Path, task: str) -> dict[str, Any]:
-    """The figures of `reader` on the test rows of "pr-pass", "pr-page" or "psd", and which file
-    they are of.
+    """Return the figures of `reader` on the test rows of a task, and the name of their file.
+
+    `task` is "pr-pass", "pr-page" or "psd".
     """
     path = files.find_test_file(data, task)
     searches = files.read_searches(path, task)
@@ -43,13 +44,14 @@ def measure(reader: Reader, data: Path, task: str) -> dict[str, Any]:
 
 
 def pick_spans(reader: Reader, searches: Sequence[Search]) -> list[Range]:
-    """What `reader` picks from each document."""
+    """Return the span that `reader` selects in each document."""
     return [reader.answer(search.query, search.document)[:2] for search in searches]
 
 
 def figures(searches: Sequence[Search], places: Sequence[Range]) -> dict[str, Any]:
-    """How many rows, and mean and 95% interval of EM, F1, EM+loc and F1+loc of the `places` picked
-    in them, all from 0 to 1.
+    """Return the number of rows, and mean and 95% interval of EM, F1, EM+loc and F1+loc.
+
+    Of the `places` selected in them, all from 0 to 1.
     """
     values: dict[str, list[float]] = {"EM": [], "F1": [], "EM+loc": [], "F1+loc": []}
     for search, place in zip(searches, places, strict=True):
@@ -62,7 +64,7 @@ def figures(searches: Sequence[Search], places: Sequence[Range]) -> dict[str, An
 
 
 def scores(search: Search, place: Range) -> dict[str, float]:
-    """The four scores of a row."""
+    """Return the four scores of a row."""
     selected_text = search.document[slice(*place)]
     comparisons = [
         (exact_match(selected_text, text), f1(selected_text, text), files.overlaps(place, right))
@@ -77,13 +79,14 @@ def scores(search: Search, place: Range) -> dict[str, float]:
 
 
 def exact_match(selected_text: str, right: str) -> float:
-    """1 where both are the same words, else 0."""
+    """Return 1 if both have the same words, else 0."""
     return float(terms(selected_text) == terms(right))
 
 
 def f1(selected_text: str, right: str) -> float:
-    """The harmonic mean of the shares of each one's words that the other has, repeated words
-    counted; 1 for two without a word.
+    """Return the harmonic mean of the shares of each text's words that the other has.
+
+    Repeated words are counted; 1 for two texts without a word.
     """
     a, b = terms(selected_text), terms(right)
     shared = sum((Counter(a) & Counter(b)).values())
@@ -91,5 +94,5 @@ def f1(selected_text: str, right: str) -> float:
 
 
 def terms(text: str) -> list[str]:
-    """Words between spaces, in lower case and without punctuation and articles."""
+    """Return the words between spaces, in lower case and without punctuation and articles."""
     return _ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split()

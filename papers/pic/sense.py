@@ -1,5 +1,6 @@
-"""PiC's phrase sense disambiguation (PSD) by cosine: a phrase stands at two places of a document,
-and at one of them it means what the query says.
+"""PiC's phrase sense disambiguation (PSD) by cosine.
+
+A phrase stands at two places of a document, and at one of them it means what the query says.
 
 - `best of all`: the most alike of all candidates of PR (`candidates.ngrams`, both places among
   them), scored as span selection is.
@@ -7,8 +8,8 @@ and at one of them it means what the query says.
   wrong, rows with one place are left out.
 
 A place is read in its sentence, or in its paragraph; the query by itself, or (`both in context`) at
-that place, in the same sentence. What gives a phrase one vector wherever it stands cannot tell the
-places apart, so only span encoders are measured. The paper has no ranking systems here.
+that place, in the same sentence. A system that gives a phrase the same vector everywhere cannot
+tell the places apart, so only span encoders are measured. The paper has no ranking systems here.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ CONTEXTS: dict[str, Callable[[str], list[Range]]] = {
 
 
 def measure(system: System, data: Path, most: int | None = None) -> dict[str, Any]:
-    """The figures of a span encoder on the test rows of PSD, or on the first `most` of them; of any
-    other system, none.
+    """Return the figures of a span encoder on the test rows of PSD; of another system, none.
+
+    With `most` only the first rows are used.
     """
     path = files.find_test_file(data, files.PSD)
     searches = files.read_searches(path, files.PSD)[:most]
@@ -56,8 +58,9 @@ def measure(system: System, data: Path, most: int | None = None) -> dict[str, An
 
 
 def find_best(system: SpanEncoder, search: Search, contexts: Sequence[Range]) -> Range:
-    """The candidate that is the most alike to the query, each read in its own one of `contexts`; of
-    equal ones the first.
+    """Return the candidate that is the most alike to the query, the first among equal ones.
+
+    Each candidate is read in its own one of `contexts`.
     """
     places = candidates.ngrams(search)
     vectors = candidates.vectors(
@@ -67,7 +70,7 @@ def find_best(system: SpanEncoder, search: Search, contexts: Sequence[Range]) ->
 
 
 def choices(system: SpanEncoder, searches: Sequence[Search]) -> dict[str, Any]:
-    """The choice between the places of each of `searches`, in each set-up; none of no searches."""
+    """Return the choice between the places of each search, in each set-up; none of no searches."""
     if not searches:
         return {}
     figures = {
@@ -83,8 +86,9 @@ def choices(system: SpanEncoder, searches: Sequence[Search]) -> dict[str, Any]:
 
 
 def score_choices(place_scores: Sequence[Floats]) -> dict[str, Any]:
-    """Of how many rows, and mean and 95% interval of how often the first of a row's places scores
-    above the others: it is the right one.
+    """Return the number of rows, and how often the first of a row's places scores highest.
+
+    With mean and 95% interval; the first place is the right one.
     """
     return {
         "rows": len(place_scores),
@@ -95,14 +99,14 @@ def score_choices(place_scores: Sequence[Floats]) -> dict[str, Any]:
 
 
 def cosines(system: SpanEncoder, search: Search, contexts: Sequence[Range]) -> Floats:
-    """Of the query by itself with the right place and then the others, float32 ``[places]``."""
+    """Return cosines of the query alone with the right place and the others, float32 ``[places]``."""
     texts = candidates.group_by_context(search.document, _places(search), contexts)
     scores: Floats = candidates.vectors(system, texts) @ system.encode_texts([search.query])[0]
     return scores
 
 
 def cosines_in_place(system: SpanEncoder, search: Search) -> Floats:
-    """Of the query at each place with what stands there, in the same order, float32 ``[places]``."""
+    """Return cosines of the query put at each place with its phrase, float32 ``[places]``."""
     texts = candidates.group_by_context(
         search.document, _places(search), sentences(search.document)
     )

@@ -1,17 +1,17 @@
-"""PiC's phrase similarity (PS): do two phrases mean the same? By the cosine of their vectors, and
-by a classifier on them (section 5.1).
+"""PiC's phrase similarity (PS): do two phrases mean the same?
 
-A phrase is read by itself, or in its sentence: there its vector is the mean of its tokens'. Pairs
-that their sentences do not hold are left out.
+Told by the cosine of their vectors, and by a classifier on them (section 5.1). A phrase is read by
+itself, or in its sentence: there its vector is the mean of its tokens'. Pairs whose sentences do
+not contain them are left out.
 
 - `cosine`: the phrases mean the same from a threshold on, the one of the training pairs' cosines
   that is right most often on these.
 - `classifier`: see `papers.pic.classifier`. The paper trains the encoder along with it
-  ("the backbones are allowed to be finetuned"); ours stays as it is, which is less.
+  ("the backbones are allowed to be finetuned"); ours is not changed, which is less.
 
-Trained on ``ps_train`` and stopped by ``ps_dev`` where they lie in the data folder. Where they do
-not, by cross-validation: the test pairs fall into five parts by a hash of their first phrase (so
-that what a phrase means elsewhere is not told), each is tested by the threshold of the other four,
+Trained on ``ps_train`` and stopped by ``ps_dev`` if they are in the data folder. If they are not,
+by cross-validation: the test pairs fall into five parts by a hash of their first phrase (so that
+what a phrase means elsewhere is not given away), each is tested by the threshold of the other four,
 and by a classifier trained on three of them and stopped by the fourth.
 """
 
@@ -41,9 +41,9 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Numbers of pairs.
+    """Numbers of the pairs to train on, to stop by, and to test.
 
-    `dev` may be a part of `train`; what is stopped by it is then trained on the rest.
+    `dev` may be a part of `train`; a classifier that it stops is then trained on the rest.
     """
 
     train: Index
@@ -52,10 +52,10 @@ class Split:
 
 
 def measure(system: System, data: Path, classifiers: bool = True) -> dict[str, Any]:
-    """AUC, accuracy and its 95% interval of each set-up that `system` is able to, on which file,
-    and how the rest was chosen.
+    """Return AUC, accuracy and its 95% interval of each set-up that `system` supports.
 
-    `classifiers` need scikit-learn. Raises SystemExit without it, or without a file.
+    Also the file they are of, and how thresholds were chosen. `classifiers` need scikit-learn.
+    Raises SystemExit without it, or without a file.
     """
     path = files.find_test_file(data, files.PS)
     pairs, splits, tuning = _split(data, path)
@@ -84,7 +84,7 @@ def measure(system: System, data: Path, classifiers: bool = True) -> dict[str, A
 
 
 def _split(data: Path, path: Path) -> tuple[list[Pair], list[Split], str]:
-    """All pairs that there are, how they are parted, and that in words."""
+    """Return all pairs, how they are split, and that in words."""
     tested = _drop_incomplete(files.read_pairs(path))
     train, dev = (files.find_part(data, files.PS, name) for name in ("train", "dev"))
     if not train or not dev:
@@ -104,7 +104,7 @@ def _split(data: Path, path: Path) -> tuple[list[Pair], list[Split], str]:
 
 
 def _drop_incomplete(pairs: Sequence[Pair]) -> list[Pair]:
-    """Those whose sentences hold their phrases."""
+    """Return the pairs whose sentences contain their phrases."""
     return [
         pair
         for pair in pairs
@@ -114,12 +114,9 @@ def _drop_incomplete(pairs: Sequence[Pair]) -> list[Pair]:
 
 
 def split_folds(pairs: Sequence[Pair]) -> Iterator[Split]:
-    """`FOLDS` ways to part `pairs`: one part tested, all others trained on, the next one of them
-    for dev.
+    """Yield `FOLDS` ways to split `pairs`: one part tested, all others trained on.
 
-    Parts without a pair are none.
-
-    Raises SystemExit for fewer than three parts.
+    The next part is dev; empty parts are skipped. Raises SystemExit for fewer than three parts.
     """
     parts = np.array(
         [
@@ -142,8 +139,9 @@ def split_folds(pairs: Sequence[Pair]) -> Iterator[Split]:
 
 
 def vectors(system: System, pairs: Sequence[Pair]) -> Iterator[tuple[str, Floats, Floats]]:
-    """Set-ups by name, with the unit vectors of all first and of all second phrases, float32
-    ``[pairs, dimension]``.
+    """Yield set-ups by name, with the unit vectors of all first and of all second phrases.
+
+    float32 ``[pairs, dimension]``.
     """
     if isinstance(system, TextEncoder):
         yield (
@@ -161,13 +159,13 @@ def vectors(system: System, pairs: Sequence[Pair]) -> Iterator[tuple[str, Floats
 
 
 def _vectors_in_sentences(system: SpanEncoder, phrases: Sequence[tuple[str, str]]) -> Floats:
-    """Each phrase where its sentence first holds it."""
+    """Return the vector of each phrase where its sentence first contains it."""
     places = [[files.find_places(phrase, sentence)[0]] for phrase, sentence in phrases]
     return np.concatenate(list(system.encode_spans([sentence for _, sentence in phrases], places)))
 
 
 def score_by_threshold(scores: Floats, labels: Flags, splits: Sequence[Split]) -> dict[str, Any]:
-    """AUC over all that is tested, the thresholds, and the accuracy by them."""
+    """Return the AUC over all tested pairs, the thresholds, and the accuracy by them."""
     thresholds = [threshold(scores[split.train], labels[split.train]) for split in splits]
     right = [
         (scores[split.test] >= least) == labels[split.test]
@@ -182,7 +180,7 @@ def score_by_threshold(scores: Floats, labels: Flags, splits: Sequence[Split]) -
 
 
 def threshold(scores: Floats, labels: Flags) -> float:
-    """The one of `scores` from which on "the same" is right most often; of equal ones the lowest."""
+    """Return the score from which on "the same" is right most often; the lowest among equal ones."""
     values = np.unique(scores)
     same, different = np.sort(scores[labels]), np.sort(scores[~labels])
     right = len(same) - np.searchsorted(same, values) + np.searchsorted(different, values)
@@ -190,7 +188,7 @@ def threshold(scores: Floats, labels: Flags) -> float:
 
 
 def score_by_classifier(features: Floats, labels: Flags, splits: Sequence[Split]) -> dict[str, Any]:
-    """The accuracy of a classifier for each split, and how many epochs each was trained for."""
+    """Return the accuracy of a classifier for each split, and the epochs of each."""
     fitted = [
         classifier.fit(features, labels, np.setdiff1d(split.train, split.dev), split.dev)
         for split in splits

@@ -1,5 +1,6 @@
-"""BM25 as the SLICE paper has it: rank-bm25 (Okapi, k1 1.5, b .75), document frequencies and mean
-length from a reference corpus.
+"""BM25 as in the SLICE paper: rank-bm25's Okapi, k1 1.5, b .75.
+
+Document frequencies and mean length come from a reference corpus.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from hybrid_search.text.words import words
 
 
 class Bm25:
-    """Scores texts that are not of the corpus by the corpus's statistics.
+    """Scores texts outside the corpus by the corpus's statistics.
 
-    A term that no document of it has counts as if one had.
+    A term that no document of the corpus has counts as if one had.
     """
 
     def __init__(self, reference: Iterable[str]) -> None:
@@ -27,7 +28,7 @@ class Bm25:
         self._unseen = float(np.log(self._okapi.corpus_size - 1 + 0.5) - np.log(1 + 0.5))
 
     def scores(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
-        """BM25 of each text for the query beside it."""
+        """Return BM25 of each text for the query beside it."""
         return np.array(
             [
                 self._score(terms(query), terms(text))
@@ -50,5 +51,5 @@ class Bm25:
 
 
 def terms(text: str) -> list[str]:
-    """Words in lower case, not stemmed."""
+    """Return the words in lower case, not stemmed."""
     return [text[start:end].lower() for start, end in words(text).tolist()]

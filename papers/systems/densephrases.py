@@ -1,8 +1,7 @@
-"""DensePhrases (Lee et al., 2021, arXiv:2012.12624): a span is its first token's vector beside its
-last token's.
+"""DensePhrases (Lee et al., 2021): a span is its first token's vector beside its last token's.
 
-The query is read by the phrase encoder, as the SLICE paper and PiC do. Its own two query encoders
-are for questions.
+arXiv:2012.12624. The query is read by the phrase encoder, as the SLICE paper and PiC do; the two
+query encoders of DensePhrases are for questions.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from hybrid_search.text.types import Encoding, Floats
 from papers.systems.huggingface import HuggingFace
 
 PREFIX = "phrase_encoder."
-"""What the names of the phrase encoder's weights begin with, beside those of the query encoders."""
+"""The beginning of the names of the phrase encoder's weights, beside those of the query encoders.
+"""
 
 FILES = ("model.safetensors", "pytorch_model.bin")
 
@@ -31,20 +31,21 @@ class DensePhrases:
         self.encoder = HuggingFace(name, load=_load_phrase_encoder)
 
     def encode_texts(self, texts: Sequence[str]) -> Floats:
-        """First and last token of the whole text."""
+        """Return first and last token of the whole text."""
         return np.concatenate(list(self.encode_spans(texts, [[(0, len(text))] for text in texts])))
 
     def encode_spans(
         self, texts: Sequence[str], places: Sequence[Sequence[Range]]
     ) -> Iterator[Floats]:
-        """First and last token of each place, unit vectors ``[places, 2 * hidden]``."""
+        """Yield first and last token of each place, unit vectors ``[places, 2 * hidden]``."""
         for encoding, ranges in zip(encodings(self.encoder, texts), places, strict=True):
             yield end_vectors(encoding, ranges)
 
 
 def end_vectors(encoding: Encoding, ranges: Sequence[Range]) -> Floats:
-    """The vectors of each range's first and last token, one behind the other and together of length
-    1; zeros for a range without a token.
+    """Return the vectors of each range's first and last token, joined and scaled to length 1.
+
+    Zeros for a range without a token.
     """
     bounds = token_ranges(encoding, ranges)
     vectors = np.concatenate(
@@ -59,7 +60,7 @@ def end_vectors(encoding: Encoding, ranges: Sequence[Range]) -> Floats:
 
 
 def _load_phrase_encoder(name: str) -> Any:
-    """The encoder alone, out of weights that hold the query encoders too."""
+    """Load the phrase encoder out of weights that hold the query encoders too."""
     transformers, hub, torch = (
         import_library("transformers"),
         import_library("transformers.utils.hub"),

@@ -1,6 +1,4 @@
-"""Edit distance of characters (Levenshtein, 1966), as a likeness: 1 - distance / length of the
-longer.
-"""
+"""Edit distance of characters (Levenshtein, 1966) as a likeness: 1 - distance / longer length."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ from hybrid_search.text.types import Floats
 
 
 class EditDistance:
-    """Letters are compared in lower case."""
+    """Scores by edit distance of the lower-cased texts."""
 
     def scores(self, queries: Sequence[str], texts: Sequence[str]) -> Floats:
-        """1 for the same letters, 0 where none can stay."""
+        """Return 1 for equal texts, 0 where no letter can stay."""
         return np.array(
             [likeness(a.lower(), b.lower()) for a, b in zip(queries, texts, strict=True)],
             dtype=np.float32,
@@ -23,14 +21,14 @@ class EditDistance:
 
 
 def likeness(a: str, b: str) -> float:
-    """1 - distance / length of the longer; 1 for two empty texts."""
+    """Return 1 - distance / length of the longer; 1 for two empty texts."""
     return 1 - distance(a, b) / max(len(a), len(b), 1)
 
 
 def distance(a: str, b: str) -> int:
-    """The least number of letters to put in, take out or exchange so that `a` becomes `b`.
+    """Return the least number of insertions, deletions or exchanges of letters from `a` to `b`.
 
-    A row of the table at a time.
+    Computed a row of the table at a time.
     """
     target = np.frombuffer(b.encode("utf-32-le"), dtype=np.uint32)
     row = np.arange(len(target) + 1)

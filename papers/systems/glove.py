@@ -1,6 +1,4 @@
-"""GloVe (Pennington et al., 2014): a word has one vector whatever stands around it, and a text the
-mean of its words.
-"""
+"""GloVe (Pennington et al., 2014): one vector a word, and a text is the mean of its words."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from hybrid_search.text.words import words
 
 
 class Glove:
-    """An encoder of the product: one token a word, those without a vector left out.
+    """An encoder of the product with one token a word; words without a vector are left out.
 
     A word is looked up as it stands, then in lower case.
     """
@@ -26,7 +24,7 @@ class Glove:
         self.info = EncoderInfo(name, name, dimension, "float32", "word")
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """The vectors of each text's words."""
+        """Return the vectors of each text's words."""
         return [self._encode_text(text) for text in texts]
 
     def _encode_text(self, text: str) -> Encoding:
@@ -48,11 +46,11 @@ class Glove:
 
 
 def read(path: Path) -> Glove:
-    """The text file `path`: a word and its numbers a line, as in glove.840B.300d.txt (2.2 million
-    words, 3 GB in memory).
+    """Read a text file of a word and its numbers a line, like glove.840B.300d.txt.
 
-    The first line says how many numbers there are; a word may hold spaces, the numbers are the last
-    ones. Raises SystemExit for any other line.
+    That one has 2.2 million words and takes 3 GB in memory. The first line tells how many numbers
+    there are; a word may contain spaces, the numbers are the last fields. Raises SystemExit for any
+    other line.
     """
     vectors: dict[str, Floats] = {}
     if not path.is_file():

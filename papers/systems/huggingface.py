@@ -1,4 +1,4 @@
-"""Any Hugging Face encoder in torch: BERT, SBERT, SimCSE, SpanBERT, Longformer and their like.
+"""Any Hugging Face encoder in torch: BERT, SBERT, SimCSE, SpanBERT, Longformer and others.
 
 Needs the extra ``export``.
 """
@@ -27,25 +27,22 @@ OVERLAP = 32
 """Tokens that two neighbouring windows of a long text share; each window keeps half of them."""
 
 LIMIT = 4096
-"""Where a tokenizer does not say how many tokens its model reads."""
+"""Tokens that a model reads if its tokenizer does not say."""
 
 POOLING = "1_Pooling/config.json"
-"""Where sentence-transformers keeps how a text's vector is made of its tokens'."""
+"""Where sentence-transformers stores how a text's vector is made of its tokens'."""
 
 MEAN, FIRST = "mean", "first"
-"""A text's vector is the mean of all its tokens', special ones too, or that of the first,
-``[CLS]``.
+"""A text's vector is the mean of all its tokens', special ones too, or that of the first, ``[CLS]``.
 """
 
 
 class HuggingFace:
     """The model `name`, a folder or a name on the hub.
 
-    A span inside a text is the mean of its tokens.
-
-    `pooling` makes the vector of a text by itself; None is what the folder's own pooling says, and
-    the mean where it says nothing. Raises SystemExit where the libraries or the weights are
-    missing.
+    A span inside a text is the mean of its tokens. `pooling` makes the vector of a text by itself;
+    None means the folder's own pooling, or the mean if it names none. Raises SystemExit if the
+    libraries or the weights are missing.
     """
 
     def __init__(
@@ -68,7 +65,7 @@ class HuggingFace:
 
     @property
     def info(self) -> EncoderInfo:
-        """What the product asks of an encoder; the folder's name stands for its fingerprint."""
+        """The product's description of the encoder; the folder's name stands for its fingerprint."""
         return EncoderInfo(
             Path(self.name).name,
             self.name,
@@ -78,8 +75,9 @@ class HuggingFace:
         )
 
     def encode_texts(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors ``[texts, hidden]``; of a text that is longer than the model reads, its
-        first window's.
+        """Return unit vectors ``[texts, hidden]``.
+
+        Of a text that is longer than the model reads, only the first window counts.
         """
         vectors = np.zeros((len(texts), self.info.dimension), dtype=np.float32)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
@@ -98,13 +96,14 @@ class HuggingFace:
     def encode_spans(
         self, texts: Sequence[str], places: Sequence[Sequence[Range]]
     ) -> Iterator[Floats]:
-        """The mean of each place's tokens."""
+        """Yield the mean of each place's tokens."""
         for encoding, ranges in zip(encodings(self, texts, AT_ONCE), places, strict=True):
             yield span_means(encoding, ranges)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Token vectors and offsets of each text, special tokens left out; long texts in windows
-        that overlap.
+        """Return token vectors and offsets of each text, special tokens left out.
+
+        Long texts are read in windows that overlap.
         """
         batch = self.tokenizer(
             list(texts),
@@ -127,7 +126,7 @@ class HuggingFace:
         return [Encoding(*join_windows(text_windows)) for text_windows in windows]
 
     def _run(self, batch: Any) -> Floats:
-        """Last hidden states ``[rows, tokens, hidden]``; those of padding are zeros.
+        """Return last hidden states ``[rows, tokens, hidden]``; those of padding are zeros.
 
         Rows of like length run together.
         """
@@ -154,8 +153,10 @@ class HuggingFace:
 
 
 def join_windows(windows: Sequence[tuple[Floats, Ints]]) -> tuple[Floats, Ints]:
-    """The tokens of a text's windows, each once: of those that two windows share, the first has the
-    first half and the second the rest.
+    """Return the tokens of a text's windows, each once.
+
+    Of the tokens that two windows share, the first window gives the first half, the second the
+    rest.
     """
     vectors, offsets = (list(window_arrays) for window_arrays in zip(*windows, strict=True))
     for window in range(len(windows) - 1):
@@ -173,7 +174,7 @@ def join_windows(windows: Sequence[tuple[Floats, Ints]]) -> tuple[Floats, Ints]:
 
 
 def _read_pooling(folder: Path) -> str:
-    """What sentence-transformers noted in `folder`."""
+    """Return the pooling that sentence-transformers noted in `folder`."""
     if not (folder / POOLING).is_file():
         return MEAN
     modes = json.loads((folder / POOLING).read_text(encoding="utf-8"))
@@ -187,8 +188,9 @@ def _read_pooling(folder: Path) -> str:
 
 
 def _positions(config: Any) -> int:
-    """How many tokens the position embeddings are for; RoBERTa and its like begin to count behind
-    the padding's number.
+    """Return how many tokens the position embeddings are for.
+
+    RoBERTa and its like begin to count behind the padding's number.
     """
     positions = getattr(config, "max_position_embeddings", LIMIT)
     shifted = config.model_type in ("roberta", "longformer", "xlm-roberta", "camembert", "mpnet")

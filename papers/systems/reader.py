@@ -1,9 +1,9 @@
-"""An encoder with start and end heads, which reads a document for what a query asks (Devlin et al.,
-2019, section 4.2): made by ``papers.reading``.
+"""A reader: an encoder with start and end heads, trained by ``papers.reading``.
 
-"[CLS] query [SEP] document [SEP]" in as many tokens as the model takes (512; a Longformer's 4,096).
-A longer document is read in windows that share 128 tokens, and the best span of all windows counts.
-As a system of the tables it is its encoder, without the heads, and it selects spans.
+It reads a document for what a query asks (Devlin et al., 2019, section 4.2): "[CLS] query [SEP]
+document [SEP]" in as many tokens as the model takes (512; a Longformer's 4,096). A longer document
+is read in windows that share 128 tokens, and the best span of all windows counts. As a system of
+the tables it is its encoder, without the heads, and it also selects spans.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ BATCH = 8
 """Windows in a forward pass."""
 
 LENGTH = 4096
-"""Tokens a window at most: a tokenizer that does not know its model says that there is no end."""
+"""The most tokens of a window, for tokenizers that do not know their model's limit."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """What the model reads at once: `inputs` as the tokenizer gives them.
+    """What the model reads at once: `inputs` as the tokenizer returns them.
 
     The document's tokens begin at number `first`; `offsets` int32 ``[tokens, 2]`` are theirs, in
-    code points of the document. `label` is the number of the answer's first and last token among
-    all.
+    code points of the document. `label` holds the numbers of the answer's first and last token
+    among all.
     """
 
     inputs: dict[str, list[int]]
@@ -51,10 +51,10 @@ class Window:
 
 
 class Reader(HuggingFace):
-    """The model in `folder`, heads and all. `length` is tokens a window.
+    """The model in `folder` with its heads; `length` is tokens a window.
 
-    An encoder alone is a reader only where `fresh` heads are asked for, which know nothing yet.
-    Raises SystemExit where the folder cannot be loaded.
+    An encoder without heads can be loaded only with `fresh` heads, which are untrained. Raises
+    SystemExit if the folder cannot be loaded.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Reader(HuggingFace):
         )
 
     def _load(self, name: str, fresh: bool) -> Any:
-        """The encoder of the whole model, which is kept as `whole`."""
+        """Return the encoder of the full model, which is stored beside it."""
         maker = import_library("transformers").AutoModelForQuestionAnswering
         self.full_model, loading_info = maker.from_pretrained(
             name, dtype=self._torch.float32, output_loading_info=True
@@ -94,10 +94,9 @@ class Reader(HuggingFace):
         return self.full_model.base_model
 
     def answer(self, query: str, document: str) -> tuple[int, int, float]:
-        """Start and end of the best answer in `document`, in code points, and its score: the sum of
-        two logits.
+        """Return start and end of the best answer in `document`, in code points, and its score.
 
-        Without a token in the document it is (0, 0, -inf).
+        The score is the sum of two logits; (0, 0, -inf) for a document without a token.
         """
         best_span = (0, 0, float("-inf"))
         windows = self.windows(query, document)
@@ -111,7 +110,7 @@ class Reader(HuggingFace):
         return best_span
 
     def windows(self, query: str, document: str) -> list[Window]:
-        """`query` with each part of `document`."""
+        """Return `query` with each part of `document`."""
         encoded = self.tokenizer(
             self._truncate_query(query),
             document,
@@ -136,12 +135,12 @@ class Reader(HuggingFace):
         return document_windows
 
     def batch(self, windows: Sequence[Window]) -> Any:
-        """The inputs of some windows as tensors, padded, on the model's device."""
+        """Return the inputs of some windows as padded tensors on the model's device."""
         inputs = {name: [window.inputs[name] for window in windows] for name in windows[0].inputs}
         return self.tokenizer.pad(inputs, return_tensors="pt").to(self.full_model.device)
 
     def _truncate_query(self, query: str) -> str:
-        """As much of `query` as is read."""
+        """Return the part of `query` that is read."""
         most = min(QUERY, self.length // 4)
         offsets = self.tokenizer(query, add_special_tokens=False, return_offsets_mapping=True)[
             "offset_mapping"
@@ -149,17 +148,17 @@ class Reader(HuggingFace):
         return query if len(offsets) <= most else query[: offsets[most - 1][1]]
 
     def _logits(self, windows: Sequence[Window]) -> tuple[Floats, Floats]:
-        """Of starts and of ends, float32 ``[windows, tokens]``."""
+        """Return the logits of starts and of ends, float32 ``[windows, tokens]``."""
         with self._torch.no_grad():
             outputs = self.full_model(**self.batch(windows))
         return outputs.start_logits.float().cpu().numpy(), outputs.end_logits.float().cpu().numpy()
 
 
 def find_best_span(starts: Floats, ends: Floats) -> tuple[float, int, int]:
-    """The greatest sum of a start and an end, and the first and last of the 1 to `ANSWER` tokens
-    between; (-inf, 0, 0) of none.
+    """Return the greatest sum of a start and an end, and its first and last token.
 
-    `starts` and `ends` are float32 ``[tokens]``. Every span is looked at.
+    Every span of 1 to `ANSWER` tokens is tried; (-inf, 0, 0) if there is none. `starts` and `ends`
+    are float32 ``[tokens]``.
     """
     best_span = (float("-inf"), 0, 0)
     for length in range(min(ANSWER, len(starts))):

@@ -1,6 +1,4 @@
-"""Every system of the papers' tables, by the name that ``--system`` takes: what loads it, and what
-has to be had for it.
-"""
+"""Every system of the papers' tables by its name for ``--system``: how it loads, what it needs."""
 
 from __future__ import annotations
 
@@ -28,20 +26,19 @@ from papers.systems.reader import Reader
 from papers.systems.use import UniversalSentenceEncoder
 
 REFERENCE = "{data}/wiki_split/wiki_split.jsonl.gz"
-"""The corpus of BM25's document frequencies, if ``--weights`` names no other: sentences of
-Wikipedia, as the paper's wikitext-103 is of it.
+"""The corpus of BM25's document frequencies, unless ``--weights`` names another.
+
+Sentences of Wikipedia, from which the paper's wikitext-103 comes too.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class SystemEntry:
-    """A system.
+    """How to load a system, and what it needs.
 
     `weights` is what it loads by default: a name on the hub, a file below the ``{data}`` folder, or
-    "" where there is none.
-
-    `needs` says for people what it takes; "" where all of it comes with the project. `made` is
-    where, below `MADE`, a training here leaves it.
+    "". `needs` tells people what to get; "" if all of it comes with the project. `trained_file` is
+    where, below `results.WEIGHTS`, a training here stores it.
     """
 
     title: str
@@ -52,15 +49,15 @@ class SystemEntry:
 
     @property
     def trained_path(self) -> str:
-        """What a training here has left, or ""."""
+        """The path of weights trained here, or ""."""
         path = results.WEIGHTS / self.trained_file
         return str(path) if self.trained_file and path.exists() else ""
 
 
 def load(name: str, weights: str | None, data: Path) -> System:
-    """The system `name` from `weights`, or from its own.
+    """Load the system `name` from `weights`, or from its own.
 
-    Raises SystemExit, in one line, where something is missing.
+    Raises SystemExit, in one line, if something is missing.
     """
     entry = SYSTEMS[name]
     weights_source = weights or entry.weights.format(data=data) or entry.trained_path
@@ -107,7 +104,7 @@ def _hub(title: str, name: str, load: Callable[[str, Path], System] = _huggingfa
 
 
 def _reader(name: str) -> SystemEntry:
-    """A reader, which selects spans; for all else it is its encoder without the heads."""
+    """Return the entry of a reader; apart from span selection it is its encoder without the heads."""
     title, base = SYSTEMS[name].title, SYSTEMS[name].weights or name
     needs = f"a reader trained from {base}: python -m papers.reading train"
     return SystemEntry(
@@ -120,16 +117,14 @@ def _reader(name: str) -> SystemEntry:
 
 
 def _masks(weights: str, data: Path) -> System:
-    """McPhraSy without an embedder, on a folder that reads masked sentences, or on the encoder that
-    ships.
-    """
+    """Load McPhraSy without an embedder, on a folder of weights or on the shipped encoder."""
     return McPhraSy(_store(weights, "", data), Variant())
 
 
 def _mcphrasy(
     similarity: Similarity = mcphrasy, own: bool = False
 ) -> Callable[[str, Path], System]:
-    """McPhraSy with an embedder, on the models that this one was trained on."""
+    """Return a loader of McPhraSy with an embedder, on the models that it was trained on."""
 
     def load(weights: str, data: Path) -> System:
         embedder = Embedder.load(Path(weights))
@@ -145,8 +140,9 @@ def _mcphrasy(
 
 @lru_cache(1)
 def _store(spanbert: str, phrasebert: str, data: Path) -> Store:
-    """The variants on the same two models share it: each context is looked for and read once for
-    all of them.
+    """Return the store that variants on the same two models share.
+
+    Each context is searched and read once for all of them.
     """
     return Store(
         Base.from_encoder(Model().encoder, spanbert, phrasebert),
@@ -157,8 +153,9 @@ def _store(spanbert: str, phrasebert: str, data: Path) -> Store:
 RETRAIN = "python -m papers.mcphrasy.training"
 
 EMBEDDER = f"embedder.npz of {RETRAIN}"
-"""What the variants of McPhraSy need that do not stand on mask vectors alone. It says itself which
-two models it stands on.
+"""What the variants of McPhraSy need that use more than mask vectors.
+
+The file names the two models it was trained on.
 """
 
 EMBEDDER_FILE = "mcphrasy/embedder.npz"

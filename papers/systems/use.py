@@ -1,5 +1,6 @@
-"""Universal Sentence Encoder, version 5 (Cer et al., 2018): a TensorFlow SavedModel, which gives
-whole texts vectors and no tokens.
+"""Universal Sentence Encoder, version 5 (Cer et al., 2018), a TensorFlow SavedModel.
+
+It encodes whole texts and no tokens.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class UniversalSentenceEncoder:
             ) from error
 
     def encode_texts(self, texts: Sequence[str]) -> Floats:
-        """Unit vectors ``[texts, 512]``."""
+        """Return unit vectors ``[texts, 512]``."""
         parts = [
             np.asarray(self._model(list(texts[start : start + TOGETHER])))
             for start in range(0, len(texts), TOGETHER)

@@ -32,9 +32,9 @@ from hybrid_search.maintenance import reindex
 from hybrid_search.text.window_policy import DEFAULT_POLICY
 from tests.conftest import DATA
 from tests.helpers import fault_proxy, live_servers
+from tests.helpers.cli import run_cli
 from tests.helpers.fake_server import HttpRequest, Reply
 from tests.helpers.fault_proxy import KINDS, TIMEOUT, EveryThirdRequest, Plan, Proxy
-from tests.helpers.ingest_process import run_cli
 from tests.helpers.server_index import (
     Call,
     Place,

@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from hybrid_search.cli.app import app
-from tests.helpers.ingest_process import CommandResult, invoke_cli, run_cli
+from tests.helpers.cli import CommandResult, invoke_cli, run_cli
 
 HIT = {"id", "passage", "score", "bm25", "cosine", "bm25_rank", "cosine_rank", "metadata", "spans"}
 SPAN = {

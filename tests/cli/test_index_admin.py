@@ -17,7 +17,7 @@ from hybrid_search.backends.server.transport.plugins import has_neural_search
 from hybrid_search.errors import ServerError
 from hybrid_search.ingest.sources.files import SAMPLE
 from tests.helpers import live_servers
-from tests.helpers.ingest_process import CommandResult, invoke_cli, run_cli
+from tests.helpers.cli import CommandResult, invoke_cli, run_cli
 
 REFUND = {"id": "refund", "text": "I want a refund, and I want it today.", "sector": "shop"}
 HOLD = {"id": "hold", "text": "I was on hold for an hour, and then for one more.", "sector": "bank"}

@@ -416,14 +416,14 @@ def test_a_device_that_is_not_offered_is_refused_with_both(device: str) -> None:
 def test_an_unknown_device_is_refused_with_those_that_are_known(device: str) -> None:
     with pytest.raises(
         UsageError,
-        match=f"{device!r} is not one of auto, cpu, cuda, tensorrt, nor the card of a number as in cuda:1",
+        match=f"{device!r} is not one of auto, cpu, cuda, tensorrt, nor a card with its number",
     ):
         Device.choose(device, [CUDA, CPU])
 
 
 def test_the_device_that_runs_must_be_the_one_that_was_asked_for() -> None:
     devices.confirm(CUDA, [CUDA, CPU])
-    with pytest.raises(DeviceError, match=f"{CUDA} was asked for and {CPU} runs"):
+    with pytest.raises(DeviceError, match=f"{CUDA} was requested, but {CPU} runs"):
         devices.confirm(CUDA, [CPU])
     with pytest.raises(DeviceError, match="nothing runs"):
         devices.confirm(CUDA, [])
@@ -481,11 +481,11 @@ def test_a_card_is_given_to_the_runtime_by_its_number_and_a_batch_that_fills_it(
     CUDA in onnxruntime.get_available_providers(), reason="this ONNX Runtime offers CUDA"
 )
 def test_cuda_is_refused_where_there_is_none() -> None:
-    with pytest.raises(DeviceError, match=f"'cuda' was asked for.*{CPU}"):
+    with pytest.raises(DeviceError, match=f"'cuda' was requested.*{CPU}"):
         encoder.load(device="cuda")
     with (
         connect("memory:", device="cuda") as client,
-        pytest.raises(DeviceError, match="'cuda' was asked for"),
+        pytest.raises(DeviceError, match="'cuda' was requested"),
     ):
         client.best_spans("refund", "I want a refund")
 

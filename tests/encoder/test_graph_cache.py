@@ -28,7 +28,7 @@ from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.encoder.precisions import choose
 from hybrid_search.errors import HybridSearchError, MissingExtraError, ModelError, UsageError
 from hybrid_search.text.types import Floats
-from tests.helpers.ingest_process import invoke_cli, run_cli
+from tests.helpers.cli import invoke_cli, run_cli
 
 DIMENSION = 64
 TEXTS = ["I would like a refund for my order.", "The river bank was muddy.", "word " * 300]
@@ -231,7 +231,7 @@ def test_a_folder_of_one_precision_runs_in_that_and_says_so_where_another_is_ask
     assert OnnxEncoder(float32_folder, "cpu", cache=tmp_path).info.precision == "float32"
     with pytest.raises(
         UsageError,
-        match="precision 'int8' was asked for, and this model has float32 alone: use float32 or auto",
+        match="precision 'int8' was requested, but this model has only float32: use float32 or auto",
     ):
         OnnxEncoder(float32_folder, "cpu", precision="int8", cache=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -363,7 +363,7 @@ def test_where_nothing_can_be_kept_it_is_made_for_the_process_with_a_warning(
     ]
     assert warnings
     assert all(
-        "int8 cannot be kept" in warning and "HYBRID_SEARCH_CACHE" in warning
+        "int8 graph cannot be cached" in warning and "HYBRID_SEARCH_CACHE" in warning
         for warning in warnings
     )
 
@@ -388,7 +388,7 @@ def test_without_the_package_onnx_the_extra_is_named_and_float32_runs(
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(
         MissingExtraError,
-        match=r"float16 is made by the package onnx.*hybrid-search\[cpu\].*precision='float32'",
+        match=r"a float16 graph is made by the package onnx.*hybrid-search\[cpu\].*precision='float32'",
     ) as error:
         OnnxEncoder(model, "cpu", precision="float16", cache=tmp_path / "cold")
     assert isinstance(error.value, HybridSearchError)
@@ -407,7 +407,7 @@ def test_a_graph_of_which_nothing_can_be_made_is_named(tmp_path: Path) -> None:
         tmp_path / "model", "stored", lambda path: path.write_bytes(b"nonsense")
     )
     for precision in ("int8", "float16"):
-        with pytest.raises(ModelError, match=rf"model\.onnx cannot be made into {precision}"):
+        with pytest.raises(ModelError, match=rf"model\.onnx cannot be converted to {precision}"):
             OnnxEncoder(nonsense, "cpu", precision=precision, cache=tmp_path / "cache")
     assert not cached_graphs(tmp_path / "cache")
 
@@ -477,8 +477,8 @@ def test_the_command_line_says_that_a_graph_is_made_and_only_then(
     )
     first, again = run_cli(*arguments), run_cli(*arguments)
     assert (first.status, again.status) == (0, 0)
-    assert "making the model's graph in int8, once for this machine" in first.stderr
-    assert "INFO: made in" in first.stderr
+    assert "making the model's int8 graph, once for this machine" in first.stderr
+    assert "INFO: made the graph in" in first.stderr
     assert again.stderr == ""
     assert first.json == again.json
 
@@ -498,4 +498,4 @@ def test_a_precision_that_there_is_not_is_an_error_of_use_on_the_command_line(
         "--precision",
         "int8",
     )
-    assert "precision 'int8' was asked for, and this model has float32 alone" in result.error
+    assert "precision 'int8' was requested, but this model has only float32" in result.error

@@ -98,7 +98,7 @@ def test_a_size_that_the_model_does_not_have_is_named_with_those_that_it_has(
         open_client(model, tmp_path, 100) as client,
         pytest.raises(
             UsageError,
-            match=r"dimension is 100, and the vectors of model .* have 64, 128, 384: use",
+            match=r"dimension is 100, but model .* has vectors of 64, 128, 384: use",
         ),
     ):
         client.ingest(DOCUMENTS)

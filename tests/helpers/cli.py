@@ -1,63 +1,66 @@
-"""``ingest`` as users run it, in a process of its own, but with the tiny encoder, which a test can
-let fail.
-"""
+"""Run the command line: as users do in a process of its own, or faster in this process."""
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
 import sys
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from typer.testing import CliRunner
 
-POISON = "poisonous"
-"""A text with this word breaks the encoder of `PROGRAM`, where `BREAKS` is set."""
-
-PROGRAM = f"""
-import os, random, sys, time
-from hybrid_search import encoder
-from hybrid_search.ingest import pipeline, prepare
-from tests.helpers.tiny_encoder import TinyEncoder
-
-class Faulty(TinyEncoder):
-    calls = 0
-
-    def encode(self, texts):
-        Faulty.calls += 1
-        time.sleep(float(os.environ.get("SLOW", 0)))
-        if Faulty.calls > int(os.environ.get("ENCODER_FAILS_AFTER", 10**9)):
-            raise RuntimeError("the device is gone")
-        if "BREAKS" in os.environ and any("{POISON}" in text for text in texts):
-            raise ValueError("an odd shape")
-        return super().encode(texts)
-
-encoder.load = lambda *_: Faulty()
-encoder.truncate_encoder = lambda whole, *_: whole
-pipeline.BLOCK_PASSAGES = int(os.environ.get("BLOCK", 16))
-prepare.LOOKUP_DOCUMENTS = 20
-if "LARGEST" in os.environ:  # no file may grow beyond so many bytes, as on a full disk
-    import resource, signal
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(os.environ["LARGEST"]), resource.RLIM_INFINITY))
 from hybrid_search.cli.app import app
-app(["ingest", "--index", "calls", *sys.argv[1:]])
-"""
 
 
-def start_ingest(
-    *arguments: str, env: Mapping[str, str] | None = None, **popen_options: Any
-) -> subprocess.Popen[str]:
-    """Begin it; `env` is added to the environment."""
-    command = [sys.executable, "-c", PROGRAM, *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **(env or {})}
-    return subprocess.Popen(
+@dataclass(frozen=True, slots=True)
+class CommandResult:
+    """Exit status, standard output and standard error."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        """The last line of standard output, parsed as JSON."""
+        return json.loads(self.stdout.splitlines()[-1])
+
+    @property
+    def error(self) -> str:
+        """The one error line; fails if the command did not fail with exactly one."""
+        error_lines = [line for line in self.stderr.splitlines() if line.startswith("error: ")]
+        assert len(error_lines) == 1, self.stderr
+        assert "Traceback" not in self.stderr
+        assert self.status == 2
+        return error_lines[0].removeprefix("error: ")
+
+
+def run_cli(
+    *arguments: str,
+    module: str = "hybrid_search",
+    stdin: str = "",
+    env: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+) -> CommandResult:
+    """Run ``python -m module arguments`` in another process, by the command `prefix` if given."""
+    command = [*prefix, sys.executable, "-m", module, *arguments]
+    process = subprocess.run(
         command,
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        **popen_options,
+        input=stdin,
+        capture_output=True,
+        encoding="utf-8",
+        env=env,
+        timeout=300,
+        check=False,
     )
+    return CommandResult(process.returncode, process.stdout, process.stderr)
+
+
+def invoke_cli(*arguments: str, stdin: str = "") -> CommandResult:
+    """Run the command line in this process, where the encoder is loaded once for all tests."""
+    outcome = CliRunner().invoke(app, arguments, input=stdin)
+    if outcome.exception is not None and not isinstance(outcome.exception, SystemExit):
+        raise outcome.exception
+    return CommandResult(outcome.exit_code, outcome.stdout, outcome.stderr)

@@ -1,6 +1,4 @@
-"""A server over real sockets that answers what a test tells it to, well or badly, and keeps what it
-was asked.
-"""
+"""A server on a real socket that replies as a test scripts it, and records the requests."""
 
 from __future__ import annotations
 
@@ -21,12 +19,12 @@ HELLO = {
     "opensearch": {"version": {"distribution": "opensearch", "number": "3.5.0"}},
     "elasticsearch": {"version": {"number": "9.5.3"}},
 }
-"""What each engine says at ``GET /``."""
+"""The response of each engine to ``GET /``."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request as it came."""
+    """One request as received."""
 
     method: str
     target: str
@@ -36,8 +34,9 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One answer: a body that is sent as it is if it is bytes, else as JSON; after `wait` seconds;
-    or, if `reset`, a broken connection.
+    """One reply, sent after `wait` seconds; with `reset` the connection is broken instead.
+
+    A body of bytes is sent as it is, any other as JSON.
     """
 
     status: int = 200
@@ -51,13 +50,13 @@ Script = Callable[[HttpRequest], Reply]
 
 
 def reply_in_turn(*replies: Reply) -> Script:
-    """One reply after the other, the last one for ever."""
+    """Return a script that gives one reply after the other, and repeats the last one."""
     remaining = list(replies)
     return lambda _: remaining.pop(0) if len(remaining) > 1 else remaining[0]
 
 
 def make_bulk_response(request: HttpRequest, status: int = 200) -> dict[str, Any]:
-    """The answer to a bulk request all of whose actions had the same `status`."""
+    """Return the response to a bulk request in which all actions had the same `status`."""
     lines = [json.loads(line) for line in request.body.splitlines()]
     actions = [line for line in lines if set(line) & {"index", "create", "update", "delete"}]
     return {
@@ -73,13 +72,11 @@ class _QuietServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """A client that hangs up, or does not trust us, is what some tests are about."""
+        """Print nothing: some tests are about clients that hang up or do not trust the server."""
 
 
 class ScriptedServer:
-    """Listens on loopback until its ``with`` block is left. `certificate` and `key` make it speak
-    TLS.
-    """
+    """Listens on loopback during its ``with`` block; `certificate` and `key` make it use TLS."""
 
     def __init__(
         self, script: Script, certificate: Path | None = None, key: Path | None = None
@@ -106,7 +103,7 @@ class ScriptedServer:
             )
 
             def log_message(self, *_: Any) -> None:
-                """Tests read the client's messages, not ours."""
+                """Print nothing: tests read the client's messages."""
 
         self._server = _QuietServer(("127.0.0.1", 0), Handler)
         if certificate:
@@ -123,7 +120,7 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """As in ``http://127.0.0.1:40123``."""
+        """The server's URL, such as ``http://127.0.0.1:40123``."""
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def send(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
@@ -159,9 +156,7 @@ class ScriptedServer:
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """An authority of our own, and a certificate for 127.0.0.1 that it signed, with its key. All
-    PEM files.
-    """
+    """PEM files of a certificate authority, and a certificate for 127.0.0.1 with its key."""
 
     authority: Path
     certificate: Path
@@ -169,7 +164,7 @@ class Certificates:
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """Make both with the ``openssl`` command, for a day."""
+    """Make certificates that are valid for a day, with the ``openssl`` command."""
     ca, ca_key, certificate, key = (
         folder / name for name in ("ca.pem", "ca.key", "server.pem", "server.key")
     )

@@ -1,5 +1,6 @@
-"""A proxy on loopback, between a client and a real server, that injures requests as networks,
-gateways and busy servers do, and counts how.
+"""A proxy before a real server that causes the faults of networks, gateways and busy servers.
+
+A plan chooses the fault of each request, if any; the proxy counts faults and requests.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -20,15 +22,16 @@ from hybrid_search.backends.server.transport.address import Address
 from tests.helpers.fake_server import HttpRequest, Reply, ScriptedServer
 
 TIMEOUT = 1.5
-"""Seconds that a client of such a proxy is to wait for an answer, where answers may be `late`."""
+"""Seconds a client of this proxy should wait for a response, if responses may come late."""
 LATE = TIMEOUT + 0.3
+"""Seconds after which a late response comes."""
 
 Forward = Callable[[HttpRequest], Reply]
 Fault = Callable[[Forward, HttpRequest, random.Random], Reply]
 Plan = Callable[[HttpRequest], Fault | None]
 
-HOP = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
-"""Headers that are about one connection, and not about what is sent."""
+HOP_HEADERS = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
+"""Headers that concern one connection only, and are not passed on."""
 
 REJECTED = {
     "status": 429,
@@ -41,23 +44,23 @@ UNAVAILABLE = {
 
 
 def lose_request(_: Forward, __: HttpRequest, ___: random.Random) -> Reply:
-    """The connection breaks, and the server never heard of the request."""
+    """Break the connection before the server gets the request."""
     return Reply(reset=True)
 
 
 def lose_answer(forward: Forward, request: HttpRequest, _: random.Random) -> Reply:
-    """The server does it, and the connection breaks before it can say so."""
+    """Break the connection after the server has done the request, before its response."""
     forward(request)
     return Reply(reset=True)
 
 
 def delay_answer(forward: Forward, request: HttpRequest, chance: random.Random) -> Reply:
-    """The answer takes its time."""
+    """Send the response a little later."""
     return replace(forward(request), wait=chance.uniform(0.05, 0.3))
 
 
 def answer_late(forward: Forward, request: HttpRequest, _: random.Random) -> Reply:
-    """The server does it, and the client has given up when the answer comes."""
+    """Send the response after the client has given up waiting."""
     return replace(forward(request), wait=LATE)
 
 
@@ -66,7 +69,7 @@ def reject_as_busy(_: Forward, __: HttpRequest, ___: random.Random) -> Reply:
 
 
 def reject_for_a_second(_: Forward, __: HttpRequest, ___: random.Random) -> Reply:
-    """Busy, and says how long."""
+    """Reject as busy, with the time to wait."""
     return Reply(429, b"Too Many Requests", {"content-type": "text/plain", "retry-after": "1"})
 
 
@@ -75,14 +78,14 @@ def report_unavailable(_: Forward, __: HttpRequest, ___: random.Random) -> Reply
 
 
 def fail_as_gateway(_: Forward, __: HttpRequest, ___: random.Random) -> Reply:
-    """A gateway that could not reach the server."""
+    """Reply as a gateway that could not reach the server."""
     return Reply(
         502, b"<html><body><h1>502 Bad Gateway</h1></body></html>", {"content-type": "text/html"}
     )
 
 
 def time_out_as_gateway(forward: Forward, request: HttpRequest, _: random.Random) -> Reply:
-    """A gateway that lost patience with a server which does it all the same."""
+    """Reply as a gateway that stopped waiting for a server which does the request all the same."""
     forward(request)
     return Reply(
         504,
@@ -92,7 +95,7 @@ def time_out_as_gateway(forward: Forward, request: HttpRequest, _: random.Random
 
 
 def truncate_answer(forward: Forward, request: HttpRequest, _: random.Random) -> Reply:
-    """The connection breaks in the middle of the answer."""
+    """Break the connection in the middle of the response."""
     answer = forward(request)
     return replace(
         answer,
@@ -102,19 +105,17 @@ def truncate_answer(forward: Forward, request: HttpRequest, _: random.Random) ->
 
 
 def garble_answer(forward: Forward, request: HttpRequest, _: random.Random) -> Reply:
-    """Half of the answer comes as if it were all."""
+    """Send half of the response as if it were complete."""
     answer = forward(request)
     return replace(answer, body=answer.body[: len(answer.body) // 2])
 
 
 def refuse_half(forward: Forward, request: HttpRequest, chance: random.Random) -> Reply:
-    """Of a bulk or a multi-search some parts are done, and the server is too busy for the others."""
+    """Do some parts of a bulk or multi-search, and refuse the others as if the server were busy."""
     refusal = chance.choice((REJECTED, UNAVAILABLE))
-    return (
-        refuse_last_search(forward, request, refusal)
-        if endpoint_name(request) == "_msearch"
-        else forward_part(forward, request, lambda _: chance.random() < 0.5, refusal)
-    )
+    if endpoint_name(request) == "_msearch":
+        return refuse_last_search(forward, request, refusal)
+    return forward_part(forward, request, lambda _: chance.random() < 0.5, refusal)
 
 
 CLOSE = {"connection": "close"}
@@ -135,14 +136,14 @@ KINDS: tuple[Fault, ...] = (
 
 
 def is_applicable(fault: Fault, request: HttpRequest) -> bool:
-    """Whether `fault` can be done to such a request."""
+    """Return True if `fault` makes sense for the request."""
     if fault is refuse_half:
         return endpoint_name(request) in ("_bulk", "_msearch")
     return request.method != "HEAD" or fault not in (truncate_answer, garble_answer)
 
 
 def endpoint_name(request: HttpRequest) -> str:
-    """What a request is about: the last step of its path, as in ``_bulk``."""
+    """Return the last step of a request's path, such as ``_bulk``."""
     return request.target.partition("?")[0].rpartition("/")[2]
 
 
@@ -152,26 +153,14 @@ def forward_part(
     should_forward: Callable[[bytes], bool],
     refusal: dict[str, Any],
 ) -> Reply:
-    """Forward only those actions of a bulk request that are `taken`, and answer `refusal` for each
-    of the others.
-    """
+    """Forward the actions of a bulk request that `should_forward` accepts, refuse the others."""
     parts = list(iterate_actions(request.body))
     decisions = [should_forward(part) for part in parts]
-    answer = (
-        forward(
-            replace(
-                request,
-                body=b"".join(
-                    part for part, is_taken in zip(parts, decisions, strict=True) if is_taken
-                ),
-            )
-        )
-        if any(decisions)
-        else Reply()
-    )
+    forwarded = b"".join(compress(parts, decisions))
+    answer = forward(replace(request, body=forwarded)) if forwarded else Reply()
     if answer.status != 200:
         return answer
-    items = iter(json.loads(answer.body)["items"] if any(decisions) else ())
+    items = iter(json.loads(answer.body)["items"] if forwarded else ())
     body = {
         "took": 1,
         "errors": True,
@@ -184,7 +173,7 @@ def forward_part(
 
 
 def iterate_actions(body: bytes) -> Iterator[bytes]:
-    """The actions of a bulk request, each with its document."""
+    """Yield the actions of a bulk request, each with its document."""
     lines = iter(body.splitlines(keepends=True))
     for line in lines:
         yield line if "delete" in json.loads(line) else line + next(lines)
@@ -196,7 +185,7 @@ def _refused_item(action: bytes, refusal: dict[str, Any]) -> dict[str, Any]:
 
 
 def refuse_last_search(forward: Forward, request: HttpRequest, refusal: dict[str, Any]) -> Reply:
-    """Answer `refusal` for the last of several searches."""
+    """Forward a multi-search, and reply `refusal` for the last of its searches."""
     answer = forward(request)
     if answer.status != 200:
         return answer
@@ -210,8 +199,9 @@ def refuse_last_search(forward: Forward, request: HttpRequest, refusal: dict[str
 
 
 class EveryThirdRequest:
-    """A plan that injures every third request on average, and no kind of fault a second time before
-    each other has had its turn.
+    """A plan with a fault for one of three requests, in random order.
+
+    No kind of fault comes again before every other applicable kind had its turn.
     """
 
     def __init__(self, seed: int, kinds: Sequence[Fault] = KINDS) -> None:
@@ -226,19 +216,18 @@ class EveryThirdRequest:
             return self._next_fault(request) if self._turns.pop() else None
 
     def _next_fault(self, request: HttpRequest) -> Fault:
-        while not (
-            applicable_faults := [fault for fault in self._bag if is_applicable(fault, request)]
-        ):
+        while True:
+            for fault in self._bag:
+                if is_applicable(fault, request):
+                    self._bag.remove(fault)
+                    return fault
             self._bag += self._chance.sample(self._kinds, len(self._kinds))
-        self._bag.remove(applicable_faults[0])
-        return applicable_faults[0]
 
 
 class Proxy:
-    """Listens on loopback until its ``with`` block is left, and hands on to the server at `url`
-    what `plan` has no fault for.
+    """Listens on loopback during its ``with`` block, and forwards requests to the server at `url`.
 
-    `met` counts the faults by name, `asked` all requests.
+    `plan` chooses the faults. `fault_counts` counts them by name, `request_count` all requests.
     """
 
     def __init__(self, url: str, plan: Plan, seed: int = 0) -> None:
@@ -250,17 +239,14 @@ class Proxy:
 
     @property
     def url(self) -> str:
-        """As the product takes it: the server's own, by way of the proxy."""
-        return (
-            urlsplit(self._server_url.replace("https:", "http:", 1))
-            ._replace(netloc=f"127.0.0.1:{self._listener.port}")
-            .geturl()
-        )
+        """The server's URL with the proxy's host and port, as the product takes it."""
+        parts = urlsplit(self._server_url.replace("https:", "http:", 1))
+        return parts._replace(netloc=f"127.0.0.1:{self._listener.port}").geturl()
 
     def _answer(self, request: HttpRequest) -> Reply:
         fault = self._plan(request)
         with self._lock:
-            self._listener.requests.clear()  # bulks of a long run would fill the memory
+            self._listener.requests.clear()  # the bulk requests of a long run would fill the memory
             self.request_count += 1
             self.fault_counts.update([fault.__name__] if fault else [])
         return fault(self._forward, request, self._chance) if fault else self._forward(request)
@@ -280,23 +266,19 @@ class Proxy:
 
 
 def send_request(url: str, request: HttpRequest) -> Reply:
-    """What the server at `url` answers, by the standard library alone."""
+    """Send a request to the server at `url` with the standard library only."""
     address = Address.parse(url)
-    connection = (http.client.HTTPSConnection if address.is_secure else http.client.HTTPConnection)(
-        address.host, address.port, timeout=60
-    )
+    kind = http.client.HTTPSConnection if address.is_secure else http.client.HTTPConnection
+    connection = kind(address.host, address.port, timeout=60)
     try:
-        connection.request(
-            request.method,
-            request.target,
-            request.body or None,
-            {name: value for name, value in request.headers.items() if name not in HOP},
-        )
-        answer = connection.getresponse()
-        return Reply(
-            answer.status,
-            answer.read(),
-            {name.lower(): value for name, value in answer.getheaders() if name.lower() not in HOP},
-        )
+        request_headers = _without_hop_headers(request.headers)
+        connection.request(request.method, request.target, request.body or None, request_headers)
+        response = connection.getresponse()
+        headers = {name.lower(): value for name, value in response.getheaders()}
+        return Reply(response.status, response.read(), _without_hop_headers(headers))
     finally:
         connection.close()
+
+
+def _without_hop_headers(headers: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name not in HOP_HEADERS}

@@ -1,6 +1,4 @@
-"""Real servers, for tests: those that HYBRID_SEARCH_TEST_URLS names, and indexes there that are
-gone afterwards.
-"""
+"""The real servers that HYBRID_SEARCH_TEST_URLS names, and temporary indexes on them."""
 
 from __future__ import annotations
 
@@ -23,13 +21,10 @@ from hybrid_search.credentials import Access
 
 
 def _server_label(url: str) -> str:
-    """The server at `url` as a test's name shows it: ``opensearch-3.5.0``; its host and port where
-    it does not say what it is.
-    """
+    """Return engine and version for a test's name (``opensearch-3.5.0``), else host and port."""
     address = Address.parse(url)
-    connection = (http.client.HTTPSConnection if address.is_secure else http.client.HTTPConnection)(
-        address.host, address.port, timeout=10
-    )
+    kind = http.client.HTTPSConnection if address.is_secure else http.client.HTTPConnection
+    connection = kind(address.host, address.port, timeout=10)
     try:
         connection.request("GET", f"{address.prefix}/")
         version = json.loads(connection.getresponse().read())["version"]
@@ -44,17 +39,17 @@ SERVERS = [
     pytest.param(url, id=_server_label(url), marks=pytest.mark.server)
     for url in os.environ.get("HYBRID_SEARCH_TEST_URLS", "").split()
 ]
-"""More `params` of a fixture that has others: none where no servers are named."""
+"""Additional `params` of a fixture: empty if no servers are named."""
 
 URLS = SERVERS or [
     pytest.param("", marks=pytest.mark.skip(reason="HYBRID_SEARCH_TEST_URLS names no server"))
 ]
-"""All `params` of a fixture: its tests run on each of them, or are skipped, saying why."""
+"""All `params` of a fixture: its tests run on each server, or are skipped with the reason."""
 
 
 @contextmanager
 def open_server(url: str) -> Iterator[Server]:
-    """A connection to the server at `url`."""
+    """Open a connection to the server at `url` for a block."""
     server = connect(Address.parse(url), Access())
     try:
         yield server
@@ -64,7 +59,7 @@ def open_server(url: str) -> Iterator[Server]:
 
 @contextmanager
 def scratch_index(server: Server, body: Mapping[str, Any]) -> Iterator[str]:
-    """The name of an index that is made by `body`, and removed in the end."""
+    """Make an index from `body` for a block, and yield its name."""
     name = f"scratch-{secrets.token_hex(4)}"
     server.request("PUT", f"/{name}", body=body)
     try:
@@ -75,9 +70,7 @@ def scratch_index(server: Server, body: Mapping[str, Any]) -> Iterator[str]:
 
 @contextmanager
 def unique_index_name(url: str) -> Iterator[str]:
-    """A name for an index on the server at `url` that nobody else uses; in the end, all whose names
-    begin with it are removed.
-    """
+    """Yield an unused index name; all indexes whose names start with it are removed at the end."""
     name = f"own-{secrets.token_hex(4)}"
     try:
         yield name
@@ -90,13 +83,12 @@ def unique_index_name(url: str) -> Iterator[str]:
 
 @contextmanager
 def remove_new_indexes(url: str) -> Iterator[None]:
-    """Around a test that makes indexes of any name on the server at `url`: those that it made are
-    removed, by their names, and no others.
-    """
+    """Remove the indexes that a block makes on the server at `url`, and no others."""
     with open_server(url) as server:
         known_names, before = list_names(server), _list_indexes(server)
         assert not known_names, (
-            f"{url} has indexes of ours, {', '.join(known_names)}, and is to have none before a test: delete them, or use another server"
+            f"{url} already has indexes of this project, {', '.join(known_names)}: "
+            "delete them, or use another server"
         )
         try:
             yield
@@ -106,6 +98,6 @@ def remove_new_indexes(url: str) -> Iterator[None]:
 
 
 def _list_indexes(server: Server) -> set[str]:
-    """Without those of the server itself."""
+    """Return all index names except the server's own."""
     rows = server.request("GET", "/_cat/indices", params={"format": "json", "h": "index"})
     return {row["index"] for row in rows if not row["index"].startswith(".")}

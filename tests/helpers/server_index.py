@@ -1,6 +1,4 @@
-"""An index on a real server that is read without the product, made-up calls to fill it with, and
-what is then to be there.
-"""
+"""An index on a real server, read without the product, and checked against the calls sent to it."""
 
 from __future__ import annotations
 
@@ -28,22 +26,24 @@ from tests.helpers.fault_proxy import send_request
 from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
 
 WORDS = 30
-"""Of a turn: two or three turns make a passage."""
+"""Words of a turn: two or three turns make a passage."""
 PAGE = 1000
 
 Call = dict[str, Any]
 Expect = Callable[[Call], dict[str, Call]]
-"""What is to be there of a document: passages by ``_id``."""
+"""Returns the passages expected of a document, by ``_id``."""
 
 TINY = make_spec()
 
 
 def make_call(number: int, version: str, turns: int) -> Call:
-    """A call that has the word `version` in every turn."""
-    turn_texts = (
-        " ".join(f"word{number * turn * step % 997}" for step in range(1, WORDS + 1))
-        for turn in range(1, turns + 1)
-    )
+    """Return a made-up call with the word `version` in every turn."""
+
+    def turn_text(turn: int) -> str:
+        factor = number * turn
+        return " ".join(f"word{factor * step % 997}" for step in range(1, WORDS + 1))
+
+    turn_texts = (turn_text(turn) for turn in range(1, turns + 1))
     turn_objects = [
         {"speaker": "agent" if turn % 2 else "customer", "text": f"{version} {text}"}
         for turn, text in enumerate(turn_texts)
@@ -62,13 +62,13 @@ def make_calls(version: str, turns: Callable[[int], int], count: int) -> list[Ca
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An index and the server that it is to be on."""
+    """The name of an index, and the URL of the server for it."""
 
     url: str
     index: str
 
     def request_json(self, method: str, target: str, body: Any = None) -> Any:
-        """What the server answers."""
+        """Send a request and return the JSON of the response."""
         headers = {"content-type": "application/json", "accept": "application/json"}
         answer = send_request(
             self.url,
@@ -96,8 +96,9 @@ class Place:
         sort: tuple[str, ...] = ("document_id", "ordinal"),
         without: tuple[str, ...] = (),
     ) -> dict[str, Call]:
-        """Everything that is in the index, by its ``_id``, but the fields `without`. `sort` are
-        fields that tell all of it apart.
+        """Return everything in the index by its ``_id``, except the fields `without`.
+
+        The fields `sort` together identify a passage.
         """
         path, passages = f"/{quote(index or self.index)}", dict[str, Call]()
         self.request_json("POST", f"{path}/_refresh")
@@ -112,22 +113,20 @@ class Place:
             hits = response["hits"]["hits"]
             passages |= {hit["_id"]: hit["_source"] for hit in hits}
             if len(hits) < PAGE:
-                assert (len(passages), response["_shards"]["failed"]) == (
-                    response["hits"]["total"]["value"],
-                    0,
-                )
+                assert response["_shards"]["failed"] == 0
+                assert len(passages) == response["hits"]["total"]["value"]
                 return passages
             body["search_after"] = hits[-1]["sort"]
 
     def count_passages(self) -> int:
-        """Passages that are there; none where the index is not."""
+        """Return the number of passages, 0 without the index."""
         if not self.list_names():
             return 0
         self.request_json("POST", f"/{self.index}/_refresh")
         return int(self.request_json("GET", f"/{self.index}/_count")["count"])
 
     def list_names(self) -> list[str]:
-        """The indexes of this name, of any version, and that of its refused documents."""
+        """Return the indexes of this name: all generations, and that of refused documents."""
         return sorted(
             row["index"]
             for row in self.request_json("GET", f"/_cat/indices/{self.index}*?format=json&h=index")
@@ -141,7 +140,7 @@ class Place:
         timeout: float = 60.0,
         patience: float = 600.0,
     ) -> Summary:
-        """Run the worker in this process, by way of `url`."""
+        """Run an ingest in this process, through `url`."""
         numbered = (
             SourceLine(
                 "calls",
@@ -160,7 +159,7 @@ class Place:
 
 @contextmanager
 def create_place(url: str) -> Iterator[Place]:
-    """An index that is not there yet, and will be gone afterwards."""
+    """Yield the place of an index that does not exist yet; it is deleted at the end."""
     place = Place(url, f"faults-{secrets.token_hex(4)}")
     try:
         yield place
@@ -170,7 +169,7 @@ def create_place(url: str) -> Iterator[Place]:
 
 
 def expected_passages(document: Call) -> dict[str, Call]:
-    """All that a server is to hold of a document, by the tiny encoder."""
+    """Return all that a server should hold of a document encoded by the tiny encoder."""
     return {
         f"{document['id']}#{entry.passage.ordinal}": strip_volatile_fields(
             passage_codec.build_source(entry, TINY, "")
@@ -180,7 +179,7 @@ def expected_passages(document: Call) -> dict[str, Call]:
 
 
 def outline_passages(document: Call, index_spec: IndexSpec) -> dict[str, Call]:
-    """The same by any encoder, without what it makes."""
+    """Return what a server should hold of a document for any encoder, without its vectors."""
     parsed, canonical = parse(json.dumps(document).encode())
     passages = list(split(parsed))
     shared_fields = {
@@ -202,9 +201,7 @@ def outline_passages(document: Call, index_spec: IndexSpec) -> dict[str, Call]:
 
 
 def strip_volatile_fields(source: Mapping[str, Any]) -> Call:
-    """A passage without what differs from run to run, or may not be given back: the time of
-    writing, and the vectors of its spans.
-    """
+    """Return a passage without the time of writing and the vectors, which differ between runs."""
     stable_fields = {
         name: value for name, value in source.items() if name not in ("indexed_at", "spans")
     }
@@ -214,32 +211,24 @@ def strip_volatile_fields(source: Mapping[str, Any]) -> Call:
 def assert_index_holds(
     place: Place, expected_documents: Iterable[Call], expect: Expect = expected_passages
 ) -> None:
-    """The index holds the documents `good`, every one once and whole, with the text that it should
-    have, and nothing else.
-    """
+    """Check that the index holds the expected documents, each once and complete, and no others."""
     expected = {
         id_: source for document in expected_documents for id_, source in expect(document).items()
     }
     passages = place.fetch_passages()
     assert sorted(passages) == sorted(expected)
-    assert [
-        id_
-        for id_ in expected
-        if any(
-            strip_volatile_fields(passages[id_])[name] != value
-            for name, value in expected[id_].items()
-        )
-    ] == []
-    assert all(
-        source["tokens"] and len(source["spans"]) == source["span_count"] > 0
-        for source in passages.values()
-    )
+    for id_, source in expected.items():
+        stable_fields = strip_volatile_fields(passages[id_])
+        assert {name: stable_fields[name] for name in source} == source, id_
+    for id_, source in passages.items():
+        assert source["tokens"], id_
+        assert len(source["spans"]) == source["span_count"] > 0, id_
 
 
 def find_skipped_ids(
     place: Place, candidate_documents: Iterable[Call], index_spec: IndexSpec = TINY
 ) -> set[str]:
-    """Which of `documents_` a new run would skip. Whatever passes for whole is, and of one version."""
+    """Return the documents that a new run would skip, after checks that they are complete."""
     hashes = {
         source["document_id"]: source["source_hash"]
         for document in candidate_documents
@@ -254,8 +243,7 @@ def find_skipped_ids(
     for source in place.fetch_passages(without=("spans", "tokens")).values():
         passages_by_document.setdefault(source["document_id"], []).append(source)
     for id_, version in known_hashes.items():
-        assert {source["source_hash"] for source in passages_by_document[id_]} == {version}
-        assert [source["passages"] for source in passages_by_document[id_]] == [
-            len(passages_by_document[id_])
-        ] * len(passages_by_document[id_])
+        passages = passages_by_document[id_]
+        assert {source["source_hash"] for source in passages} == {version}
+        assert all(source["passages"] == len(passages) for source in passages)
     return {id_ for id_ in hashes if known_hashes.get(id_) == hashes[id_]}

@@ -1,6 +1,4 @@
-"""An encoder whose words have the vectors that a test gives them, so that cosines can be worked out
-by hand.
-"""
+"""An encoder whose word vectors are given by the test, so that cosines can be computed by hand."""
 
 from __future__ import annotations
 
@@ -15,12 +13,14 @@ from hybrid_search.text.words import words
 Vector = tuple[float, float, float]
 
 OTHER: Vector = (0.0, 0.0, 1.0)
+"""The vector of a word that is not in the table."""
 
 
 class SpelledEncoder:
-    """One token a word, of three numbers; words that are not in `table` are `OTHER`. In a text of
-    more than `crowd` words every token has `OTHER` added, as neighbours do to the tokens of a real
-    encoder.
+    """Gives each word one token of three numbers; words that are not in `table` are `OTHER`.
+
+    In a text of more than `crowd` words every token has `OTHER` added, as the context changes the
+    tokens of a real encoder.
     """
 
     info = EncoderInfo("spelled", "spelled-fingerprint", 3, "float32", "turn")
@@ -33,10 +33,8 @@ class SpelledEncoder:
 
     def _encode_text(self, text: str) -> Encoding:
         offsets = words(text)
-        vectors = [
-            self._table.get(text[start:end].lower(), OTHER) for start, end in offsets.tolist()
-        ]
+        spellings = [text[start:end].lower() for start, end in offsets.tolist()]
+        vectors = [self._table.get(spelling, OTHER) for spelling in spellings]
         context_shift = np.array(OTHER if len(offsets) > self._crowd else (0.0, 0.0, 0.0))
-        return Encoding(
-            (np.array(vectors).reshape(-1, 3) + context_shift).astype(np.float32), offsets
-        )
+        shifted = np.array(vectors).reshape(-1, 3) + context_shift
+        return Encoding(shifted.astype(np.float32), offsets)

@@ -1,5 +1,7 @@
-"""A tiny encoder, for indexes of a thousand passages in a second: every word has a fixed vector of
-its own, whatever stands around it.
+"""A tiny encoder that indexes a thousand passages in a second.
+
+Every word has a fixed vector, whatever its context. The functions make entries, requests and filled
+indexes with it.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ DIMENSION = 8
 
 
 class TinyEncoder:
-    """One token a word."""
+    """Gives each word one token, a random vector seeded by the word."""
 
     info = EncoderInfo("tiny", "tiny-fingerprint", DIMENSION, "float32", "turn")
 
@@ -46,11 +48,8 @@ def _encode_text(text: str) -> Encoding:
 
 
 def _word_vector(word: str) -> Floats:
-    return (
-        np.random.default_rng(zlib.crc32(word.lower().encode()))
-        .standard_normal(DIMENSION)
-        .astype(np.float32)
-    )
+    generator = np.random.default_rng(zlib.crc32(word.lower().encode()))
+    return generator.standard_normal(DIMENSION).astype(np.float32)
 
 
 def fill_index(
@@ -80,18 +79,15 @@ def make_request(
 
 
 def bm25_scores(backend: Backend, phrase: str, window: int = 10_000) -> dict[str, float]:
-    """BM25 of the documents that `phrase` matches, best first; each document is one passage."""
+    """Return BM25 of the documents that `phrase` matches, best first; one passage per document."""
     bm25_request = Request(phrase, np.zeros(DIMENSION, np.float32), window, semantic=False)
-    return {
-        passage.document_id: passage.bm25
-        for passage in backend.complete_candidates(
-            "calls", bm25_request, list(backend.find_candidates("calls", bm25_request).lexical)
-        )
-    }
+    keys = list(backend.find_candidates("calls", bm25_request).lexical)
+    passages = backend.complete_candidates("calls", bm25_request, keys)
+    return {passage.document_id: passage.bm25 for passage in passages}
 
 
 def make_entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> list[Entry]:
-    """The passages of one document, ready to be written."""
+    """Return the entries of one document, ready to be written."""
     parsed, canonical = parse(json.dumps(document).encode())
     passages = list(split(parsed))
     token_codes = encode_passages(TinyEncoder(), parsed, passages)

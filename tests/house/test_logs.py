@@ -1,6 +1,4 @@
-"""Standard error for programs: each line one JSON object; and the spans of OpenTelemetry, where
-somebody records them.
-"""
+"""Log records as JSON lines on standard error, and the traces that OpenTelemetry records."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.observability import logs, tracing
 from hybrid_search.observability.logs import Format, Level
-from tests.helpers.ingest_process import CommandResult, run_cli
+from tests.helpers.cli import CommandResult, run_cli
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index
 
 GOOD_LINE = '{"id": "a", "text": "I want my money back."}\n'
@@ -75,27 +73,25 @@ def test_a_record_is_one_line_with_its_extras_and_its_exception(capsys: Capture)
 def test_the_level_is_the_least_that_is_written(
     capsys: Capture, format: Format, level: Level | None, expected: list[str]
 ) -> None:
-    """Of client libraries nothing below info: they log queries and answers."""
+    """Client libraries never log below info: there they log queries and responses."""
     ours, theirs = logging.getLogger("hybrid_search.x"), logging.getLogger("opensearch")
+    level_numbers = logging.getLevelNamesMapping()
     with logs.configure_logging(format, level):
         theirs.debug("a query")
         for name in ("debug", "info", "warning", "error"):
-            ours.log(logging.getLevelNamesMapping()[name.upper()], name)
+            ours.log(level_numbers[name.upper()], name)
         theirs.error("theirs")
     err = capsys.readouterr().err
-    messages = (
-        [record["message"] for record in parse_records(err)]
-        if format is Format.json
-        else [line.split(": ")[1] for line in err.splitlines()]
-    )
+    if format is Format.json:
+        messages = [record["message"] for record in parse_records(err)]
+    else:
+        messages = [line.split(": ")[1] for line in err.splitlines()]
     assert messages == expected
 
 
 def test_the_logging_of_a_program_is_left_as_it_was(capsys: Capture) -> None:
-    root, before = (
-        logging.getLogger(),
-        (list(logging.getLogger().handlers), logging.getLogger().level),
-    )
+    root = logging.getLogger()
+    before = (list(root.handlers), root.level)
     with logs.configure_logging(Format.json, Level.debug):
         assert logs.is_structured()
     assert (list(root.handlers), root.level) == before
@@ -161,11 +157,11 @@ def test_an_error_is_a_record_too() -> None:
     assert record["message"].startswith("precision 'int3' is not one of")
 
 
-def test_a_format_that_is_none_is_an_error() -> None:
+def test_an_unknown_format_is_an_error() -> None:
     assert run_ingest("--log-format", "xml", stdin=GOOD_LINE).status == 2
 
 
-# spans
+# traces
 
 
 @pytest.fixture
@@ -180,9 +176,7 @@ def span_exporter(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExpor
 def test_each_stage_of_each_block_has_a_span_within_that_of_the_run(
     span_exporter: InMemorySpanExporter,
 ) -> None:
-    """70 documents of one passage are two blocks. Of reading a third span is that of coming to the
-    end.
-    """
+    """70 documents of one passage are two blocks; the third read finds the end."""
     fill_index(MemoryBackend(), [{"id": str(number), "text": "some words"} for number in range(70)])
     spans = span_exporter.get_finished_spans()
     names = sorted(span.name for span in spans)
@@ -220,9 +214,9 @@ def test_an_error_is_seen_in_the_span_and_raised(span_exporter: InMemorySpanExpo
 def test_without_the_api_nothing_is_done() -> None:
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"
-        "from hybrid_search import telemetry\n"
+        "from hybrid_search.observability import tracing\n"
         "items = iter([1])\n"
-        "assert telemetry.trace_iterations('x', items) is items\n"
-        "assert telemetry.trace_block('x') is telemetry.trace_block('y')\n"
+        "assert tracing.trace_iterations('x', items) is items\n"
+        "assert tracing.trace_block('x') is tracing.trace_block('y')\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

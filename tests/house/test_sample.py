@@ -1,6 +1,4 @@
-"""The bundled sample: that it is what the README says, that its labels are true, and that a query
-finds what is labelled.
-"""
+"""The bundled sample: its size and metadata, its labels, and queries that find them."""
 
 from __future__ import annotations
 
@@ -66,15 +64,14 @@ def test_labelled_words_stand_where_the_labels_say(by_id: dict[str, dict[str, An
 
 
 def english_calls(topic: dict[str, Any], by_id: dict[str, dict[str, Any]]) -> set[str]:
-    """The labelled calls that the English model can be asked for: the German and Spanish ones are
-    counted by nobody.
-    """
+    """Return the topic's English calls: the model is English, so the others are not counted."""
     return {name for name in topic["calls"] if by_id[name]["language"] == "en"}
 
 
 def recall(sample: Client, by_id: dict[str, dict[str, Any]], alpha: float) -> float:
-    """Recall@10 of the English labelled calls, the mean of all topics; of a topic with more than
-    ten calls, ten can be found.
+    """Return the mean recall@10 of the English labelled calls over all topics.
+
+    Of a topic with more than ten calls, ten can be found.
     """
     shares = []
     for topic in TOPICS:
@@ -93,18 +90,24 @@ def test_ten_hits_hold_four_in_ten_of_the_labelled_calls(
 
 
 def overlap(a: tuple[int, int], b: tuple[int, int]) -> float:
-    """Characters in both, of those in either (intersection over union)."""
+    """Return the shared characters divided by those in either (intersection over union)."""
     shared = max(0, min(a[1], b[1]) - max(a[0], b[0]))
-    return shared / (a[1] - a[0] + b[1] - b[0] - shared)
+    union = a[1] - a[0] + b[1] - b[0] - shared
+    return shared / union
+
+
+def ends(span: dict[str, Any]) -> tuple[int, int]:
+    return span["start"], span["end"]
 
 
 def best_and_labelled(
     sample: Client, by_id: dict[str, dict[str, Any]]
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """For every topic and English call of it: the call's best span, and the labelled ones."""
+    """Yield the best span and the labelled spans of each English call of each topic."""
     for topic in TOPICS:
         for name in sorted(english_calls(topic, by_id)):
-            best = sample.query(topic["phrase"], where={"id": name}, spans=1).hits[0].spans[0]
+            result = sample.query(topic["phrase"], where={"id": name}, spans=1)
+            best = result.hits[0].spans[0]
             labelled = [span for span in topic["spans"] if span["id"] == name]
             if labelled:
                 yield best.to_dict(), labelled
@@ -115,14 +118,11 @@ def test_the_best_span_of_a_labelled_call_is_often_where_the_label_is(
 ) -> None:
     pairs = list(best_and_labelled(sample, by_id))
     overlaps = [
-        max(
-            overlap((best["start"], best["end"]), (span["start"], span["end"])) for span in labelled
-        )
-        for best, labelled in pairs
+        max(overlap(ends(best), ends(span)) for span in labelled) for best, labelled in pairs
     ]
     in_turn = [any(span["turn"] == best["turn"] for span in labelled) for best, labelled in pairs]
     # Measured: 0.113 and 0.364. Labels are clauses of ten words, best spans one to four; a turn
-    # taken by chance is right in 0.058.
+    # chosen by chance is right in 0.058.
     assert sum(overlaps) / len(pairs) >= 0.1
     assert sum(in_turn) / len(pairs) >= 0.33
     assert len(pairs) >= 200

@@ -15,7 +15,7 @@ import pytest
 
 from hybrid_search import encoder
 from hybrid_search.encoder import SHIPPED
-from tests.helpers.ingest_process import CommandResult, invoke_cli
+from tests.helpers.cli import CommandResult, invoke_cli
 
 BEFORE = {"id": "before", "text": "The parcel came on Monday.", "n": 1}
 BEHIND = {"id": "behind", "text": "The parcel came on Tuesday."}

@@ -24,7 +24,7 @@ from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
-from tests.helpers.cli import start_ingest
+from tests.helpers.ingest_process import start_ingest
 from tests.helpers.tiny_encoder import TinyEncoder, make_spec
 
 FILE, REJECTS, SOURCE = Path("done.json"), Path("rejected.jsonl"), Path("calls.jsonl")

@@ -23,7 +23,7 @@ from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.sources import inbox as follow_module
 from hybrid_search.ingest.sources.inbox import Inbox, follow
 from hybrid_search.ingest.summary import Summary
-from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.cli import invoke_cli
 from tests.helpers.tiny_encoder import TinyEncoder
 
 INBOX = Path("inbox")

@@ -29,7 +29,7 @@ from hybrid_search.ingest.observe.stall_detector import StallDetector
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Entry
-from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.cli import invoke_cli
 from tests.helpers.tiny_encoder import TinyEncoder
 
 HOST = "127.0.0.1"

@@ -28,7 +28,7 @@ from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.sources.files import SAMPLE, read
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.text.types import Encoding
-from tests.helpers.ingest_process import invoke_cli, run_cli
+from tests.helpers.cli import invoke_cli, run_cli
 
 WORKERS = 2
 

@@ -16,8 +16,8 @@ from hybrid_search.backends import open_backend
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.sources import rejected
 from hybrid_search.ingest.types import SourceLine
-from tests.helpers.cli import POISON, start_ingest
-from tests.helpers.ingest_process import CommandResult
+from tests.helpers.cli import CommandResult
+from tests.helpers.ingest_process import POISON, start_ingest
 
 URL = "embedded:store"
 REJECTS = Path("calls.rejected.jsonl")

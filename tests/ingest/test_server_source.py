@@ -19,7 +19,7 @@ from hybrid_search.ingest.sources import server_filter, server_reader
 from hybrid_search.ingest.sources.server_index import ForeignIndex
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers import live_servers
-from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.cli import invoke_cli
 
 MANY = 130
 """Documents: two pages and a part of a third, if a page is of 50."""

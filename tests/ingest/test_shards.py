@@ -22,8 +22,8 @@ from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers import live_servers
-from tests.helpers.cli import start_ingest
-from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.cli import invoke_cli
+from tests.helpers.ingest_process import start_ingest
 from tests.helpers.server_index import Place, assert_index_holds, create_place, make_calls
 from tests.helpers.tiny_encoder import TinyEncoder, make_spec
 

@@ -17,7 +17,7 @@ import pytest
 from hybrid_search.backends import open_backend
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.shutdown import read_until_stopped, stop_on_signals
-from tests.helpers.cli import start_ingest
+from tests.helpers.ingest_process import start_ingest
 
 URL = "embedded:store"
 TIMEOUT = 60

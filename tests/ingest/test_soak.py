@@ -28,9 +28,9 @@ import pytest
 
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from tests.helpers import live_servers, server_index
-from tests.helpers.cli import POISON, start_ingest
 from tests.helpers.fake_server import HttpRequest
 from tests.helpers.fault_proxy import TIMEOUT, EveryThirdRequest, Fault, Proxy, lose_request
+from tests.helpers.ingest_process import POISON, start_ingest
 from tests.helpers.server_index import Call, Place, create_place, make_call
 from tests.helpers.tiny_encoder import fill_index
 

@@ -25,7 +25,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources import files, parquet, tables
 from hybrid_search.ingest.sources.tables import SAME, Columns
 from hybrid_search.ingest.types import SourceLine
-from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.cli import invoke_cli
 
 REJECTS = Path("calls.rejected.jsonl")
 MAPPED = Columns.parse("id=call_id,text=body")

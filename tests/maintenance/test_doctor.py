@@ -20,7 +20,7 @@ from hybrid_search.maintenance.doctor import Check, examine, machine
 from hybrid_search.maintenance.doctor.check import attempt
 from hybrid_search.maintenance.doctor.server import mapping_differences
 from tests.helpers import live_servers
-from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.cli import invoke_cli
 from tests.helpers.server_index import Place, create_place
 from tests.helpers.tiny_encoder import fill_index
 

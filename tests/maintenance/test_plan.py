@@ -28,7 +28,7 @@ from hybrid_search.maintenance.plan.sample import Sample, take_sample
 from hybrid_search.search import phrase_vector
 from hybrid_search.text.token_codes import cosines
 from hybrid_search.text.window_policy import window_bounds
-from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.cli import invoke_cli
 from tests.helpers.tiny_encoder import DIMENSION, TinyEncoder, fill_index
 
 

@@ -27,7 +27,7 @@ from hybrid_search.maintenance.verify.report import EXACT, INT8
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Encoding
 from tests.helpers import live_servers
-from tests.helpers.ingest_process import invoke_cli
+from tests.helpers.cli import invoke_cli
 from tests.helpers.server_index import TINY, Place, create_place
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries
 

@@ -301,7 +301,7 @@ def test_another_table_is_measured_by_the_command_s_columns(tmp_path: Path) -> N
     assert (measured["file"], measured["setups"]["text scores"]["rows"]) == ("authors.tsv", 4)
     assert "gold" not in measured  # the data stay where they are
     assert parse_columns("score=gold")["query"] == "query"
-    with pytest.raises(ArgumentTypeError, match="querry is none of query, context, target, score"):
+    with pytest.raises(ArgumentTypeError, match="unknown column querry: give NAME=COLUMN for query, context, target, score"):
         parse_columns("querry=origin")
 
 

@@ -241,7 +241,7 @@ class EmbeddedBackend:
         return reader.matches[1]
 
     def drop_index(self, index: str) -> None:
-        """Remove `index` and its files, unless another process is writing it."""
+        """Remove `index` and its files; raise IndexBusyError if another process is writing it."""
         path = self._path(index)
         self._check_exists(index)
         lock = schema.WriterLock(path.with_suffix(".lock"), index)

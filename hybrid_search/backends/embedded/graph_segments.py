@@ -9,7 +9,6 @@ recognised before it is mapped.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from usearch.index import Index
 
 from hybrid_search.backends.embedded.schema import transaction
 from hybrid_search.errors import IndexStoreError
+from hybrid_search.system import file_digest
 from hybrid_search.text.token_codes import from_bytes, quantize
 from hybrid_search.text.types import Codes, TokenCodes
 from hybrid_search.text.window_policy import window_vectors
@@ -68,7 +68,7 @@ class Segment:
             return f"{path} is missing"
         if status.st_size != self.size:
             return f"{path} has {status.st_size} bytes where {self.size} were written"
-        if status.st_mtime_ns != self.modified and digest(path) != self.sha256:
+        if status.st_mtime_ns != self.modified and file_digest(path) != self.sha256:
             return f"{path} is not the file that was written, or is damaged"
         return None
 
@@ -159,18 +159,12 @@ def seal(
         path = unfinished.replace(folder / f"{number:06d}.usearch")
         status = path.stat()
         segment = Segment(
-            number, first, last, len(graph), status.st_size, status.st_mtime_ns, digest(path)
+            number, first, last, len(graph), status.st_size, status.st_mtime_ns, file_digest(path)
         )
         connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(segment))
         if replaced:
             connection.execute("DELETE FROM segments WHERE segment = ?", (replaced.number,))
     return segment
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, which is read in chunks."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def sweep(folder: Path, current_segments: list[Segment]) -> None:

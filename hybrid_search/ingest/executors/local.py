@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from hybrid_search.encoder.base import Encoder, EncoderInfo, Padding
+from hybrid_search.encoder.base import Encoder, EncoderInfo, padding_counter
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.encode import EncodingOrError, encode_or_isolate
 from hybrid_search.ingest.summary import Summary
@@ -68,7 +68,7 @@ class LocalExecutor:
         self, jobs: Iterator[tuple[T, Sequence[str]]], summary: Summary
     ) -> Iterator[tuple[T, list[EncodingOrError]]]:
         """See `Engine.run`."""
-        padding = getattr(self.encoder, "padding", Padding())
+        padding = padding_counter(self.encoder)
         cells_before = padding.cells
         for job, texts in jobs:
             with tracing.trace_block("ingest.encode"), summary.time_stage("encode"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 from hybrid_search.config import cache_folder
 from hybrid_search.encoder import devices
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
+from hybrid_search.system import available_cores
 
 OLDEST = (3, 11)
 NEEDED = ("numpy", "tokenizers", "usearch", "pydantic", "opensearch-py", "typer", "rich")
@@ -34,9 +34,8 @@ LOW_SPACE, MINIMUM_SPACE = 2 * 10**9, 10**8
 
 def python() -> Iterator[Check]:
     """Check the version of the Python interpreter."""
-    finding = (
-        f"{platform.python_version()} on {platform.system()} {platform.machine()}, {_cores()} cores"
-    )
+    system = f"{platform.system()} {platform.machine()}"
+    finding = f"{platform.python_version()} on {system}, {available_cores()} cores"
     is_old = sys.version_info < OLDEST
     yield (
         problem("python", finding, "use Python 3.11 or newer") if is_old else ok("python", finding)
@@ -132,7 +131,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

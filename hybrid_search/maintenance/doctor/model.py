@@ -52,7 +52,7 @@ def encoder(settings: Settings) -> Iterator[Check]:
     started_at = time.perf_counter()
     tokens = sum(len(encoding.offsets) for encoding in loaded.encode([SENTENCE] * TIMED))
     rate = tokens / (time.perf_counter() - started_at)
-    provider = getattr(loaded, "provider", "this process")
+    provider = loaded.info.provider or "this process"
     yield ok(
         "encoder",
         f"encodes in {loaded.info.precision} on {provider}, about {rate:,.0f} tokens a second",
