@@ -132,6 +132,7 @@ print(FOLDER.name, body["mappings"]["properties"]["spans"]["properties"]["vector
         "papers",
         "benchmarks",
         "tests",
+        "tools",
         "rank_bm25",
         "pytest",
     ],
