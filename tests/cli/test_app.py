@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hybrid_search
-from tests.helpers.ingest_process import invoke_cli, run_cli
+from tests.helpers.cli import invoke_cli, run_cli
 
 SCRIPT = Path(sys.executable).with_name("hybrid-search")
 HELP = "(see hybrid-search query --help)"
