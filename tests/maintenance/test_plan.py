@@ -1,6 +1,4 @@
-"""``plan``: what it says of a sample is what an index of that sample holds, and what it says of
-more is that many times as much.
-"""
+"""Test `plan`: a sample is counted as an index counts it, and a plan is a multiple of it."""
 
 from __future__ import annotations
 
@@ -90,7 +88,7 @@ def test_nothing_to_plan_by_is_an_error() -> None:
         take_sample(TinyEncoder(), make_lines([b"{"]))
 
 
-def test_the_bytes_of_an_embedded_index_are_those_on_disk_but_for_the_graph_that_a_small_one_has_not(
+def test_the_bytes_of_an_embedded_index_without_its_graph_are_those_on_disk_of_a_small_one(
     sample_url: str, real_encoder: Encoder
 ) -> None:
     folder = Path(sample_url.removeprefix("embedded:"))

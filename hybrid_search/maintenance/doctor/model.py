@@ -65,7 +65,7 @@ def index(settings: Settings, name: str) -> Iterator[Check]:
     try:
         info = backend.describe_index(name)
     except IndexMissingError as error:
-        yield warning("index", str(error), f"python -m hybrid_search.ingest --index {name}")
+        yield warning("index", str(error), "ingest documents into it first, or name another index")
         return
     finally:
         backend.close()
