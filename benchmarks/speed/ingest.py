@@ -191,7 +191,7 @@ finally:
 
 
 def _ingest(source: Path, url: str) -> dict[str, Any]:
-    """Run the command in a process of its own; return wall seconds, stages and peak memory.
+    """Return wall seconds, stages and peak memory of the command in a process of its own.
 
     Peaks are of resident and of anonymous memory, in MB.
     """
