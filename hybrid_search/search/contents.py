@@ -46,22 +46,17 @@ class Contents:
 def fetch_contents(backend: Backend, query: Query, groups: Sequence[Group]) -> Contents:
     """Return all contents that `query` needs of its `groups`, in one call of the backend.
 
-    A page is known before its contents unless they decide the order. With `sort`, the passages of
-    all groups are therefore fetched: more bytes for one round trip less. Facets over the window
-    need one passage of each document.
+    The page is known beforehand, unless `sort` makes contents decide the order: then the passages
+    of all groups are fetched, more bytes for one round trip less. Facets over the window need one
+    passage of each document.
     """
     page: Iterable[Group] = groups[query.offset : query.offset + query.size]
-    if sorts_by_field(query):
+    if query.sort:
         page = groups
     keys = [passage.stored.key for group in page for passage in group]
     if query.facets and query.facets_over == "window":
         keys += [group[0].stored.key for group in one_group_by_document(groups)]
     return Contents(backend.fetch_contents(query.index, list(dict.fromkeys(keys))))
-
-
-def sorts_by_field(query: Query) -> bool:
-    """Return whether contents decide the order of hits. Ids are known without them."""
-    return query.sort is not None and query.sort.removeprefix("-") not in ("", ID)
 
 
 def one_group_by_document(groups: Sequence[Group]) -> list[Group]:

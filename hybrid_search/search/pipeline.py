@@ -5,8 +5,11 @@ which a backend may cache), `find_candidates`, `complete_candidates` and `fetch_
 several phrases the two in the middle are called for each. `sort`, and `facets` over the window, add
 none. `highlight` adds `find_highlights` for each phrase that found a hit of the page, `facets` over
 all matches add one `count_facets`. ``compat="opensearch"`` asks for `fetch_hybrid_scores` first,
-which on a server that has it replaces `find_candidates`. A test counts them
-(tests/search/test_round_trips.py).
+which on a server that has it replaces `find_candidates`.
+
+On a server each call is at most one request, as long as a leg has at most as many passages as fit
+into one answer; `complete_candidates` sends none if the legs already had all scores and codes.
+tests/search/test_round_trips.py counts the calls.
 """
 
 from __future__ import annotations

@@ -249,8 +249,8 @@ def test_more_of_both_legs_is_never_worth_less(
     for first, score in zip(pairs, scores, strict=True):
         worse = [
             other_score
-            for pair, other_score in zip(pairs, scores, strict=True)
-            if pair[0] < first[0] and pair[1] < first[1]
+            for (bm25, cosine), other_score in zip(pairs, scores, strict=True)
+            if bm25 < first[0] and cosine < first[1]
         ]
         assert all(score >= worse_score - 1e-12 for worse_score in worse)
 

@@ -21,7 +21,10 @@ from hybrid_search.text import passages
 from hybrid_search.text.types import Document, Floats, Turn
 from hybrid_search.text.words import words
 
-TEXT = "Hello, thank you for calling. I'd like my money back for the blue jacket: it never arrived! Can you tell me the opening hours, too?"
+TEXT = (
+    "Hello, thank you for calling. I'd like my money back for the blue jacket: it never arrived! "
+    "Can you tell me the opening hours, too?"
+)
 RIVER = "We sat on the bank of the river and watched the water."
 MONEY = "I went to the bank to deposit money into my account."
 GERMAN = "Die Bank in der Hauptstraße hat heute geschlossen."
@@ -80,7 +83,7 @@ def test_of_several_occurrences_the_first_counts(real_encoder: Encoder) -> None:
             "bank",
             GERMAN,
             "Bank",
-            # "ß" further on is two letters when it is folded, and every place behind it moves by one
+            # "ß" further on is two letters when folded, and every place behind it moves by one
         ),
         ("heute", GERMAN, "heute"),
         ("GESCHLOSSEN", GERMAN, "geschlossen"),

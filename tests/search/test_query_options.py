@@ -66,12 +66,12 @@ def test_the_docstring_names_the_default(name: str) -> None:
 def test_the_signature_shows_every_option_with_its_default() -> None:
     for function in (hybrid_search.query, Client.query):
         signature = inspect.signature(function)
-        shown = {
+        defaults = {
             name: signature.parameters[name].default
             for name in signature.parameters
             if name in DEFAULTS
         }
-        assert shown == DEFAULTS
+        assert defaults == DEFAULTS
         assert "options" not in signature.parameters
     request_signature = inspect.signature(Client.requests)
     assert set(request_signature.parameters) - {"self", "phrase"} == set(
