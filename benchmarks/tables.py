@@ -128,10 +128,11 @@ def ingest() -> str:
 def encode() -> str:
     """Render the speed of our sessions beside sentence-transformers and torch on a CPU."""
     measurements = results.read_result("encode-cpu", results.SPEED)["texts"]
+    ways = next(iter(measurements.values()))["ways"]
     return table(
         "tokens/s on two cores (times sentence-transformers)",
         measurements,
-        next(iter(measurements.values()))["ways"],
+        ways,
         lambda way: [_rate(texts["ways"][way]) for texts in measurements.values()],
     )
 
@@ -223,11 +224,12 @@ def _server_table(
         for engine in mappings.ENGINES
         if results.has_result(f"{measurement}_{engine}-calls_sgd", results.SERVERS)
     }
+    servers = [
+        f"{mappings.ENGINES[engine]} {result['version']}" for engine, result in measured.items()
+    ]
+    figures = [result[rows] for result in measured.values()]
     return table(
-        heading,
-        [f"{mappings.ENGINES[engine]} {result['version']}" for engine, result in measured.items()],
-        next(iter(measured.values()))[rows],
-        lambda way: [cell(result[rows][way]) for result in measured.values()],
+        heading, servers, figures[0], lambda way: [cell(by_way[way]) for by_way in figures]
     )
 
 

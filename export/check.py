@@ -48,6 +48,7 @@ class Parity:
     lost: float
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the figures as ``encoder.json`` has them."""
         cosines = {"spans": self.spans, "mean": round(self.mean, 6), "min": round(self.min, 6)}
         return {
             **cosines,
@@ -113,13 +114,14 @@ def parity(model: torch.nn.Module, folder: Path) -> dict[str, dict[str, Any]]:
         statistic, least = LEAST[precision]
         if getattr(result, statistic) < least:
             raise SystemExit(
-                f"span parity of {precision}: {statistic} cosine {getattr(result, statistic):.4f}, {least} is the least allowed. Nothing was written."
+                f"span parity of {precision}: {statistic} cosine {getattr(result, statistic):.4f},"
+                f" {least} is the least allowed. Nothing was written."
             )
     return {precision: result.to_dict() for precision, result in measured.items()}
 
 
 def measure(model: torch.nn.Module, folder: Path, precisions: Sequence[str]) -> dict[str, Parity]:
-    """Compare the folder, in each of `precisions` on the CPU, with torch.
+    """Return how the folder, in each of `precisions` on the CPU, compares with torch.
 
     Graphs that are made for this are not stored.
     """
@@ -147,12 +149,8 @@ def compare_sides(a: Side, b: Side) -> Parity:
         for left_values, right_values in zip(a.offsets, b.offsets, strict=True)
     ):
         raise SystemExit("the two encoders do not cut the text into the same tokens")
-    cosines = np.concatenate(
-        [
-            (left_values * right_values).sum(axis=1)
-            for left_values, right_values in zip(a.turns, b.turns, strict=True)
-        ]
-    )
+    turns = zip(a.turns, b.turns, strict=True)
+    cosines = np.concatenate([(ours * theirs).sum(axis=1) for ours, theirs in turns])
     same = a.best == b.best
     cosine_losses = np.array(
         [
@@ -160,14 +158,8 @@ def compare_sides(a: Side, b: Side) -> Parity:
             for turn, chosen_spans in zip(a.turns, b.best, strict=True)
         ]
     )
-    return Parity(
-        len(cosines),
-        float(cosines.mean()),
-        float(cosines.min()),
-        same.size,
-        float(same.mean()),
-        float(cosine_losses.mean()),
-    )
+    mean, least, loss = map(float, (cosines.mean(), cosines.min(), cosine_losses.mean()))
+    return Parity(len(cosines), mean, least, same.size, float(same.mean()), loss)
 
 
 def _cosine_loss(cosines: Floats, chosen_spans: Ints) -> Floats:

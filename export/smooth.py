@@ -63,9 +63,10 @@ def smooth(path: Path, tokenizer: Path, texts: Sequence[str]) -> None:
 
 
 def _readers(model: Any) -> dict[str, list[NodeProto]]:
-    """Return the products that read each layer normalisation with weights of its own, by its output.
+    """Return the products that read each layer normalisation, by its output.
 
-    Not the product that makes the vectors, which int8 leaves alone.
+    Only those with weights of their own, and not the product that makes the vectors, which int8
+    leaves alone.
     """
     uses = Counter(name for node in model.graph.node for name in node.input)
     weights = {

@@ -37,9 +37,12 @@ def write(graph: Path, path: Path) -> None:
 
 
 def _halve_weights(weights: Iterator[TensorProto]) -> Iterator[NodeProto]:
-    """Halve each large weight in place, under another name, and yield the casts back to float32.
+    """Yield the casts back to float32 of large weights, which are halved in place.
 
-    The casts have the first names as outputs.
+    The halved weights have other names; the casts have the first names as outputs.
+
+    Raises:
+        SystemExit: If float16 cannot hold a weight.
     """
     for weight in weights:
         if weight.data_type != TensorProto.FLOAT or math.prod(weight.dims) < LEAST:
@@ -49,7 +52,8 @@ def _halve_weights(weights: Iterator[TensorProto]) -> Iterator[NodeProto]:
             halves = numpy_helper.to_array(weight).astype(np.float16)
         if not np.isfinite(halves).all():
             raise SystemExit(
-                f"weight {name} has numbers that float16 cannot hold: use --precision float32 or int8"
+                f"weight {name} has numbers that float16 cannot hold:"
+                " use --precision float32 or int8"
             )
         weight.CopyFrom(numpy_helper.from_array(halves, f"{name}/float16"))
         yield helper.make_node(

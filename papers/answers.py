@@ -35,11 +35,12 @@ def _search(row: dict[str, Any], paragraphs: dict[str, str]) -> Search:
 def measure(system: System, data: Path) -> dict[str, Any]:
     """Return EM and F1 of the spans that a reader selects, from 0 to 1.
 
-    Raises SystemExit for a system that selects no spans.
+    Raises:
+        SystemExit: For a system that selects no spans.
     """
     if not isinstance(system, selection.Reader):
         raise SystemExit(
-            "only readers select answers: give --system reader-slice, or another one of a trained reader"
+            "only readers select answers: give --system reader-slice, or another reader"
         )
     questions = read_questions(data)
     return selection.figures(questions, selection.pick_spans(system, questions))

@@ -37,7 +37,7 @@ def measure_stsb_context(
     file: Path | None = None,
     columns: stsb_context.Columns = stsb_context.SAME,
 ) -> dict[str, Any]:
-    """Measure STS-B-Context, on `file` if given.
+    """Return the figures of STS-B-Context, on `file` if given.
 
     Gold scores belong to the data and are left out of the result.
     """
@@ -114,23 +114,13 @@ def _measure_clusters(system: System, data: Path) -> dict[str, Any]:
     """
     results_by_source = clusters.measure(system, data)
     ks = next(iter(results_by_source.values()))["k"]
-    means = {
-        f"k = {k}": {
-            name: round(
-                float(
-                    np.mean(
-                        [
-                            source_result["k"][k][name]
-                            for source_result in results_by_source.values()
-                        ]
-                    )
-                ),
-                4,
-            )
-            for name in ks[k]
+    means = {}
+    for k, metrics in ks.items():
+        by_source = [source_result["k"][k] for source_result in results_by_source.values()]
+        means[f"k = {k}"] = {
+            name: round(float(np.mean([figures[name] for figures in by_source])), 4)
+            for name in metrics
         }
-        for k in ks
-    }
     own = {
         f"{source}, k = {clusters.GOLD}": source_result["k"][clusters.GOLD]
         for source, source_result in results_by_source.items()

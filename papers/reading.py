@@ -101,7 +101,7 @@ def save(reader: Reader, folder: Path) -> None:
 def fit(
     reader: Reader, train: Sequence[Example], dev: Sequence[Example], options: argparse.Namespace
 ) -> list[dict[str, float]]:
-    """Train on `train`, keep the weights with the least loss on `dev`, and return the curve.
+    """Return the curve of a training, which keeps the weights with the least loss on `dev`.
 
     The curve has the losses at each look. `options` has epochs, batch, rate, seed and bfloat16; the
     same ones give the same weights on the same machine.
@@ -132,7 +132,8 @@ def fit(
         )
         curve.say(f"step {step} of {len(plan)}: loss {looks[-1]['train']}, dev {looks[-1]['dev']}")
         losses = []
-        if best_state is None or looks[-1]["dev"] < min(look["dev"] for look in looks[:-1]):
+        losses = [look["dev"] for look in looks]
+        if best_state is None or losses[-1] < min(losses[:-1]):
             best_state = copy.deepcopy(reader.full_model.state_dict())
     reader.full_model.load_state_dict(best_state)
     return looks
@@ -186,7 +187,8 @@ def mean_loss(reader: Reader, windows: Sequence[Window]) -> float:
 def examples(triples: Sequence[Path], searches: Sequence[Path]) -> list[Example]:
     """Return what can be trained on: triples whose span is known, and rows of PR and PSD.
 
-    Raises SystemExit if there is nothing.
+    Raises:
+        SystemExit: If there is nothing.
     """
     corpora = data.read(triples)
     collected = [
@@ -226,7 +228,8 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
     )
     if not train_examples or not dev_examples:
         raise SystemExit(
-            f"{len(train_examples)} examples to train on and {len(dev_examples)} for the dev loss: give more --triples or --data, or --dev"
+            f"{len(train_examples)} examples to train on and {len(dev_examples)} for the dev loss:"
+            " give more --triples or --data, or --dev"
         )
     torch.manual_seed(options.seed)  # the heads begin at random
     reader = Reader(
@@ -256,10 +259,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def predict(options: argparse.Namespace) -> dict[str, Any]:
-    """Run the command: return the figures of `papers.pic.selection` on a file, and any answers.
-
-    Answers are added if ``--out`` asks for them.
-    """
+    """Return the figures of `papers.pic.selection` on a file, and any answers asked for."""
     reader = Reader(options.model, options.device, options.length)
     searches = files.read_searches(options.data, options.task)
     answers = [reader.answer(search.query, search.document) for search in searches]
@@ -285,6 +285,7 @@ def predict(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     commands = parser.add_subparsers(required=True)
     shared = argparse.ArgumentParser(add_help=False)
@@ -338,6 +339,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = arguments(argv)
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()

@@ -55,9 +55,10 @@ def measure(gold: list[float], scores_by_setup: dict[str, list[float]]) -> dict[
 
 
 def read_scores(folder: Path, rows: int) -> dict[str, list[float]]:
-    """Read the row-by-row scores of each set-up of each system in `folder`.
+    """Return the row-by-row scores of each set-up of each system in `folder`.
 
-    Raises SystemExit for results of another table.
+    Raises:
+        SystemExit: For results of another table.
     """
     scores_by_setup = {}
     for system in SYSTEMS:

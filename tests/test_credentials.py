@@ -1,6 +1,4 @@
-"""Logins and other settings for a server: read from the environment, one at a time, and never
-shown.
-"""
+"""Logins and other server settings: read from the environment, one at a time, never shown."""
 
 from __future__ import annotations
 
@@ -77,9 +75,7 @@ def test_a_secret_is_copied_with_what_holds_it() -> None:
 def test_settings_with_the_same_secret_are_the_same_key_and_with_another_they_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """``hybrid_search.query`` keeps its clients by their settings: a rotated key must make a new
-    one.
-    """
+    """`hybrid_search.query` keeps a client per settings, so a rotated key must make a new one."""
     set_variables(monkeypatch, API_KEY="a")
     first, again = settings("memory:"), settings("memory:")
     set_variables(monkeypatch, API_KEY="b")
@@ -157,7 +153,8 @@ MISTAKES: list[tuple[dict[str, str], str]] = [
     ),
     (
         {"API_KEY_FILE": "nowhere"},
-        "HYBRID_SEARCH_API_KEY_FILE names 'nowhere', which cannot be read: No such file or directory",
+        "HYBRID_SEARCH_API_KEY_FILE names 'nowhere', "
+        "which cannot be read: No such file or directory",
     ),
     ({"TOKEN_FILE": "."}, "cannot be read: Is a directory"),
     (
@@ -209,9 +206,7 @@ def test_a_secret_file_without_a_secret_is_an_error_that_names_it(
 def test_a_password_may_belong_to_the_user_that_the_url_names() -> None:
     password = Access(password=Secret(HUSH))
     assert password.with_username("ada") == Access("ada", Secret(HUSH))
-    with pytest.raises(
-        UsageError, match="HYBRID_SEARCH_PASSWORD is set without a user"
-    ):
+    with pytest.raises(UsageError, match="HYBRID_SEARCH_PASSWORD is set without a user"):
         password.with_username(None)
 
 
@@ -227,7 +222,7 @@ def test_a_user_in_the_url_counts_as_a_login() -> None:
 
 
 def test_the_header_of_each_login() -> None:
-    """The first is the example of RFC 7617, section 2."""
+    """The first case is the example of RFC 7617, section 2."""
     headers = {
         Access("Aladdin", Secret("open sesame")): "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==",
         Access("test", Secret("123\u00a3")): "Basic dGVzdDoxMjPCow==",

@@ -42,6 +42,7 @@ class Example:
     group: str
 
     def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
+        """Return nDCG@10 of the calibrated fusion."""
         placeholder = np.zeros(len(self.bm25), dtype=np.int64)
         scores = fuse_calibrated(
             Legs(self.bm25, self.cosine, placeholder, placeholder, self.terms, calibration), alpha
@@ -84,6 +85,7 @@ def collect_examples(collection: Collection, part: str, data: Path) -> list[Exam
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument(

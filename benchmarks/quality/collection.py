@@ -60,9 +60,11 @@ class Collection:
         return request, retrieve(self.client.backend, self.task.name, request)[0]
 
     def conditions(self, query: Query) -> tuple[Condition, ...]:
+        """Return the filter to the only document that a query searches, if it has one."""
         return (Condition(ID, (query.within,)),) if query.within else ()
 
     def place(self, scored: ScoredPassage) -> Place:
+        """Return the place of a passage."""
         return self.places[scored.stored.document_id][scored.stored.ordinal]
 
     def mean_vectors(self) -> tuple[list[tuple[str, Place]], Floats]:
@@ -74,7 +76,10 @@ class Collection:
         connection = schema.connect(self.store / f"{self.task.name}.sqlite")
         passage_places: list[tuple[str, Place]] = []
         vectors = []
-        query = "SELECT id, ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) ORDER BY passage"
+        query = (
+            "SELECT id, ordinal, data FROM passages JOIN documents USING (document)"
+            " JOIN tokens USING (passage) ORDER BY passage"
+        )
         for id_, ordinal, data in connection.execute(query):
             summed = token_codes.vectors(token_codes.from_bytes(data)).sum(axis=0)
             passage_places.append((id_, self.places[id_][ordinal]))
@@ -86,7 +91,9 @@ class Collection:
 def ingest_task(
     task: Task, data: Path, model: Model = SHIPPED, calls: int | None = None
 ) -> Collection:
-    """Ingest what the benchmark store does not have yet, through the product's own command path.
+    """Return the index of `task`, ingesting what the benchmark store does not have yet.
+
+    Ingest takes the product's own command path.
 
     With `calls`, of calls_sgd only about that many, evenly spread.
     """

@@ -25,7 +25,8 @@ def compare_contexts(
 ) -> dict[str, dict[str, float]]:
     """Return Williams' test of Pearson and of Spearman.
 
-    Raises SystemExit if a set-up was not measured, or the results are of different rows.
+    Raises:
+        SystemExit: If a set-up was not measured, or the results are of different rows.
     """
     if first["gold"] != second["gold"]:
         raise SystemExit(
@@ -64,6 +65,7 @@ def compare_turns(first: Result, second: Result) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("first", type=Path)
     parser.add_argument("second", type=Path)

@@ -135,6 +135,7 @@ def _rank_places(
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=results.DATA)
     options = parser.parse_args()

@@ -59,6 +59,7 @@ def _ngrams(text: str) -> int | None:
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument(
@@ -73,7 +74,8 @@ def main() -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        help="the JSON file, with each row's score; default: figures alone, to results/quality/dev_MODEL.json",
+        help="a JSON file for figures and row-by-row scores;"
+        " default: figures alone, to results/quality/dev_MODEL.json",
     )
     options = parser.parse_args()
     model = encoders.load_model(options)

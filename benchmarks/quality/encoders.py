@@ -43,10 +43,11 @@ class Model:
 
     @property
     def label(self) -> str:
-        """Name, precision, head of the fingerprint and any chosen dimension, fit for a file name."""
+        """Name, precision, head of the fingerprint and any chosen dimension, as a file name."""
         info = self.encoder.info
         size = f"_{self.dimension}" if self.dimension else ""
-        return f"{re.sub(r'[^A-Za-z0-9.-]+', '-', info.name)}_{info.precision}_{info.fingerprint[:8]}{size}"
+        name = re.sub(r"[^A-Za-z0-9.-]+", "-", info.name)
+        return f"{name}_{info.precision}_{info.fingerprint[:8]}{size}"
 
     def suffix(self, calls: int | None = None) -> str:
         """Return what the model adds to the names of its results and of its indexes' folder.

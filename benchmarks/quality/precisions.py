@@ -35,16 +35,15 @@ def measure(model: Model, data: Path, calls: int = CALLS) -> dict[str, Any]:
     texts = turns.read(data, calls).texts
     seconds = _time_rounds(encoders_by_precision, texts)
     tokens = sum(len(encoding.vectors) for encoding in encoders_by_precision["int8"].encode(texts))
-    return {
-        name: {
+    rows = {}
+    for name, encoder in encoders_by_precision.items():
+        rounds = zip(seconds[name], seconds["float32"], strict=True)
+        rows[name] = {
             "pearson": stsb_context.score(encoder, data / stsb_context.FILE)["pearson"],
             "tokens/s": round(tokens / median(seconds[name])),
-            "times float32": round(
-                median(b / a for a, b in zip(seconds[name], seconds["float32"], strict=True)), 2
-            ),
+            "times float32": round(median(b / a for a, b in rounds), 2),
         }
-        for name, encoder in encoders_by_precision.items()
-    }
+    return rows
 
 
 def _time_rounds(
@@ -61,6 +60,7 @@ def _time_rounds(
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument(

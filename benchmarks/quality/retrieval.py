@@ -68,7 +68,7 @@ def measure(collection: Collection, queries: Sequence[Query]) -> dict[str, Any]:
 
 
 def rank(collection: Collection, queries: Sequence[Query]) -> Rankings:
-    """Rank for at most `MOST` of `queries`, evenly spread.
+    """Return the rankings of at most `MOST` of `queries`, evenly spread.
 
     Queries for which nothing in this collection is relevant are left out.
     """

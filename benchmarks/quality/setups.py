@@ -35,10 +35,14 @@ class Item(Protocol):
     """A text to find spans in, and the span that people judged."""
 
     @property
-    def context(self) -> str: ...
+    def context(self) -> str:
+        """The text to find spans in."""
+        ...
 
     @property
-    def target(self) -> str: ...
+    def target(self) -> str:
+        """The span that people judged."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

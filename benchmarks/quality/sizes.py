@@ -76,6 +76,7 @@ def _row(reader: Encoder, model: Model, data: Path, calls: int, rows: int | None
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument(

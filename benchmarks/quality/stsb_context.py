@@ -63,18 +63,13 @@ class Row:
 
 
 def read(path: Path, most: int | None = None, columns: Columns = SAME) -> list[Row]:
-    """Read the rows of `path`, or `most` of them, evenly spread.
+    """Return the rows of `path`, or `most` of them, evenly spread.
 
     Spread, because rows are sorted by genre; in pairs, because every second target is woven into
     another sentence. Without columns `start` and `end` the target is where it first occurs.
 
-    Args:
-        path: A table with tabs.
-        most: Number of rows to return; all by default.
-        columns: The file's name for each of `COLUMNS`, or a number from 0 if it has no heading.
-
-    Raises:
-        SystemExit: If a column is missing, or a context does not contain its target.
+    `columns` has the file's name for each of `COLUMNS`, or a number from 0 if it has no
+    heading. Raises SystemExit if a column is missing, or a context does not contain its target.
     """
     rows = [
         _row(fields, columns, f"{path}, row {number}")
@@ -104,7 +99,8 @@ def _row(fields: Mapping[str, str], columns: Columns, where: str) -> Row:
     lacking = [name for name in columns.values() if name not in fields]
     if lacking:
         raise SystemExit(
-            f"{where}: no column {', '.join(lacking)}: it has {', '.join(fields)}; --columns says which is what"
+            f"{where}: no column {', '.join(lacking)}: it has {', '.join(fields)};"
+            " name them by --columns"
         )
     query, context, target, score = (fields[columns[name]] for name in COLUMNS)
     start = int(fields["start"]) if "start" in fields else context.lower().find(target.lower())
@@ -205,7 +201,7 @@ def unpack_scores(scores: str) -> list[float]:
 def measure(
     system: System, rows: Sequence[Row], pruned: int | None = PRUNED, sweep: bool = False
 ) -> dict[str, Any]:
-    """Measure every set-up that `system` supports.
+    """Return the figures of every set-up that `system` supports.
 
     `pruned` spans a row are encoded by themselves, all if None. With `sweep` the single pass is
     also measured with other longest spans than 20 words. For token means the cost of the full

@@ -92,7 +92,7 @@ def encodings(
 
 
 def span_means(encoding: Encoding, ranges: Sequence[Range]) -> Floats:
-    """Return the unit mean of the tokens that overlap each range, float32 ``[ranges, dimension]``."""
+    """Return the unit mean of the tokens over each range, float32 ``[ranges, dimension]``."""
     bounds = token_ranges(encoding, ranges)
     sums = spans.running_sums(encoding.vectors)
     return normalize_rows(sums[bounds[:, 1]] - sums[bounds[:, 0]])

@@ -24,8 +24,9 @@ Right = dict[str, frozenset[int]]
 """Labelled turns by document id."""
 
 ANSWERS = 4000
-"""Unjudged answers of medquad that are searched beside the judged ones by default: all 16,373 take ten
-minutes to ingest on two cores.
+"""Unjudged answers of medquad that are searched beside the judged ones by default.
+
+All 16,373 take ten minutes to ingest on two cores.
 """
 
 
@@ -76,7 +77,7 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def lines(task: Task, data: Path, calls: int | None = None) -> Iterator[SourceLine]:
-    """Yield the documents of `task`.
+    """Return an iterator over the documents of `task`.
 
     With `calls`, about that many of calls_sgd and medquad, evenly spread; the other tasks are
     small.
@@ -85,7 +86,10 @@ def lines(task: Task, data: Path, calls: int | None = None) -> Iterator[SourceLi
 
 
 def spread_evenly(items: Sequence[T], most: int | None) -> list[T]:
-    """Return `most` of the items, evenly spread since files are sorted by article; or all if fewer."""
+    """Return `most` of the items, or all if fewer.
+
+    Evenly spread, since files are sorted by article.
+    """
     count = min(most or len(items), len(items))
     return [items[number * len(items) // count] for number in range(count)]
 
@@ -186,7 +190,8 @@ MEDQUAD = Task(
     "medquad",
     "medquad/qa.jsonl.gz",
     _liveqa,
-    f"answers of NIH's pages, the judged ones and about {ANSWERS:,} others (or --calls); consumers' questions of LiveQA-Med 2017, grades 1 to 3",
+    f"answers of NIH's pages, the judged ones and about {ANSWERS:,} others (or --calls);"
+    " consumers' questions of LiveQA-Med 2017, grades 1 to 3",
     _read_answers,
 )
 """Ben Abacha and Demner-Fushman, "A question-entailment approach to question answering", 2019.

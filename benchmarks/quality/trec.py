@@ -39,7 +39,7 @@ Number = TypeVar("Number", int, float)
 
 
 def write(folder: Path, name: str, ranked: Rankings) -> list[Path]:
-    """Write the files of the task `name`.
+    """Return the files written for the task `name`.
 
     A run's scores fall by 1 from rank to rank, because programs order equal scores differently.
     """
@@ -109,7 +109,7 @@ def read_qrels(path: Path) -> Qrels:
 
 
 def read_run(path: Path) -> Run:
-    """Read a run in trec_eval's order: by score, then by id, the last first.
+    """Return a run in trec_eval's order: by score, then by id, the last first.
 
     Raises SystemExit that names a line of another form.
     """
@@ -136,19 +136,22 @@ def _read(
             continue
         if len(fields) != len(form.split()):
             raise SystemExit(
-                f"{path}, line {line_number} has {len(fields)} fields, and needs {len(form.split())}: {form}"
+                f"{path}, line {line_number} has {len(fields)} fields, and needs"
+                f" {len(form.split())}: {form}"
             )
         record = dict(zip(form.split(), fields, strict=True))
         query, document = record["query"], record["document"]
         if document in numbers_by_query[query]:
             raise SystemExit(
-                f"{path}, line {line_number}: document {document} was there for query {query} before: leave one of the lines out"
+                f"{path}, line {line_number}: document {document} comes a second time for query"
+                f" {query}: remove one of the lines"
             )
         try:
             numbers_by_query[query][document] = number(record[value])
         except ValueError as error:
             raise SystemExit(
-                f"{path}, line {line_number}: {value} is {record[value]!r}, and must be a number: {form}"
+                f"{path}, line {line_number}: {value} is {record[value]!r}, and must be a"
+                f" number: {form}"
             ) from error
     return dict(numbers_by_query)
 
@@ -189,7 +192,8 @@ def _evaluate(judged: Qrels, run: Path) -> Values:
             next(iter(queries), "nothing") for queries in (documents_by_query, judged)
         )
         raise SystemExit(
-            f"{run} has none of the queries that were judged: it has {run_query}, and they are {judged_query} and so on. Name the qrels it is for"
+            f"{run} has none of the judged queries: it has {run_query}, and judged are"
+            f" {judged_query} and so on. Name the qrels it is for"
         )
     return measures.evaluate(
         [documents_by_query.get(query, []) for query in judged], list(judged.values())
@@ -207,6 +211,7 @@ def _interval(bounds: Sequence[float], sign: str = "") -> str:
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -235,7 +240,8 @@ def main() -> None:
             print(path)
     else:
         raise SystemExit(
-            "give --task and --out to write the files of a task, or --qrels and --run to measure runs"
+            "give --task and --out to write the files of a task,"
+            " or --qrels and --run to measure runs"
         )
 
 

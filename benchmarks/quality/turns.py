@@ -180,7 +180,7 @@ def queries(turns: Turns, data: Path, part: str) -> list[Query]:
 def score_queries(
     encoder: Encoder, turns: Turns, labelled_queries: Sequence[Query]
 ) -> list[ScoredQuery]:
-    """Score every query on every turn by every system.
+    """Return the scores of every query on every turn, by every system.
 
     Each distinct turn is encoded once, by itself.
     """

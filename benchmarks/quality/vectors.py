@@ -1,4 +1,4 @@
-"""What evaluations share over the product's `Encoder`: mean vectors, all spans, and token counts."""
+"""Mean vectors, all spans and token counts by the product's `Encoder`, for all evaluations."""
 
 from __future__ import annotations
 
@@ -107,7 +107,10 @@ class Spans:
         return best_cosines
 
     def piece(self, query: Floats, start: int) -> PassageSpans:
-        """Return the cosine of one unit query with each span, and its place, counted from `start`."""
+        """Return the cosine of one unit query with each span, and the span's place.
+
+        Places are counted from `start`.
+        """
         places = (
             self.words[self.first, 0] + np.int32(start),
             self.words[self.last, 1] + np.int32(start),

@@ -55,7 +55,8 @@ def statistic(n: int, r12: float, r13: float, r23: float) -> float:
         raise ValueError(f"{n} rows are too few to compare correlations on: at least 4 are needed")
     if r12 == r13:
         return 0.0
-    determinant = 1 - r12**2 - r13**2 - r23**2 + 2 * r12 * r13 * r23
+    squares = r12**2 + r13**2 + r23**2
+    determinant = 1 - squares + 2 * r12 * r13 * r23
     noise = 2 * (n - 1) / (n - 3) * determinant
     spread = noise + ((r12 + r13) / 2) ** 2 * (1 - r23) ** 3
     return (r12 - r13) * math.sqrt((n - 1) * (1 + r23) / spread)

@@ -1,1 +1,1 @@
-"""The product on real OpenSearch and Elasticsearch: latency, and bytes and recall by quantization."""
+"""The product on real servers: latency, and bytes and recall by quantization."""

@@ -23,6 +23,7 @@ MEASUREMENTS = {"quantization": quantization.measure, "graph": graph.measure}
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=results.DATA)
     parser.add_argument("--calls", type=int, default=12_000, help="calls for latency")

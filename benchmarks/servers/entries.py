@@ -48,7 +48,8 @@ class Corpus:
 def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
     """Return the first `calls` of calls_sgd, with vectors of the usual size or a smaller one.
 
-    Raises SystemExit for a larger size.
+    Raises:
+        SystemExit: For a larger size.
     """
     ingest_task(TASKS[TASK], data).client.close()
     full_encoder = encoder.load(device="cpu")
@@ -58,7 +59,8 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
     )
     if target_encoder.info.dimension > default_encoder.info.dimension:
         raise SystemExit(
-            f"--dimensions {dimension}: the benchmark's index has vectors of {default_encoder.info.dimension} numbers, which can only be cut"
+            f"--dimensions {dimension}: the benchmark's index has vectors of"
+            f" {default_encoder.info.dimension} numbers, which can only be truncated"
         )
     entries = _entries(
         data, calls, IndexSpec.from_encoder(default_encoder.info, window_policy.DEFAULT_POLICY)
@@ -74,7 +76,10 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
 
 def _entries(data: Path, calls: int, spec: IndexSpec) -> Iterator[Entry]:
     connection = schema.connect(results.STORE / f"{TASK}.sqlite")
-    statement = "SELECT ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) WHERE id = ?"
+    statement = (
+        "SELECT ordinal, data FROM passages JOIN documents USING (document)"
+        " JOIN tokens USING (passage) WHERE id = ?"
+    )
     for line in itertools.islice(files.read([str(data / TASKS[TASK].documents)]), calls):
         document, canonical = document_parser.parse(line.data)
         codes_by_ordinal = {

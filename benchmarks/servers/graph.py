@@ -17,7 +17,7 @@ SEARCHED = (500, 1000, 2000, 2500, 3000, 4000)
 def measure(
     backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> dict[str, Any]:
-    """Return recall by the number of spans, in the segments as written, and merged to one segment."""
+    """Return recall by the number of spans, in the segments as written and merged to one."""
     fill(backend, corpus, index)
     wait_for_merges(backend, index)
     rows = {

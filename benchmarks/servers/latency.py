@@ -92,7 +92,7 @@ def run_query(backend: Backend, corpus: Corpus, index: str, text: str, size: int
 
 
 def wait_for_merges(backend: ServerBackend, index: str) -> None:
-    """Wait until the server has finished its merges, so that queries are timed and not its writing."""
+    """Wait until the server has finished its merges, so that they slow no timed query."""
     while backend.server.request("GET", f"/{index}/_stats/merge")["_all"]["primaries"]["merges"][
         "current"
     ]:

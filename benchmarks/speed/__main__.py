@@ -18,6 +18,7 @@ WHAT = ("ingest", "latency", "size", "scale")
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=results.DATA)
     parser.add_argument(

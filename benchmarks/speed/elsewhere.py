@@ -13,11 +13,12 @@ from benchmarks.speed.counting import CountingStore
 from hybrid_search import encoder
 from hybrid_search.backends.server import passage_codec
 from hybrid_search.backends.types import IndexSpec, Refusal
-from hybrid_search.ingest.encode import EncodingOrError
-from hybrid_search.ingest.executors.local import LocalExecutor, T
+from hybrid_search.ingest.executors.base import T
+from hybrid_search.ingest.executors.local import LocalExecutor
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.ingest.types import SourceLine
+from hybrid_search.ingest.types import EncodingOrError, SourceLine
 from hybrid_search.text.types import Entry
 
 RUNS = 3
@@ -46,7 +47,7 @@ def _ingest(
     lines: Sequence[SourceLine], store: CountingStore, engine: LocalExecutor | Recorder | Replayer
 ) -> Summary:
     with TemporaryDirectory() as folder:
-        return ingest(lines, store, engine, INDEX, Path(folder) / "rejected.jsonl")
+        return ingest(lines, store, engine, IngestOptions(INDEX, Path(folder) / "rejected.jsonl"))
 
 
 class Recorder:

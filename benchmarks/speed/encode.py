@@ -30,7 +30,9 @@ BATCH = 32
 """Texts in a batch that ignores their length, as in sentence-transformers."""
 
 BLOCK = 256
-"""Texts that our encoder is given at once: about 64 passages of a call have as many turns and windows.
+"""Texts that our encoder is given at once.
+
+About 64 passages of a call have as many turns and windows.
 """
 
 Way = Callable[[Sequence[str]], object]
@@ -202,7 +204,10 @@ def measure(
 
 
 def _rates(seconds: float, first: float, count: int, least: float | None) -> dict[str, float]:
-    """Return the rates of a way that took `seconds`; `least` is what the device's peak would take."""
+    """Return the rates of a way that took `seconds`.
+
+    `least` are the seconds that the device would take at its peak.
+    """
     share = {} if least is None else {"share of the peak": round(least / seconds, 4)}
     return {"tokens/s": round(count / seconds), "times": round(first / seconds, 2), **share}
 
@@ -214,6 +219,7 @@ def _shape() -> tuple[int, int, int]:
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--model",
@@ -228,7 +234,8 @@ def main() -> None:
     parser.add_argument(
         "--peak",
         type=float,
-        help="10^12 operations a second of the card in dense float16, for the share of it: 989 of an H200",
+        help="10^12 operations a second of the GPU in dense float16, to report the share reached;"
+        " 989 for an H200",
     )
     options = parser.parse_args()
     results.write(

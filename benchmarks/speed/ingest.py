@@ -22,6 +22,7 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder import passage_codes
 from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import BLOCK_PASSAGES
 from hybrid_search.ingest.pipeline import ingest as run_ingest
 from hybrid_search.ingest.sources import files
@@ -165,7 +166,8 @@ def _clear(store: Path) -> None:
 def _time_counting(lines: Sequence[SourceLine], rejects: Path) -> float:
     """Return the seconds of the whole pipeline with a store that takes no time."""
     started_at = time.perf_counter()
-    run_ingest(lines, CountingStore(), encoder.truncate_encoder(encoder.load()), INDEX, rejects)
+    counted_encoder = encoder.truncate_encoder(encoder.load())
+    run_ingest(lines, CountingStore(), counted_encoder, IngestOptions(INDEX, rejects))
     return time.perf_counter() - started_at
 
 
@@ -189,7 +191,7 @@ finally:
 
 
 def _ingest(source: Path, url: str) -> dict[str, Any]:
-    """Run the command in a process of its own; return wall seconds, stages and peak memory.
+    """Return wall seconds, stages and peak memory of the command in a process of its own.
 
     Peaks are of resident and of anonymous memory, in MB.
     """

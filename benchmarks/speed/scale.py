@@ -32,7 +32,9 @@ FEW = 1000
 
 
 def measure(source: Path, calls: int, size: Mapping[str, Any]) -> dict[str, Any]:
-    """Measure shards, one process without its encoder, and plans, on the first `calls` documents.
+    """Return the figures of shards, of one process without its encoder, and of plans.
+
+    On the first `calls` documents.
 
     Plans are made of samples, and compared with the index of all, whose `size` was measured.
     """

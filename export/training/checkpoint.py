@@ -43,7 +43,8 @@ def save(folder: Path, state: State, tensors: dict[str, Any]) -> None:
 def load(folder: Path, digest: str) -> tuple[State, dict[str, Any]] | None:
     """Return state and tensors of the run in `folder`, or None if there is none.
 
-    Raises SystemExit if it is another run than that of `digest`.
+    Raises:
+        SystemExit: If it is another run than that of `digest`.
     """
     if not (folder / FILE).is_file():
         return None
@@ -51,8 +52,8 @@ def load(folder: Path, digest: str) -> tuple[State, dict[str, Any]] | None:
     state = State(**saved.pop("state"))
     if state.digest != digest:
         raise SystemExit(
-            f"{folder} holds a run of another recipe, base or data: its digest is {state.digest}, this run's {digest}. "
-            "Give another --out, or remove that folder"
+            f"{folder} holds a run of another recipe, base or data: its digest is"
+            f" {state.digest}, this run's {digest}. Give another --out, or remove that folder"
         )
     torch.set_rng_state(saved.pop("random"))
     return state, saved

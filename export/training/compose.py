@@ -24,7 +24,10 @@ WORDS = (10, 75)
 """The length of a composed passage, before it is cut to the recipe's window."""
 
 SHORTER = 1.6
-"""Lengths are ``ceil(MAX_WORDS * u ** SHORTER)``, u uniform: half of the spans have up to 7 words."""
+"""Lengths are ``ceil(MAX_WORDS * u ** SHORTER)``, u uniform.
+
+Half of the spans have up to 7 words.
+"""
 
 ECHO_SHARE = (0.4, 1.0)
 """The share of a clause's words that stay in an echo of it."""
@@ -134,7 +137,8 @@ class Composer:
             else random.choice((", and ", ", while ", " and ", " because ", " - "))
         )
         start += first_half + glue
-        text = f"{start}{clause}{second_half} {' '.join(host[place + 1 : place + 1 + random.randint(0, 3)])}".strip()
+        after = " ".join(host[place + 1 : place + 1 + random.randint(0, 3)])
+        text = f"{start}{clause}{second_half} {after}".strip()
         return Composed(text, (len(start), len(start) + len(clause)))
 
     def _compose_single(self, random: Random) -> Composed:
@@ -160,10 +164,8 @@ def _as_clause(sentence: str, random: Random) -> str:
     clause = sentence.strip().rstrip(".!? ")
     if len(clause.split()) > MAX_WORDS:
         pieces = [match.group().strip() for match in _CLAUSE.finditer(clause)]
-        clause = random.choice(
-            [piece for piece in pieces if 2 <= len(piece.split()) <= MAX_WORDS]
-            or [" ".join(clause.split()[:MAX_WORDS])]
-        )
+        fitting = [piece for piece in pieces if 2 <= len(piece.split()) <= MAX_WORDS]
+        clause = random.choice(fitting or [" ".join(clause.split()[:MAX_WORDS])])
     first, _, rest = clause.partition(" ")
     return f"{first.lower()} {rest}" if first.lower() in _LEADING and rest else clause
 

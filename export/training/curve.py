@@ -58,7 +58,8 @@ class Progress:
         losses_text = ", ".join(
             f"{key} {value:.4f}" for key, value in means.items() if key not in SPEED and key != "lr"
         )
-        return f"{self._name} {step}/{self._steps}: {losses_text}, lr {means['lr']:.1e}, {speed:,.0f} tokens/s"
+        rates = f"lr {means['lr']:.1e}, {speed:,.0f} tokens/s"
+        return f"{self._name} {step}/{self._steps}: {losses_text}, {rates}"
 
 
 class Recorder:

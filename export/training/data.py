@@ -20,8 +20,7 @@ from hybrid_search.text.types import Ints
 from hybrid_search.text.words import query_terms, words
 
 HELD_OUT = 10
-"""One stem in this many of the files in `STEMS` is never trained on: an untrained part to measure on.
-"""
+"""One stem in this many of the files in `STEMS` is never trained on, but measured on."""
 
 STEM_LETTERS = 5
 """A word and its inflections must fall on the same side, so the first letters decide."""
@@ -57,7 +56,8 @@ class Corpus:
 def read(paths: Sequence[Path]) -> list[Corpus]:
     """Return the corpora in `paths` by name.
 
-    Raises SystemExit for a file that is missing, empty, named twice or without the three texts.
+    Raises:
+        SystemExit: For a file that is missing, empty, named twice or without the three texts.
     """
     corpora = sorted((_read(path) for path in paths), key=lambda corpus: corpus.name)
     names = [corpus.name for corpus in corpora]
@@ -184,11 +184,9 @@ def positive(triple: Triple) -> PassageWindow:
         return PassageWindow(triple.positive, triple.span)
     if triple.span is None:
         return PassageWindow(_nearest(triple.query, triple.positive, word_offsets))
-    inside = [
-        i
-        for i, (start, end) in enumerate(word_offsets.tolist())
-        if end > triple.span[0] and start < triple.span[1]
-    ] or [0]
+    first, last = triple.span
+    places = enumerate(word_offsets.tolist())
+    inside = [i for i, (start, end) in places if end > first and start < last] or [0]
     spare = max(0, WINDOW_WORDS - len(inside)) // 2
     first = max(0, min(inside[0] - spare, len(word_offsets) - WINDOW_WORDS))
     start, end = (

@@ -55,12 +55,10 @@ class TorchEncoder:
         ]
         edge = len(self._cutter.before)
         for batch in batches([end - start for _, start, end, _, _ in windows], BUDGET):
+            parts = [windows[w][:3] for w in batch]
+            rows = [tokenized[i].ids[start:end] for i, start, end in parts]
             with torch.no_grad():
-                hidden, _ = run(
-                    self.model,
-                    self._cutter,
-                    [tokenized[windows[w][0]].ids[windows[w][1] : windows[w][2]] for w in batch],
-                )
+                hidden, _ = run(self.model, self._cutter, rows)
             batch_vectors = hidden[:, edge:, : self._dimension].cpu().numpy()
             for row, w in zip(batch_vectors, batch, strict=True):
                 i, start, _, keep, keep_end = windows[w]

@@ -56,10 +56,12 @@ class Run:
 
     @property
     def budget(self) -> int:
+        """Padded tokens of a forward pass on this device."""
         return CUDA_BUDGET if self.device.type == "cuda" else CPU_BUDGET
 
     @property
     def bfloat16(self) -> bool:
+        """Whether products are computed in bfloat16."""
         return self.teacher.bfloat16
 
     def dimensions(self) -> list[int]:
@@ -73,7 +75,7 @@ class Run:
 
 
 def train(run: Run) -> checkpoint.State:
-    """Run all stages, or those that remain.
+    """Return the state after all stages, or those that remain.
 
     The folder then has the weights of the last stage, or the recipe's soup, and in ``stages/`` the
     weights of each. Raises SystemExit if it is interrupted.
@@ -147,7 +149,8 @@ def _steps(run: Run, trainer: Trainer, interrupted: Callable[[], bool]) -> None:
             trainer.save()
         if stopped:
             raise SystemExit(
-                f"interrupted at step {state.step} of stage {state.stage + 1}; the same command goes on from there"
+                f"interrupted at step {state.step} of stage {state.stage + 1};"
+                " the same command goes on from there"
             )
     if not (run.score and stage.eval_every and state.step % stage.eval_every == 0):
         trainer.evaluate(run.score) if run.score else trainer.keep()
@@ -186,7 +189,13 @@ class Trainer:
         self._ahead.shutdown(cancel_futures=True)
 
     def step(self) -> dict[str, float]:
-        """Run one step; return its losses, weighed together as `loss`, the rate and tokens a second."""
+        """Return the losses of one more step, their weighed sum as `loss`, rate and speed.
+
+        The speed is tokens a second.
+
+        Raises:
+            SystemExit: If the gradient is not finite.
+        """
         started = time.perf_counter()
         batch, goals = self._take_batch()
         vectors = read(
@@ -281,7 +290,7 @@ class Trainer:
                 into[name].copy_(value)
 
     def evaluate(self, score: Score, keep: bool = False) -> None:
-        """Score the averaged weights, and store them if they are the stage's best, or `keep` is set."""
+        """Score the averaged weights, and store them if they are the best or `keep` is set."""
         threads = torch.get_num_threads()
         torch.set_num_threads(self.run.threads)
         with self.use_average() as model:

@@ -85,8 +85,12 @@ class SpanEncoder(nn.Module):
         )
 
     def train_only(self, layers: int | str, head: bool = True) -> None:
-        """Freeze all but the top `layers` ("all": none, nor the embeddings), and the head if not
-        `head`.
+        """Freeze all but the top `layers`, and the head too if `head` is False.
+
+        With "all" layers nothing but the head can be frozen: the embeddings are trained too.
+
+        Raises:
+            SystemExit: If there are not so many layers.
         """
         self.requires_grad_(layers == "all")
         if layers != "all":
@@ -150,7 +154,7 @@ class EncodedTexts:
 def read(
     model: SpanEncoder, cutter: Cutter, texts: Sequence[Text], budget: int, bfloat16: bool = False
 ) -> EncodedTexts:
-    """Run all `texts` through `model`, those of like length together.
+    """Return all `texts` read by `model`, those of like length together.
 
     At most `budget` padded tokens at a time.
     """
@@ -180,7 +184,7 @@ def autocast_bfloat16(model: SpanEncoder, bfloat16: bool) -> Iterator[None]:
 
 
 def run(model: SpanEncoder, cutter: Cutter, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Run one padded batch; return token vectors and mask, special tokens included.
+    """Return token vectors and mask of one padded batch, special tokens included.
 
     float32 ``[rows, tokens, hidden]`` and int64 ``[rows, tokens]``.
     """

@@ -261,7 +261,7 @@ def losses_of(
 def _distillation_losses(
     batch: Batch, goals: Goals, encoded_texts: EncodedTexts, stage: Stage, dimensions: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Return the losses of spans, and of short texts by themselves, against the teacher's vectors."""
+    """Return the losses of spans, and of short texts alone, against the teacher's vectors."""
     spans, shorts = encoded_texts.means(batch.pieces), encoded_texts.text_means(batch.shorts)
     student, goal = torch.cat([spans, shorts]), torch.cat([goals.spans, goals.shorts])
     loss_values = {
@@ -349,7 +349,10 @@ def _within_loss(
     stage: Stage,
     dimensions: Sequence[int],
 ) -> Tensor:
-    """Return the loss of the gold span against the best one of its passage that does not overlap it."""
+    """Return the loss of the gold span against the best other span of its passage.
+
+    The other span does not overlap it.
+    """
     device = tokens.device
     gold = torch.tensor([batch.gold[i] for i in with_gold], device=device)
     steps = torch.arange(tokens.shape[1], device=device)

@@ -139,6 +139,7 @@ class Recipe:
         return hashlib.sha256(json.dumps(steps, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the recipe as a table."""
         return asdict(self)
 
 
@@ -149,9 +150,8 @@ def find(path: Path) -> Path:
         None,
     )
     if file is None:
-        raise SystemExit(
-            f"no recipe {path}: give a file, or one of {', '.join(sorted(candidate.stem for candidate in RECIPES.glob('*.toml')))}"
-        )
+        names = sorted(recipe.stem for recipe in RECIPES.glob("*.toml"))
+        raise SystemExit(f"no recipe {path}: give a file, or one of {', '.join(names)}")
     return file
 
 
@@ -168,6 +168,9 @@ def parse(table: Mapping[str, Any], where: str = "recipe") -> Recipe:
     """Return a recipe from its table.
 
     The keys of ``[defaults]`` count for every stage that does not set them.
+
+    Raises:
+        SystemExit: With a message that names a wrong key.
     """
     table = dict(table)
     defaults = table.pop("defaults", {})
@@ -194,7 +197,8 @@ def _check_soup(recipe: Recipe, where: str) -> None:
     for name, share in recipe.soup.items():
         _require(
             names.count(name) == 1,
-            f"{where}: soup names {name!r}, as {names.count(name)} stages are called: name one of {', '.join(names)}",
+            f"{where}: soup names {name!r}, the name of {names.count(name)} stages:"
+            f" name one of {', '.join(names)}",
         )
         _check("float", share, f"{where}: soup, {name}")
     total = sum(recipe.soup.values())
@@ -230,7 +234,8 @@ def _stage(table: Mapping[str, Any], where: str) -> Stage:
     )
     _require(
         0 < stage.blend <= 1,
-        f"{where}: blend is {stage.blend}: above 0 (where the stage began) and at most 1 (its own weights)",
+        f"{where}: blend is {stage.blend}: give a number above 0 (where the stage began) and"
+        " at most 1 (its own weights)",
     )
     _require(
         any(asdict(stage.weights).values()),

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hybrid_search.cli import inputs, options
+from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError
 from hybrid_search.text.window_policy import DEFAULT_POLICY
@@ -118,7 +118,7 @@ def reindex(
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the old version, under its own name.")
     ] = False,
-    columns: inputs.ColumnNames = None,
+    columns: ingest_options.ColumnNames = None,
     rejects: Annotated[
         Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")
     ] = None,
@@ -143,11 +143,13 @@ def reindex(
     index_options |= _drop_unset(shards=shards, replicas=replicas)
     with options.report_errors():
         from hybrid_search.api import connect
-        from hybrid_search.cli.progress import format_summary, progress
+        from hybrid_search.cli.progress import progress
+        from hybrid_search.ingest.rejects import default_rejects_path
         from hybrid_search.ingest.sources import files as document_sources
+        from hybrid_search.ingest.summary import format_summary
 
-        rejects_file = rejects or Path(f"{index}.rejected.jsonl")
-        column_map = inputs.parse_columns(columns)
+        rejects_file = rejects or default_rejects_path(index)
+        column_map = ingest_options.parse_columns(columns)
         document_sources.check(sources or [], rejects_file, column_map)
         lines = document_sources.read(sources, column_map) if sources else None
         connection = connect(

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hybrid_search.cli import inputs, options
+from hybrid_search.cli import ingest_options, options
 from hybrid_search.maintenance.plan.estimate import Plan
 
 
@@ -18,7 +18,7 @@ def plan(
             help="Files as for ingest, - for standard input. Default: the bundled sample."
         ),
     ] = None,
-    columns: inputs.ColumnNames = None,
+    columns: ingest_options.ColumnNames = None,
     documents: Annotated[
         int | None,
         typer.Option(
@@ -53,7 +53,7 @@ def plan(
         from hybrid_search.ingest.sources import files as document_sources
 
         source_files = sources or [str(document_sources.SAMPLE)]
-        column_map = inputs.parse_columns(columns)
+        column_map = ingest_options.parse_columns(columns)
         document_sources.check(source_files, columns=column_map)
         with connect(
             url, model=model, device=device, dimension=dimension, precision=precision

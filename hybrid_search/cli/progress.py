@@ -16,7 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.observability import logs
 
 LINE_SECONDS = 5.0
@@ -55,12 +55,3 @@ class _LineReporter:
         if time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             logs.log_or_print(format_summary(summary), extra=summary.to_dict())
-
-
-def format_summary(summary: Summary) -> str:
-    """Return a summary as one line for people."""
-    rate = summary.documents / summary.seconds if summary.seconds else 0.0
-    return (
-        f"{summary.documents:,} documents ({rate:.0f}/s), {summary.passages:,} passages, "
-        f"{summary.skipped:,} unchanged, {summary.failed:,} refused"
-    )

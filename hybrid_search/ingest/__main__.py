@@ -1,4 +1,4 @@
-"""``python -m hybrid_search.ingest`` is ``hybrid-search ingest``."""
+"""``python -m hybrid_search.ingest``: the command ``hybrid-search ingest`` by itself."""
 
 from hybrid_search.cli.app import ingest_app
 

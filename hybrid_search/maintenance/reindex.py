@@ -13,7 +13,8 @@ from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest.document_parser import rehash_source
-from hybrid_search.ingest.pipeline import Report, ingest
+from hybrid_search.ingest.options import IngestOptions, Report
+from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 
@@ -80,7 +81,8 @@ def ingest_new_version(
         backend, index, IndexSpec.from_encoder(encoder.info, policy), options
     )
     with _publish_or_discard(new_version, keep=keep):
-        summary = ingest(lines, new_version, encoder, index, rejects, policy, report)
+        ingest_options = IngestOptions(index, rejects, policy, report)
+        summary = ingest(lines, new_version, encoder, ingest_options)
         if summary.failed:
             raise IndexStoreError(
                 f"{summary.failed} of {summary.read} documents were refused "

@@ -56,14 +56,17 @@ def fuse(
     """Return `passages` with the score of the fusion `name`, its two parts and both ranks."""
     legs = _build_legs(passages, request, calibration)
     fuse_legs = fusion.get_fusion(name)
-    scores, lexical, semantic = (fuse_legs(legs, weight) for weight in (alpha, 0.0, 1.0))
+    scores, bm25_parts, span_parts = (
+        fuse_legs(legs, weight).tolist() for weight in (alpha, 0.0, 1.0)
+    )
+    bm25_ranks, cosine_ranks = legs.bm25_rank.tolist(), legs.cosine_rank.tolist()
     return [
         replace(
             passage,
-            score=float(scores[number]),
-            parts=(float(lexical[number]), float(semantic[number])),
-            bm25_rank=int(legs.bm25_rank[number]),
-            cosine_rank=int(legs.cosine_rank[number]),
+            score=scores[number],
+            parts=(bm25_parts[number], span_parts[number]),
+            bm25_rank=bm25_ranks[number],
+            cosine_rank=cosine_ranks[number],
             terms=legs.terms,
         )
         for number, passage in enumerate(passages)

@@ -61,7 +61,7 @@ def fetch_contents(backend: Backend, query: Query, groups: Sequence[Group]) -> C
 
 def sorts_by_field(query: Query) -> bool:
     """Return whether contents decide the order of hits. Ids are known without them."""
-    return bool(query.sort) and query.sort.removeprefix("-") != ID
+    return query.sort is not None and query.sort.removeprefix("-") not in ("", ID)
 
 
 def one_group_by_document(groups: Sequence[Group]) -> list[Group]:

@@ -102,17 +102,19 @@ class HitBuilder:
 def _build_span(content: PassageContent, start: int, end: int, cosine: float) -> Span:
     """Return the span at `start` to `end` of its document, with the turn that holds it."""
     turn = _find_turn(json.loads(content.layout), start, end)
+    turn_start = turn["start"]
+    text = content.text[start - content.start : end - content.start]
+    times = {name: turn.get(name) for name in ("start_ms", "end_ms")}
     return Span(
         start=start,
         end=end,
-        text=content.text[start - content.start : end - content.start],
+        text=text,
         cosine=cosine,
         turn=turn["turn"],
-        turn_start=start - turn["start"],
-        turn_end=end - turn["start"],
+        turn_start=start - turn_start,
+        turn_end=end - turn_start,
         speaker=turn.get("speaker"),
-        start_ms=turn.get("start_ms"),
-        end_ms=turn.get("end_ms"),
+        **times,
     )
 
 

@@ -35,6 +35,9 @@ def _find_phrase(phrase: str, context: str) -> tuple[int, int]:
     """Return start and end of `phrase` in `context`, upper and lower case being the same.
 
     The first place where it stands as whole words, else the first place where it stands at all.
+
+    Raises:
+        UsageError: If the context does not contain the phrase.
     """
     folded = "".join(letter.casefold() for letter in context)
     # folding makes some letters two ("ß" is "ss"): places lead back to the unfolded text

@@ -51,10 +51,8 @@ def search(
     Returns:
         The hits of the page, how many there are in all, and the plan that was followed.
 
-    Raises:
-        IndexMissingError: If there is no such index.
-        ModelError: If the index was written with another model.
-        UsageError: If a field is unknown.
+    Errors of the stages pass through: IndexMissingError, ModelError for an index of another model,
+    UsageError for an unknown field.
     """
     started_at = time.perf_counter()
     result = answer_by_head(
@@ -100,8 +98,7 @@ def _search(
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
     """Return the path and body of each request that a server gets for `query`.
 
-    Raises:
-        UsageError: If the index is not on a server.
+    Without a server this is a UsageError.
     """
     spec, fields = backend.read_head(query.index)
     encoder = match_encoder_to_index(encoder, query.index, spec)
@@ -137,8 +134,7 @@ def build_request(query: Query, text: str, encoder: Encoder, fields: Mapping[str
 def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Encoder:
     """Return `encoder` with vectors of the dimension that the index has.
 
-    Raises:
-        ModelError: If the index was written with another model.
+    An index of another model is a ModelError.
     """
     truncated = (
         truncate_encoder(encoder, spec.dimension)

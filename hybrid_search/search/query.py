@@ -1,8 +1,8 @@
 """The parameters of a query with their defaults, written once, and checked when a query is made.
 
 `Query` holds the defaults. `QueryOptions` and `RequestOptions` are the same names for callers:
-`hybrid_search.query`, `Client.query` and `AsyncClient.query` take ``**options: Unpack[QueryOptions]``
-and show each name by `expand_options`; the command line reads its defaults from `Query`.
+`hybrid_search.query`, `Client.query` and `AsyncClient.query` take ``Unpack[QueryOptions]`` and show
+each name by `expand_options`; the command line reads its defaults from `Query`.
 
 This module is imported with the package, so it imports nothing heavy.
 """
@@ -13,7 +13,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self, TypedDict, TypeVar, Unpack, is_typeddict
+from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError
@@ -157,7 +157,6 @@ def expand_options(options: Any) -> Callable[[Function], Function]:
     signature, which `help` shows, that becomes each name with its default from `Query`. Other
     keyword parameters follow.
     """
-    assert is_typeddict(options)
 
     def expand(function: Function) -> Function:
         signature = inspect.signature(function)

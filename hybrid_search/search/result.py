@@ -100,7 +100,7 @@ class Hit:
             The text; spans of the hit's other passages are not in it.
 
         >>> span = Span(start=10, end=15, text="money", cosine=0.8)
-        >>> hit = Hit("a", 0, 0.7, 2.1, 0.8, 1, 1, {}, [span], text="I want my money back.", start=0)
+        >>> hit = Hit("a", 0, 0.7, 2.1, 0.8, 1, 1, {}, [span], text="I want my money back.")
         >>> hit.marked("[", "]")
         'I want my [money] back.'
         """

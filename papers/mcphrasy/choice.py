@@ -15,11 +15,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.quality.systems import System
+from hybrid_search.text.types import Floats
 from papers.mcphrasy.files import require_file
 from papers.mcphrasy.pairs import coverage, similarities
 
 FILE = "turney/data.txt"
-ORIGIN = "https://storage.googleapis.com/phrase-bert/turney/data.txt, the file of Phrase-BERT's repository (Turney's own name for it is jair.data)"
+ORIGIN = (
+    "https://storage.googleapis.com/phrase-bert/turney/data.txt, the file of Phrase-BERT's"
+    " repository (Turney's own name for it is jair.data)"
+)
 FIELDS = 8
 """The fields of a line of Turney's: the bigram, the right unigram, the bigram's two words, and four
 wrong ones. The third and fourth are no choices.
@@ -35,7 +39,7 @@ class Question:
 
 
 def read(path: Path) -> list[Question]:
-    """Read Turney's questions, whose fields are separated by `` | ``.
+    """Return Turney's questions, whose fields are separated by `` | ``.
 
     Raises SystemExit for a line that does not have eight, or if the file is missing.
     """
@@ -72,13 +76,15 @@ def score(system: System, questions: Sequence[Question]) -> dict[str, Any]:
         system, [phrase for phrase, _ in pairs], [choice for _, choice in pairs]
     )
     split = np.split(pair_scores, np.cumsum([len(question.choices) for question in questions])[:-1])
-    right = [
-        float(choice_scores[0] == choice_scores.max())
-        / int((choice_scores == choice_scores.max()).sum())
-        for choice_scores in split
-    ]
+    right = [_credit(choice_scores) for choice_scores in split]
     return {
         "questions": len(questions),
         "accuracy": round(float(np.mean(right)), 4),
         **coverage(system, [text for pair in pairs for text in pair]),
     }
+
+
+def _credit(scores: Floats) -> float:
+    """Return 1 if the first score is the highest, 1/n if it is one of n equal ones, else 0."""
+    best = scores == scores.max()
+    return float(best[0]) / int(best.sum())

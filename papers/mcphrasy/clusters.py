@@ -56,25 +56,20 @@ def score(system: System, phrase_groups: Sequence[Group]) -> dict[str, Any]:
     """
     pairs = [pair for group in phrase_groups for pair in combinations(group.phrases, 2)]
     scores = similarities(system, [first for first, _ in pairs], [second for _, second in pairs])
-    split = np.split(
-        scores,
-        np.cumsum([len(group.phrases) * (len(group.phrases) - 1) // 2 for group in phrase_groups])[
-            :-1
-        ],
-    )
+    sizes = [len(group.phrases) for group in phrase_groups]
+    ends = np.cumsum([size * (size - 1) // 2 for size in sizes])
+    split = np.split(scores, ends[:-1])
     figures = [
         {str(k): _figures(group, group_scores, k) for k in KS}
         for group, group_scores in zip(phrase_groups, split, strict=True)
     ]
-    means = {
-        str(k): {
-            name: round(
-                float(np.mean([group_figures[str(k)][name] for group_figures in figures])), 4
-            )
+    means = {}
+    for k in map(str, KS):
+        by_group = [group_figures[k] for group_figures in figures]
+        means[k] = {
+            name: round(float(np.mean([values[name] for values in by_group])), 4)
             for name in METRICS
         }
-        for k in KS
-    }
     return {
         "groups": len(phrase_groups),
         "k": means,

@@ -47,7 +47,7 @@ class Context:
     end: int
 
     def mask_phrase(self, mask: str) -> str:
-        """Return the sentence with `mask` in place of the phrase; the mask also begins at `start`."""
+        """Return the sentence with `mask`, which begins at `start` too, in place of the phrase."""
         return self.text[: self.start] + mask + self.text[self.end :]
 
 
@@ -126,9 +126,9 @@ class _Sample:
             masked_text,
             context,
         )  # the root of the heap is the largest hash that is kept
-        if masked_text in self._seen_texts or (
-            len(self._heap) == self.most and entry[:2] <= self._heap[0][:2]
-        ):
+        if masked_text in self._seen_texts:
+            return
+        if len(self._heap) == self.most and entry[:2] <= self._heap[0][:2]:
             return
         self._seen_texts.add(masked_text)
         if len(self._heap) < self.most:

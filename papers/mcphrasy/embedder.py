@@ -61,7 +61,8 @@ class Embedder:
                 )
         except (OSError, ValueError, KeyError) as error:
             raise SystemExit(
-                f"{path} is not an embedder ({error}): make one with python -m papers.mcphrasy.training"
+                f"{path} is not an embedder ({error}): make one with"
+                " python -m papers.mcphrasy.training"
             ) from error
 
 

@@ -38,15 +38,16 @@ class Group:
 
 
 def read(path: Path) -> list[Group]:
-    """Read groups, JSON lines of ``{"group": id, "phrases": [...], "clusters": [...]}``.
+    """Return the groups of a file.
 
-    Clusters are those of the phrases, in their order. Raises SystemExit if the file is missing, or
+    JSON lines of ``{"group": id, "phrases": [...], "clusters": [...]}``; clusters are those of the phrases, in their order. Raises SystemExit if the file is missing, or
     for a line whose two lists differ in length.
     """
     read = rows(
         require_file(
             path,
-            "the paper says that its 106 groups will be available online; put them there, a JSON object a line",
+            "the paper says that its 106 groups will be available online;"
+            " put them there, a JSON object a line",
         )
     )
     return [
@@ -58,7 +59,8 @@ def read(path: Path) -> list[Group]:
 def _group(name: object, phrases: Sequence[str], clusters: Sequence[object], where: str) -> Group:
     if len(phrases) != len(clusters):
         raise SystemExit(
-            f"{where}: {len(phrases)} phrases and {len(clusters)} clusters: give the cluster of each phrase"
+            f"{where}: {len(phrases)} phrases and {len(clusters)} clusters:"
+            " give the cluster of each phrase"
         )
     return Group(str(name), tuple(phrases), tuple(json.dumps(cluster) for cluster in clusters))
 
@@ -101,9 +103,12 @@ def group_synonyms(pairs: Iterable[Synonyms], count: int = COUNT) -> list[Group]
 def draw_groups(
     phrases: Mapping[str, Sequence[str]], sizes: Sequence[int], count: int
 ) -> list[Group]:
-    """Draw `count` groups with clusters of these sizes, each of another meaning.
+    """Return `count` groups with clusters of these sizes, each of another meaning.
 
     Meanings are drawn at random among those that have enough phrases.
+
+    Raises:
+        SystemExit: If too few meanings have enough phrases.
     """
     groups = []
     for number in range(count):
@@ -114,7 +119,8 @@ def draw_groups(
             name = next((meaning for meaning in names if len(phrases[meaning]) >= size), None)
             if name is None:
                 raise SystemExit(
-                    f"{len(phrases)} clusters are too few for a group of {len(sizes)} with {list(sizes)} phrases"
+                    f"{len(phrases)} clusters are too few for a group of {len(sizes)}"
+                    f" with {list(sizes)} phrases"
                 )
             names.remove(name)
             drawn += [(phrase, name) for phrase in random.sample(list(phrases[name]), size)]

@@ -66,7 +66,8 @@ class Masks:
         rows = encoding.vectors[inside]
         if len(rows) != 1 or encoding.offsets[inside].tolist() != [[start, end]]:
             raise SystemExit(
-                f"{self.encoder.info.name} makes {len(rows)} tokens of {self.mask!r}, not one: name the mask of its own vocabulary"
+                f"{self.encoder.info.name} makes {len(rows)} tokens of {self.mask!r}, not one:"
+                " name the mask of its own vocabulary"
             )
         vector: Floats = rows[0]
         return vector

@@ -16,22 +16,27 @@ LENGTHS = (2, 3)
 
 STOP = frozenset(
     words(
-        """a about above after again all also am an and another any anybody anyone anything are aren't around as at back be because been before
-        being both but by came can can't come could did didn't do does doesn't doing don't done down each either else even ever every
-        everybody everyone everything few for from get gets give go goes going gonna got had has hasn't have haven't having he he's hello
-        her here hers herself hey hi him himself his how i i'd i'll i'm i've if in into is isn't it it's its itself just kind know let let's
-        like little look lot lots make many may maybe me mean might mine more most much must my myself need neither no nobody none nor not
-        nothing now of off oh ok okay on once one only or other others our ours out over please put really right said same say see she
-        should so some somebody someone something still such sure take than thank thanks that that's the their theirs them themselves then
-        there there's these they they're thing things think this those through to too uh um under until up us very want was wasn't way we
-        we'll we're we've well went were what what's when where which while who whom whose why will with within without won't would yeah yes
-        yet you you'd you'll you're you've your yours yourself"""
+        """a about above after again all also am an and another any anybody anyone anything are
+        aren't around as at back be because been before being both but by came can can't come
+        could did didn't do does doesn't doing don't done down each either else even ever
+        every everybody everyone everything few for from get gets give go goes going gonna got
+        had has hasn't have haven't having he he's hello her here hers herself hey hi him
+        himself his how i i'd i'll i'm i've if in into is isn't it it's its itself just kind
+        know let let's like little look lot lots make many may maybe me mean might mine more
+        most much must my myself need neither no nobody none nor not nothing now of off oh ok
+        okay on once one only or other others our ours out over please put really right said
+        same say see she should so some somebody someone something still such sure take than
+        thank thanks that that's the their theirs them themselves then there there's these
+        they they're thing things think this those through to too uh um under until up us very
+        want was wasn't way we we'll we're we've well went were what what's when where which
+        while who whom whose why will with within without won't would yeah yes yet you you'd
+        you'll you're you've your yours yourself"""
     )
 )
 """Words that no phrase begins or ends with: those of grammar, and those of every call."""
 
 INSIDE = 0.5
-"""A phrase with this share of its occurrences inside a longer one is left out, like "care provider".
+"""A phrase is left out if this share of its occurrences is inside a longer one: "care provider".
 """
 
 
@@ -89,11 +94,9 @@ def _iterate_ngrams(sentence: str, allowed_words: Collection[str]) -> Iterator[t
         if len(piece_words) <= MOST_WORDS:
             for length in LENGTHS:
                 for ngram in zip(*(piece_words[start:] for start in range(length)), strict=False):
-                    if (
-                        ngram[0] not in STOP
-                        and ngram[-1] not in STOP
-                        and all(word in allowed_words and _is_word(word) for word in ngram)
-                    ):
+                    if {ngram[0], ngram[-1]} & STOP:
+                        continue
+                    if all(word in allowed_words and _is_word(word) for word in ngram):
                         yield ngram
 
 
@@ -102,7 +105,10 @@ def _is_word(word: str) -> bool:
 
 
 def _count_longer(counts: dict[tuple[str, ...], int]) -> dict[tuple[str, ...], int]:
-    """Return, for each phrase of two words, the count of the most frequent one of three around it."""
+    """Return the count of the most frequent phrase around each phrase of two words.
+
+    The phrases around it have three words.
+    """
     most: dict[tuple[str, ...], int] = {}
     for ngram, number in counts.items():
         if len(ngram) > min(LENGTHS):

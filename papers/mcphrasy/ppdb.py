@@ -24,7 +24,10 @@ from papers.mcphrasy.files import require_file
 from papers.mcphrasy.pairs import coverage, similarities
 
 FILE = "ppdb_filtered/examples.json"
-ORIGIN = "https://storage.googleapis.com/phrase-bert/ppdb_exact/examples.json, from Phrase-BERT's repository"
+ORIGIN = (
+    "https://storage.googleapis.com/phrase-bert/ppdb_exact/examples.json,"
+    " from Phrase-BERT's repository"
+)
 LABELS = {"pos": 1, "neg": 0}
 DEV, TEST = 0.7, 0.85
 """Where the two splits begin, in the file's order."""
@@ -40,7 +43,7 @@ class Pair:
 
 
 def read(path: Path) -> list[Pair]:
-    """Read a JSON list of ``[phrase, phrase, "pos" | "neg"]``.
+    """Return the pairs of a JSON list of ``[phrase, phrase, "pos" | "neg"]``.
 
     Raises SystemExit if the file is missing or a row is not such a list.
     """

@@ -56,11 +56,11 @@ def filter_frequent(
         [phrase for pair in pairs for phrase in (pair.first, pair.second)], sentences, least
     )
     named_pairs = ((pair, (pair.first, pair.second)) for pair in pairs)
-    return [
-        pair
-        for pair, names in named_pairs
-        if all(len(name) > LETTERS and len(contexts[name]) >= least for name in names)
-    ]
+
+    def is_frequent(name: str) -> bool:
+        return len(name) > LETTERS and len(contexts[name]) >= least
+
+    return [pair for pair, names in named_pairs if all(map(is_frequent, names))]
 
 
 def build_questions(pairs: Sequence[Synonyms]) -> list[Question]:
@@ -76,10 +76,9 @@ def build_questions(pairs: Sequence[Synonyms]) -> list[Question]:
     question_list = []
     for phrase, answer in right.items():
         random = Random(f"{SEED}/{phrase}")  # noqa: S311 (no secret)
+        related, letters = same[phrase] | same[answer], stems(phrase)
         wrong = [
-            choice
-            for choice in choices
-            if choice not in same[phrase] | same[answer] and not stems(choice) & stems(phrase)
+            choice for choice in choices if choice not in related and not stems(choice) & letters
         ]
         if len(wrong) >= WRONG:
             question_list.append(Question(phrase, (answer, *random.sample(wrong, WRONG))))

@@ -34,7 +34,7 @@ class Contextual(Protocol):
     """A `Scorer` that looks phrases up in a corpus."""
 
     def coverage(self, phrases: Iterable[str]) -> dict[str, Any]:
-        """Return how many phrases there are, how many occur in no sentence, and contexts a phrase."""
+        """Return the number of phrases, of those in no sentence, and contexts a phrase."""
         ...
 
     def compare_contexts(self, firsts: Sequence[PhraseUse], seconds: Sequence[PhraseUse]) -> Floats:
@@ -86,7 +86,7 @@ class Initial:
 
 
 class Store:
-    """Phrases' contexts and initial representations, computed on first use and shared by variants."""
+    """Phrases' contexts and initial representations, computed once and shared by variants."""
 
     def __init__(self, base: Base, library: ContextCache) -> None:
         self.base, self.library = base, library
@@ -179,12 +179,13 @@ class McPhraSy:
 
     def _scores(self, firsts: Sequence[Initial], seconds: Sequence[Initial]) -> Floats:
         cloud = lru_cache(CLOUDS)(self.cloud)
-        pair_scores = (
-            self.variant.similarity(cloud(a), cloud(b))
-            if len(a.masks) and len(b.masks)
-            else float(a.own @ b.own)
-            for a, b in zip(firsts, seconds, strict=True)
-        )
+
+        def score(a: Initial, b: Initial) -> float:
+            if len(a.masks) and len(b.masks):
+                return self.variant.similarity(cloud(a), cloud(b))
+            return float(a.own @ b.own)
+
+        pair_scores = (score(a, b) for a, b in zip(firsts, seconds, strict=True))
         return np.fromiter(pair_scores, dtype=np.float32, count=len(firsts))
 
     def cloud(self, initial: Initial) -> Cloud:

@@ -113,7 +113,7 @@ def hardest(distances: Tensor, same: Tensor, itself: Tensor) -> tuple[Tensor, Te
 
 
 def semi_hard(distances: Tensor, same: Tensor, itself: Tensor) -> tuple[Tensor, Tensor]:
-    """Return, for each anchor and positive, their distance and that of a semi-hard negative.
+    """Return the distance of each anchor and positive, and that of a semi-hard negative.
 
     That is the closest context of another phrase among those that are farther than the positive, or
     the farthest if there is none: distances ``[pairs]`` (Schroff et al., FaceNet, 2015).
@@ -148,7 +148,8 @@ def triplet_loss(
     itself = torch.eye(len(labels), dtype=torch.bool)
     positive, negative = SAMPLING[sampling](distances, labels[:, None] == labels[None, :], itself)
     used = torch.isfinite(positive) & torch.isfinite(negative)
-    return torch.relu(positive[used] - negative[used] + margin).sum() / max(int(used.sum()), 1)
+    losses = torch.relu(positive[used] - negative[used] + margin)
+    return losses.sum() / max(int(used.sum()), 1)
 
 
 def batches(numbers: Ints, settings: Settings, random: np.random.Generator) -> Iterator[Ints]:
@@ -235,18 +236,23 @@ def sample_phrases(
     """Return frequent phrases that nothing is measured on, and their initial representations.
 
     Each has `most` contexts, or nearly as many.
+
+    Raises:
+        SystemExit: If too few phrases have so many contexts.
     """
     sentences = partial(corpora.read, data, [corpora.TRAIN])
     names = phrases.find_frequent_phrases(sentences, count, most, measured_on.phrases(data))
     if len(names) < DEV:
         raise SystemExit(
-            f"{len(names)} phrases have {most} contexts in {data}, and at least {DEV} are needed: give fewer --contexts"
+            f"{len(names)} phrases have {most} contexts in {data}, and at least {DEV} are needed:"
+            " give fewer --contexts"
         )
     initial_by_name = Store(base, contexts.ContextCache(sentences, most)).represent(names)
     return names, [initial_by_name[name] for name in names]
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     bases.add_options(parser)
     parser.add_argument(
@@ -269,6 +275,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = arguments(argv)
     started_at, settings = (
         time.perf_counter(),

@@ -21,7 +21,10 @@ from papers.mcphrasy.files import require_file
 
 DEFINITIONS = "train_triples/wordnet_definitions.jsonl.gz"
 EXAMPLES = "train_triples/wordnet_examples.jsonl.gz"
-ORIGIN = "it is made of Open English WordNet (see train_triples/README.md); give --data, the folder of data sets"
+ORIGIN = (
+    "it is made of Open English WordNet (see train_triples/README.md);"
+    " give --data, the folder of data sets"
+)
 ONE_IN, LETTERS = 10, 5
 """The cut of ``export.training.data.held_out``; a test compares the two."""
 

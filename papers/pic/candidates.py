@@ -31,11 +31,9 @@ def list_word_runs(document: str, lengths: Sequence[int]) -> list[Range]:
     runs: list[Range] = []
     for start, end in sentences(document):
         edges = words(document[start:end], start).tolist()
-        runs += [
-            (edges[first][0], edges[first + length - 1][1])
-            for length in lengths
-            for first in range(len(edges) - length + 1)
-        ]
+        for length in lengths:
+            ends = zip(edges, edges[length - 1 :], strict=False)
+            runs += [(first[0], last[1]) for first, last in ends]
     return runs
 
 

@@ -40,7 +40,7 @@ class Classifier:
 
 
 def fit(features: Floats, labels: NDArray[np.bool_], train: Index, dev: Index) -> Classifier:
-    """Train on the pairs `train` of `features`, and stop by those of `dev`.
+    """Return a classifier trained on the pairs `train` of `features`, stopped by `dev`.
 
     `features` are float32 ``[pairs, 2 * dimension]``. Raises SystemExit without scikit-learn.
     """

@@ -1,5 +1,4 @@
-"""What PiC is read from: the authors' files where a user has put them, else the sample beside the
-checkout.
+"""Read PiC: the authors' files if a user has put them there, else the sample.
 
 Below ``pic/`` of the data folder, each as .jsonl or .json, gzipped (.gz) or not, as
 ``load_dataset(...)[split].to_json(...)`` writes what the Hugging Face hub has:
@@ -11,8 +10,8 @@ Below ``pic/`` of the data folder, each as .jsonl or .json, gzipped (.gz) or not
   3,000 for its table A4): id, title, context, query, answers, which is ``{"text": [...],
   "answer_start": [...]}``.
 
-A file holds an object a line, a list, or an object whose ``data`` is the list, which may be nested
-as SQuAD's is. The samples, used where a test file is missing, are ``ps_test_sample.jsonl`` and
+A file has an object a line, a list, or an object whose ``data`` is the list, which may be nested
+like SQuAD's. The samples, used where a test file is missing, are ``ps_test_sample.jsonl`` and
 ``pr_psd_site_examples.jsonl`` (task, query, answer, document, spans, distractor_spans).
 """
 
@@ -83,7 +82,8 @@ def find_part(data: Path, task: str, name: str) -> Path | None:
 def find_test_file(data: Path, task: str) -> Path:
     """Return the file that `task` is tested on: the authors', else the sample.
 
-    Raises SystemExit if neither exists.
+    Raises:
+        SystemExit: If neither exists.
     """
     if task not in TASKS:
         raise SystemExit(f"PiC has no task {task!r}: it has {', '.join(TASKS)}")
@@ -91,7 +91,8 @@ def find_test_file(data: Path, task: str) -> Path:
     if not path.is_file():
         file_name = f"{task.replace('-', '_')}_test.jsonl"
         raise SystemExit(
-            f"{data / FOLDER} holds neither {file_name} nor {SAMPLES[task]}: fetch PiC from the hub (see {__name__})"
+            f"{data / FOLDER} holds neither {file_name} nor {SAMPLES[task]}:"
+            f" fetch PiC from the hub (see {__name__})"
         )
     return path
 
@@ -99,26 +100,23 @@ def find_test_file(data: Path, task: str) -> Path:
 def read_pairs(path: Path) -> list[Pair]:
     """Read the rows of a PS file; raises SystemExit for a file of another form."""
     try:
-        return [
-            Pair(
-                row["phrase1"],
-                row["phrase2"],
-                row["sentence1"],
-                row["sentence2"],
-                int(row["label"]),
-            )
-            for row in read_objects(path)
-        ]
+        return [_pair(row) for row in read_objects(path)]
     except (KeyError, TypeError, ValueError) as error:
         raise SystemExit(
             f"{path}: not phrase1, phrase2, sentence1, sentence2 and label: {error!r}"
         ) from error
 
 
-def read_searches(path: Path, task: str | None = None) -> list[Search]:
-    """Read the rows of a PR or PSD file; of a file of several tasks, those of `task`.
+def _pair(row: dict[str, Any]) -> Pair:
+    texts = (row[name] for name in ("phrase1", "phrase2", "sentence1", "sentence2"))
+    return Pair(*texts, int(row["label"]))
 
-    Raises SystemExit for a file of another form.
+
+def read_searches(path: Path, task: str | None = None) -> list[Search]:
+    """Return the rows of a PR or PSD file; of a file of several tasks, those of `task`.
+
+    Raises:
+        SystemExit: For a file of another form.
     """
     rows = [row for row in read_objects(path) if task is None or row.get("task", task) == task]
     parsed_rows = [_search(row, path, row.get("task", task) == PSD) for row in rows]
@@ -171,7 +169,8 @@ def _search(row: dict[str, Any], path: Path, is_sense: bool) -> Search:
         0 <= start < end <= len(document) for start, end in [*answers, *other_places]
     ):
         raise SystemExit(
-            f"{path}, row {row.get('id')}: no answer at {answers} of a document of {len(document)} characters"
+            f"{path}, row {row.get('id')}: no answer at {answers} of a document of {len(document)}"
+            " characters"
         )
     if is_sense and not other_places:
         other_places = [

@@ -106,9 +106,10 @@ def rank(texts: Sequence[str], scores: Floats, answer: str) -> float:
     One more than the candidates of other texts that score no less than the best of the answer's.
     """
     right = np.array([text.casefold() == answer.casefold() for text in texts], dtype=bool)
-    return (
-        1.0 + float((scores[~right] >= scores[right].max()).sum()) if right.any() else float("inf")
-    )
+    if not right.any():
+        return float("inf")
+    before = scores[~right] >= scores[right].max()
+    return 1.0 + float(before.sum())
 
 
 def rank_by_scores(system: Scorer, search: Search) -> ScoredTexts:

@@ -99,7 +99,7 @@ def score_choices(place_scores: Sequence[Floats]) -> dict[str, Any]:
 
 
 def cosines(system: SpanEncoder, search: Search, contexts: Sequence[Range]) -> Floats:
-    """Return cosines of the query alone with the right place and the others, float32 ``[places]``."""
+    """Return cosines of the query alone with each place, the right one first."""
     texts = candidates.group_by_context(search.document, _places(search), contexts)
     scores: Floats = candidates.vectors(system, texts) @ system.encode_texts([search.query])[0]
     return scores

@@ -116,19 +116,18 @@ def _drop_incomplete(pairs: Sequence[Pair]) -> list[Pair]:
 def split_folds(pairs: Sequence[Pair]) -> Iterator[Split]:
     """Yield `FOLDS` ways to split `pairs`: one part tested, all others trained on.
 
-    The next part is dev; empty parts are skipped. Raises SystemExit for fewer than three parts.
+    The next part is dev; empty parts are skipped.
+
+    Raises:
+        SystemExit: For fewer than three parts.
     """
-    parts = np.array(
-        [
-            int.from_bytes(hashlib.sha256(pair.phrase1.casefold().encode()).digest()[:8], "big")
-            % FOLDS
-            for pair in pairs
-        ]
-    )
+    digests = [hashlib.sha256(pair.phrase1.casefold().encode()).digest() for pair in pairs]
+    parts = np.array([int.from_bytes(digest[:8], "big") % FOLDS for digest in digests])
     part_numbers = np.unique(parts)
     if len(part_numbers) < 3:
         raise SystemExit(
-            f"{len(pairs)} pairs fall into {len(part_numbers)} parts by their first phrase, and cross-validation takes 3: give more pairs"
+            f"{len(pairs)} pairs fall into {len(part_numbers)} parts by their first phrase,"
+            " and cross-validation takes 3: give more pairs"
         )
     for tested, dev in zip(part_numbers, np.roll(part_numbers, -1), strict=True):
         yield Split(
@@ -180,7 +179,7 @@ def score_by_threshold(scores: Floats, labels: Flags, splits: Sequence[Split]) -
 
 
 def threshold(scores: Floats, labels: Flags) -> float:
-    """Return the score from which on "the same" is right most often; the lowest among equal ones."""
+    """Return the score from which on "the same" is right most often, the lowest if several."""
     values = np.unique(scores)
     same, different = np.sort(scores[labels]), np.sort(scores[~labels])
     right = len(same) - np.searchsorted(same, values) + np.searchsorted(different, values)

@@ -1,1 +1,1 @@
-"""The systems of the papers' tables: one small file each, all listed in `papers.systems.registry`."""
+"""The systems of the papers' tables, one small file each; `papers.systems.registry` lists them."""

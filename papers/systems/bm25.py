@@ -41,13 +41,12 @@ class Bm25:
         counts = {term: text.count(term) for term in set(query)}
         k1, b = float(self._okapi.k1), float(self._okapi.b)
         norm = k1 * (1 - b + b * len(text) / float(self._okapi.avgdl))
-        return sum(
-            float(self._okapi.idf.get(term, self._unseen))
-            * counts[term]
-            * (k1 + 1)
-            / (counts[term] + norm)
-            for term in query
-        )
+
+        def term_score(term: str) -> float:
+            idf = float(self._okapi.idf.get(term, self._unseen))
+            return idf * counts[term] * (k1 + 1) / (counts[term] + norm)
+
+        return sum(map(term_score, query))
 
 
 def terms(text: str) -> list[str]:

@@ -92,7 +92,8 @@ def _load_phrase_encoder(name: str) -> Any:
     }
     if not weights:
         raise SystemExit(
-            f"{path.name} of {name} holds no weight whose name begins with {PREFIX!r}: is it DensePhrases?"
+            f"{path.name} of {name} holds no weight whose name begins with {PREFIX!r}:"
+            " is it DensePhrases?"
         )
     model = transformers.AutoModel.from_config(
         transformers.AutoConfig.from_pretrained(name), add_pooling_layer=False
@@ -102,6 +103,7 @@ def _load_phrase_encoder(name: str) -> Any:
     ).missing_keys  # what is there besides, a pooler, is not asked
     if missing:
         raise SystemExit(
-            f"{path.name} of {name} lacks {len(missing)} weights of the phrase encoder, {missing[0]} first"
+            f"{path.name} of {name} lacks {len(missing)} weights of the phrase encoder,"
+            f" {missing[0]} first"
         )
     return model

@@ -46,11 +46,13 @@ class Glove:
 
 
 def read(path: Path) -> Glove:
-    """Read a text file of a word and its numbers a line, like glove.840B.300d.txt.
+    """Return the words of a text file of a word and its numbers a line, like glove.840B.300d.txt.
 
     That one has 2.2 million words and takes 3 GB in memory. The first line tells how many numbers
-    there are; a word may contain spaces, the numbers are the last fields. Raises SystemExit for any
-    other line.
+    there are; a word may contain spaces, the numbers are the last fields.
+
+    Raises:
+        SystemExit: For any other line.
     """
     vectors: dict[str, Floats] = {}
     if not path.is_file():

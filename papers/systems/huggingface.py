@@ -33,8 +33,7 @@ POOLING = "1_Pooling/config.json"
 """Where sentence-transformers stores how a text's vector is made of its tokens'."""
 
 MEAN, FIRST = "mean", "first"
-"""A text's vector is the mean of all its tokens', special ones too, or that of the first, ``[CLS]``.
-"""
+"""A text's vector is the mean of all its tokens', special ones too, or that of ``[CLS]``."""
 
 
 class HuggingFace:
@@ -56,7 +55,8 @@ class HuggingFace:
             model = (load or transformers.AutoModel.from_pretrained)(name)
         except OSError as error:
             raise SystemExit(
-                f"{name}: {str(error).splitlines()[0]}: give --weights FOLDER, or a name that the hub has"
+                f"{name}: {str(error).splitlines()[0]}: give --weights FOLDER,"
+                " or a name that the hub has"
             ) from error
         self.model = model.to(self._torch.float32).eval()
         self.pooling = pooling or _read_pooling(Path(name))
@@ -65,7 +65,7 @@ class HuggingFace:
 
     @property
     def info(self) -> EncoderInfo:
-        """The product's description of the encoder; the folder's name stands for its fingerprint."""
+        """The product's description of it; the folder's name stands for its fingerprint."""
         return EncoderInfo(
             Path(self.name).name,
             self.name,
@@ -182,7 +182,8 @@ def _read_pooling(folder: Path) -> str:
     pooling_by_mode = {"pooling_mode_mean_tokens": MEAN, "pooling_mode_cls_token": FIRST}
     if len(active_modes) != 1 or active_modes[0] not in pooling_by_mode:
         raise SystemExit(
-            f"{folder / POOLING} asks for {', '.join(active_modes) or 'nothing'}: only {' or '.join(pooling_by_mode)} is read"
+            f"{folder / POOLING} asks for {', '.join(active_modes) or 'nothing'}:"
+            f" only {' or '.join(pooling_by_mode)} is read"
         )
     return pooling_by_mode[active_modes[0]]
 

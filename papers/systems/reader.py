@@ -68,7 +68,8 @@ class Reader(HuggingFace):
             super().__init__(str(folder), load=lambda name: self._load(name, fresh))
         except ValueError as error:
             raise SystemExit(
-                f"{folder}: {str(error).splitlines()[0]}: give a folder with config.json, tokenizer.json and weights"
+                f"{folder}: {str(error).splitlines()[0]}: give a folder with config.json,"
+                " tokenizer.json and weights"
             ) from error
         self.full_model.to(device).eval()
         tokenizer_limit = self.tokenizer.model_max_length
@@ -89,7 +90,8 @@ class Reader(HuggingFace):
         )
         if missing and not fresh:
             raise SystemExit(
-                f"{name} has no {' and '.join(missing)}, so it is no reader: train one by python -m papers.reading train"
+                f"{name} has no {' and '.join(missing)}, so it is not a reader: train one by"
+                " python -m papers.reading train"
             )
         return self.full_model.base_model
 

@@ -55,9 +55,10 @@ class SystemEntry:
 
 
 def load(name: str, weights: str | None, data: Path) -> System:
-    """Load the system `name` from `weights`, or from its own.
+    """Return the system `name`, loaded from `weights` or from its own.
 
-    Raises SystemExit, in one line, if something is missing.
+    Raises:
+        SystemExit: With one line that tells what is missing.
     """
     entry = SYSTEMS[name]
     weights_source = weights or entry.weights.format(data=data) or entry.trained_path
@@ -81,7 +82,8 @@ def _bm25(weights: str, _: Path) -> System:
     path = Path(weights)
     if not path.is_file():
         raise SystemExit(
-            f"{path} is not a file: give --weights, a text file of a document a line, for the document frequencies"
+            f"{path} is not a file: give --weights, a text file of a document a line,"
+            " for the document frequencies"
         )
     if path.suffix == ".txt":
         with path.open(encoding="utf-8") as file:
@@ -104,7 +106,7 @@ def _hub(title: str, name: str, load: Callable[[str, Path], System] = _huggingfa
 
 
 def _reader(name: str) -> SystemEntry:
-    """Return the entry of a reader; apart from span selection it is its encoder without the heads."""
+    """Return the entry of a reader, which without its heads is its encoder."""
     title, base = SYSTEMS[name].title, SYSTEMS[name].weights or name
     needs = f"a reader trained from {base}: python -m papers.reading train"
     return SystemEntry(
@@ -131,7 +133,8 @@ def _mcphrasy(
         store = _store(embedder.spanbert, embedder.phrasebert, data)
         if store.base.name != embedder.base:
             raise SystemExit(
-                f"{weights} was trained on vectors of {embedder.base}, and these are of {store.base.name}: train it again: {RETRAIN}"
+                f"{weights} was trained on vectors of {embedder.base}, and these are of"
+                f" {store.base.name}: train it again: {RETRAIN}"
             )
         return McPhraSy(store, Variant(similarity, embedder, own))
 
@@ -210,7 +213,8 @@ SYSTEMS = {
         "USE-v5",
         lambda weights, _: UniversalSentenceEncoder(weights),
         "",
-        "the unpacked SavedModel of universal-sentence-encoder-large/5 (TensorFlow Hub), and tensorflow",
+        "the unpacked SavedModel of universal-sentence-encoder-large/5 (TensorFlow Hub),"
+        " and tensorflow",
     ),
     "joint-sb": SystemEntry(
         "joint-SB",

@@ -24,7 +24,8 @@ class UniversalSentenceEncoder:
             self._model = import_library("tensorflow", "tensorflow").saved_model.load(folder)
         except OSError as error:
             raise SystemExit(
-                f"{folder}: {str(error).splitlines()[0]}: give --weights, the folder of the unpacked SavedModel"
+                f"{folder}: {str(error).splitlines()[0]}: give --weights,"
+                " the folder of the unpacked SavedModel"
             ) from error
 
     def encode_texts(self, texts: Sequence[str]) -> Floats:

@@ -551,7 +551,7 @@ def test_a_bundle_that_holds_no_certificate_is_told_by_its_name(
     bundle = tmp_path / "bundle.pem"
     bundle.write_text("nothing")
     with pytest.raises(
-        UsageError, match=r"HYBRID_SEARCH_CA names '.*bundle\.pem', which is no PEM file"
+        UsageError, match=r"HYBRID_SEARCH_CA names '.*bundle\.pem', which is not a PEM file"
     ):
         connect(Address.parse(f"{engine}+https://127.0.0.1"), Access(ca=bundle))
 

@@ -40,7 +40,8 @@ from hybrid_search.errors import (
     UsageError,
 )
 from hybrid_search.ingest.document_parser import rehash_source
-from hybrid_search.ingest.pipeline import ignore_report, ingest
+from hybrid_search.ingest.options import IngestOptions, ignore_report
+from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.maintenance import reindex
@@ -136,7 +137,10 @@ def ingest_documents(
     except IndexMissingError:
         index_policy = "6/1"
     return ingest(
-        make_lines(documents), backend, TinyEncoder(), name, REJECTS, policy or index_policy
+        make_lines(documents),
+        backend,
+        TinyEncoder(),
+        IngestOptions(name, REJECTS, policy or index_policy),
     )
 
 
@@ -875,8 +879,10 @@ def test_several_that_make_the_same_new_index_at_once_make_it_once(url: str, nam
                             make_lines([CALLS[number]]),
                             backend,
                             TinyEncoder(),
-                            index,
-                            Path(f"{number}.jsonl"),
+                            IngestOptions(
+                                index,
+                                Path(f"{number}.jsonl"),
+                            ),
                         ).documents
                         == 1
                     )
@@ -983,7 +989,7 @@ def test_a_reader_never_answers_from_an_index_that_was_recreated_by_another_mode
         ingest_documents(backend, name, *CALLS[:3])
         assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
         backend.drop_index(name)
-        ingest(make_lines(CALLS[:3]), backend, RenamedEncoder(), name, REJECTS)
+        ingest(make_lines(CALLS[:3]), backend, RenamedEncoder(), IngestOptions(name, REJECTS))
         assert list_index_names(backend, name) == [f"{name}-000001"]
         for _ in range(2):
             with pytest.raises(ModelError, match="renamed-fingerprint"):

@@ -18,6 +18,7 @@ from hybrid_search.backends.server.transport.patience import PatientServer
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError
 from tests.helpers.fake_server import (
+    HELLO,
     HttpRequest,
     Reply,
     Script,
@@ -174,6 +175,13 @@ def test_a_server_that_does_not_come_back_is_one_error_with_the_remedy() -> None
     ):
         server.request("GET", "/calls")
     assert 1.0 <= time.monotonic() - started_at < 10
+
+
+def test_a_server_is_waited_for_before_its_engine_is_known() -> None:
+    with ScriptedServer(reply_in_turn(*[BUSY] * 8, Reply(body=HELLO["opensearch"]), OK)) as server:
+        detected = connect(Address.parse(server.url), Access(timeout=5.0))
+        assert PatientServer(detected, 60.0).request("GET", "/calls") == {"ok": True}
+    assert len(server.requests) == 10
 
 
 def test_without_patience_a_request_is_tried_six_times() -> None:

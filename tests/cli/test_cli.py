@@ -398,10 +398,13 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["query", "x", "--fusion", "best"],
         "fusion 'best' is not one of calibrated, min_max, l2, z_score, rrf",
     ),
-    "an unknown grouping": (["query", "x", "--group-by", "call"], "group_by is 'call' (of "),
+    "an unknown grouping": (
+        ["query", "x", "--group-by", "call"],
+        "group_by is 'call': it must be 'document' or 'passage'",
+    ),
     "an unknown refinement": (
         ["query", "x", "--refine", "more"],
-        "group_by is 'document' (of ('document', 'passage')), refine 'more' (of ",
+        "refine is 'more': it must be None or 'isolate'",
     ),
     "an unknown device": (
         ["query", "x", "--device", "gpu"],

@@ -526,7 +526,7 @@ def test_the_servers_own_query_is_printed_and_taken_where_it_has_the_plugin(
     )
     if live_server.engine == "elasticsearch":
         assert result.error.endswith(
-            "is elasticsearch, whose own fusion this is not: leave compat out"
+            "is elasticsearch, which does not have OpenSearch's own fusion: leave compat out"
         )
         return
     ((path, body),) = parse_requests(result.stdout)

@@ -1,6 +1,4 @@
-"""The shipped encoder: golden numbers, batches, over-long texts; and what it says of damaged
-folders and devices that are not there.
-"""
+"""The shipped encoder: golden numbers, batches, overlong texts, damaged folders, devices."""
 
 from __future__ import annotations
 
@@ -40,8 +38,9 @@ GOLDEN = [
     (RIVER, "river", [-0.1541, 0.0495, -0.1016, -0.0514], 10.68),
     (RIVER, "muddy", [-0.1809, -0.0847, -0.0146, -0.0717], 12.11),
 ]
-"""Text, token, the first components of its unit vector and its norm, by the model in float32. The
-shipped one, in int8, was off by at most .012 and 2%, whatever stood beside the text in the batch.
+"""Text, token, the first components of its unit vector and its norm, by the float32 model.
+
+The shipped int8 model was off by at most .012 and 2%, whatever else was in the batch.
 """
 
 SIMILAR = [
@@ -51,13 +50,13 @@ SIMILAR = [
     ("the river bank", "the central bank", 0.674),
     ("not working", "broken", 0.542),
 ]
-"""Cosines of two phrases by the model in float32; int8 was off by at most .006."""
+"""Cosines of two phrases by the float32 model; int8 was off by at most .006."""
 
 FILES = ["model.onnx", "tokenizer.json", "encoder.json"]
 
 
 def row_cosines(first: Floats, second: Floats) -> Floats:
-    """Row by row."""
+    """Return the cosine of each row of one array with the same row of the other."""
     values: Floats = (
         (first * second).sum(axis=1)
         / np.linalg.norm(first, axis=1)
@@ -67,7 +66,7 @@ def row_cosines(first: Floats, second: Floats) -> Floats:
 
 
 CARD_TOKENS = 4096
-"""Padded tokens of a batch."""
+"""Return the number of padded tokens of a batch."""
 
 
 def turn_texts(calls: list[dict[str, Any]], count: int) -> list[str]:
@@ -256,7 +255,7 @@ def test_what_is_no_text_is_a_type_error(real_encoder: Encoder) -> None:
 
 
 def copy_model_folder(folder: Path, **contents: bytes) -> Path:
-    """A model folder of the shipped files, some of them with other bytes: ``model_onnx=b"..."``."""
+    """Make a model folder of the shipped files, some with other bytes: ``model_onnx=b"..."``."""
     folder.mkdir()
     for name in FILES:
         content = contents.get(name.replace(".", "_"))
@@ -268,7 +267,7 @@ def copy_model_folder(folder: Path, **contents: bytes) -> Path:
 
 
 def settings_json(**changed: Any) -> bytes:
-    """``encoder.json`` with some settings changed; None leaves one out."""
+    """Return ``encoder.json`` with some settings changed; None leaves one out."""
     values = {**json.loads((SHIPPED / "encoder.json").read_text()), **changed}
     return json.dumps({name: value for name, value in values.items() if value is not None}).encode()
 
@@ -432,9 +431,7 @@ def test_the_device_that_runs_must_be_the_one_that_was_asked_for() -> None:
 def test_a_card_is_given_to_the_runtime_by_its_number_and_a_batch_that_fills_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: list[dict[str, Any]]
 ) -> None:
-    """There is no card here: the runtime says that it has one, and runs on the CPU what was asked
-    of the card; and cards are small.
-    """
+    """No card is needed: the runtime claims to have one, and runs on the CPU in small batches."""
     monkeypatch.setattr(onnx, "CARD_TOKENS", CARD_TOKENS)
     requested_providers: list[Any] = []
     rows: list[int] = []

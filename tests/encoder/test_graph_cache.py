@@ -1,6 +1,4 @@
-"""Graphs in other precisions: made on first use of the one that a folder ships, kept, checked, and
-made again where they are damaged.
-"""
+"""The cache of graphs in other precisions: made on first use, checked, remade if damaged."""
 
 from __future__ import annotations
 
@@ -33,14 +31,17 @@ from tests.helpers.cli import invoke_cli, run_cli
 DIMENSION = 64
 TEXTS = ["I would like a refund for my order.", "The river bank was muddy.", "word " * 300]
 MIN_COSINES = {"float32": 0.999999, "float16": 0.99999, "int8": 0.999}
-"""The least mean cosine of a token's vector with that of the float32 graph: with these random
-weights int8 gave .9999.
+"""The lowest accepted mean cosine of a token's vector with that of the float32 graph.
+
+With these random weights int8 gave .9999.
 """
 
 
 def make_graph() -> onnx.ModelProto:
-    """A word's vector with its neighbours' mean, through two layers and a head of random weights:
-    small, and with all that a precision changes.
+    """Make a small graph with all the kinds of operators that a precision changes.
+
+    A word's vector and the mean of its neighbours go through two layers and a head of random
+    weights.
     """
     random = np.random.default_rng(5)
     weights = {
@@ -78,7 +79,7 @@ def make_graph() -> onnx.ModelProto:
 
 
 def make_model_folder(folder_path: Path, precision: str, write: Callable[[Path], object]) -> Path:
-    """A model folder whose graph `write` writes, in `precision`."""
+    """Make a model folder whose graph is written by `write`, in `precision`."""
     folder_path.mkdir()
     write(folder_path / "model.onnx")
     shutil.copy(SHIPPED / "tokenizer.json", folder_path)
@@ -107,7 +108,7 @@ def make_model_folder(folder_path: Path, precision: str, write: Callable[[Path],
 
 @pytest.fixture(scope="module")
 def float32_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that has float32 alone."""
+    """A model folder that has float32 only."""
     return make_model_folder(
         tmp_path_factory.mktemp("models") / "whole",
         "float32",
@@ -117,7 +118,7 @@ def float32_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def model(float32_folder: Path) -> Path:
-    """A folder of the same weights, stored so that it can run in any precision."""
+    """A model folder of the same weights, stored so that it can run in any precision."""
     return make_model_folder(
         float32_folder.parent / "stored",
         "stored",
@@ -138,7 +139,7 @@ def token_vectors(encoder: OnnxEncoder) -> Floats:
 
 
 def mean_cosine(first: Floats, second: Floats) -> float:
-    """The mean cosine of the rows."""
+    """Return the mean cosine of the rows."""
     return float(
         (
             (first * second).sum(axis=1)
@@ -166,8 +167,9 @@ def test_every_precision_gives_the_vectors_of_the_graph_that_it_came_from(
 def test_the_precisions_are_what_they_are_called(
     model: Path, float32_folder: Path, tmp_path: Path
 ) -> None:
-    """int8 has codes for weights, by blocks where a product narrows, and takes a quarter of
-    float32; float16 computes in halves and takes half.
+    """An int8 graph takes a quarter of float32, a float16 graph half.
+
+    int8 stores weights as codes, by blocks where a product narrows; float16 computes in halves.
     """
     size = (float32_folder / "model.onnx").stat().st_size
     OnnxEncoder(model, "cpu", precision="int8", cache=tmp_path / "int8")
@@ -231,7 +233,7 @@ def test_a_folder_of_one_precision_runs_in_that_and_says_so_where_another_is_ask
     assert OnnxEncoder(float32_folder, "cpu", cache=tmp_path).info.precision == "float32"
     with pytest.raises(
         UsageError,
-        match="precision 'int8' was requested, but this model has only float32: use float32 or auto",
+        match="precision 'int8' was requested, but this model has only float32: use float32",
     ):
         OnnxEncoder(float32_folder, "cpu", precision="int8", cache=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -331,7 +333,8 @@ def test_processes_that_want_the_same_graph_at_once_get_the_same(
     model: Path, tmp_path: Path
 ) -> None:
     program = (
-        "import logging, sys; from pathlib import Path; from hybrid_search.encoder.onnx import OnnxEncoder; logging.basicConfig(level=20);"
+        "import logging, sys; from pathlib import Path;"
+        "from hybrid_search.encoder.onnx import OnnxEncoder; logging.basicConfig(level=20);"
         "encoder = OnnxEncoder(Path(sys.argv[1]), 'cpu', cache=Path(sys.argv[2]));"
         "print(encoder.encode(['a refund'])[0].vectors.tobytes().hex())"
     )
@@ -371,7 +374,7 @@ def test_where_nothing_can_be_kept_it_is_made_for_the_process_with_a_warning(
 def test_a_cache_that_can_only_be_read_is_read(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of an image that was made with it. Root may write anywhere, so writing is what fails here."""
+    """As in a container image made with the cache. Root may write anywhere, so writes fail here."""
     OnnxEncoder(model, "cpu", cache=tmp_path)
 
     def refuse(*_: object, **__: object) -> None:
@@ -388,7 +391,7 @@ def test_without_the_package_onnx_the_extra_is_named_and_float32_runs(
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(
         MissingExtraError,
-        match=r"a float16 graph is made by the package onnx.*hybrid-search\[cpu\].*precision='float32'",
+        match=r"float16 graph is made by the package onnx.*hybrid-search\[cpu\].*='float32'",
     ) as error:
         OnnxEncoder(model, "cpu", precision="float16", cache=tmp_path / "cold")
     assert isinstance(error.value, HybridSearchError)

@@ -1,6 +1,4 @@
-"""What the benchmarks of models hold on to: nothing encoded twice, no data set's rows in a result
-that is committed, a size's own calibration.
-"""
+"""Rules of the model benchmarks: encode once, commit no data rows, calibrate each dimension."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from tests.helpers.tiny_encoder import TinyEncoder
 
 
 class CountingEncoder:
-    """Counts the texts that go through it."""
+    """Counts the texts that it encodes."""
 
     def __init__(self) -> None:
         self.tiny, self.texts = TinyEncoder(), 0

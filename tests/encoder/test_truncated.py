@@ -1,6 +1,4 @@
-"""Vectors cut to fewer numbers: chosen when an index is made, found again by whoever asks it, and
-nothing but the head of the whole vectors.
-"""
+"""Truncated vectors: the first numbers of the full ones, as many as the index has."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ DOCUMENTS = [
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped model, as if its vectors could be cut to 128, which is usual, and 64."""
+    """Return the shipped model with the sizes 128, the usual one, and 64."""
     return write_model_folder(tmp_path_factory.mktemp("model"), [128, 64, 384])
 
 
@@ -42,7 +40,7 @@ def open_client(model: Path, tmp_path: Path, dimension: int | None = None) -> Cl
 
 
 def cosine(a: Floats, b: Floats, size: int) -> float:
-    """Of the first `size` numbers."""
+    """Return the cosine of the first `size` numbers."""
     a, b = a[:size], b[:size]
     return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
 

@@ -1,5 +1,6 @@
-"""The documentation is true: its code runs and prints what the pages show, and every command,
-option and environment variable is described.
+"""Tests that the documentation is true.
+
+Its code runs and prints what the pages show, and every command, option and variable is described.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 CLI = ROOT / "docs" / "cli.md"
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined] # a group, typed as any command
+GROUP: Any = typer.main.get_command(app)
+COMMANDS = GROUP.commands
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 OWN_COMMAND = re.compile(r"(?:[A-Z_]+=\S+ )*(?:python|hybrid-search) ")
 WORKSHOP = ("benchmarks", "export", "papers", "tools")
@@ -44,7 +46,7 @@ WORDS = 800
 
 NUMBER = re.compile(r"\d+\.\d+")
 INT8_TOLERANCE = 0.02
-"""Scores differ between processors: int8 moves a span's cosine by up to 0.017 (docs/watching.md)."""
+"""Between processors: int8 moves a span's cosine by up to 0.017 (docs/watching.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +105,17 @@ def run_python(page: Path, block: CodeBlock, names: dict[str, Any]) -> str:
     """Run the code of `block` in `names` and return what it prints."""
     printed = io.StringIO()
     with redirect_stdout(printed):
-        exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)  # noqa: S102 # that is what is tested
+        code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+        exec(code, names)  # noqa: S102 # running the page's code is the test
     return printed.getvalue()
 
 
-def assert_same_output(printed: str, shown: str, number: re.Pattern[str] = NUMBER) -> None:
+def assert_same_output(printed: str, expected: str, number: re.Pattern[str] = NUMBER) -> None:
     """Assert that two outputs agree, their scores up to what differs between processors."""
-    assert number.sub("#", printed) == number.sub("#", shown)
-    today = [float(score) for score in number.findall(printed)]
-    assert today == pytest.approx(
-        [float(score) for score in number.findall(shown)], abs=INT8_TOLERANCE
-    )
+    assert number.sub("#", printed) == number.sub("#", expected)
+    scores = [float(score) for score in number.findall(printed)]
+    expected_scores = [float(score) for score in number.findall(expected)]
+    assert scores == pytest.approx(expected_scores, abs=INT8_TOLERANCE)
 
 
 def parse_command(command: str) -> None:
@@ -259,9 +261,9 @@ def test_the_paths_in_contributing_exist() -> None:
     """Those in a top folder of this checkout; ``NAME`` and ``*`` stand for any name."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     paths = [path for path in re.findall(r"`([\w./*]+/[\w./*]*)`", text) if "NAME" not in path]
-    here = [path for path in paths if (ROOT / path.split("/")[0]).exists()]
-    assert len(here) > 20
-    assert not [path for path in here if not list(ROOT.glob(path.rstrip("/")))]
+    checked = [path for path in paths if (ROOT / path.split("/")[0]).exists()]
+    assert len(checked) > 20
+    assert not [path for path in checked if not list(ROOT.glob(path.rstrip("/")))]
 
 
 def test_every_make_target_explains_itself_or_is_a_helper() -> None:

@@ -23,6 +23,8 @@ LAYERS = (
     {"backends"},
     {"search", "ingest"},
     {"maintenance"},
+    {"client_encoders"},
+    {"client_admin"},
     {"client"},
     {"api"},
     {"async_client"},

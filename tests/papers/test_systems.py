@@ -259,7 +259,8 @@ def test_a_table_of_other_columns_and_one_without_a_heading(tmp_path: Path) -> N
     assert stsb_context.read(renamed, columns=column_names) == rows
     with pytest.raises(
         SystemExit,
-        match="row 1: no column query, context, target, score: it has origin, text, phrase, gold; --columns says",
+        match="row 1: no column query, context, target, score: it has "
+        "origin, text, phrase, gold; name them by --columns",
     ):
         stsb_context.read(renamed)
     renamed.write_text("query\tcontext\ttarget\tscore\nq\tnothing of it\tthe target\t1\n")
@@ -301,7 +302,9 @@ def test_another_table_is_measured_by_the_command_s_columns(tmp_path: Path) -> N
     assert (measured["file"], measured["setups"]["text scores"]["rows"]) == ("authors.tsv", 4)
     assert "gold" not in measured  # the data stay where they are
     assert parse_columns("score=gold")["query"] == "query"
-    with pytest.raises(ArgumentTypeError, match="unknown column querry: give NAME=COLUMN for query, context, target, score"):
+    with pytest.raises(
+        ArgumentTypeError, match="unknown column querry: give NAME=COLUMN for query,"
+    ):
         parse_columns("querry=origin")
 
 
@@ -311,7 +314,8 @@ def test_what_a_training_here_has_left_is_loaded(
     monkeypatch.setattr("benchmarks.results.WEIGHTS", tmp_path)
     with pytest.raises(
         SystemExit,
-        match=r"mcphrasy needs embedder.npz of python -m papers.mcphrasy.training: give it as --weights",
+        match=r"mcphrasy needs embedder.npz of python -m papers.mcphrasy.training:"
+        " give it as --weights",
     ):
         registry.load("mcphrasy", None, tmp_path)
     (tmp_path / "mcphrasy").mkdir()

@@ -468,9 +468,7 @@ def test_ids_are_put_in_order_and_never_counted(filled_client: Client) -> None:
 
 
 def test_another_set_to_count_over_is_refused(filled_client: Client) -> None:
-    with pytest.raises(
-        UsageError, match=r"facets_over 'everything' \(of \('window', 'matches'\)\)"
-    ):
+    with pytest.raises(UsageError, match="facets_over is 'everything': .*'window' or 'matches'"):
         filled_client.query("refund", facets="city", facets_over="everything")
 
 

@@ -769,9 +769,9 @@ def test_an_impossible_page_is_refused_with_both_numbers(
     [
         ({"fusion": "borda"}, "fusion 'borda' is not one of calibrated, min_max, l2, z_score, rrf"),
         ({"group_by": "turn"}, "group_by is 'turn'"),
-        ({"refine": "twice"}, "refine 'twice'"),
-        ({"spans": -1}, "spans -1"),
-        ({"spans": 101}, "spans 101"),
+        ({"refine": "twice"}, "refine is 'twice'"),
+        ({"spans": -1}, "spans is -1"),
+        ({"spans": 101}, "spans is 101"),
         (
             {"where": {"sektor": "bank"}},
             "no such field. Its fields: customer.orders.n, customer.tier, date, id, minutes, sector, solved, tags",

@@ -1,4 +1,4 @@
-"""`where` against the fields of an index, and metadata taken apart into leaves."""
+"""`where` checked against the fields of an index, and metadata split into leaves."""
 
 from __future__ import annotations
 
@@ -125,7 +125,10 @@ def test_one_bad_value_of_a_list_or_a_range_is_named() -> None:
 
 @pytest.mark.parametrize("name", ["sektor", "customer", "customer.name", "", "text"])
 def test_an_unknown_field_is_refused_with_those_that_can_be_used(name: str) -> None:
-    message = f"cannot filter on {name!r}: the index has no such field. Its fields: customer.tier, id, minutes, sector, solved"
+    message = (
+        f"cannot filter on {name!r}: the index has no such field. "
+        "Its fields: customer.tier, id, minutes, sector, solved"
+    )
     with pytest.raises(UsageError, match=re.escape(message)):
         compile_condition({name: "bank"})
 

@@ -1,5 +1,6 @@
-"""Every span of every text of a corpus of hard ones says exactly the characters that its offsets
-name, on every backend.
+"""Offsets: every span of a corpus of awkward texts is exactly the characters it names.
+
+On every backend.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def as_text(name: str) -> dict[str, Any]:
 
 
 def as_turns(name: str) -> dict[str, Any]:
-    """The text twice, behind a turn outside the BMP and between empty ones."""
+    """Return the text twice as turns, after a turn outside the BMP and between empty ones."""
     texts = ["😀👩\u200d👧 hello\r\n", "", TEXTS[name], "", "...", TEXTS[name], ""]
     return {
         "id": f"{name} as turns",
@@ -66,8 +67,9 @@ def words_of(text: str) -> list[list[int]]:
 
 
 def assert_words(text: str, turn: str, start: int, end: int) -> None:
-    """A span begins and ends at a word's boundary, with no punctuation, space or loose mark at its
-    ends, and has 1 to 20 words.
+    """Check that a span has 1 to 20 words, and starts and ends exactly at word boundaries.
+
+    There is no punctuation, space or loose mark at its ends.
     """
     inside = [word for word in words_of(turn) if start <= word[0] and word[1] <= end]
     assert 1 <= len(inside) <= 20
@@ -83,14 +85,14 @@ def assert_words(text: str, turn: str, start: int, end: int) -> None:
 
 @pytest.fixture
 def filled_client(client: Client, tmp_path: Path) -> Client:
-    """The whole corpus, as texts and as turns, in one index."""
+    """The corpus in one index, each text once as text and once as turns."""
     summary = client.ingest(DOCUMENTS.values(), rejects=tmp_path / "rejected.jsonl")
     assert (summary.documents, summary.failed) == (len(DOCUMENTS), 0)
     return client
 
 
 def assert_all_true(result: Result) -> set[str]:
-    """The documents of which there were spans, all of them true."""
+    """Check all spans of a result, and return the documents that had some."""
     for hit in result.hits:
         for span in hit.spans:
             assert_true(span, DOCUMENTS[hit.id])

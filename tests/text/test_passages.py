@@ -1,6 +1,4 @@
-"""Documents are cut so that every word and every span belongs to exactly one passage, and no span
-crosses a turn.
-"""
+"""Passages: every word and every span belongs to exactly one, and no span crosses a turn."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ quick_settings = settings(deadline=None, max_examples=40)
 
 
 def make_turn_text(count: int) -> str:
-    """A turn of so many words, with punctuation at its ends and between."""
+    """Return a turn of so many words, with punctuation at its ends and between."""
     return f"... {', '.join(f'w{number}' for number in range(count))} ?!" if count else "..."
 
 
@@ -43,7 +41,7 @@ def parts(passages: list[Passage]) -> list[Part]:
 
 
 def spans_within(turn: int, word_ranges: list[list[int]], core: int) -> list[Span]:
-    """Every span of 1..20 of the words `found` that starts in the first `core` of them."""
+    """Return every span of 1..20 words that starts in the first `core` words."""
     return [
         (turn, word_ranges[first][0], word_ranges[last][1])
         for first in range(core)

@@ -1,6 +1,4 @@
-"""The mathematics of spans against enumeration: every span's mean vector built, and its cosine
-taken, one by one.
-"""
+"""The span arithmetic, compared with enumeration: each span's mean vector and cosine one by one."""
 
 from __future__ import annotations
 
@@ -21,14 +19,14 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def best(scores: Floats, counts: Bytes, k: int) -> list[int]:
-    """`spans.best` over words."""
+    """Run `spans.best` on spans that are counted in words."""
     first, last = spans.bounds(counts)
     return spans.best(scores, first, last + 1, k)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Parts (words, core), the token range of every word, and the tokens' vectors."""
+    """The parts (words, core), the token range of each word, and the token vectors."""
 
     parts: list[tuple[int, int]]
     tokens: Ints
@@ -42,9 +40,7 @@ class Layout:
 
 
 def random_layout(seed: int) -> Layout:
-    """Up to three parts; words with no token, with several, and some that share one with the word
-    before.
-    """
+    """Return up to three parts; words have no token, several, or share one with the word before."""
     random = np.random.default_rng(seed)
     sizes = random.integers(1, 45, size=random.integers(1, 4)).tolist()
     parts = [(size, int(random.choice([size, random.integers(1, size + 1)]))) for size in sizes]
@@ -61,17 +57,15 @@ def random_layout(seed: int) -> Layout:
 
 
 def enumerate_spans(layout: Layout) -> list[tuple[int, int]]:
-    """First and last word of every span, by the rule: it starts in a part's core, has 1..20 words,
-    and ends in the part.
+    """Return first and last word of every span, by the rule.
+
+    A span starts in a part's core, has 1..20 words, and ends in the part.
     """
     word_bounds, before = [], 0
     for words, core in layout.parts:
         for first in range(core):
-            word_bounds += [
-                (before + first, before + first + length - 1)
-                for length in range(1, 21)
-                if first + length <= words
-            ]
+            ends = range(first, min(first + 20, words))
+            word_bounds += [(before + first, before + end) for end in ends]
         before += words
     return word_bounds
 
@@ -127,19 +121,16 @@ def test_the_norm_of_every_span_is_that_of_the_sum_of_its_tokens(seed: int) -> N
 def test_words_of_thousands_of_tokens_are_measured_as_others() -> None:
     # As base64 in a text. Every word but the last has 3,000 tokens (0, 1); the dot products of all
     # with each other would take 3.5 GB.
-    counts, tokens = (
-        spans.counts(8, 8),
-        np.array(
-            [[3000 * word, 3000 * (word + 1)] for word in range(7)] + [[21_000, 21_001]], np.int32
-        ),
-    )
+    counts = spans.counts(8, 8)
+    token_ranges = [[3000 * word, 3000 * (word + 1)] for word in range(7)]
+    tokens = np.array([*token_ranges, [21_000, 21_001]], np.int32)
     vectors = np.tile(np.array([0, 1], np.float32), (21_001, 1))
     vectors[-1] = [4, 0]
     first, last = spans.bounds(counts)
-    expected = [
-        np.hypot(4 if b == 7 else 0, 3000 * (min(b, 6) - a + 1))
-        for a, b in zip(first.tolist(), last.tolist(), strict=True)
-    ]
+    expected = []
+    for a, b in zip(first.tolist(), last.tolist(), strict=True):
+        tokens_inside = 3000 * (min(b, 6) - a + 1)
+        expected.append(np.hypot(4 if b == 7 else 0, tokens_inside))
     tracemalloc.start()
     try:
         np.testing.assert_allclose(spans.norms(vectors, tokens, counts), expected, rtol=1e-6)
@@ -257,7 +248,7 @@ def test_a_word_has_the_tokens_that_share_a_character_with_it(seed: int) -> None
 
 
 def random_intervals(random: np.random.Generator, count: int) -> Ints:
-    """Ordered pieces of one text that do not overlap, with gaps between some."""
+    """Return ordered pieces of one text that do not overlap, with gaps between some."""
     edges = np.cumsum(random.integers(0, 3, size=2 * count) + np.tile([0, 1], count))
     return edges.reshape(-1, 2).astype(np.int32)
 
@@ -297,14 +288,12 @@ def test_there_are_at_most_k_best_spans(k: int) -> None:
 def test_the_best_spans_are_those_of_a_greedy_choice(seed: int) -> None:
     layout = random_layout(seed)
     all_spans = enumerate_spans(layout)
-    scores = np.round(np.random.default_rng(seed).uniform(-1, 1, len(all_spans)), 1).astype(
-        np.float32
-    )  # one decimal: many are equal
+    exact_scores = np.random.default_rng(seed).uniform(-1, 1, len(all_spans))
+    scores = np.round(exact_scores, 1).astype(np.float32)  # one decimal: many are equal
     expected: list[tuple[int, int]] = []
     for number in sorted(range(len(all_spans)), key=lambda index: (-scores[index], index)):
-        if all(
-            all_spans[number][1] < first or all_spans[number][0] > last for first, last in expected
-        ):
-            expected.append(all_spans[number])
+        start, end = all_spans[number]
+        if all(end < first or start > last for first, last in expected):
+            expected.append((start, end))
     assert [all_spans[number] for number in best(scores, layout.counts, len(all_spans))] == expected
     assert [all_spans[number] for number in best(scores, layout.counts, 3)] == expected[:3]

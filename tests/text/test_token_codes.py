@@ -1,6 +1,4 @@
-"""Stored token codes give back the spans' cosines, survive their bytes, and are refused when the
-bytes are damaged.
-"""
+"""Token codes: they keep the spans' cosines, are stored as bytes, and refused when damaged."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ quick = settings(deadline=None, max_examples=50)
 
 
 def random_codes(seed: int, dimension: int = 8) -> TokenCodes:
-    """A passage of one to three parts, each word with one or two tokens."""
+    """Return a passage of one to three parts, each word with one or two tokens."""
     random = np.random.default_rng(seed)
     sizes = random.integers(1, 30, size=random.integers(1, 4)).tolist()
     counts = np.concatenate([spans.counts(size, size) for size in sizes])
@@ -95,9 +93,11 @@ def test_a_passage_without_words_survives_its_bytes() -> None:
 
 def test_a_token_costs_its_codes_and_a_little() -> None:
     codes = random_codes(1, dimension=384)
-    # 384 codes and a scale of 4 bytes a token, 16 + 1 bytes a word, 2 bytes a span, and a header of
-    # 20
-    expected = len(codes.codes) * 388 + len(codes.words) * 17 + int(codes.counts.sum()) * 2 + 20
+    token_bytes = len(codes.codes) * (384 + 4)  # codes and a scale
+    word_bytes = len(codes.words) * (16 + 1)
+    span_bytes = int(codes.counts.sum()) * 2
+    header_bytes = 20
+    expected = token_bytes + word_bytes + span_bytes + header_bytes
     assert len(token_codes.to_bytes(codes)) == expected
 
 

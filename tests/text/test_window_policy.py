@@ -1,6 +1,4 @@
-"""Covering spans: the policy, its windows written out, and that they cover every word of every
-part.
-"""
+"""Covering windows: the policy, its windows written out, and the words that they cover."""
 
 from __future__ import annotations
 
@@ -31,8 +29,9 @@ sixty_examples = settings(deadline=None, max_examples=60)
 parts = st.integers(1, 180).flatmap(
     lambda words: st.tuples(st.just(words), st.sampled_from([words, max(1, words - 19)]))
 )
-"""Words and core words of a part, as `passages.split` makes them: a piece that goes on has 19 words
-behind its core.
+"""Words and core words of parts as `passages.split` makes them.
+
+A piece that the next one continues has 19 words after its core.
 """
 
 

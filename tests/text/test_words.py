@@ -1,6 +1,4 @@
-"""Words are segments between UAX #29 boundaries that say something: letters, digits, emoji. Offsets
-are code points.
-"""
+"""Words: segments between UAX #29 boundaries with letters, digits or emoji, in code points."""
 
 from __future__ import annotations
 

@@ -61,10 +61,9 @@ class ServerBackend:
         self._supports_hybrid: bool | None = None
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
-        """Open `index` for writing; create it if it does not exist.
+        """Return a writer of `index`; create the index if it does not exist.
 
-        Raises:
-            ModelError: If the index was written with another model or policy.
+        Raises ModelError if the index was written with another model or policy.
         """
         server_index = aliases.open_or_create(self.server, index, spec, self.options)
         return ServerWriter(self.server, server_index, self.options, patience=self._patience)
@@ -74,9 +73,8 @@ class ServerBackend:
 
         `options` take precedence over those of this backend.
 
-        Raises:
-            ModelError: If the index exists and was written with another model or policy.
-            UsageError: If the index exists and has other `options`.
+        Raises ModelError if the index exists and was written with another model or policy, and
+        UsageError if the index exists and has other `options`.
         """
         index_options = self.options.override(options)
         server_index = aliases.open_or_create(self.server, index, spec, index_options)
@@ -86,21 +84,17 @@ class ServerBackend:
     def create_next_version(
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> NextVersion:
-        """Create a new index beside `index`, to be filled and published in its place.
+        """Return a new index beside `index`, to be filled and published in its place.
 
-        `options` not given here are those of the current version.
-
-        Raises:
-            IndexMissingError: If the index does not exist.
-            UsageError: If an option or the policy is unknown.
+        `options` not given here are those of the current version. Raises IndexMissingError if the
+        index does not exist, UsageError if an option or the policy is unknown.
         """
         return NextVersion(self.server, index, spec, options)
 
     def read_head(self, index: str) -> Head:
         """Return the spec of `index` and its metadata fields, read from the server.
 
-        Raises:
-            IndexMissingError: If the index does not exist.
+        Raises IndexMissingError if the index does not exist.
         """
         server_index = self._heads.read(index)
         return server_index.spec, server_index.fields
@@ -118,8 +112,7 @@ class ServerBackend:
     def describe_index(self, index: str) -> IndexInfo:
         """Return the spec and fields of `index`, and count its documents, passages and spans.
 
-        Raises:
-            IndexMissingError: If the index does not exist.
+        Raises IndexMissingError if the index does not exist.
         """
         server_index = aliases.find_index(self.server, index)
         return parse_counts(server_index, self._searcher.search(index, COUNTS))
@@ -138,8 +131,7 @@ class ServerBackend:
         Passages come with their token codes. Those of the span leg are in the order of their best
         span, after all their spans were scored.
 
-        Raises:
-            IndexChangedError: If the index was replaced since its head was remembered.
+        Raises IndexChangedError if the index was replaced since its head was remembered.
         """
         hit_lists = self._search_legs(index, request)
         codes = {} if _is_wide(request) else _collect_codes(hit_lists)
@@ -253,8 +245,7 @@ class ServerBackend:
     ) -> dict[Key, float] | None:
         """Return the scores of the server's own ``hybrid`` query, None if it has none.
 
-        Raises:
-            IndexChangedError: If the index was replaced since its head was remembered.
+        Raises IndexChangedError if the index was replaced since its head was remembered.
         """
         if not self._has_hybrid():
             return None
@@ -277,8 +268,7 @@ class ServerBackend:
         They are those of the two legs, or if `technique` is given that of the server's own
         ``hybrid`` query.
 
-        Raises:
-            UsageError: If `technique` is given and the server is not OpenSearch.
+        Raises UsageError if `technique` is given and the server is not OpenSearch.
         """
         path = f"/{quote(check_index_name(index))}/_search"
         if technique is not None:
@@ -318,8 +308,7 @@ class ServerBackend:
     def drop_index(self, index: str) -> None:
         """Remove `index`, everything in it, and its notes on rejected documents.
 
-        Raises:
-            IndexMissingError: If the index does not exist.
+        Raises IndexMissingError if the index does not exist.
         """
         server_index = aliases.find_index(self.server, index)
         self._heads.forget(index)

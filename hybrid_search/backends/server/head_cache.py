@@ -61,11 +61,7 @@ class HeadCache:
         self._entries: dict[str, _Entry] = {}
 
     def read(self, alias: str) -> aliases.ServerIndex:
-        """Read the head of `alias` from the server, and remember it.
-
-        Raises:
-            IndexMissingError: If there is no such index.
-        """
+        """Return the head of `alias` as it is on the server, and remember it."""
         try:
             index = aliases.find_index(self._server, alias)
         except IndexStoreError:
@@ -109,14 +105,17 @@ class HeadCache:
                 f"index {alias!r} was replaced while the query ran: run the query again"
             )
         if index == entry.index and hits:
-            digests = entry.digests | {_digest(hit) for hit in hits}
-            self._entries[alias] = replace(entry, read_at=time.monotonic(), digests=digests)
+            self._learn(alias, entry.digests | set(map(_digest, hits)))
+
+    def _learn(self, alias: str, digests: frozenset[str]) -> None:
+        entry = self._entries.get(alias)
+        if entry is not None:
+            self._entries[alias] = replace(entry, digests=digests)
 
 
 def _is_from(entry: _Entry, hits: Sequence[Mapping[str, Any]]) -> bool:
-    return bool(hits) and all(
-        hit["_index"] == entry.index.name and _digest(hit) in entry.digests for hit in hits
-    )
+    names = {hit["_index"] for hit in hits}
+    return names == {entry.index.name} and entry.digests.issuperset(map(_digest, hits))
 
 
 def _digest(hit: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Searches of one index: one by one or several in a round trip, with errors a caller understands."""
+"""Sends searches of one index, and translates errors for the caller."""
 
 from __future__ import annotations
 
@@ -34,9 +34,8 @@ class Searcher:
     def search(self, index: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to one search of `index`.
 
-        Raises:
-            IndexMissingError: If there is no such index.
-            UsageError: If the phrase or a filter has too many words or values for the server.
+        Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
+        has too many words or values for the server.
         """
         try:
             return aliases.search(self._server, check_index_name(index), body, self._params)
@@ -52,9 +51,8 @@ class Searcher:
 
         The request is sent again if the server was too busy for one of them.
 
-        Raises:
-            IndexMissingError: If there is no such index.
-            UsageError: If the phrase or a filter has too many words or values for the server.
+        Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
+        has too many words or values for the server.
         """
         if not bodies:
             return []

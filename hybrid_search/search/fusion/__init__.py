@@ -4,8 +4,9 @@ In: `Legs` (search/types.py), the scores and ranks of both legs, and alpha. Out:
 higher is better.
 
 Modules: `base` (the definition of alpha), `calibrated` (the default), `min_max`, `l2`, `z_score`,
-`rrf`. A new fusion is a module with one function, and a line in `FUSIONS`; tests/search/test_fusion.py
-wants its cases. OpenSearch's own arithmetic is another package, `search.opensearch`.
+`rrf`. A new fusion is a module with one function, and a line in `FUSIONS`; a test in
+tests/search/test_fusion.py asks for its cases. OpenSearch's own arithmetic is in
+`search.opensearch`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Fuse as the server does: normalize each leg, combine each passage's scores, sort.
 
-This is one hybrid query on one shard. Written after opensearch-project/neural-search 3.5 to 3.9 (``processor/normalization``,
-``processor/combination``, ``search/collector``). Where an earlier release does otherwise,
-`docs/compat.md` says so. On several shards the server normalizes over the hits of all of them,
-`window` of each.
+This is one hybrid query on one shard. Written after opensearch-project/neural-search 3.5 to 3.9
+(``processor/normalization``, ``processor/combination``, ``search/collector``). Where an earlier
+release does otherwise, `docs/compat.md` says so. On several shards the server normalizes over the
+hits of all of them, `window` of each.
 """
 
 from __future__ import annotations
@@ -66,10 +66,8 @@ def fuse_by_alpha(
     `lexical` has BM25 scores, `semantic` the server's scores of the span leg
     (`score_from_cosine`), both best first. Both are needed at alpha 0 and 1, too: the server runs
     both, and lists with 0 what only a leg of weight 0 found. Each is cut to `window` (the
-    ``pagination_depth``). `numbers` and `explain` are those of `fuse`.
-
-    Raises:
-        UsageError: If the server does not have the fusion.
+    ``pagination_depth``). `numbers` and `explain` are those of `fuse`. A fusion that the server
+    lacks is a UsageError.
     """
     return fuse(
         [lexical[:window], semantic[:window]],
@@ -99,8 +97,7 @@ def fuse(
     which they first appear, leg by leg. With `explain`, scores are normalized twice: a server that
     is asked to explain normalizes what it has normalized, and its scores are made of that.
 
-    Raises:
-        UsageError: If the server would refuse the combination.
+    A combination that the server would refuse is a UsageError.
     """
     normalize = NORMALIZATIONS[technique]
     combine = COMBINATIONS[choose_combination(technique, combination)]

@@ -1,6 +1,4 @@
-"""A connection by its address: to the engine that the address names, else to the one that answers
-there.
-"""
+"""Connects to the address of a server: to the engine that it names, or that answers there."""
 
 from __future__ import annotations
 
@@ -22,9 +20,9 @@ from hybrid_search.credentials import Access
 
 
 def connect(address: Address, access: Access) -> Server:
-    """The server at `address`.
+    """Return a connection to the server at `address`.
 
-    Nothing is sent before something is asked of it, not even which engine it is.
+    Nothing is sent before the first request, not even to detect the engine.
     """
     warn(address, access)
     return (
@@ -35,22 +33,19 @@ def connect(address: Address, access: Access) -> Server:
 
 
 class DetectedServer:
-    """A `Server` that finds out at its first use which engine answers, and then is a connection to
-    that one.
-    """
+    """A `Server` that detects at its first use which engine answers, and connects to that."""
 
     def __init__(self, address: Address, access: Access) -> None:
         self._address = address
         self._access = access
         self._lock = threading.Lock()
-        self._server: Server = _connect_engine(
-            "opensearch", address, access
-        )  # its client speaks well enough to both to ask
+        # this client can ask either engine which it is
+        self._server: Server = _connect_engine("opensearch", address, access)
         self._is_detected = False
 
     @property
     def engine(self) -> Engine:
-        """Which it is. Asks the server once. Raises ServerError."""
+        """Return which engine it is; asks the server once."""
         return self._detect().engine
 
     @property

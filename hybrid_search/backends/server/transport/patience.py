@@ -65,10 +65,9 @@ class PatientServer:
         return self._call(lambda: self._server.version)
 
     def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
-        """See `Server.request`.
+        """Return the answer to one request (see `Server.request`).
 
-        Raises:
-            ServerError: If the server did not answer in all that time.
+        Raises ServerError if the server did not answer in all that time.
         """
         options["policy"] = self._policy
         return self._server.request(method, path, **options)
@@ -84,9 +83,8 @@ class PatientServer:
         ``_id``, so an action that was accepted although its answer was lost does no harm by being
         sent twice.
 
-        Raises:
-            ServerError: If the server accepted nothing in all that time. What is missing are the
-                actions without an outcome; the same command sends them again.
+        Raises ServerError if the server accepted nothing in all that time. What is missing are the
+        actions without an outcome; the same command sends them again.
         """
         attempts = retry.Attempts(self._policy)
         while True:

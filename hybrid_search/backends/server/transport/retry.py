@@ -139,8 +139,7 @@ def attempt(operation: Callable[[], T], policy: RetryPolicy | None = None) -> T:
     Returns:
         The result of the first try that succeeds.
 
-    Raises:
-        ServerError: If the error is not transient, or the limits of the policy are reached.
+    Raises ServerError if the error is not transient, or the limits of the policy are reached.
     """
     attempts = Attempts(policy or REQUEST)
     while True:
