@@ -30,7 +30,7 @@ typer itself exports only subclasses: older ones take the class from click, newe
 """
 
 EXIT_INTERRUPTED = 130
-"""What a shell reports for a program that Ctrl-C ended: 128 and the number of SIGINT."""
+"""Exit status of a program that Ctrl-C ended, as shells report it: 128 and SIGINT's number."""
 
 
 class _OneLineErrors:
@@ -59,7 +59,7 @@ class _OneLineErrors:
 
 
 class _Program(_OneLineErrors, TyperGroup):
-    """All commands."""
+    """The program with all commands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names; fail if there is none."""

@@ -415,7 +415,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["query", "x", "--context", "y"],
         "the context 'y' does not contain the phrase 'x'",
     ),
-    "a span policy that is none": (
+    "a malformed span policy": (
         ["ingest", "--policy", "often"],
         "span policy 'often' is not of the form",
     ),

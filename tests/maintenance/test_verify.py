@@ -178,7 +178,7 @@ def test_what_is_said_to_be_done_mends_it(store: EmbeddedBackend) -> None:
     (finding,) = verify_store(store).findings
     assert (finding.kind, finding.document_id, finding.ordinal) == ("codes", "turns", 2)
     assert "hybrid-search delete --index calls -- 'turns'" in finding.remedy
-    assert fill_index(store, FOUR).skipped == 4  # which is why it is to be deleted before
+    assert fill_index(store, FOUR).skipped == 4  # so the document must be deleted first
     with store.writer("calls", store.read_head("calls")[0]) as writer:
         assert writer.delete(["turns"]) == 1
     assert fill_index(store, FOUR).documents == 1

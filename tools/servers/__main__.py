@@ -35,9 +35,11 @@ def main() -> int:
     try:
         if urls := os.environ.get(VARIABLE, "").split():
             return _run_on_existing(urls, arguments.command)
+        releases = select_releases(arguments.servers)
+        _install_releases(releases)
         deadline = time.monotonic() + 60 * arguments.minutes
         with ExitStack() as stack:
-            servers = _start_releases(select_releases(arguments.servers), arguments.minutes, stack)
+            servers = _start_releases(releases, arguments.minutes, stack)
             status = (
                 _run(arguments.command, [server.test_url for server in servers])
                 if arguments.command
@@ -97,18 +99,22 @@ def _run_on_existing(urls: list[str], command: list[str]) -> int:
     return _run(command, urls) if command else 0
 
 
-def _start_releases(
-    releases: tuple[Release, ...], minutes: float, stack: ExitStack
-) -> list[Running]:
-    """Return running servers, fetched one after the other and started in parallel.
-
-    `stack` stops those that did start, also if another one fails.
-    """
+def _install_releases(releases: tuple[Release, ...]) -> None:
+    """Fetch what is missing, one release after the other."""
     for release in releases:
         jdk = find_jdk(release)
         if not is_complete(release):
             tell(f"{release.name}: fetching")
             install_release(release, jdk)
+
+
+def _start_releases(
+    releases: tuple[Release, ...], minutes: float, stack: ExitStack
+) -> list[Running]:
+    """Return running servers, started in parallel.
+
+    `stack` stops those that did start, also if another one fails.
+    """
     with ThreadPoolExecutor(len(releases)) as pool:
         futures = [pool.submit(_start_release, release, minutes, stack) for release in releases]
     return [future.result() for future in futures]

@@ -24,7 +24,7 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """What a server with security is started with, and what its clients need.
+    """Settings and files for a server with security, and a certificate for its clients.
 
     Attributes:
         settings: Settings for `start`.

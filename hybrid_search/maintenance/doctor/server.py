@@ -152,7 +152,7 @@ def _mapping(server: Server, index: str) -> Iterator[Check]:
         yield problem(
             "mapping",
             f"{server_index.name} has another mapping than ours: {'; '.join(faults[:5])}",
-            f"run hybrid-search reindex --index {index}, which writes it anew",
+            f"run hybrid-search reindex --index {index}, which writes a new version",
         )
     else:
         yield ok("mapping", f"{server_index.name} has our {len(mappings.FIELDS)} fields, unchanged")

@@ -56,7 +56,7 @@ class Hours:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What indexing some documents takes.
+    """An estimate for indexing some documents.
 
     Attributes:
         policy: The span policy of the index.

@@ -55,10 +55,8 @@ def verify(backend: Backend, encoder: Encoder, index: str, sample: int = SAMPLE)
         )
     spec, _ = backend.read_head(index)
     check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy))
-    verification, even_sample = (
-        Verification(index, spec.precision, encoder.info.precision),
-        EvenSample[Sequence[ListedPassage]](sample),
-    )
+    verification = Verification(index, spec.precision, encoder.info.precision)
+    even_sample = EvenSample[Sequence[ListedPassage]](sample)
     for rows in group_by_document(backend.iterate_passages(index)):
         is_sound = True
         for row, fault in find_faults(rows, spec):

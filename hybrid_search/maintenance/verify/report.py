@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Verification:
-    """What was checked, and what was wrong.
+    """Counts of what was checked, and the faults.
 
     Attributes:
         index: Name of the index.
