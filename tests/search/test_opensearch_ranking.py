@@ -1,4 +1,4 @@
-"""``query(compat="opensearch")``: our legs fused by the server's arithmetic; the plan says by whom."""
+"""``query(compat="opensearch")``: our legs fused by the server's arithmetic."""
 
 from __future__ import annotations
 
