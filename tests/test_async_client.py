@@ -1,6 +1,4 @@
-"""`AsyncClient`: every method of the client, many queries at once over few connections, and an
-event loop that stays free.
-"""
+"""`AsyncClient`: every method of the client, many queries at once, and a free event loop."""
 
 from __future__ import annotations
 

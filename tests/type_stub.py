@@ -1,6 +1,4 @@
-"""Read by mypy alone: the public calls take what they should, and give what they say. Nothing here
-is run.
-"""
+"""The types of the public calls, checked by mypy alone: nothing here is run."""
 
 from __future__ import annotations
 
@@ -135,7 +133,7 @@ async def check_async_clients(documents: list[dict[str, str]], lines: list[Sourc
 
 
 def check_refused_calls() -> None:
-    """What must not type-check: an ignore that is not needed is an error to mypy."""
+    """These calls must not type-check: mypy reports an ignore that is not needed."""
     hybrid_search.query("refund", 0.5)  # type: ignore[call-arg, arg-type]
     hybrid_search.query("refund", alpha="half")  # type: ignore[arg-type]
     hybrid_search.query(5)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The public surface: what ``hybrid_search`` exports, and the signatures that programs rely on."""
+"""The public names of ``hybrid_search``, and the signatures that programs rely on."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"model": None, "device": None, "dimension": None, "precision": None, "patience": None},
     ),
 }
-"""Of each function the parameters that may be given by place, and those only by name, with their
+"""The parameters of each function: positional ones, and those only by name, with their
 defaults.
 """
 
@@ -73,9 +73,7 @@ def test_all_is_sorted_and_names_nothing_twice() -> None:
 
 
 def test_all_is_what_the_package_binds_and_nothing_else() -> None:
-    """Its own modules are reached as attributes too, once they are imported; they are no public
-    names.
-    """
+    """Imported modules are attributes of the package too, but no public names."""
     helpers = {"TYPE_CHECKING", "Any"}
     bound = {
         name
@@ -116,9 +114,7 @@ def test_a_method_of_the_client_takes_what_its_function_does(name: str) -> None:
 
 
 def test_no_module_takes_the_name_of_a_function() -> None:
-    """Once ``hybrid_search.query`` were imported as a module, ``hybrid_search.query("...")`` would
-    fail.
-    """
+    """A module ``hybrid_search.query``, once imported, would hide the function of that name."""
     for name in hybrid_search.__all__:
         if inspect.isfunction(getattr(hybrid_search, name)):
             with pytest.raises(ModuleNotFoundError):

@@ -181,7 +181,7 @@ def test_order_holds_at_both_ends_of_alpha(filled_client: Client, alpha: float) 
 
 
 def test_the_best_are_put_in_order_and_not_the_least(filled_client: Client) -> None:
-    """What is left out by `min_score` is not put in order, and `size` cuts behind the sorting."""
+    """Hits under `min_score` are left out before sorting, and `size` cuts after it."""
     least = filled_client.query("refund", where=SMALL_SET).hits[3].score
     best = {hit.id for hit in filled_client.query("refund", where=SMALL_SET, size=4)}
     assert query_ids(filled_client, "id", min_score=least) == sorted(best)

@@ -166,9 +166,7 @@ def legs_from_pairs(pairs: Sequence[tuple[float, float]], terms: int = 1) -> Leg
 
 
 def is_non_decreasing(scores: Sequence[float], along: Sequence[float]) -> bool:
-    """Whether `scores` keep the order of `along`; scores that rounding made equal are in either
-    order.
-    """
+    """Return whether `scores` keep the order of `along`, equal ones by rounding in either."""
     in_order = [score for _, score in sorted(zip(along, scores, strict=True))]
     return all(later >= earlier - 1e-12 for earlier, later in pairwise(in_order))
 

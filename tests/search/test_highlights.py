@@ -174,9 +174,7 @@ def test_highlighted_words_match_alone_and_nothing_else_does(
 
 
 def split_by_highlights(client: Client, phrase: str, index: str) -> Iterator[tuple[str, bool]]:
-    """Every highlighted word, which is good, and what is left of each passage without them, which
-    is not.
-    """
+    """Yield every highlighted word with True, and the rest of each passage with False."""
     texts = {"calls": TEXTS_BY_ID, "hard": TEXTS}[index]
     for name, hit in hits_by_id(client, phrase, index=index).items():
         assert bool(hit.highlights) == (hit.bm25 > 0), name

@@ -1,5 +1,6 @@
-"""compat="opensearch": the server's arithmetic written out, one answer of a real server reproduced,
-and what holds of all of it.
+"""compat="opensearch": the server's arithmetic written out, and its general properties.
+
+One answer of a real server is reproduced.
 """
 
 from __future__ import annotations
@@ -259,7 +260,7 @@ def test_the_worst_of_a_leg_is_normalized_to_itself_by_an_explained_min_max() ->
 
 
 def test_each_leg_is_cut_to_the_window_before_anything_is_computed() -> None:
-    """Of a and b, of b and d: the last of each is now the worst."""
+    """The last of each cut leg (b of a and b, d of b and d) is now its worst."""
     assert fuse_by_alpha(BM25, SPANS, 0.5, "min_max", window=2) == [
         ("b", pytest.approx((0.001 + 1) / 2)),
         ("a", 0.5),

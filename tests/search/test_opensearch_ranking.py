@@ -1,6 +1,4 @@
-"""``query(compat="opensearch")``: both legs as they are, fused by the server's arithmetic; and who
-fused is said.
-"""
+"""``query(compat="opensearch")``: our legs fused by the server's arithmetic."""
 
 from __future__ import annotations
 
@@ -62,9 +60,7 @@ def passage_key(hit: Hit) -> tuple[str, int]:
 def leg_scores(
     place: Place,
 ) -> tuple[list[tuple[tuple[str, int], float]], list[tuple[tuple[str, int], float]]]:
-    """What each leg finds alone, best first: BM25 scores, and the scores that the server gives
-    cosines.
-    """
+    """Return both legs, best first: BM25 scores, and the server's scores of cosines."""
     lexical = sorted(
         (hit for hit in place.query(alpha=0.0) if hit.bm25_rank), key=lambda hit: hit.bm25_rank or 0
     )
@@ -82,8 +78,9 @@ def leg_scores(
 def test_scores_are_those_of_the_servers_arithmetic_over_both_legs(
     place: Place, fusion: str, alpha: float
 ) -> None:
-    """Calibrated is ours alone; the server's default stands for it. Both legs count at alpha 0 and
-    1, too: what only one of weight 0 found has 0.
+    """The server lacks calibrated: its default stands for it.
+
+    Both legs count at alpha 0 and 1, too: a passage that only the leg of weight 0 found has 0.
     """
     lexical, semantic = leg_scores(place)
     assert 10 < len(lexical) <= 100
@@ -156,9 +153,7 @@ def test_the_plan_says_who_fused_which_legs(place: Place) -> None:
 def test_where_the_server_itself_fuses_its_scores_are_taken_and_the_plan_says_so(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a server with the plugin would, which no test server has: it gives three passages its own
-    scores.
-    """
+    """A server with the plugin is simulated, since no test server has it: it scores 3 passages."""
     requests: list[tuple[str, float, str, bool, bool]] = []
 
     def hybrid(index: str, request: Request, alpha: float, technique: str) -> dict[Any, float]:

@@ -1,4 +1,4 @@
-"""What a user sees of a result: its text, its HTML, its JSON."""
+"""The forms of a result that a user sees: its text, its HTML, its JSON."""
 
 from __future__ import annotations
 
