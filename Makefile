@@ -5,20 +5,23 @@ BIN := $(VENV)/bin
 DEMO := .demo
 EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
 
-.PHONY: help demo test test-wheel test-servers prove soak check test-export test-ray format bench papers clean
+.PHONY: help demo test test-wheel test-servers servers prove soak check house docs test-export test-ray format bench papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
 	@echo "make test         every test that needs no server and no torch"
 	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
+	@echo "make servers      start them to try things on, until Ctrl-C or for an hour; it prints the URLs to use"
 	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
 	@echo "make soak         an ingest that fails again and again, at every seam, on OpenSearch and embedded (SOAK_MINUTES=10)"
 	@echo "make check        ruff, mypy, import direction"
+	@echo "make house        counts of names, width and density, folder by folder"
 	@echo "make test-wheel   what a user gets: the wheel, installed in an environment of its own"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
-	@echo "make papers       the papers' evaluations, as far as weights and data are at hand (half an hour on two cores; needs ../shared/data)"
-	@echo "make bench        the speed and quality tables of the README (hours on two cores; needs ../shared/data)"
+	@echo "make docs         the documentation as a site, in .site/ (60 MB of downloads)"
+	@echo "make papers       the papers' evaluations whose weights and data are available (half an hour on two cores; needs ../shared/data)"
+	@echo "make bench        the speed and quality tables of the documentation (hours on two cores; needs ../shared/data)"
 
 # The runtime alone: what a user installs.
 $(VENV)/.runtime: pyproject.toml
@@ -45,6 +48,10 @@ test-wheel: $(VENV)/.dev
 test-servers: $(VENV)/.dev
 	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" -- $(BIN)/python -m pytest -m "server and not long"
 
+# OpenSearch and Elasticsearch on loopback for anybody who wants to try; SERVERS=opensearch-3.5.0 starts that one alone.
+servers: $(VENV)/.dev
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}"
+
 # 2,000 calls through a proxy that fails, 20 killed workers, 5 killed servers, agreement with exhaustive search: half an hour on two cores.
 prove: $(VENV)/.dev
 	$(BIN)/python -m tools.servers --servers "$${SERVERS:-default}" --minutes 120 -- $(BIN)/python -m pytest -m "server and long"
@@ -58,6 +65,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/house/test_imports.py tests/house/test_public_names.py
+
+# Needs nothing installed. `python3 -m tools.house --list FOLDER` names the places.
+house:
+	$(PYTHON) -m tools.house
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
@@ -79,18 +90,29 @@ test-export: .venv-export/.done
 test-ray: .venv-ray/.done
 	.venv-ray/bin/python -m pytest -m ray tests/ingest/test_ray.py
 
-# All of the papers' evaluations that can run with what is at hand, McPhraSy's embedder trained first.
+# Every evaluation whose weights and data are available; McPhraSy's embedder is trained first.
 papers: .venv-export/.done
-	test -e $(EMBEDDER) || HF_HUB_OFFLINE=1 .venv-export/bin/python -m export.mcphrasy --out $(dir $(EMBEDDER))
-	HF_HUB_OFFLINE=1 .venv-export/bin/python -m benchmarks.quality --all
-	.venv-export/bin/python -m benchmarks.plots
-	.venv-export/bin/python -m benchmarks.tables
+	test -e $(EMBEDDER) || HF_HUB_OFFLINE=1 .venv-export/bin/python -m papers.mcphrasy.training --out $(dir $(EMBEDDER))
+	HF_HUB_OFFLINE=1 .venv-export/bin/python -m papers --all
+	.venv-export/bin/python -m papers.plots
+	.venv-export/bin/python -m papers.tables
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m tools.servers --minutes 180 -- $(BIN)/python -m benchmarks.servers
 	$(BIN)/python -m benchmarks.tables
+	$(BIN)/python -m papers.tables
+
+.venv-docs/.done: pyproject.toml
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check '.[docs]'
+	@touch $@
+
+# Strict: a broken link fails. The variable silences an advertisement of mkdocs-material.
+docs: .venv-docs/.done
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
+	@echo "open .site/index.html"
 
 clean:
-	rm -rf $(VENV) .venv-export .venv-ray $(DEMO) .servers dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-export .venv-ray .venv-docs $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

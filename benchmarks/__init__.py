@@ -1,4 +1,14 @@
-"""Measurements: quality and speed.
+"""Measurements of the product: quality, speed, and queries on real servers; never shipped.
 
-Never shipped. Results are JSON in ``results/``, named by what was measured and the commit.
+In go the public data sets beside the checkout; out comes one JSON file a measurement in
+``results/quality``, ``results/speed`` or ``results/servers``, and from these the tables of the
+pages.
+
+To read in this order: `benchmarks.results` (how a result is stored), `benchmarks.quality.tasks` and
+`benchmarks.quality.collection` (the labelled data, ingested), `benchmarks.quality.retrieval` (ways
+of ranking), `benchmarks.quality.stsb_context` and `benchmarks.quality.turns` (the sets that models
+are chosen on), `benchmarks.speed`, `benchmarks.servers`, `benchmarks.tables`.
+
+A new measurement is a module of one of the three packages; a new table goes into
+`benchmarks.tables`. `papers` and `export` import this package; it imports neither.
 """

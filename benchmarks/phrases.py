@@ -1,5 +1,6 @@
-"""Phrases that people would ask: the sample's topics, descriptions of intents, and requests in
-customers' own words.
+"""Phrases that people would ask.
+
+The sample's topics, descriptions of intents, and requests in customers' own words.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from hybrid_search.ingest.sources.files import SAMPLE
 
 
 def phrases(data: Path) -> list[str]:
-    """About 130 phrases and questions of 1 to 20 words."""
+    """Return about 130 phrases and questions of 1 to 20 words."""
     topics = [
         json.loads(line)["phrase"]
         for line in SAMPLE.with_name("topics.jsonl").read_text(encoding="utf-8").splitlines()

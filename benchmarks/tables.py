@@ -1,78 +1,105 @@
-"""The tables of the pages, made from results/*.json: ``python -m benchmarks.tables`` writes them
-between their markers.
+"""Fill the tables of the pages from the committed results: ``python -m benchmarks.tables``.
+
+A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``. `papers.tables` does the same
+for docs/papers.md.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks import results
-from benchmarks.markdown import head, row
-from benchmarks.quality import models, papers, significance
+from benchmarks.markdown import head, row, table
+from benchmarks.quality import models
 from benchmarks.quality.tasks import ALL, TASKS
 from hybrid_search.backends.server import mappings
 
 PAGES = [
     results.ROOT.parent / name
-    for name in ("README.md", "docs/papers.md", "docs/servers.md", "export/README.md")
+    for name in ("README.md", "docs/benchmarks.md", "docs/servers.md", "export/README.md")
 ]
+
+CALLS = ("calls_sgd", "calls_qmsum")
+
+
+def _read_rankings() -> dict[str, Any]:
+    """Read the figures of every way of ranking, by task."""
+    return {
+        name: results.read_result(f"retrieval-{name}", results.QUALITY)["rankings"]
+        for name in TASKS
+    }
+
+
+def summary() -> str:
+    """Return the README's table: one figure each for ranking, recall, speed and size."""
+    rankings = [ranking for _, ranking in sorted(_read_rankings().items())]
+    means = [
+        sum(ranking[way]["ndcg@10"] for ranking in rankings) / len(rankings)
+        for way in ("hybrid 0.5", "bm25", "one vector a passage")
+    ]
+    recall_result = results.read_result("recall-calls_sgd", results.QUALITY)
+    query_time = results.read_result("latency-calls_sgd", results.SPEED)["milliseconds"]["query, alpha 0.5"]
+    tokens = results.read_result("ingest-calls_sgd", results.SPEED)["tokens/s"]
+    size_result = results.read_result("size-calls_sgd", results.SPEED)
+    passages = f"{recall_result['passages']:,} passages"
+    rows = {
+        "nDCG@10, mean of three data sets: hybrid, BM25, one vector a passage": ", ".join(
+            f"{mean:.3f}" for mean in means
+        ),
+        f"recall@10 of the index against exhaustive search, {passages}": (
+            f"{recall_result['recall@10']:.3f}"
+        ),
+        f"query, {passages}: median, 95th percentile": (
+            f"{query_time['p50']:.0f} ms, {query_time['p95']:.0f} ms"
+        ),
+        "ingest, from file to finished index": f"{tokens:,} tokens/s",
+        "on disk, for 1,000 words": f"{size_result['bytes per 1,000 words']:,} bytes",
+    }
+    lines = head("measured on two cores", "")
+    return "\n".join([*lines, *[row(label, figure) for label, figure in rows.items()]])
 
 
 def retrieval() -> str:
-    """nDCG@10 of each way of ranking on each task, and the mean."""
-    rankings = {name: results.read_newest(f"retrieval-{name}")["rankings"] for name in TASKS}
+    """Render nDCG@10 of each way of ranking on each task, and the mean."""
+    rankings = _read_rankings()
     lines = head("nDCG@10", *TASKS, "mean")
     for way in next(iter(rankings.values())):
         values = [rankings[name][way]["ndcg@10"] for name in TASKS]
-        cells = [f"{value:.3f}" for value in (*values, sum(values) / len(values))]
+        mean = sum(values) / len(values)
         label = f"**{way}** (default)" if way == "hybrid 0.5" else way
-        lines.append(row(label, *cells))
+        lines.append(row(label, *[f"{value:.3f}" for value in (*values, mean)]))
     return "\n".join(lines)
 
 
 def reciprocal() -> str:
-    """MRR@10 of the legs, the default and the baseline."""
-    rankings = {name: results.read_newest(f"retrieval-{name}")["rankings"] for name in TASKS}
-    lines = head("MRR@10", *TASKS)
-    lines += [
-        row(way, *[f"{rankings[name][way]['mrr@10']:.3f}" for name in TASKS])
-        for way in ("bm25", "spans", "hybrid 0.5", "one vector a passage")
-    ]
-    return "\n".join(lines)
+    """Render MRR@10 of the legs, the default and the baseline."""
+    rankings = _read_rankings()
+    return table(
+        "MRR@10",
+        TASKS,
+        ("bm25", "spans", "hybrid 0.5", "one vector a passage"),
+        lambda way: [f"{rankings[name][way]['mrr@10']:.3f}" for name in TASKS],
+    )
 
 
 def intervals() -> str:
-    """nDCG@10 with its 95% interval, and how far the default is above the others."""
-    ways, rivals = (
-        ("bm25", "spans", "one vector a passage", "hybrid 0.5"),
-        ("bm25", "one vector a passage"),
-    )
-    lines = head("nDCG@10 (95% interval)", *ways, *[f"hybrid 0.5 - {rival}" for rival in rivals])
-    for name in ALL:
-        result = results.read_newest(f"retrieval-{name}")
-        scores = [
-            _format_interval(
-                result["rankings"][way]["ndcg@10"],
-                result["rankings"][way]["ndcg@10 interval"],
-                ".3f",
-            )
-            for way in ways
+    """Render nDCG@10 with its 95% interval, and how far the default is above its rivals."""
+    ways = ("bm25", "spans", "one vector a passage", "hybrid 0.5")
+    rivals = ("bm25", "one vector a passage")
+    differences = [f"hybrid 0.5 - {rival}" for rival in rivals]
+
+    def cells(name: str) -> list[str]:
+        result = results.read_result(f"retrieval-{name}", results.QUALITY)
+        figures = [result["rankings"][way] for way in ways]
+        gains = [result["differences"][difference] for difference in differences]
+        return [
+            *[_format_interval(row["ndcg@10"], row["ndcg@10 interval"], ".3f") for row in figures],
+            *[_format_interval(gain["mean"], gain["interval"], "+.3f") for gain in gains],
         ]
-        differences = [result["differences"][f"hybrid 0.5 - {rival}"] for rival in rivals]
-        lines.append(
-            row(
-                name,
-                *scores,
-                *[
-                    _format_interval(difference["mean"], difference["interval"], "+.3f")
-                    for difference in differences
-                ],
-            )
-        )
-    return "\n".join(lines)
+
+    return table("nDCG@10 (95% interval)", (*ways, *differences), ALL, cells)
 
 
 def _format_interval(mean: float, interval: tuple[float, float], form: str) -> str:
@@ -80,46 +107,33 @@ def _format_interval(mean: float, interval: tuple[float, float], form: str) -> s
 
 
 def recall() -> str:
-    """The index of covering spans against exhaustive search."""
-    lines = head(
-        "against exhaustive search", "passages", "phrases", "recall@10", "same best passage"
-    )
-    for name in ("calls_sgd", "calls_qmsum"):
-        result = results.read_newest(f"recall-{name}")
-        values = (
-            f"{result['passages']:,}",
-            result["phrases"],
-            f"{result['recall@10']:.3f}",
-            f"{result['same best passage']:.3f}",
-        )
-        lines.append(row(name, *map(str, values)))
-    return "\n".join(lines)
+    """Render the recall of the index of covering windows against exhaustive search."""
+    columns = ("passages", "phrases", "recall@10", "same best passage")
+
+    def cells(name: str) -> list[Any]:
+        result = results.read_result(f"recall-{name}", results.QUALITY)
+        shares = [f"{result[column]:.3f}" for column in columns[2:]]
+        return [f"{result['passages']:,}", result["phrases"], *shares]
+
+    return table("against exhaustive search", columns, CALLS, cells)
 
 
 def ingest() -> str:
-    """End-to-end ingest beside the encoder alone and the store alone."""
-    result = results.read_newest("ingest-calls_sgd")
+    """Render end-to-end ingest beside the encoder alone and the store alone."""
+    result = results.read_result("ingest-calls_sgd", results.SPEED)
     names = [name for name, value in result.items() if isinstance(value, int | float)]
-    return "\n".join(
-        [*head("ingest of calls_sgd", ""), *[row(name, f"{result[name]:,}") for name in names]]
-    )
+    return table("ingest of calls_sgd", [""], names, lambda name: [f"{result[name]:,}"])
 
 
 def encode() -> str:
-    """Our sessions beside sentence-transformers and torch on a CPU."""
-    measurements = results.read_newest("encode-cpu")["texts"]
-    lines = head("tokens/s on two cores (times sentence-transformers)", *measurements)
+    """Render the speed of our sessions beside sentence-transformers and torch on a CPU."""
+    measurements = results.read_result("encode-cpu", results.SPEED)["texts"]
     ways = next(iter(measurements.values()))["ways"]
-    return "\n".join(
-        [
-            *lines,
-            *[
-                row(
-                    way, *[_rate(measurement["ways"][way]) for measurement in measurements.values()]
-                )
-                for way in ways
-            ],
-        ]
+    return table(
+        "tokens/s on two cores (times sentence-transformers)",
+        measurements,
+        ways,
+        lambda way: [_rate(texts["ways"][way]) for texts in measurements.values()],
     )
 
 
@@ -128,90 +142,61 @@ def _rate(figures: dict[str, Any]) -> str:
 
 
 def latency() -> str:
-    """Warm queries, in all and by leg."""
-    milliseconds = {
-        name: results.read_newest(f"latency-{name}")["milliseconds"]
-        for name in ("calls_sgd", "calls_qmsum")
-    }
-    lines = head("milliseconds, p50 / p95", *milliseconds)
-    ways = next(iter(milliseconds.values()))
-    return "\n".join(
-        [
-            *lines,
-            *[
-                row(
-                    way,
-                    *[
-                        f"{milliseconds[name][way]['p50']:.0f} / {milliseconds[name][way]['p95']:.0f}"
-                        for name in milliseconds
-                    ],
-                )
-                for way in ways
-            ],
-        ]
+    """Render the milliseconds of warm queries, in all and by leg."""
+    milliseconds = [
+        results.read_result(f"latency-{name}", results.SPEED)["milliseconds"] for name in CALLS
+    ]
+    return table(
+        "milliseconds, p50 / p95",
+        CALLS,
+        milliseconds[0],
+        lambda way: [_percentiles(by_way[way]) for by_way in milliseconds],
     )
 
 
+def _percentiles(figures: dict[str, float]) -> str:
+    return f"{figures['p50']:.0f} / {figures['p95']:.0f}"
+
+
 def size() -> str:
-    """Bytes on disk."""
-    sizes = {name: results.read_newest(f"size-{name}") for name in ("calls_sgd", "calls_qmsum")}
-    names = [
+    """Render bytes on disk."""
+    sizes = [results.read_result(f"size-{name}", results.SPEED) for name in CALLS]
+    names = (
         "words",
         "covering spans a word",
         "bytes per 1,000 words",
         "all spans as float32, times as large",
-    ]
-    lines = head("on disk", *sizes)
-    return "\n".join(
-        [
-            *lines,
-            *[row(name, *[f"{figures[name]:,}" for figures in sizes.values()]) for name in names],
-        ]
     )
+    return table("on disk", CALLS, names, lambda name: [f"{figures[name]:,}" for figures in sizes])
 
 
 def server_latency() -> str:
-    """The hybrid query beside a plain match and plain kNN, on the same server in the same run."""
-    measurements = {
-        dimension: results.read_newest(f"latency_opensearch_{dimension}-calls_sgd")
-        for dimension in (288, 128)
-    }
-    version = next(iter(measurements.values()))["version"]
-    lines = head(
-        f"OpenSearch {version}, milliseconds, p50 / p95",
-        *[f"{dimension} dimensions" for dimension in measurements],
-    )
-    ways = next(iter(measurements.values()))["milliseconds"]
-    lines += [
-        row(
-            way,
-            *[
-                f"{measurement['milliseconds'][way]['p50']:.0f} / {measurement['milliseconds'][way]['p95']:.0f}"
-                for measurement in measurements.values()
-            ],
-        )
-        for way in ways
+    """Render the hybrid query beside a plain match and plain kNN, measured in the same run."""
+    dimensions = (288, 128)
+    measurements = [
+        results.read_result(f"latency_opensearch_{dimension}-calls_sgd", results.SERVERS)
+        for dimension in dimensions
     ]
-    figure_names = (
+    lines = head(
+        f"OpenSearch {measurements[0]['version']}, milliseconds, p50 / p95",
+        *[f"{dimension} dimensions" for dimension in dimensions],
+    )
+    for way in measurements[0]["milliseconds"]:
+        cells = [_percentiles(measurement["milliseconds"][way]) for measurement in measurements]
+        lines.append(row(way, *cells))
+    for name in (
         "passages",
         "covering spans",
         "vectors written a second",
         "recall@10",
         "same best passage",
-    )
-    return "\n".join(
-        [
-            *lines,
-            *[
-                row(name, *[f"{measurement[name]:,}" for measurement in measurements.values()])
-                for name in figure_names
-            ],
-        ]
-    )
+    ):
+        lines.append(row(name, *[f"{measurement[name]:,}" for measurement in measurements]))
+    return "\n".join(lines)
 
 
 def quantization() -> str:
-    """Bytes and recall of each way to keep vectors."""
+    """Render bytes and recall of each way to store vectors."""
     return _server_table(
         "quantization",
         "bytes per 1,000 words, recall@10, same best passage",
@@ -221,7 +206,7 @@ def quantization() -> str:
 
 
 def graph() -> str:
-    """Recall by the number of spans that the graph is searched for."""
+    """Render recall by the number of spans that the graph is searched for."""
     return _server_table(
         "graph",
         "spans searched for: recall@10",
@@ -233,45 +218,30 @@ def graph() -> str:
 def _server_table(
     measurement: str, heading: str, rows: str, cell: Callable[[dict[str, Any]], str]
 ) -> str:
-    """A column for each server that was measured, a row for each of its `rows`."""
-    measured = [
-        name for name in mappings.ENGINES if results.has_result(f"{measurement}_{name}-calls_sgd")
-    ]
-    results_by_server = {
-        name: results.read_newest(f"{measurement}_{name}-calls_sgd") for name in measured
+    """Render a column for each server that was measured, a row for each of its `rows`."""
+    measured = {
+        engine: results.read_result(f"{measurement}_{engine}-calls_sgd", results.SERVERS)
+        for engine in mappings.ENGINES
+        if results.has_result(f"{measurement}_{engine}-calls_sgd", results.SERVERS)
     }
-    versions = [
-        f"{mappings.ENGINES[name]} {server_result['version']}"
-        for name, server_result in results_by_server.items()
+    servers = [
+        f"{mappings.ENGINES[engine]} {result['version']}" for engine, result in measured.items()
     ]
-    lines = head(heading, *versions)
-    ways = next(iter(results_by_server.values()))[rows]
-    return "\n".join(
-        [
-            *lines,
-            *[
-                row(
-                    way,
-                    *[
-                        cell(server_result[rows][way])
-                        for server_result in results_by_server.values()
-                    ],
-                )
-                for way in ways
-            ],
-        ]
+    figures = [result[rows] for result in measured.values()]
+    return table(
+        heading, servers, figures[0], lambda way: [cell(by_way[way]) for by_way in figures]
     )
 
 
 def _quantization_cell(figures: dict[str, Any]) -> str:
-    return (
-        "not there"
-        if "absent" in figures
-        else f"{figures['bytes per 1,000 words']:,}, {figures['recall@10']:.3f}, {figures['same best passage']:.2f}"
-    )
+    if "absent" in figures:
+        return "not there"
+    size, share = figures["bytes per 1,000 words"], figures["same best passage"]
+    return f"{size:,}, {figures['recall@10']:.3f}, {share:.2f}"
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "summary": summary,
     "retrieval": retrieval,
     "reciprocal": reciprocal,
     "intervals": intervals,
@@ -284,16 +254,14 @@ TABLES: dict[str, Callable[[], str]] = {
     "quantization": quantization,
     "graph": graph,
     **models.TABLES,
-    "significance": significance.render_table,
-    **{f"{paper}_paper": partial(papers.render_paper, paper) for paper in papers.PAPERS},
 }
 
 
-def fill_tables(text: str) -> str:
-    """`text` with each table between ``<!-- table: NAME -->`` and ``<!-- end -->`` made anew."""
+def fill_tables(text: str, tables: Mapping[str, Callable[[], str]] = TABLES) -> str:
+    """Return `text` with every table between its markers rendered anew."""
 
     def render_table(match: re.Match[str]) -> str:
-        return f"<!-- table: {match[1]} -->\n{TABLES[match[1]]()}\n<!-- end -->"
+        return f"<!-- table: {match[1]} -->\n{tables[match[1]]()}\n<!-- end -->"
 
     return re.sub(r"<!-- table: (\w+) -->.*?<!-- end -->", render_table, text, flags=re.DOTALL)
 

@@ -1,4 +1,10 @@
-"""The workshop: makes, checks and (later) trains the model folders that the product loads.
+"""Make, check and train the model folders that the product loads; never installed with the wheel.
 
-Never installed with the wheel.
+In go a Hugging Face encoder, and for training triples and a recipe; out comes a model folder
+(model.onnx, tokenizer.json, encoder.json, README.md).
+
+To read in this order: `export.train` (the command that trains), `export.training` (its parts),
+`export.to_onnx` (the command that exports), `export.smooth` and `export.stored` (the graph),
+`export.check` (the gate that every export passes), `export.card` (the model card). A new loss goes
+into `export.training.losses`, a new recipe into ``recipes/``.
 """

@@ -1,5 +1,6 @@
-"""The model card: ``README.md`` of a model folder, written from what the export measured and, for
-trained weights, from what their run noted.
+"""Write the model card: ``README.md`` of a model folder.
+
+From what the export measured and, for trained weights, from the report of their run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 FILE = "README.md"
 
+WORDNET = "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)"
 LICENSES = {
     "banking77": "CC BY 4.0",
     "clinc150": "CC BY 3.0",
@@ -23,37 +25,42 @@ LICENSES = {
     "sgd": "CC BY-SA 4.0",
     "squad": "CC BY-SA 4.0",
     "wiki_split": "CC BY-SA 4.0",
-    "wordnet_definitions": "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)",
-    "wordnet_examples": "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)",
+    "wordnet_definitions": WORDNET,
+    "wordnet_examples": WORDNET,
 }
-"""What the public corpora that the recipes name may be used under."""
+"""The licences of the public corpora that the recipes name."""
 
 GRAPHS = {
-    "stored": "float32 on weights kept as float16; int8 (for CPUs) and float16 (for GPUs) are made of it when they are first used, without torch",
+    "stored": "float32 on weights kept as float16; int8 (for CPUs) and float16 (for GPUs) are made"
+    " of it when they are first used, without torch",
     "float32": "float32 alone",
     "float16": "float16 alone",
     "int8": "dynamic int8 with one scale per channel, alone",
 }
 
-ABOUT = """A span-aggregatable encoder for hybrid_search: a span's vector is the mean of its tokens' vectors, from one pass over the text around it.
-Made by `python -m export.to_onnx`."""
+ABOUT = """A span-aggregatable encoder for hybrid_search: a span's vector is the mean of its tokens'
+vectors, from one pass over the text around it. Made by `python -m export.to_onnx`."""
 
-PARITY = """Against torch in float32, over {spans:,} spans of 1 to 20 words of the bundled sample; `same` is the share of {best:,} best spans, one for
-each turn and phrase, that are the same words, and `lost` how much lower, by torch, the cosine of the words chosen is on average. Measured on a CPU by
-`export/check.py`, without which no folder is written."""
+PARITY = """Against torch in float32, over {spans:,} spans of 1 to 20 words of the bundled sample.
+`same` is the share of {best:,} best spans, one for each turn and phrase, that are the same words;
+`lost` is how much lower, by torch, the cosine of the chosen words is on average. Measured on a CPU
+by `export/check.py`, without which no folder is written."""
 
 LIMITS = {
     "": "What it was measured on is mostly English.",
-    "int8": "In int8 the activations are scaled by the largest of a batch: what is beside a text in its batch moves its cosines by some thousandths. "
-    "A threshold, and the calibration, belong to the precision that they were found with.",
-    "float16": "float16 was compared on a CPU, which computes it in float32: a GPU may round otherwise.",
+    "int8": "In int8 the activations are scaled by the largest of a batch: the other texts of a"
+    " batch move a text's cosines by some thousandths. A threshold, and the calibration, belong to"
+    " the precision that they were found with.",
+    "float16": "float16 was compared on a CPU, which computes it in float32:"
+    " a GPU may round differently.",
 }
 """Of all models, and of one precision."""
 
 
 def write(folder: Path, settings: Mapping[str, Any], weights: Path) -> None:
-    """Write the card of `folder`, whose ``encoder.json`` has `settings`; its weights came from the
-    folder `weights`.
+    """Write the card of `folder`, whose ``encoder.json`` has `settings`.
+
+    Its weights come from the folder `weights`.
     """
     run, recipe = weights / "run.json", weights / "recipe.toml"
     parts = [_head(settings), _precision_section(settings["parity"])]
@@ -77,7 +84,8 @@ def write(folder: Path, settings: Mapping[str, Any], weights: Path) -> None:
 def _head(settings: Mapping[str, Any]) -> str:
     sizes = settings.get("sizes", ())
     cut = (
-        f"; cut to their first {', '.join(map(str, sorted(sizes)))} they can be used by themselves, and {sizes[0]} is usual"
+        f"; cut to their first {', '.join(map(str, sorted(sizes)))} they can be used by"
+        f" themselves, and {sizes[0]} is usual"
         if sizes
         else ""
     )
@@ -105,7 +113,8 @@ def _precision_section(parity: Mapping[str, Mapping[str, Any]]) -> str:
     ]
     first = next(iter(parity.values()))
     introduction = PARITY.format(spans=first["spans"], best=first["best spans"])
-    return f"## Precisions\n\n{introduction}\n\n{_table(('precision', 'mean cosine', 'least cosine', 'same', 'lost'), rows)}"
+    table = _table(("precision", "mean cosine", "least cosine", "same", "lost"), rows)
+    return f"## Precisions\n\n{introduction}\n\n{table}"
 
 
 def _training_section(run: Mapping[str, Any], recipe: str) -> str:
@@ -117,7 +126,10 @@ def _training_section(run: Mapping[str, Any], recipe: str) -> str:
     duration = (
         f"{run['seconds'] / 3600:.1f} hours on {machine['device']} ({machine['cores']} cores)"
     )
-    summary = f"Base: {Path(run['base']).name}. Recipe `{run['recipe']}`, seed {run['seed']}, commit {run['commit']}, {duration}."
+    summary = (
+        f"Base: {Path(run['base']).name}. Recipe `{run['recipe']}`, seed {run['seed']},"
+        f" commit {run['commit']}, {duration}."
+    )
     parts = [f"## Training\n\n{summary}", _table(("data", "triples", "licence"), data)]
     if recipe:
         parts.append(f"```toml\n{recipe.strip()}\n```")

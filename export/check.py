@@ -1,5 +1,4 @@
-"""The gate that every export passes: the folder's *span* vectors are those of torch, in each
-precision that it can run in.
+"""The gate of every export: the folder's *span* vectors are those of torch, in each precision.
 
 A fixed corpus of real passages of unequal lengths, the bundled sample's, goes through torch in one
 padded batch and through the product's own encoder, with its buckets and its graph. Compared are the
@@ -35,9 +34,10 @@ LEAST = {"float32": ("min", 0.999), "float16": ("min", 0.999), "int8": ("mean", 
 
 @dataclass(frozen=True, slots=True)
 class Parity:
-    """Cosines between torch's and the folder's vectors of `spans` spans; the share `same` of `best`
-    best spans that are the same words, and how much lower, by torch, the cosine of the folder's
-    choice is on average, `lost`.
+    """How close the folder's span vectors are to torch's.
+
+    Cosines of `spans` spans; the share `same` of `best` best spans that are the same words; and
+    `lost`, how much lower, by torch, the cosine of the folder's choice is on average.
     """
 
     spans: int
@@ -48,6 +48,7 @@ class Parity:
     lost: float
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the figures as ``encoder.json`` has them."""
         cosines = {"spans": self.spans, "mean": round(self.mean, 6), "min": round(self.min, 6)}
         return {
             **cosines,
@@ -59,8 +60,10 @@ class Parity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """What one encoder makes of the corpus: unit vectors of the spans of each turn, ``[spans,
-    dimension]``, of the phrases ``[phrases, dimension]``, and the offsets of all tokens.
+    """One encoder's vectors of the corpus.
+
+    Unit vectors of the spans of each turn, ``[spans, dimension]``, of the phrases ``[phrases,
+    dimension]``, and the offsets of all tokens.
     """
 
     turns: Sequence[Floats]
@@ -69,14 +72,14 @@ class Side:
 
     @property
     def best(self) -> Ints:
-        """The best span of each turn for each phrase, ``[turns, phrases]``."""
+        """Return the best span of each turn for each phrase, ``[turns, phrases]``."""
         return np.array(
             [(turn @ self.phrases.T).argmax(axis=0) for turn in self.turns], dtype=np.int32
         )
 
 
 def corpus() -> tuple[list[Part], list[str]]:
-    """Turns of the bundled sample, one from each of its first passages, and their texts."""
+    """Return turns of the bundled sample, one from each of its first passages, and their texts."""
     parts: list[Part] = []
     texts: list[str] = []
     for line in files.read([str(files.SAMPLE)]):
@@ -88,7 +91,7 @@ def corpus() -> tuple[list[Part], list[str]]:
 
 
 def phrases() -> list[str]:
-    """The phrases of the bundled sample's topics."""
+    """Return the phrases of the bundled sample's topics."""
     return [
         json.loads(line)["phrase"]
         for line in (files.SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()
@@ -96,9 +99,7 @@ def phrases() -> list[str]:
 
 
 def parity(model: torch.nn.Module, folder: Path) -> dict[str, dict[str, Any]]:
-    """Measure each precision that the folder can run in, and refuse a folder that is under the
-    bound for one.
-    """
+    """Measure each precision that the folder can run in; refuse a folder below the bound of one."""
     stored_precision = json.loads((folder / "encoder.json").read_text())["precision"]
     measured = measure(
         model,
@@ -113,15 +114,16 @@ def parity(model: torch.nn.Module, folder: Path) -> dict[str, dict[str, Any]]:
         statistic, least = LEAST[precision]
         if getattr(result, statistic) < least:
             raise SystemExit(
-                f"span parity of {precision}: {statistic} cosine {getattr(result, statistic):.4f}, {least} is the least allowed. Nothing was written."
+                f"span parity of {precision}: {statistic} cosine {getattr(result, statistic):.4f},"
+                f" {least} is the least allowed. Nothing was written."
             )
     return {precision: result.to_dict() for precision, result in measured.items()}
 
 
 def measure(model: torch.nn.Module, folder: Path, precisions: Sequence[str]) -> dict[str, Parity]:
-    """Compare the folder, in each of `precisions` on the CPU, with torch.
+    """Return how the folder, in each of `precisions` on the CPU, compares with torch.
 
-    What has to be made for that is not kept.
+    Graphs that are made for this are not stored.
     """
     parts, texts = corpus()
     tokenizer = folder / "tokenizer.json"
@@ -141,18 +143,14 @@ def measure(model: torch.nn.Module, folder: Path, precisions: Sequence[str]) -> 
 
 
 def compare_sides(a: Side, b: Side) -> Parity:
-    """Raises SystemExit where the two do not even have the same tokens."""
+    """Compare two sides; raises SystemExit if even their tokens differ."""
     if not all(
         np.array_equal(left_values, right_values)
         for left_values, right_values in zip(a.offsets, b.offsets, strict=True)
     ):
         raise SystemExit("the two encoders do not cut the text into the same tokens")
-    cosines = np.concatenate(
-        [
-            (left_values * right_values).sum(axis=1)
-            for left_values, right_values in zip(a.turns, b.turns, strict=True)
-        ]
-    )
+    turns = zip(a.turns, b.turns, strict=True)
+    cosines = np.concatenate([(ours * theirs).sum(axis=1) for ours, theirs in turns])
     same = a.best == b.best
     cosine_losses = np.array(
         [
@@ -160,19 +158,14 @@ def compare_sides(a: Side, b: Side) -> Parity:
             for turn, chosen_spans in zip(a.turns, b.best, strict=True)
         ]
     )
-    return Parity(
-        len(cosines),
-        float(cosines.mean()),
-        float(cosines.min()),
-        same.size,
-        float(same.mean()),
-        float(cosine_losses.mean()),
-    )
+    mean, least, loss = map(float, (cosines.mean(), cosines.min(), cosine_losses.mean()))
+    return Parity(len(cosines), mean, least, same.size, float(same.mean()), loss)
 
 
 def _cosine_loss(cosines: Floats, chosen_spans: Ints) -> Floats:
-    """How far the cosines of the spans that were `chosen` for each phrase are under the best,
-    ``[phrases]``, of all ``[spans, phrases]``.
+    """Return how far the cosines of the chosen spans are below the best, ``[phrases]``.
+
+    `cosines` are ``[spans, phrases]``.
     """
     loss: Floats = cosines.max(axis=0) - cosines[chosen_spans, np.arange(len(chosen_spans))]
     return loss
@@ -181,7 +174,7 @@ def _cosine_loss(cosines: Floats, chosen_spans: Ints) -> Floats:
 def torch_encodings(
     model: torch.nn.Module, tokenizer_file: Path, texts: Sequence[str]
 ) -> list[Encoding]:
-    """Token vectors by torch, all texts in one padded batch, special tokens cut off."""
+    """Return token vectors by torch, all texts in one padded batch, special tokens cut off."""
     tokenizer = Tokenizer.from_file(str(tokenizer_file))
     tokenizer.no_truncation()
     tokenizer.enable_padding()
@@ -206,8 +199,9 @@ def _side(turns: Sequence[Encoding], phrases: Sequence[Encoding], parts: Sequenc
 
 
 def _spans(encoding: Encoding, part: Part) -> Floats:
-    """The sum of the token vectors of each span of one turn, ``[spans, dimension]``: the mean's
-    direction.
+    """Return the sum of the token vectors of each span of one turn, ``[spans, dimension]``.
+
+    It has the direction of the mean.
     """
     tokens = spans.token_bounds(encoding.offsets, part.words - part.window_start)
     first, last = spans.bounds(spans.counts(len(part.words), part.core))

@@ -1,12 +1,12 @@
-"""Activations made easier for int8, at no cost to the others: what reads a layer normalisation
-reads it divided by a factor for each channel, and its weights are multiplied by the same
-(SmoothQuant, Xiao et al., arXiv:2211.10438).
+"""Make activations easier for int8, at no cost to the other precisions (SmoothQuant).
 
-In float32 nothing changes but rounding. In dynamic int8 all of an activation shares one scale, and
-a few channels of a layer normalisation are ten times as large as the rest, always the same ones;
-divided, they leave the others more steps. A span's mean cosine with float32 went from .992 to .995.
-The other products gained nothing by it: what attention gives has no such channels, and in a
-feed-forward they differ from text to text.
+Xiao et al., arXiv:2211.10438. The products that read a layer normalisation read it divided by a
+factor for each channel, and their weights are multiplied by the same. In float32 nothing changes
+but rounding. In dynamic int8 all of an activation shares one scale, and a few channels of a layer
+normalisation are ten times as large as the rest, always the same ones; divided, they leave the
+others more steps. A span's mean cosine with float32 went from .992 to .995. The other products
+gained nothing by it: the output of attention has no such channels, and in a feed-forward they
+differ from text to text.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ LEAST = 1e-5
 
 
 def smooth(path: Path, tokenizer: Path, texts: Sequence[str]) -> None:
-    """Rewrite the float32 graph at `path`; how large the channels are is seen on `texts`, as
-    `tokenizer` cuts them.
+    """Rewrite the float32 graph at `path`, by the sizes of its channels on `texts`.
+
+    `tokenizer` cuts the texts.
     """
     model = onnx.load(path)
     readers = _readers(model)
@@ -62,8 +63,10 @@ def smooth(path: Path, tokenizer: Path, texts: Sequence[str]) -> None:
 
 
 def _readers(model: Any) -> dict[str, list[NodeProto]]:
-    """The products of each layer normalisation with weights of their own, by its output's name; not
-    the one that makes the vectors, which int8 leaves alone.
+    """Return the products that read each layer normalisation, by its output.
+
+    Only those with weights of their own, and not the product that makes the vectors, which int8
+    leaves alone.
     """
     uses = Counter(name for node in model.graph.node for name in node.input)
     weights = {
@@ -85,7 +88,8 @@ def _readers(model: Any) -> dict[str, list[NodeProto]]:
 
 
 def _sizes(path: Path, tokenizer: Path, texts: Sequence[str], names: Sequence[str]) -> list[Floats]:
-    """The largest magnitude of each channel of the values `names`, over all tokens of `texts`:
+    """Return the largest magnitude of each channel of the values `names`, over all tokens.
+
     ``[channels]`` each.
     """
     largest: list[Floats] = []
@@ -102,7 +106,7 @@ def _sizes(path: Path, tokenizer: Path, texts: Sequence[str], names: Sequence[st
 def _run(
     path: Path, tokenizer: Path, texts: Sequence[str], names: Sequence[str]
 ) -> Iterator[list[Floats]]:
-    """The values `names` of the graph, of one text at a time."""
+    """Yield the values `names` of the graph, of one text at a time."""
     import onnxruntime
 
     probe, cutter = onnx.load(path), Tokenizer.from_file(str(tokenizer))
@@ -118,8 +122,9 @@ def _run(
 
 
 def _factors(sizes: Floats, weights: Sequence[Floats]) -> Floats:
-    """What each channel is divided by, float32 ``[channels]``, of mean 1 by their logarithms; the
-    products `weights` ``[channels, any]`` share it.
+    """Return the divisor of each channel, float32 ``[channels]``, of geometric mean 1.
+
+    The products `weights` ``[channels, any]`` share it.
     """
     rows = np.max([np.abs(weight).max(axis=1) for weight in weights], axis=0)
     factors = np.maximum(sizes, LEAST) ** BALANCE / np.maximum(rows, LEAST) ** (1 - BALANCE)
@@ -130,5 +135,5 @@ def _factors(sizes: Floats, weights: Sequence[Floats]) -> Floats:
 
 
 def _position_after(model: Any, name: str) -> int:
-    """The place in the graph behind the node that gives `name`."""
+    """Return the position in the graph after the node whose output is `name`."""
     return next(place for place, node in enumerate(model.graph.node, 1) if name in node.output)

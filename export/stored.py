@@ -1,9 +1,8 @@
-"""The graph that ships: float32 arithmetic on weights that are kept as float16, half the size, with
-a Cast to float32 behind each.
+"""The graph that ships: float32 arithmetic on weights that are stored as float16.
 
-Any ONNX Runtime runs it as it is (the casts are done once, when it is loaded), and the product
-makes int8 and float16 of it (`hybrid_search.encoder.graph_cache`), so that one file serves CPUs and
-GPUs.
+Half the size, with a Cast to float32 behind each weight. Any ONNX Runtime runs it as it is (the
+casts are done once, when it is loaded), and the product makes int8 and float16 of it
+(`hybrid_search.encoder.graph_cache`), so that one file serves CPUs and GPUs.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ import onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 LEAST = 1024
-"""Numbers that a weight has at least: smaller ones, such as those of layer normalisation, stay in
-float32 and cost nothing.
+"""The fewest numbers of a weight to be halved.
+
+Smaller ones, such as those of layer normalisation, stay in float32 and cost nothing.
 """
 
 
@@ -37,8 +37,12 @@ def write(graph: Path, path: Path) -> None:
 
 
 def _halve_weights(weights: Iterator[TensorProto]) -> Iterator[NodeProto]:
-    """Make each large weight float16, in place, under another name; the casts that give the first
-    name its float32 values again.
+    """Yield the casts back to float32 of large weights, which are halved in place.
+
+    The halved weights have other names; the casts have the first names as outputs.
+
+    Raises:
+        SystemExit: If float16 cannot hold a weight.
     """
     for weight in weights:
         if weight.data_type != TensorProto.FLOAT or math.prod(weight.dims) < LEAST:
@@ -48,7 +52,8 @@ def _halve_weights(weights: Iterator[TensorProto]) -> Iterator[NodeProto]:
             halves = numpy_helper.to_array(weight).astype(np.float16)
         if not np.isfinite(halves).all():
             raise SystemExit(
-                f"weight {name} has numbers that float16 cannot hold: use --precision float32 or int8"
+                f"weight {name} has numbers that float16 cannot hold:"
+                " use --precision float32 or int8"
             )
         weight.CopyFrom(numpy_helper.from_array(halves, f"{name}/float16"))
         yield helper.make_node(

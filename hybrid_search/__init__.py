@@ -1,9 +1,15 @@
-"""Span-level hybrid search: BM25 and span-cosine scores fused, with the character offsets of the
-words that matched.
+"""Span-level hybrid search: BM25 and span cosines fused, with the offsets of the matching words.
 
-python -m hybrid_search.ingest --index calls
->>> import hybrid_search
->>> hybrid_search.query("refund request", alpha=0.5)
+    python -m hybrid_search.ingest --index calls
+    >>> import hybrid_search
+    >>> hybrid_search.query("refund request", alpha=0.5)
+
+In: documents (JSON lines, tables, or the index of another server) and phrases. Out: `Result`s.
+
+Modules in reading order: `api` and `client` (every call), `text` (documents, passages, spans),
+`encoder` (the model), `ingest` (documents into an index), `backends` (where indexes live), `search`
+(phrases to hits), `maintenance`, `observability`, `cli`; `config` and `credentials` read the
+environment, `errors` has the tree of errors. The root page of a package says what goes into it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -23,6 +29,7 @@ from hybrid_search.errors import (
     UsageError,
     WorkerError,
 )
+from hybrid_search.search.query import QueryOptions
 from hybrid_search.search.result import Hit, Result, Span
 
 if TYPE_CHECKING:
@@ -42,6 +49,7 @@ __all__ = [
     "InputError",
     "MissingExtraError",
     "ModelError",
+    "QueryOptions",
     "Result",
     "ServerError",
     "Span",
@@ -56,9 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`AsyncClient` when it is asked for: it needs all that a client needs, and importing the
-    package is to stay light.
-    """
+    """Import `AsyncClient` at its first use, so that importing the package stays light."""
     if name == "AsyncClient":
         from hybrid_search.async_client import AsyncClient
 

@@ -1,4 +1,4 @@
-"""``python -m hybrid_search`` is ``hybrid-search``."""
+"""Run ``hybrid-search`` as ``python -m hybrid_search``."""
 
 from hybrid_search.cli.app import app
 

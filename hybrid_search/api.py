@@ -1,14 +1,13 @@
-"""The module-level functions: each opens a client for its URL, or takes the one this process has,
-and calls its method.
-"""
+"""The module-level functions: each calls the method of a client, which this process keeps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
+from hybrid_search.search.query import QueryOptions, expand_options
 from hybrid_search.search.result import Result, Span
 
 if TYPE_CHECKING:
@@ -25,18 +24,33 @@ def connect(
     precision: str | None = None,
     patience: float | None = None,
 ) -> Client:
-    """A client for the indexes at `url` (``embedded:PATH``, ``memory:``,
-    ``opensearch+https://HOST``, ``elasticsearch+https://HOST``, or ``https://HOST`` of either;
-    default: ``HYBRID_SEARCH_URL``, else the user's data folder).
+    """Return a client for the indexes at a URL.
 
-    `model` is a model folder (default: ``HYBRID_SEARCH_MODEL``, else the shipped one), `device` one
-    of auto, cpu, cuda, tensorrt, cuda:1. `dimension` is how many numbers vectors have in indexes
-    that are made (default: ``HYBRID_SEARCH_DIMENSION``, else the model's usual size): fewer take
-    less space and time, and find a little less. Those that are there keep theirs. `precision` is
-    one of auto, int8, float16, float32 (default: ``HYBRID_SEARCH_PRECISION``, else auto: int8 on
-    CPUs, float16 elsewhere); an index of one can be asked in another. `patience` is for how many
-    seconds an ingest waits for a server that takes nothing (default: ``HYBRID_SEARCH_PATIENCE``,
-    else 600).
+    Args:
+        url: ``embedded:PATH``, ``memory:``, ``opensearch+https://HOST``,
+            ``elasticsearch+https://HOST``, or ``https://HOST`` of either (default:
+            ``HYBRID_SEARCH_URL``, else the user's data folder).
+        model: A model folder (default: ``HYBRID_SEARCH_MODEL``, else the shipped one).
+        device: auto, cpu, cuda, tensorrt, or cuda:1 (default: ``HYBRID_SEARCH_DEVICE``, else auto).
+        dimension: How many numbers the vectors of new indexes have (default:
+            ``HYBRID_SEARCH_DIMENSION``, else the model's usual size). Fewer take less space and
+            time, and find a little less. Existing indexes keep their dimension.
+        precision: auto, int8, float16 or float32 (default: ``HYBRID_SEARCH_PRECISION``, else auto:
+            int8 on CPUs, float16 elsewhere). An index of one can be searched in another.
+        patience: How many seconds an ingest waits for a server that takes nothing (default:
+            ``HYBRID_SEARCH_PATIENCE``, else 600).
+
+    Returns:
+        A client, to be closed by leaving its ``with`` block.
+
+    Raises:
+        UsageError: If the URL or a setting is not valid.
+
+    >>> with hybrid_search.connect("memory:") as client:
+    ...     client.ingest([{"id": "a", "text": "I want my money back."}]).documents
+    ...     client.query("refund").hits[0].id
+    1
+    'a'
     """
     from hybrid_search.client import Client
     from hybrid_search.config import settings
@@ -44,59 +58,74 @@ def connect(
     return Client(settings(url, model, device, dimension, precision, patience))
 
 
+@expand_options(QueryOptions)
 def query(
-    phrase: str | Sequence[str],
-    *,
-    index: str = "calls",
-    alpha: float = 0.5,
-    size: int = 10,
-    where: Mapping[str, Any] | None = None,
-    fusion: str = "calibrated",
-    context: str | None = None,
-    spans: int = 3,
-    min_score: float | None = None,
-    offset: int = 0,
-    group_by: str = "document",
-    refine: str | None = None,
-    explain: bool = False,
-    compat: str | None = None,
-    highlight: bool = False,
-    sort: str | None = None,
-    facets: Sequence[str] = (),
-    facets_over: str = "window",
-    url: str | None = None,
+    phrase: str | Sequence[str], *, url: str | None = None, **options: Unpack[QueryOptions]
 ) -> Result:
-    """Find `phrase` in `index`: documents, fused scores, and the character offsets of the words
-    that matched.
+    """Find a phrase in an index: documents, fused scores, and the offsets of the matching words.
 
-    See `Client.query`.
+    Args:
+        phrase: The phrase, or several: a passage counts by the one that it fits best.
+        index: The name of the index (default: ``"calls"``).
+        alpha: The weight of the span cosine, 0 to 1: 0 is BM25 only, 1 is spans only (default:
+            0.5).
+        size: How many hits, at least 1 (default: 10). `offset` + `size` is at most 10,000.
+        where: Metadata that a document must have, all of it: ``{"sector": "bank"}``, one of
+            several ``{"tier": ["gold", "silver"]}``, a range ``{"date": {"gte": "2026-01-01"}}``
+            with gt, gte, lt, lte. ``id`` is the document's id (default: None, no filter).
+        fusion: How both scores become one: calibrated, min_max, l2, z_score or rrf (default:
+            ``"calibrated"``).
+        context: A text that holds the phrase, to say in which sense it is meant (default: None).
+        spans: How many of its best spans a hit shows, 0 to 100 (default: 3).
+        min_score: Leave out hits with a lower fused score (default: None, none is left out).
+        offset: How many hits to leave out before the first, at least 0 (default: 0).
+        group_by: What a hit is: document or passage (default: ``"document"``).
+        refine: isolate: rank the spans of each hit again, each encoded by itself. Hits and scores
+            stay (default: None).
+        explain: Add the numbers that each score is made of (default: False).
+        compat: opensearch: rank as that server's own hybrid query does (default: None).
+        highlight: Add the offsets of the words that BM25 matched (default: False).
+        sort: A metadata field, or ``id``, to order the fused documents by; ``-field`` puts the
+            largest first. Only the window is sorted: at most ``max(100, offset + size)`` passages
+            of each leg (default: None, by score).
+        facets: A metadata field or several; counts the documents with each of their values, the
+            100 most frequent (default: ``()``, none).
+        facets_over: What is counted: window, the fused documents, or matches, all documents in
+            which a term of the phrase occurs (default: ``"window"``).
+        url: As in `connect` (default: None, ``HYBRID_SEARCH_URL``).
+
+    Returns:
+        The hits, best first, with the offsets of the words that matched.
+
+    Raises:
+        UsageError: If a value is not allowed, or a field is not in the index.
+        IndexMissingError: If there is no such index.
+        ModelError: If the index was written with another model.
+
+    >>> result = hybrid_search.query("money back", size=1, where={"sector": "shop"})
+    >>> hit = result.hits[0]
+    >>> hit.id, hit.spans[0].text, hit.spans[0].start, hit.spans[0].end
+    ('shop-001', 'money back', 696, 706)
     """
-    return _client(url).query(
-        phrase,
-        index=index,
-        alpha=alpha,
-        size=size,
-        where=where,
-        fusion=fusion,
-        context=context,
-        spans=spans,
-        min_score=min_score,
-        offset=offset,
-        group_by=group_by,
-        refine=refine,
-        explain=explain,
-        compat=compat,
-        highlight=highlight,
-        sort=sort,
-        facets=facets,
-        facets_over=facets_over,
-    )
+    return _client(url).query(phrase, **options)
 
 
 def best_spans(phrase: str, text: str, *, k: int = 1, context: str | None = None) -> list[Span]:
-    """The `k` best non-overlapping spans of one text and their cosines, with no index.
+    """Return the best spans of one text that do not overlap, best first. No index is used.
 
-    See `Client.best_spans`.
+    Args:
+        phrase: The phrase.
+        text: The text to look in.
+        k: How many spans, at least 1.
+        context: A text that holds the phrase, to say in which sense it is meant.
+
+    Raises:
+        UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
+
+    >>> text = "I bought it last week. I want my money back."
+    >>> span = hybrid_search.best_spans("refund request", text)[0]
+    >>> span.text, span.start, span.end
+    ('I want my money back', 23, 43)
     """
     return _client("memory:").best_spans(phrase, text, k=k, context=context)
 
@@ -104,15 +133,25 @@ def best_spans(phrase: str, text: str, *, k: int = 1, context: str | None = None
 def phrase_similarity(
     a: str, b: str, *, context1: str | None = None, context2: str | None = None
 ) -> float:
-    """The cosine of two phrases, each taken inside its context where one is given.
+    """Return the cosine of two phrases, -1..1, each inside its context if it has one.
 
-    See `Client.phrase_similarity`.
+    Args:
+        a: The first phrase.
+        b: The second phrase.
+        context1: A text that holds `a`, to say in which sense it is meant.
+        context2: A text that holds `b`.
+
+    Raises:
+        UsageError: If a phrase has no word, or its context lacks it.
+
+    >>> hybrid_search.phrase_similarity("refund", "money back") > 0.5
+    True
     """
     return _client("memory:").phrase_similarity(a, b, context1=context1, context2=context2)
 
 
 def _client(url: str | None) -> Client:
-    """This process's client for what `url` and the environment say now."""
+    """Return this process's client for `url` and the environment as they are now."""
     from hybrid_search.config import settings
 
     return _open_client(settings(url))

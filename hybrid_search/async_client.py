@@ -1,8 +1,8 @@
 """`AsyncClient`: the methods of `Client` for programs that run on asyncio.
 
 A query is a few round trips and then arithmetic: the phrase through the encoder, every span of
-hundreds of passages. The arithmetic has to leave the event loop in any case, so a whole query runs
-in a thread: one pool of threads, one pool of connections, whatever the number of queries that wait.
+hundreds of passages. The arithmetic must leave the event loop anyway, so a whole query runs in a
+thread: one pool of threads and one pool of connections, however many queries wait.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 THREADS = 16
-"""Queries that run at once: as many as wait for the server while others compute. Connections are
-kept for twice as many.
+"""Queries that run at once: some wait for the server while others compute.
+
+Connections are kept for twice as many.
 """
 
 
 def _run_in_thread(
     method: Callable[Concatenate[Client, P], R],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]]:
-    """`method` of a client, in a thread of its own."""
+    """Return the coroutine function that runs `method` of a client in a thread."""
 
     @functools.wraps(method)
     async def run(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -41,12 +42,26 @@ def _run_in_thread(
 
 
 class AsyncClient:
-    """What `hybrid_search.connect` opens, with the same methods, each to be awaited.
+    """A client as `hybrid_search.connect` opens it, whose methods are awaited.
 
-    Closed by leaving its ``async with`` block.
+    Closed by leaving its ``async with`` block. A cancelled call is no longer waited for, but runs
+    to its end.
 
-    `threads` is how many calls run at once; more of them wait. A call that is cancelled is no
-    longer waited for, but runs to its end.
+    Args:
+        url: As in `hybrid_search.connect`, like all but the last.
+        model: A model folder.
+        device: auto, cpu, cuda, tensorrt, or cuda:1.
+        dimension: How many numbers the vectors of new indexes have.
+        precision: auto, int8, float16 or float32.
+        patience: How many seconds an ingest waits for a server that takes nothing.
+        threads: How many calls run at once; more of them wait.
+
+    >>> async def count_hits(*phrases: str) -> list[int]:
+    ...     async with hybrid_search.AsyncClient() as client:
+    ...         results = await asyncio.gather(*(client.query(text, size=2) for text in phrases))
+    ...     return [len(result) for result in results]
+    >>> asyncio.run(count_hits("refund", "waiting on hold"))
+    [2, 2]
     """
 
     def __init__(
@@ -76,6 +91,7 @@ class AsyncClient:
     phrase_similarity = _run_in_thread(Client.phrase_similarity)
     ingest = _run_in_thread(Client.ingest)
     ingest_lines = _run_in_thread(Client.ingest_lines)
+    run_ingest = _run_in_thread(Client.run_ingest)
     plan_lines = _run_in_thread(Client.plan_lines)
     setup = _run_in_thread(Client.setup)
     reindex = _run_in_thread(Client.reindex)
@@ -86,14 +102,14 @@ class AsyncClient:
     drop = _run_in_thread(Client.drop)
 
     async def close(self) -> None:
-        """Wait for what runs, and close what is open. Later calls raise UsageError."""
+        """Wait for running calls, then close all connections; later calls raise UsageError."""
         await asyncio.to_thread(self._threads.shutdown)
         self._client.close()
 
     async def _run(self, call: Callable[[], R]) -> R:
         try:
             future = asyncio.get_running_loop().run_in_executor(self._threads, call)
-        except RuntimeError as error:  # the pool takes nothing after its shutdown
+        except RuntimeError as error:  # after its shutdown the pool refuses calls
             raise UsageError(f"{self!r} is closed: open another one") from error
         return await future
 

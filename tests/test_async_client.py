@@ -44,8 +44,8 @@ THREADS = 8
 
 METHODS = {
     name
-    for name, value in vars(Client).items()
-    if inspect.isfunction(value) and not name.startswith("_")
+    for name, value in inspect.getmembers(Client, inspect.isfunction)
+    if not name.startswith("_")
 }
 
 
@@ -82,9 +82,7 @@ def hit_dicts(result: Result) -> list[dict[str, Any]]:
 
 
 def count_sockets(url: str) -> int:
-    """This process's open connections to the server at `url`, by the kernel's own list; 0 for a
-    folder.
-    """
+    """Count this process's connections to a server, by the kernel's list; 0 for a folder."""
     if url.startswith("embedded:"):
         return 0
     own_sockets = set()
@@ -97,10 +95,10 @@ def count_sockets(url: str) -> int:
         for line in Path("/proc/net", name).read_text().splitlines()[1:]
     ]
     port_suffix = f":{Address.parse(url).port:04X}"
-    return sum(
-        row[2].endswith(port_suffix) and row[3] == "01" and f"socket:[{row[9]}]" in own_sockets
-        for row in rows
-    )
+    open_sockets = [
+        f"socket:[{row[9]}]" for row in rows if row[2].endswith(port_suffix) and row[3] == "01"
+    ]
+    return len(own_sockets.intersection(open_sockets))
 
 
 # What there is
@@ -130,7 +128,11 @@ def test_it_is_made_of_the_same_url_model_and_device() -> None:
 
 
 def test_to_import_the_package_loads_none_of_it_and_the_name_is_there() -> None:
-    program = "import hybrid_search, sys; print(sorted({'asyncio', 'hybrid_search.async_client'} & set(sys.modules)), hybrid_search.AsyncClient)"
+    program = (
+        "import hybrid_search, sys; "
+        "print(sorted({'asyncio', 'hybrid_search.async_client'} & set(sys.modules)), "
+        "hybrid_search.AsyncClient)"
+    )
     output = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout

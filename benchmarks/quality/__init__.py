@@ -1,1 +1,1 @@
-"""Quality of ranking: BM25, spans, their fusion and one vector a passage, on labelled queries."""
+"""Quality of ranking on labelled queries: BM25, spans, their fusion, one vector a passage."""

@@ -1,5 +1,6 @@
-"""The percentile bootstrap of a mean: Efron, "Bootstrap methods: another look at the jackknife",
-1979.
+"""The percentile bootstrap of a mean, by scipy.
+
+Efron, "Bootstrap methods: another look at the jackknife", 1979.
 """
 
 from __future__ import annotations
@@ -7,32 +8,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy import stats
 
 RESAMPLES = 10_000
 LEVEL = 0.95
 SEED = 5
-TOGETHER = 2_000_000
-"""Values drawn at a time: 16 MB, however many there are to draw from."""
+MAX_DRAWS = 2_000_000
+"""Values drawn at a time: 16 MB, whatever the size of the sample."""
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """The 95% interval of the mean of `values`, which are drawn again with replacement.
+    """Return the 95% interval of the mean of `values`; the same for the same values.
 
-    The same values give the same interval.
+    A single value is its own interval.
     """
-    sample, generator = np.asarray(values, dtype=np.float64), np.random.default_rng(SEED)
-    rows = max(1, TOGETHER // len(sample))
-    sizes = [min(rows, RESAMPLES - start) for start in range(0, RESAMPLES, rows)]
-    means = [
-        sample[generator.integers(0, len(sample), size=(size, len(sample)))].mean(axis=1)
-        for size in sizes
-    ]
-    low, high = np.quantile(np.concatenate(means), [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    sample = np.asarray(values, dtype=np.float64)
+    if len(sample) == 1:
+        return float(sample[0]), float(sample[0])
+    low, high = stats.bootstrap(
+        (sample,),
+        np.mean,
+        n_resamples=RESAMPLES,
+        batch=max(1, MAX_DRAWS // len(sample)),
+        confidence_level=LEVEL,
+        method="percentile",
+        rng=np.random.default_rng(SEED),
+    ).confidence_interval
     return float(low), float(high)
 
 
 def summary(values: Sequence[float]) -> dict[str, float | list[float]]:
-    """The mean and its interval, as a row of a result."""
+    """Return the mean and its interval, as a row of a result."""
     return {
         "mean": round(float(np.mean(values)), 4),
         "interval": [round(bound, 4) for bound in interval(values)],
@@ -40,7 +46,8 @@ def summary(values: Sequence[float]) -> dict[str, float | list[float]]:
 
 
 def difference(first: Sequence[float], second: Sequence[float]) -> dict[str, float | list[float]]:
-    """The mean of `first` over that of `second` and its interval, paired: both are of the same
-    queries, in the same order.
+    """Return how far the mean of `first` is above that of `second`, with its interval.
+
+    Paired: both hold values of the same queries in the same order.
     """
     return summary([a - b for a, b in zip(first, second, strict=True)])

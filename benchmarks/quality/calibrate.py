@@ -1,10 +1,9 @@
-"""Fit the calibration that ships with a model: ``python -m benchmarks.quality.calibrate [--model
-DIR] [--calls N]``.
+"""Fit the calibration that ships with a model: ``python -m benchmarks.quality.calibrate``.
 
 On the queries marked `train` (never those that are measured), the parameters of both maps are
-chosen from a grid so that the default fusion at alpha 0.5 has the best mean nDCG@10 over the tasks,
-and over the turns of calls_sgd as documents of their own: BM25 has another scale there, and whoever
-indexes short texts is to have a good default too.
+chosen from a grid so that the default fusion at alpha 0.5 has the best mean nDCG@10 over the tasks.
+A second fit takes the turns of calls_sgd as documents of their own: BM25 has another scale there,
+and users who index short texts should have a good default too.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from benchmarks.quality.fitting import Judged, fit
 from benchmarks.quality.measures import ndcg
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.search.calibration import FILE, Calibration
-from hybrid_search.search.fusion.base import Legs, Scores
-from hybrid_search.search.fusion.calibrated import calibrated
+from hybrid_search.search.fusion.calibrated import fuse_calibrated
+from hybrid_search.search.types import Legs, Scores
 from hybrid_search.text.words import query_terms
 
 MOST = 250
@@ -33,7 +32,7 @@ MOST = 250
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """A query's candidates: raw scores, places, and which are right."""
+    """A query's candidates: raw scores, places, and which of them are relevant."""
 
     bm25: Scores
     cosine: Scores
@@ -43,8 +42,9 @@ class Example:
     group: str
 
     def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
+        """Return nDCG@10 of the calibrated fusion."""
         placeholder = np.zeros(len(self.bm25), dtype=np.int64)
-        scores = calibrated(
+        scores = fuse_calibrated(
             Legs(self.bm25, self.cosine, placeholder, placeholder, self.terms, calibration), alpha
         )
         order = np.lexsort((-self.cosine, -scores))
@@ -52,7 +52,7 @@ class Example:
 
 
 def collect_examples(collection: Collection, part: str, data: Path) -> list[Example]:
-    """Candidates of at most `MOST` queries of `part`."""
+    """Return the candidates of at most `MOST` queries of `part`."""
     calibration_examples = []
     for query in sample_evenly(
         [
@@ -85,6 +85,7 @@ def collect_examples(collection: Collection, part: str, data: Path) -> list[Exam
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument(

@@ -1,6 +1,4 @@
-"""An ingested task: its index, which turns each passage holds, and the candidates of its queries
-with both raw scores.
-"""
+"""An ingested task: its index, the turns of each passage, and the candidates of its queries."""
 
 from __future__ import annotations
 
@@ -19,7 +17,8 @@ from hybrid_search.client import Client
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search import phrase_vector
-from hybrid_search.search.candidates import ScoredPassage, retrieve
+from hybrid_search.search.candidates import retrieve
+from hybrid_search.search.types import ScoredPassage
 from hybrid_search.search.query import WINDOW
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import ID, Condition
@@ -29,13 +28,14 @@ from hybrid_search.text.types import Floats
 SHIPPED = Model()
 
 Place = tuple[str, tuple[int, ...]]
-"""A passage by the turns in it, so that the pieces of one long turn are one."""
+"""A passage as the turns in it, so that all pieces of one long turn are the same place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Collection:
-    """A task's index by one model in the folder `store`, and the place of each passage, by document
-    id and ordinal.
+    """The index of a task by one model, with the place of each passage.
+
+    The index lies in the folder `store`; places are keyed by document id and ordinal.
     """
 
     task: Task
@@ -45,7 +45,7 @@ class Collection:
     places: dict[str, list[Place]]
 
     def relevant_places(self, query: Query) -> set[Hashable]:
-        """The places that hold a labelled turn."""
+        """Return the places that hold a labelled turn."""
         return {
             place
             for id_, turns in query.right.items()
@@ -54,25 +54,32 @@ class Collection:
         }
 
     def candidates(self, query: Query) -> tuple[Request, list[ScoredPassage]]:
-        """What the product's two legs give, fused by nobody yet."""
+        """Return what the product's two legs find, with raw scores, before fusion."""
         vector = phrase_vector.query_vector(self.model.encoder, query.text)
         request = Request(query.text, vector, WINDOW, self.conditions(query))
         return request, retrieve(self.client.backend, self.task.name, request)[0]
 
     def conditions(self, query: Query) -> tuple[Condition, ...]:
+        """Return the filter to the only document that a query searches, if it has one."""
         return (Condition(ID, (query.within,)),) if query.within else ()
 
     def place(self, scored: ScoredPassage) -> Place:
+        """Return the place of a passage."""
         return self.places[scored.stored.document_id][scored.stored.ordinal]
 
     def mean_vectors(self) -> tuple[list[tuple[str, Place]], Floats]:
-        """The baseline's vectors: one a passage, the mean of all its tokens, float32 ``[passages,
-        dimension]``; with document and place.
+        """Return the baseline's vectors, one a passage, with document and place.
+
+        A vector is the mean of all tokens of the passage; together they are float32 ``[passages,
+        dimension]``.
         """
         connection = schema.connect(self.store / f"{self.task.name}.sqlite")
         passage_places: list[tuple[str, Place]] = []
         vectors = []
-        query = "SELECT id, ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) ORDER BY passage"
+        query = (
+            "SELECT id, ordinal, data FROM passages JOIN documents USING (document)"
+            " JOIN tokens USING (passage) ORDER BY passage"
+        )
         for id_, ordinal, data in connection.execute(query):
             summed = token_codes.vectors(token_codes.from_bytes(data)).sum(axis=0)
             passage_places.append((id_, self.places[id_][ordinal]))
@@ -84,8 +91,11 @@ class Collection:
 def ingest_task(
     task: Task, data: Path, model: Model = SHIPPED, calls: int | None = None
 ) -> Collection:
-    """Ingest what is not yet in the benchmark store, by the product's own command path; of
-    calls_sgd only about `calls`, evenly spread, if given.
+    """Return the index of `task`, ingesting what the benchmark store does not have yet.
+
+    Ingest takes the product's own command path.
+
+    With `calls`, of calls_sgd only about that many, evenly spread.
     """
     store = model.store(calls)
     client = connect(
@@ -113,6 +123,6 @@ def _places(source: Iterable[SourceLine]) -> Iterator[tuple[str, list[Place]]]:
 
 
 def sample_evenly(queries: Sequence[Query], most: int) -> list[Query]:
-    """At most `most` queries, evenly spread."""
+    """Return at most `most` queries, evenly spread."""
     step = max(1, -(-len(queries) // most))
     return list(queries[::step])

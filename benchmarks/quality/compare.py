@@ -1,9 +1,8 @@
-"""Is one model better than another? ``python -m benchmarks.quality.compare FIRST.json SECOND.json
-[--setup NAME] [--against NAME]``.
+"""Test which of two models is better: ``python -m benchmarks.quality.compare FIRST SECOND``.
 
-Both are results of ``python -m benchmarks.quality.dev``. On STS-B-Context by Williams' test,
-`--setup` of the first against `--against` of the second; on the turns of calls_sgd by the bootstrap
-over intents, each system of the first against the same one of the second.
+Both are JSON results of ``python -m benchmarks.quality.dev``. On STS-B-Context by Williams' test,
+``--setup`` of the first against ``--against`` of the second; on the turns of calls_sgd by the
+bootstrap over intents, each system of the first against the same system of the second.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ Result = Mapping[str, Any]
 def compare_contexts(
     first: Result, second: Result, setup: str, against: str
 ) -> dict[str, dict[str, float]]:
-    """Williams' test of Pearson and of Spearman.
+    """Return Williams' test of Pearson and of Spearman.
 
-    Raises SystemExit where a set-up was not measured, or on other rows.
+    Raises:
+        SystemExit: If a set-up was not measured, or the results are of different rows.
     """
     if first["gold"] != second["gold"]:
         raise SystemExit(
@@ -52,7 +52,7 @@ def _scores(result: Result, setup: str) -> list[float]:
 
 
 def compare_turns(first: Result, second: Result) -> dict[str, Any]:
-    """The mean difference of each system over the intents, with its interval."""
+    """Return the mean difference of each system over the intents, with its interval."""
     pairs = {
         name: (row["intents"], second["systems"][name]["intents"])
         for name, row in first["systems"].items()
@@ -65,6 +65,7 @@ def compare_turns(first: Result, second: Result) -> dict[str, Any]:
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("first", type=Path)
     parser.add_argument("second", type=Path)

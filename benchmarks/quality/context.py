@@ -1,9 +1,9 @@
-"""What the encoder should see around a span: ``python -m benchmarks.quality.context``. nDCG@10 of
-spans alone, all spans of all passages scored.
+"""Measure what the encoder should see around a span: ``python -m benchmarks.quality.context``.
 
-``turn`` shows it each turn by itself, which is the product's choice (`encoder.artifact.CONTEXT`);
-``sentence`` cuts turns into sentences; ``passage`` shows it all turns of a passage at once. Spans
-never cross a turn under any of them; they do cross sentences.
+nDCG@10 of spans alone, all spans of all passages scored, under three policies. ``turn`` encodes
+each turn by itself, which is the product's choice (`encoder.model_folder.CONTEXT`); ``sentence``
+cuts turns into sentences; ``passage`` encodes all turns of a passage together. Spans never cross a
+turn under any of them; they do cross sentences.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hybrid_search.text.passages import split
 from hybrid_search.text.types import Document, Encoding, Floats, Part, Passage
 
 CALLS, QUERIES = 1500, 400
-"""Documents of calls_sgd and queries of a task that are used, evenly spread."""
+"""Documents of calls_sgd, and queries of a task, that are used; evenly spread."""
 
 Range = tuple[int, int]
 Policy = Callable[[Document, Passage], list[Range]]
@@ -56,7 +56,7 @@ POLICIES: dict[str, Policy] = {"turn": _turns, "sentence": _sentences, "passage"
 
 
 def measure(task: Task, data: Path, policy: Policy) -> float:
-    """nDCG@10 of the spans of `task`, encoded under `policy`."""
+    """Return nDCG@10 of the spans of `task`, encoded under `policy`."""
     queries = sample_evenly(list(task.queries(data, "dev")), QUERIES)
     within = {query.within for query in queries} - {None}
     vectors = np.array(
@@ -88,7 +88,7 @@ def _documents(task: Task, data: Path) -> Iterator[Document]:
 def _score_passages(
     document: Document, policy: Policy, vectors: Floats
 ) -> Iterator[tuple[Passage, Floats]]:
-    """Each passage with the best cosine of its spans with each query."""
+    """Yield each passage with the best cosine of its spans with each query."""
     document_passages = [passage for passage in split(document) if passage.parts]
     ranges = [policy(document, passage) for passage in document_passages]
     encoded = iter(
@@ -110,7 +110,7 @@ def _score_passages(
 
 
 def _gather_part(part: Part, placed: Sequence[Encoding]) -> Encoding:
-    """The tokens of one part, whatever they were encoded with."""
+    """Return the tokens of one part, whatever text they were encoded with."""
     vectors, offsets = (
         np.concatenate([getattr(encoding, name) for encoding in placed])
         for name in ("vectors", "offsets")
@@ -135,6 +135,7 @@ def _rank_places(
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, default=results.DATA)
     options = parser.parse_args()
@@ -149,6 +150,7 @@ def main() -> None:
             "calls of calls_sgd": CALLS,
             "queries a task, at most": QUERIES,
         },
+        results.QUALITY,
     )
 
 

@@ -1,5 +1,6 @@
-"""Pearson and Spearman correlation, and the area under the ROC curve. numpy alone, ties as their
-mean rank.
+"""Pearson and Spearman correlation and the area under the ROC curve, by scipy.
+
+All are nan, instead of an error or a warning, where they are not defined.
 """
 
 from __future__ import annotations
@@ -8,38 +9,36 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 
 def pearson(a: ArrayLike, b: ArrayLike) -> float:
-    """Product-moment correlation of two lists of equal length; nan where one of them is constant,
-    or there is nothing.
-    """
+    """Return the product-moment correlation; nan if a list is constant or empty."""
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if not len(x) or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
-    x, y = x - x.mean(), y - y.mean()
-    return float(x @ y) / float(np.sqrt((x @ x) * (y @ y)))
+    return float(stats.pearsonr(x, y).statistic)
 
 
 def spearman(a: ArrayLike, b: ArrayLike) -> float:
-    """Pearson correlation of the ranks."""
+    """Return the Pearson correlation of the ranks."""
     return pearson(ranks(a), ranks(b))
 
 
 def ranks(values: ArrayLike) -> NDArray[np.float64]:
-    """Ranks from 1, float64 ``[n]``; equal values share the mean of theirs."""
-    _, group, sizes = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    return (np.cumsum(sizes) - (sizes - 1) / 2)[group]
+    """Return ranks from 1, float64 ``[n]``; equal values share the mean of their ranks."""
+    averaged: NDArray[np.float64] = stats.rankdata(values)
+    return averaged
 
 
 def auc(scores: ArrayLike, labels: Sequence[int]) -> float:
-    """The share of pairs of a right and a wrong one in which the right one scores higher; equal
-    scores count half (Mann-Whitney U).
+    """Return the share of pairs of a right and a wrong item in which the right one scores higher.
 
-    nan where there are none of either kind.
+    Equal scores count half (Mann-Whitney U); nan if all items are right, or none is.
     """
-    right = np.asarray(labels, dtype=bool)
-    positive, negative = int(right.sum()), int((~right).sum())
-    if not positive * negative:
+    values, right = np.asarray(scores), np.asarray(labels, dtype=bool)
+    positive, negative = values[right], values[~right]
+    if not len(positive) or not len(negative):
         return float("nan")
-    return float(ranks(scores)[right].sum() - positive * (positive + 1) / 2) / (positive * negative)
+    pairs = len(positive) * len(negative)
+    return float(stats.mannwhitneyu(positive, negative, method="asymptotic").statistic) / pairs

@@ -1,8 +1,7 @@
-"""The dev sets that a model is chosen on: ``python -m benchmarks.quality.dev [--model DIR] [--data
-DIR] [--only NAME ...] [--out FILE]``.
+"""Measure a model on the dev sets that models are chosen on: ``python -m benchmarks.quality.dev``.
 
-STS-B-Context, PiC's phrases and the turns of calls_sgd, with any model folder; `measure` takes any
-encoder. Nothing of them may be trained on.
+STS-B-Context, PiC's phrases and the turns of calls_sgd, for any model folder; `measure` takes any
+encoder. Never train on any of them.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import results
-from benchmarks.quality import encoders, pic, stsb_context, turns
-from benchmarks.quality.systems.base import TokenMeans
+from benchmarks.quality import encoders, pic_similarity, stsb_context, turns
+from benchmarks.quality.systems import TokenMeans
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.calibration import Calibration
 
@@ -29,23 +28,24 @@ def measure(
     only: tuple[str, ...] = EVALUATIONS,
     ngrams: int | None = stsb_context.PRUNED,
 ) -> dict[str, Any]:
-    """The results of the evaluations named in `only`.
+    """Return the results of the evaluations named in `only`.
 
-    `ngrams` spans a row are encoded by themselves, all if None (hours on a CPU).
+    `ngrams` spans a row are encoded by themselves, all of them if None (hours on a CPU).
     """
     measurements: dict[str, Callable[[], dict[str, Any]]] = {
         "stsb-context": lambda: stsb_context.measure(
             TokenMeans(encoder), stsb_context.read(data / stsb_context.FILE), pruned=ngrams
         ),
-        "pic": lambda: pic.measure(encoder, data),
+        "pic": lambda: pic_similarity.measure(encoder, data),
         "turns": lambda: turns.measure(encoder, data, calibration),
     }
     return {name: measurements[name]() for name in only}
 
 
 def figures(measured: Any) -> Any:
-    """`measured` without what it says of each row: gold scores are the data's, and data are not
-    kept here.
+    """Return `measured` without its row-by-row values.
+
+    Gold scores belong to the data, and data are not stored in this repository.
     """
     return (
         {name: figures(value) for name, value in measured.items() if name not in ROWS}
@@ -59,6 +59,7 @@ def _ngrams(text: str) -> int | None:
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument(
@@ -73,7 +74,8 @@ def main() -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        help="the JSON file, with each row's score; default: figures alone, to results/dev_MODEL-COMMIT.json",
+        help="a JSON file for figures and row-by-row scores;"
+        " default: figures alone, to results/quality/dev_MODEL.json",
     )
     options = parser.parse_args()
     model = encoders.load_model(options)
@@ -88,7 +90,7 @@ def main() -> None:
     if options.out:
         results.save(options.out, payload)
     else:
-        results.write(f"dev_{model.label}", figures(payload))
+        results.write(f"dev_{model.label}", figures(payload), results.QUALITY)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Which model is measured: a folder of ``python -m export.to_onnx``, by default the one that ships."""
+"""The model under measurement: a folder by ``python -m export.to_onnx``, or the shipped one."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from hybrid_search.search.calibration import Calibration
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model folder.
+    """A model folder, with the precision and dimension to use.
 
-    What is made for another one than that which ships has names of its own, so that neither takes
-    the place of the other.
+    Results and indexes of any model but the shipped one have the model in their names, so that they
+    never replace each other.
     """
 
     folder: Path = SHIPPED
@@ -30,12 +30,12 @@ class Model:
 
     @property
     def encoder(self) -> Encoder:
-        """Loaded once a process, the client's too; its vectors have `dimension` numbers."""
+        """The encoder, loaded once a process; its vectors have `dimension` numbers."""
         return encoder.truncate_encoder(load_full_encoder(self), self.dimension)
 
     @property
     def calibration(self) -> Calibration | None:
-        """Its own for its precision and dimension; None where the folder was never calibrated."""
+        """The calibration for its precision and dimension; None if the folder has none."""
         info, is_calibrated = self.encoder.info, (self.folder / calibration.FILE).is_file()
         return (
             calibration.load(self.folder, info.precision, info.dimension) if is_calibrated else None
@@ -43,32 +43,32 @@ class Model:
 
     @property
     def label(self) -> str:
-        """Its name, precision, the head of its fingerprint and, where it was asked for, its
-        dimension, fit for a file name.
-        """
+        """Name, precision, head of the fingerprint and any chosen dimension, as a file name."""
         info = self.encoder.info
         size = f"_{self.dimension}" if self.dimension else ""
-        return f"{re.sub(r'[^A-Za-z0-9.-]+', '-', info.name)}_{info.precision}_{info.fingerprint[:8]}{size}"
+        name = re.sub(r"[^A-Za-z0-9.-]+", "-", info.name)
+        return f"{name}_{info.precision}_{info.fingerprint[:8]}{size}"
 
     def suffix(self, calls: int | None = None) -> str:
-        """What the names of its results have behind the measurement, and its indexes' folder:
-        nothing for the shipped model and all calls.
+        """Return what the model adds to the names of its results and of its indexes' folder.
+
+        Empty for the shipped model and all calls.
         """
         return ("" if self == Model() else f"_{self.label}") + (f"_{calls}calls" if calls else "")
 
     def store(self, calls: int | None = None) -> Path:
-        """Where its indexes are kept."""
+        """Return the folder of its indexes."""
         suffix = self.suffix(calls)
         return results.STORE / suffix.removeprefix("_") if suffix else results.STORE
 
 
 def load_full_encoder(model: Model) -> Encoder:
-    """The encoder of `model`, its vectors not cut."""
+    """Return the encoder of `model` with whole vectors."""
     return encoder.load(model.folder, "auto", model.precision)
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """``--model``, ``--precision``, ``--dimension`` and ``--data``."""
+    """Add ``--model``, ``--precision``, ``--dimension`` and ``--data``."""
     parser.add_argument(
         "--model",
         type=Path,
@@ -90,7 +90,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def load_model(options: Namespace) -> Model:
-    """The model that was asked for. Raises SystemExit with one line where it cannot be loaded."""
+    """Return the model of the options; raises SystemExit with one line if it cannot be loaded."""
     model = Model(options.model, options.precision, options.dimension)
     try:
         model.encoder  # noqa: B018

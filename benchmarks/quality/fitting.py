@@ -1,4 +1,4 @@
-"""The parameters of the default fusion, chosen from a grid on judged queries."""
+"""Choose the parameters of the default fusion from a grid, on judged queries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLOPES = (4.0, 6.0, 8.0, 10.0, 12.0)
 """A steeper map than 12 is nearly a step: most scores would be 0 or 1."""
 SATURATIONS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
 NOISE = 0.002
-"""Means of nDCG@10 that are this near say nothing about which is better."""
+"""Differences of mean nDCG@10 up to this size do not tell which is better."""
 
 
 class Judged(Protocol):
@@ -22,16 +22,16 @@ class Judged(Protocol):
 
     @property
     def group(self) -> str:
-        """What is averaged over first."""
+        """The group over which values are averaged first."""
         ...
 
     def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
-        """nDCG@10 of the calibrated fusion."""
+        """Return nDCG@10 of the calibrated fusion."""
         ...
 
 
 def fit(tasks: Sequence[Sequence[Judged]]) -> tuple[Calibration, float]:
-    """The best of the grid by mean nDCG@10 over tasks at alpha 0.5, and that mean."""
+    """Return the best of the grid by mean nDCG@10 over tasks at alpha 0.5, and that mean."""
     trials = [
         (_mean(tasks, candidate), candidate)
         for candidate in (

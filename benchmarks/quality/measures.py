@@ -1,8 +1,7 @@
-"""nDCG@10, MRR@10 and recall by pytrec_eval, which is NIST's trec_eval: Van Gysel and de Rijke,
-"Pytrec_eval", SIGIR 2018.
+"""nDCG@10, MRR@10 and recall by pytrec_eval, the Python binding of NIST's trec_eval.
 
-Something that was ranked more than once, as the passages that one long turn was cut into, stands
-where it came first.
+Van Gysel and de Rijke, "Pytrec_eval", SIGIR 2018. An item that a ranking holds more than once, like
+the passages into which one long turn was cut, counts at its first place.
 """
 
 from __future__ import annotations
@@ -23,32 +22,37 @@ MEASURES = {
     "recall@10": ("recall_10", DEPTH),
     "recall@100": ("recall_100", 100),
 }
-"""trec_eval's name of each measure, and how much of a ranking it is shown: a reciprocal rank has no
-cut of its own.
+"""trec_eval's name of each measure, and the length to which a ranking is cut.
+
+A reciprocal rank has no cut-off of its own.
 """
 
 Ranking = Sequence[Hashable]
 Grades = Mapping[Any, int]
-"""How right something is: 0 not at all. What has no grade has 0."""
+"""How relevant an item is, from 0 (not at all); items without a grade have 0."""
 
 
 def evaluate(ranked: Sequence[Ranking], right: Sequence[Grades]) -> dict[str, list[float]]:
-    """Each of `MEASURES` of each ranking, best first, by the grades beside it; all from 0 to 1, and
-    0 where nothing is right.
+    """Return each of `MEASURES` of each ranking, best first, by the grades beside it.
 
-    To nDCG a grade is the gain (Järvelin and Kekäläinen, 2002, with log2(rank + 1) for the
-    discount); to the others all from 1 on are as right.
+    All are from 0 to 1, and 0 where nothing is relevant. To nDCG a grade is the gain (Järvelin and
+    Kekäläinen, 2002, with log2(rank + 1) for the discount); to the others all grades from 1 are
+    equal.
     """
     return {name: _values(name, ranked, right) for name in MEASURES}
 
 
 def ndcg(ranked: Ranking, right: Iterable[Hashable]) -> float:
-    """nDCG@10 of one ranking, where all that is right is as right."""
+    """Return nDCG@10 of one ranking, all relevant items being equally relevant."""
     return _values(NDCG, [ranked], [dict.fromkeys(right, 1)])[0]
 
 
 def _values(name: str, ranked: Sequence[Ranking], right: Sequence[Grades]) -> list[float]:
-    """trec_eval orders by score, and by id where scores are equal: here none are."""
+    """Return one measure of every ranking.
+
+    trec_eval orders by score, and by id among equal scores; the scores given here are all
+    different.
+    """
     measure, depth = MEASURES[name]
     qrels, run = {}, {}
     for number, (ranking, grades) in enumerate(zip(ranked, right, strict=True)):
@@ -63,7 +67,7 @@ def _values(name: str, ranked: Sequence[Ranking], right: Sequence[Grades]) -> li
 
 
 def means_by_group(values: Sequence[float], groups: Sequence[str]) -> dict[str, float]:
-    """The mean of each group, in the order in which groups are met."""
+    """Return the mean of each group, in the order in which groups first appear."""
     values_by_group: dict[str, list[float]] = {}
     for value, group in zip(values, groups, strict=True):
         values_by_group.setdefault(group, []).append(value)
@@ -74,14 +78,15 @@ def means_by_group(values: Sequence[float], groups: Sequence[str]) -> dict[str, 
 
 
 def grouped_mean(values: Sequence[float], groups: Sequence[str]) -> float:
-    """The mean over groups of each group's mean."""
+    """Return the mean of the groups' means."""
     means = means_by_group(values, groups).values()
     return sum(means) / len(means)
 
 
 def row(values: Mapping[str, Sequence[float]], groups: Sequence[str]) -> dict[str, Any]:
-    """The mean over groups of each measure of `values` (as `evaluate` gives them), and the 95%
-    interval of that of nDCG@10.
+    """Return the mean over groups of each measure, and the 95% interval of that of nDCG@10.
+
+    `values` are as `evaluate` returns them.
     """
     means = {
         name: round(grouped_mean(measure_values, groups), 4)
@@ -100,8 +105,9 @@ def difference(
     second: Mapping[str, Sequence[float]],
     groups: Sequence[str],
 ) -> dict[str, Any]:
-    """By how much the nDCG@10 of `first` is above that of `second`, and its 95% interval, paired by
-    group.
+    """Return how far nDCG@10 of `first` is above that of `second`, with its 95% interval.
+
+    Paired by group.
     """
     pair = (
         list(means_by_group(system_values[NDCG], groups).values())

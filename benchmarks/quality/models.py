@@ -1,4 +1,4 @@
-"""The tables of ``export/README.md``: models and recipes beside each other, from results/*.json."""
+"""Render the tables of ``export/README.md``: models and recipes beside each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from benchmarks import results
-from benchmarks.markdown import head, row
+from benchmarks.markdown import head, row, table
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.encoder import SHIPPED
 
@@ -22,11 +22,11 @@ RECIPES = {
     "first-stage": "`shipped`, first stage: distillation, all layers",
     "first-round": "`shipped`, first round: scores and contrast as well",
 }
-"""Models that are not shipped, by name, and what made them."""
+"""Models that are not shipped, by name, and the recipe of each."""
 
 
 def training_table() -> str:
-    """Each recipe on the sets that models are chosen on."""
+    """Render each recipe's scores on the sets that models are chosen on."""
     heads = (
         "single pass",
         "found",
@@ -38,150 +38,118 @@ def training_table() -> str:
         "hybrid 0.5",
     )
     lines = head("recipe", *heads)
-    rows = [
-        (about, _dev_result_name(name))
-        for name, about in {**RECIPES, _read_shipped_info()["name"]: "**`shipped`**"}.items()
-    ]
-    return "\n".join(
-        [
-            *lines,
-            *[
-                row(about, *_scores(results.read_newest(name)))
-                for about, name in rows
-                if results.has_result(name)
-            ],
-        ]
-    )
+    for name, about in {**RECIPES, _read_shipped_info()["name"]: "**`shipped`**"}.items():
+        if results.has_result(_dev_result_name(name), results.QUALITY):
+            lines.append(row(about, *_scores(_read_dev_result(name))))
+    return "\n".join(lines)
 
 
 def _scores(dev_result: dict[str, Any]) -> list[str]:
     setups, systems = dev_result["stsb-context"]["setups"], dev_result["turns"]["systems"]
-    passes = [
+    scores = [
         setups["single pass"]["pearson"],
         setups["single pass"]["found"],
         setups["sentence-wise"]["pearson"],
         setups["full context"]["pearson"],
+        dev_result["pic"]["in context"],
+        *[systems[name]["mean"] for name in ("best span", "one vector a turn", "hybrid 0.5")],
     ]
-    turn_scores = [
-        systems[name]["mean"] for name in ("best span", "one vector a turn", "hybrid 0.5")
-    ]
-    return [f"{value:.3f}" for value in (*passes, dev_result["pic"]["in context"], *turn_scores)]
+    return [f"{score:.3f}" for score in scores]
 
 
 def setups_table() -> str:
-    """Every way to score STS-B-Context, by the base model and by the one that ships, and what each
-    costs.
-    """
-    stsb_results = [
-        results.read_newest(_dev_result_name(name))["stsb-context"]
-        for name in (BASE, _read_shipped_info()["name"])
-    ]
+    """Render every way to score STS-B-Context, by base and shipped model, and its cost."""
+    names = (BASE, _read_shipped_info()["name"])
+    stsb_results = [_read_dev_result(name)["stsb-context"] for name in names]
     lines = head("Pearson / Spearman", "base", "shipped", "tokens a row", "passes a row")
-    for name, first in stsb_results[0]["setups"].items():
-        scores = [
-            f"{stsb_result['setups'][name]['pearson']:.3f} / {stsb_result['setups'][name]['spearman']:.3f}"
-            for stsb_result in stsb_results
-        ]
-        lines.append(
-            row(name, *scores, f"{first['tokens a row']:,.0f}", f"{first['texts a row']:,.0f}")
-        )
+    for name, base_figures in stsb_results[0]["setups"].items():
+        figures = [stsb_result["setups"][name] for stsb_result in stsb_results]
+        scores = [f"{setup['pearson']:.3f} / {setup['spearman']:.3f}" for setup in figures]
+        lines.append(row(name, *scores, *_cost(base_figures)))
     full_cost = stsb_results[0]["cost of every n-gram"]
-    return "\n".join(
-        [
-            *lines,
-            row(
-                "per n-gram, every one",
-                "",
-                "",
-                f"{full_cost['tokens a row']:,.0f}",
-                f"{full_cost['texts a row']:,.0f}",
-            ),
-        ]
-    )
+    return "\n".join([*lines, row("per n-gram, every one", "", "", *_cost(full_cost))])
+
+
+def _cost(figures: dict[str, float]) -> tuple[str, str]:
+    return f"{figures['tokens a row']:,.0f}", f"{figures['texts a row']:,.0f}"
 
 
 def differences_table() -> str:
-    """The differences on the turns, with their intervals."""
-    turn_differences = results.read_newest(_dev_result_name(_read_shipped_info()["name"]))["turns"][
-        "differences"
-    ]
-    lines = head("nDCG@10 of turns, shipped", "difference", "95% interval")
-    table_rows = [
-        (
-            name,
-            f"{difference['mean']:+.3f}",
-            f"{difference['interval'][0]:+.3f} to {difference['interval'][1]:+.3f}",
-        )
-        for name, difference in turn_differences.items()
-    ]
-    return "\n".join([*lines, *[row(*cells) for cells in table_rows]])
+    """Render the differences on the turns, with their intervals."""
+    differences = _read_dev_result(_read_shipped_info()["name"])["turns"]["differences"]
+
+    def cells(name: str) -> tuple[str, str]:
+        low, high = differences[name]["interval"]
+        return f"{differences[name]['mean']:+.3f}", f"{low:+.3f} to {high:+.3f}"
+
+    columns = ("difference", "95% interval")
+    return table("nDCG@10 of turns, shipped", columns, differences, cells)
 
 
 def spans_table() -> str:
-    """Passages by their best span and by one vector, base and shipped, on each task."""
+    """Render passages ranked by best span and by one vector, base and shipped, on each task."""
     lines = head("nDCG@10 of passages", *TASKS, "mean")
-    for model, measurement in (
-        ("base", f"retrieval_{BASE}_int8_????????"),
-        ("shipped", "retrieval"),
-    ):
+    prefixes = {"base": f"retrieval_{BASE}_int8_????????", "shipped": "retrieval"}
+    for model, prefix in prefixes.items():
         rankings = {
-            name: results.read_newest(f"{measurement}-{name}")["rankings"] for name in TASKS
+            name: results.read_result(f"{prefix}-{name}", results.QUALITY)["rankings"]
+            for name in TASKS
         }
         for way in ("spans", "one vector a passage", "hybrid 0.5"):
             values = [rankings[name][way]["ndcg@10"] for name in TASKS]
-            lines.append(
-                row(
-                    f"{model}, {way}",
-                    *[f"{value:.3f}" for value in (*values, sum(values) / len(values))],
-                )
-            )
+            values.append(sum(values) / len(values))
+            lines.append(row(f"{model}, {way}", *[f"{value:.3f}" for value in values]))
     return "\n".join(lines)
 
 
 def sizes_table() -> str:
-    """Quality against bytes."""
-    figures_by_size = results.read_newest("sizes")["sizes"]
-    heads = list(next(iter(figures_by_size.values())))
-    lines = head("numbers a vector", *heads)
-    return "\n".join(
-        [
-            *lines,
-            *[
-                row(name, *[f"{value:,}" for value in figures.values()])
-                for name, figures in figures_by_size.items()
-            ],
-        ]
+    """Render quality against bytes."""
+    figures = results.read_result("sizes", results.QUALITY)["sizes"]
+    columns = list(next(iter(figures.values())))
+    return table(
+        "numbers a vector",
+        columns,
+        figures,
+        lambda size: [f"{value:,}" for value in figures[size].values()],
     )
 
 
 def precisions_table() -> str:
-    """Parity and speed of each precision of the model that ships."""
-    figures_by_precision, parity = (
-        results.read_newest("precisions")["precisions"],
-        _read_shipped_info()["parity"],
+    """Render parity and speed of each precision of the shipped model."""
+    figures = results.read_result("precisions", results.QUALITY)["precisions"]
+    parity = _read_shipped_info()["parity"]
+
+    def cells(name: str) -> list[str]:
+        spans = parity[name]
+        return [
+            f"{spans['mean']:.4f}",
+            f"{spans['min']:.4f}",
+            f"{spans['same']:.3f}",
+            f"{figures[name]['pearson']:.4f}",
+            f"{figures[name]['times float32']:.2f}",
+        ]
+
+    columns = (
+        "mean cosine",
+        "least cosine",
+        "same best span",
+        "Pearson",
+        "times float32's tokens/s",
     )
-    heads = ("mean cosine", "least cosine", "same best span", "Pearson", "times float32's tokens/s")
-    lines = head("precision, on a CPU", *heads)
-    for name, figures in figures_by_precision.items():
-        span = parity[name]
-        cells = (
-            f"{span['mean']:.4f}",
-            f"{span['min']:.4f}",
-            f"{span['same']:.3f}",
-            f"{figures['pearson']:.4f}",
-            f"{figures['times float32']:.2f}",
-        )
-        lines.append(row(name, *cells))
-    return "\n".join(lines)
+    return table("precision, on a CPU", columns, figures, cells)
 
 
 def _dev_result_name(name: str) -> str:
-    """The dev scores of a model in int8: behind its name comes the head of its fingerprint."""
+    """Return the name of a model's dev scores in int8; it ends in eight digits of a fingerprint."""
     return f"dev_{name}_int8_????????"
 
 
+def _read_dev_result(name: str) -> dict[str, Any]:
+    return results.read_result(_dev_result_name(name), results.QUALITY)
+
+
 def _read_shipped_info() -> dict[str, Any]:
-    """``encoder.json`` of the model that ships."""
+    """Read ``encoder.json`` of the shipped model."""
     info: dict[str, Any] = json.loads((SHIPPED / "encoder.json").read_text(encoding="utf-8"))
     return info
 

@@ -1,8 +1,7 @@
-"""What each precision costs and gives: ``python -m benchmarks.quality.precisions [--model DIR]
-[--calls N]``, of a model folder that has several.
+"""Measure what each precision costs and gains: ``python -m benchmarks.quality.precisions``.
 
-Tokens a second on the turns of `--calls` calls of calls_sgd, in rounds in turn, as the machine is
-shared; Pearson on STS-B-Context, every row.
+For a model folder that has several. Tokens a second on the turns of ``--calls`` calls of calls_sgd,
+the precisions taking turns, as the machine is shared; Pearson on STS-B-Context, every row.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ ROUNDS = 5
 
 
 def measure(model: Model, data: Path, calls: int = CALLS) -> dict[str, Any]:
-    """A row for each precision.
+    """Return a row for each precision.
 
-    Speeds are medians over the rounds, and so are their ratios to float32, round by round.
+    Speeds are medians over the rounds, and so are their ratios to float32, taken round by round.
     """
     encoders_by_precision = {
         precision: replace(model, precision=precision).encoder for precision in MEASURED
@@ -36,22 +35,21 @@ def measure(model: Model, data: Path, calls: int = CALLS) -> dict[str, Any]:
     texts = turns.read(data, calls).texts
     seconds = _time_rounds(encoders_by_precision, texts)
     tokens = sum(len(encoding.vectors) for encoding in encoders_by_precision["int8"].encode(texts))
-    return {
-        name: {
+    rows = {}
+    for name, encoder in encoders_by_precision.items():
+        rounds = zip(seconds[name], seconds["float32"], strict=True)
+        rows[name] = {
             "pearson": stsb_context.score(encoder, data / stsb_context.FILE)["pearson"],
             "tokens/s": round(tokens / median(seconds[name])),
-            "times float32": round(
-                median(b / a for a, b in zip(seconds[name], seconds["float32"], strict=True)), 2
-            ),
+            "times float32": round(median(b / a for a, b in rounds), 2),
         }
-        for name, encoder in encoders_by_precision.items()
-    }
+    return rows
 
 
 def _time_rounds(
     encoders_by_precision: dict[str, Encoder], texts: Sequence[str]
 ) -> dict[str, list[float]]:
-    """Seconds of each round, after one that warms up."""
+    """Return the seconds of each round, after one that warms up."""
     seconds: dict[str, list[float]] = {name: [] for name in encoders_by_precision}
     for _ in range(ROUNDS + 1):
         for name, encoder in encoders_by_precision.items():
@@ -62,6 +60,7 @@ def _time_rounds(
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument(
@@ -73,6 +72,7 @@ def main() -> None:
     results.write(
         f"precisions{model.suffix()}",
         {"model": replace(model, precision="auto").label, "precisions": measured},
+        results.QUALITY,
     )
 
 

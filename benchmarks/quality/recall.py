@@ -1,5 +1,6 @@
-"""The span leg's index against an exhaustive search of every span of every passage: recall@10, and
-whether the best passage is the same.
+"""Compare the span leg's index with an exhaustive search of every span of every passage.
+
+Reported are recall@10, and how often the best passage is the same.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ DEPTH = 10
 
 
 def measure(collection: Collection, phrases: Sequence[str]) -> dict[str, Any]:
-    """Over `phrases`, without a filter."""
+    """Measure recall over `phrases`, without a filter."""
     vectors = np.array(
         [
             phrase_vector.query_vector(collection.model.encoder, phrase_text)
@@ -54,8 +55,9 @@ def measure(collection: Collection, phrases: Sequence[str]) -> dict[str, Any]:
 def search_exhaustively(
     store: Path, index: str, vectors: Floats
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Passage numbers, and the best cosine of any of their spans with each phrase: float32
-    ``[passages, phrases]``.
+    """Return passage numbers, and the best cosine of their spans with each phrase.
+
+    The cosines are float32 ``[passages, phrases]``.
     """
     connection = schema.connect(store / f"{index}.sqlite")
     numbers, best = [], []
@@ -67,7 +69,7 @@ def search_exhaustively(
 
 
 def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
-    """The best cosine of any span of a passage with each of `vectors`, float32 ``[phrases]``."""
+    """Return a passage's best span cosine with each of `vectors`, float32 ``[phrases]``."""
     products = (coded.codes.astype(np.float32) @ vectors.T) * coded.scales[:, None]
     sums = spans.running_sums(products)
     first, last = spans.bounds(coded.counts)

@@ -1,8 +1,8 @@
-"""nDCG@10, MRR@10 and recall of BM25, spans, hybrid at alpha 0 to 1, every fusion at 0.5, and one
-vector a passage, on the queries marked `dev`.
+"""nDCG@10, MRR@10 and recall of every way of ranking, on the queries marked `dev`.
 
-What is ranked are places (passages by the turns in them). Both legs give 100 passages, so
-recall@100 is that of the product's own candidates.
+The ways are BM25, spans, the hybrid at alpha 0 to 1, every fusion at 0.5, and one vector a passage.
+Ranked are places (passages as the turns in them). Both legs return 100 passages, so recall@100 is
+that of the product's own candidates.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from benchmarks.quality.tasks import Query
 from hybrid_search.backends.types import Request
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import ScoredPassage, fuse
-from hybrid_search.search.fusion import DEFAULT, FUSIONS
+from hybrid_search.search.candidates import fuse
+from hybrid_search.search.fusion import FUSIONS
+from hybrid_search.search.query import DEFAULT_FUSION as DEFAULT
+from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text.types import Floats
 
 ALPHAS = tuple(round(0.1 * step, 1) for step in range(11))
@@ -28,16 +30,14 @@ MOST = 700
 """Queries of a task that are measured, evenly spread: squad_dev has 2,000."""
 BM25, SPANS, HYBRID, MEANS = "bm25", "spans", "hybrid 0.5", "one vector a passage"
 PAIRS = ((HYBRID, BM25), (HYBRID, MEANS), (SPANS, MEANS))
-"""Ways of ranking whose difference is stated with its interval."""
+"""Ways of ranking whose difference is reported with its interval."""
 DEPTH = 100
-"""Places that the baseline ranks, as many as a leg of the product gives passages."""
+"""Places that the baseline ranks: as many as a leg of the product returns passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rankings:
-    """Queries, beside each the grades of the places that are right, and by way of ranking the
-    places that each query found, best first.
-    """
+    """Queries, their grades by place, and by way of ranking the places found, best first."""
 
     queries: list[Query]
     right: list[dict[Place, int]]
@@ -50,8 +50,9 @@ class Rankings:
 
 
 def measure(collection: Collection, queries: Sequence[Query]) -> dict[str, Any]:
-    """A row for each way of ranking: name -> {"ndcg@10", "ndcg@10 interval", "mrr@10", "recall@10",
-    "recall@100"}; and the differences of `PAIRS`.
+    """Return a row for each way of ranking, and the differences of `PAIRS`.
+
+    A row is {"ndcg@10", "ndcg@10 interval", "mrr@10", "recall@10", "recall@100"}.
     """
     ranked = rank(collection, queries)
     values = {way: evaluate(places, ranked.right) for way, places in ranked.ways.items()}
@@ -67,8 +68,9 @@ def measure(collection: Collection, queries: Sequence[Query]) -> dict[str, Any]:
 
 
 def rank(collection: Collection, queries: Sequence[Query]) -> Rankings:
-    """Rank for at most `MOST` of `queries`, evenly spread; those for which nothing is right in this
-    collection are left out.
+    """Return the rankings of at most `MOST` of `queries`, evenly spread.
+
+    Queries for which nothing in this collection is relevant are left out.
     """
     queries = [query for query in sample_evenly(queries, MOST) if collection.relevant_places(query)]
     ways: dict[str, list[list[Place]]] = {}
@@ -105,7 +107,7 @@ def _rank_places(
     fusion: str,
     alpha: float,
 ) -> list[Place]:
-    """Places, best first. At alpha 0 a passage without a matching term is not a hit."""
+    """Return places, best first; at alpha 0 a passage without a matching term is not a hit."""
     calibration = collection.model.calibration or Calibration()
     fused = sorted(
         fuse(scored, request, fusion, alpha, calibration),
@@ -137,9 +139,7 @@ def _rank_by_means(collection: Collection, queries: Sequence[Query]) -> list[lis
 def _find_nearest(
     query: Floats, within: str | None, places: Sequence[Place], documents: Any, vectors: Floats
 ) -> list[Place]:
-    """The `DEPTH` nearest passages, as many as a leg of the product finds; with `within`, of that
-    document alone.
-    """
+    """Return the `DEPTH` nearest passages; with `within`, of that document alone."""
     scores = vectors @ query
     inside = np.flatnonzero(documents == within) if within else np.arange(len(places))
     return [

@@ -1,4 +1,4 @@
-"""Where sentences begin and end: a plain cut behind full stops, exclamation and question marks."""
+"""Cut texts into sentences: plainly, behind full stops, exclamation and question marks."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _SENTENCE = regex.compile(r"\S.*?(?:[.!?]+(?=\s)|\Z)", flags=regex.DOTALL)
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """Start and end of each sentence, in code points; a cut also falls behind an abbreviation."""
+    """Return start and end of each sentence, in code points; abbreviations are cut too."""
     return [match.span() for match in _SENTENCE.finditer(text)]

@@ -1,9 +1,7 @@
-"""The set-ups of the SLICE paper's table: which texts a system is shown, and which spans may
-answer.
+"""The set-ups of the SLICE paper's table: which texts a system reads, and which spans may answer.
 
-Each takes the queries and the items beside them, and gives an `Answer` for each: a cosine (or the
-score of a system that has no vectors), and the place of the span that has it, where the set-up
-looks for one.
+Each takes the queries and the items beside them, and returns an `Answer` for each: a cosine (or the
+score of a system without vectors), and the place of its span if the set-up looks for one.
 """
 
 from __future__ import annotations
@@ -17,10 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks.quality.sentences import sentences
-from benchmarks.quality.systems.base import Range, Scorer, SpanEncoder, TextEncoder
+from benchmarks.quality.systems import Range, Scorer, SpanEncoder, TextEncoder
 from benchmarks.quality.vectors import TEXTS, Spans
 from hybrid_search.encoder import Encoder
-from hybrid_search.search.span_search import PassageSpans, best_places
+from hybrid_search.search.span_search import best_places
+from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import spans
 from hybrid_search.text.types import Floats, Ints
 from hybrid_search.text.words import words
@@ -33,29 +32,33 @@ CONTEXTS = 128
 
 
 class Item(Protocol):
-    """A text to look for spans in, and the span that people judged."""
+    """A text to find spans in, and the span that people judged."""
 
     @property
-    def context(self) -> str: ...
+    def context(self) -> str:
+        """The text to find spans in."""
+        ...
 
     @property
-    def target(self) -> str: ...
+    def target(self) -> str:
+        """The span that people judged."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a set-up says of an item."""
+    """The score of an item in a set-up, and the place of the span that has it."""
 
     score: float
     place: Range | None = None
 
 
 Setup = Callable[[Any, Sequence[str], Sequence[Item]], list[Answer]]
-"""From a system that is able to it, the queries, and the items beside them."""
+"""From a system that supports it, the queries, and the items beside them, to an answer for each."""
 
 
 def text_scores(system: Scorer, queries: Sequence[str], items: Sequence[Item]) -> list[Answer]:
-    """The score of the whole context, of a system without vectors."""
+    """Return the score of the whole context, by a system without vectors."""
     return [
         Answer(float(score)) for score in system.scores(queries, [item.context for item in items])
     ]
@@ -64,15 +67,16 @@ def text_scores(system: Scorer, queries: Sequence[str], items: Sequence[Item]) -
 def full_context(
     system: TextEncoder, queries: Sequence[str], items: Sequence[Item]
 ) -> list[Answer]:
-    """One vector of the whole context."""
+    """Return the cosine of one vector of the whole context."""
     return _cosines(system, queries, [item.context for item in items])
 
 
 def target_alone(
     system: TextEncoder, queries: Sequence[str], items: Sequence[Item]
 ) -> list[Answer]:
-    """The gold target by itself: what finding the right span and reading it without its neighbours
-    would give.
+    """Return the cosine of the gold target by itself.
+
+    This is what finding the right span and reading it without its neighbours would score.
     """
     return _cosines(system, queries, [item.target for item in items])
 
@@ -87,7 +91,7 @@ def _cosines(system: TextEncoder, queries: Sequence[str], texts: Sequence[str]) 
 
 
 def single_pass(system: SpanEncoder, queries: Sequence[str], items: Sequence[Item]) -> list[Answer]:
-    """Every span of the context, encoded in one pass."""
+    """Return the best of every span of the context, encoded in one pass."""
     return [
         _best_answer(pieces)
         for pieces in _pieces(system, system.encode_texts(queries), items, _full_range)
@@ -97,7 +101,7 @@ def single_pass(system: SpanEncoder, queries: Sequence[str], items: Sequence[Ite
 def sentence_wise(
     system: SpanEncoder, queries: Sequence[str], items: Sequence[Item]
 ) -> list[Answer]:
-    """Each sentence of the context by itself; spans lie inside a sentence."""
+    """Return the best span inside a sentence, each sentence being encoded by itself."""
     return [
         _best_answer(pieces)
         for pieces in _pieces(system, system.encode_texts(queries), items, sentences)
@@ -107,7 +111,7 @@ def sentence_wise(
 def sweep(
     system: SpanEncoder, queries: Sequence[str], items: Sequence[Item]
 ) -> dict[int, list[Answer]]:
-    """The single pass with each of the `LONGEST` spans."""
+    """Return the single pass with each of the `LONGEST` spans."""
     answers_by_longest: dict[int, list[Answer]] = {longest: [] for longest in LONGEST}
     for [piece] in _pieces(system, system.encode_texts(queries), items, _full_range, max(LONGEST)):
         lengths = _span_lengths(piece)
@@ -122,8 +126,9 @@ def sweep(
 
 
 def per_ngram(most: int | None) -> Setup:
-    """The encoder run once on each of the `most` best spans by the single pass, or on every span:
-    what the paper's single pass is compared with.
+    """Return the set-up that encodes spans one by one, the paper's rival of the single pass.
+
+    Encoded are the `most` best spans by the single pass, or every span if None.
     """
     return partial(_per_ngram, most=most)
 
@@ -154,7 +159,7 @@ def _per_ngram(
 def _pick_places(
     system: TextEncoder, queries: Floats, items: Sequence[Item], most: int | None
 ) -> Iterator[list[Range]]:
-    """The places to encode by themselves: the best by the single pass, or all."""
+    """Yield the places to encode by themselves: the best by the single pass, or all."""
     if most is None:
         yield from (list_spans(item.context) for item in items)
     elif isinstance(system, SpanEncoder):
@@ -177,8 +182,9 @@ def _full_range(text: str) -> list[Range]:
 
 
 def list_spans(text: str, longest: int = spans.MAX_WORDS) -> list[Range]:
-    """Start and end of every span of 1 to `longest` whole words, word by word and, of one word,
-    from the shortest.
+    """Return start and end of every span of 1 to `longest` whole words.
+
+    Ordered by first word, then from the shortest.
     """
     word_places = words(text)
     first, last = _span_bounds(len(word_places), longest)
@@ -186,13 +192,14 @@ def list_spans(text: str, longest: int = spans.MAX_WORDS) -> list[Range]:
 
 
 def _span_bounds(count: int, longest: int) -> tuple[spans.Index, spans.Index]:
-    """First and last word of each span, intp ``[spans]``."""
+    """Return first and last word of each span, intp ``[spans]``."""
     return spans.bounds(np.minimum(count - np.arange(count), longest).astype(np.uint8))
 
 
 def _span_lengths(piece: PassageSpans) -> Ints:
-    """Words of each span: spans that begin at one word come one behind the other, each a word
-    longer.
+    """Return the words of each span.
+
+    Spans that begin at the same word follow each other, each a word longer.
     """
     fresh = np.concatenate([[True], piece.starts[1:] != piece.starts[:-1]])
     numbers = np.arange(len(fresh))
@@ -209,7 +216,7 @@ def _pieces(
     cut: Callable[[str], list[Range]],
     longest: int = spans.MAX_WORDS,
 ) -> Iterator[list[PassageSpans]]:
-    """All spans of each item's context, a piece for each of the texts that `cut` makes of it."""
+    """Yield all spans of each item's context, in a piece for each text that `cut` makes of it."""
     for start in range(0, len(items), CONTEXTS):
         batch = items[start : start + CONTEXTS]
         ranges = [cut(item.context) for item in batch]
@@ -235,8 +242,9 @@ def _best_answer(pieces: Sequence[PassageSpans]) -> Answer:
 
 
 def cost_of_every_ngram(encoder: Encoder, items: Sequence[Item]) -> dict[str, float]:
-    """What running the encoder on every span of 1 to 20 words would cost an item: texts, and tokens
-    without the special ones.
+    """Return what encoding every span of 1 to 20 words by itself would cost an item.
+
+    Counted in texts, and in tokens without the special ones.
     """
     texts = tokens = 0
     for start in range(0, len(items), CONTEXTS):

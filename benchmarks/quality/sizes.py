@@ -1,8 +1,7 @@
-"""Quality against bytes: ``python -m benchmarks.quality.sizes [--model DIR] [--calls N]``, a row
-for each size that a model's vectors can be cut to.
+"""Measure quality against bytes by vector size: ``python -m benchmarks.quality.sizes``.
 
-Everything is encoded once, and cut. Bytes are those of an embedded index of about `--calls` of
-calls_sgd.
+Everything is encoded once, and truncated. Bytes are those of an embedded index of about ``--calls``
+of calls_sgd.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class CachingEncoder:
 
     @property
     def info(self) -> EncoderInfo:
-        """That of the encoder it asks."""
+        """The info of the wrapped encoder."""
         return self.encoder.info
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
@@ -47,8 +46,9 @@ class CachingEncoder:
 def measure(
     model: Model, data: Path, calls: int = CALLS, rows: int | None = None
 ) -> dict[str, Any]:
-    """For each size: Pearson on STS-B-Context, nDCG@10 of turns by their best span and by one
-    vector, and the bytes of an index per 1,000 words.
+    """Return for each size its quality and the bytes of an index per 1,000 words.
+
+    Quality is Pearson on STS-B-Context, and nDCG@10 of turns by their best span and by one vector.
     """
     full_encoder = encoders.load_full_encoder(model)
     reader = CachingEncoder(full_encoder)
@@ -76,6 +76,7 @@ def _row(reader: Encoder, model: Model, data: Path, calls: int, rows: int | None
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument(
@@ -90,6 +91,7 @@ def main() -> None:
             "calls": options.calls,
             "sizes": measure(model, options.data, options.calls),
         },
+        results.QUALITY,
     )
 
 

@@ -1,11 +1,11 @@
-"""STS-B-Context: how well the best span of a context ranks like people do, against running the
-encoder on every span by itself.
+"""STS-B-Context: how well the best span of a context ranks like people do.
 
-Each row has a query, a context that holds a target, and the gold similarity of query and target (0
-to 5). The score of a row is the cosine of the query's vector with the best span of 1 to 20 whole
-words of the context, exact over all of them; what counts is its correlation with gold. The task is
-that of the SLICE paper (arXiv:2405.07263, table 1), on an analogue of its data (see the README
-beside the data); a file of the authors is read too. Measured only: nothing of STS-B is trained on.
+Compared with encoding every span by itself. Each row has a query, a context that contains a target,
+and the gold similarity of query and target (0 to 5). The score of a row is the cosine of the
+query's vector with the best span of 1 to 20 whole words of the context, exact over all of them;
+what counts is its correlation with gold. The task is that of the SLICE paper (arXiv:2405.07263,
+table 1), on an analogue of its data (see the README beside the data); a file of the authors can be
+read too. Measured only: nothing of STS-B is trained on.
 """
 
 from __future__ import annotations
@@ -21,14 +21,7 @@ import numpy as np
 from benchmarks.quality import setups
 from benchmarks.quality.correlation import pearson, spearman
 from benchmarks.quality.setups import Answer, Setup
-from benchmarks.quality.systems.base import (
-    Range,
-    Scorer,
-    SpanEncoder,
-    System,
-    TextEncoder,
-    TokenMeans,
-)
+from benchmarks.quality.systems import Range, Scorer, SpanEncoder, System, TextEncoder, TokenMeans
 from benchmarks.quality.vectors import MeteredEncoder
 from hybrid_search.encoder import Encoder
 
@@ -36,12 +29,13 @@ FILE = "stsb-context/dev.tsv"
 """Below the data folder."""
 
 PRUNED = 30
-"""Spans of a row that are encoded by themselves, the best by the single pass. Of the base model on
-256 rows 100 add .004 to Pearson, 300 add .005.
+"""Spans of a row that are encoded by themselves, the best by the single pass.
+
+Of the base model on 256 rows 100 add .004 to Pearson, 300 add .005.
 """
 
 SIMILAR = 4.0
-"""From this gold score on, query and target say about the same, and the best span should be the
+"""From this gold score on, query and target mean about the same, and the best span should be the
 target.
 """
 
@@ -69,14 +63,13 @@ class Row:
 
 
 def read(path: Path, most: int | None = None, columns: Columns = SAME) -> list[Row]:
-    """The rows of `path`, or `most` of them, evenly spread.
+    """Return the rows of `path`, or `most` of them, evenly spread.
 
-    Rows go by genre, so never the head; in pairs, since every second target is woven into another
-    sentence.
+    Spread, because rows are sorted by genre; in pairs, because every second target is woven into
+    another sentence. Without columns `start` and `end` the target is where it first occurs.
 
-    `columns` says which of another file's is which: by name, or by number from 0 where it has no
-    heading. Without columns `start` and `end` the target is where it first occurs. Raises
-    SystemExit for a column that is not there, or a context that lacks its target.
+    `columns` has the file's name for each of `COLUMNS`, or a number from 0 if it has no
+    heading. Raises SystemExit if a column is missing, or a context does not contain its target.
     """
     rows = [
         _row(fields, columns, f"{path}, row {number}")
@@ -106,7 +99,8 @@ def _row(fields: Mapping[str, str], columns: Columns, where: str) -> Row:
     lacking = [name for name in columns.values() if name not in fields]
     if lacking:
         raise SystemExit(
-            f"{where}: no column {', '.join(lacking)}: it has {', '.join(fields)}; --columns says which is what"
+            f"{where}: no column {', '.join(lacking)}: it has {', '.join(fields)};"
+            " name them by --columns"
         )
     query, context, target, score = (fields[columns[name]] for name in COLUMNS)
     start = int(fields["start"]) if "start" in fields else context.lower().find(target.lower())
@@ -125,9 +119,10 @@ def _row(fields: Mapping[str, str], columns: Columns, where: str) -> Row:
 def score(
     encoder: Encoder, path: Path, rows: int | None = None, sentencewise: bool = False
 ) -> dict[str, Any]:
-    """The figures of a single pass over `path` (dev.tsv), or over `rows` rows of it; see `figures`.
+    """Return the figures of a single pass over `path` (dev.tsv), or over `rows` rows of it.
 
-    With `sentencewise` each sentence of a context is encoded by itself, and spans lie inside one.
+    See `figures`. With `sentencewise` each sentence of a context is encoded by itself, and spans
+    lie inside one.
     """
     return run(
         TokenMeans(encoder),
@@ -137,8 +132,9 @@ def score(
 
 
 def run(system: System, rows: Sequence[Row], setup: Setup) -> dict[str, Any]:
-    """The figures of `setup`; of token means its cost too: tokens (without the special ones) and
-    texts a row that are encoded beside the query.
+    """Return the figures of `setup`, and for token means its cost.
+
+    The cost is the tokens (without special ones) and texts a row that are encoded beside the query.
     """
     metered = MeteredEncoder(system.encoder) if isinstance(system, TokenMeans) else None
     answers = setup(
@@ -153,7 +149,7 @@ def run(system: System, rows: Sequence[Row], setup: Setup) -> dict[str, Any]:
 
 
 def _cost(metered: MeteredEncoder, rows: Sequence[Row]) -> dict[str, float]:
-    """Without the queries, which every set-up reads by themselves."""
+    """Return the cost a row, without the queries, which every set-up encodes."""
     queries = MeteredEncoder(metered.encoder)
     queries.encode([row.query for row in rows])
     tokens, texts = metered.tokens - queries.tokens, metered.texts - queries.texts
@@ -164,8 +160,9 @@ def _cost(metered: MeteredEncoder, rows: Sequence[Row]) -> dict[str, float]:
 
 
 def figures(rows: Sequence[Row], answers: Sequence[Answer]) -> dict[str, Any]:
-    """Pearson and Spearman with gold over all rows, Pearson of the sentences that stand alone and
-    of the woven ones, and the share found.
+    """Return Pearson and Spearman with gold over all rows, and the share of targets found.
+
+    Also Pearson of the sentences that stand alone, and of the woven ones.
     """
     gold, scores = (
         np.array([row.score for row in rows]),
@@ -192,23 +189,23 @@ def _is_target_found(row: Row, place: Range) -> bool:
 
 
 def pack_scores(scores: Sequence[float]) -> str:
-    """Scores row by row as one line of JSON."""
+    """Return scores row by row as one line of JSON."""
     return " ".join(f"{value:.4f}" for value in scores)
 
 
 def unpack_scores(scores: str) -> list[float]:
-    """The scores row by row, from `packed`."""
+    """Return the scores row by row, from `pack_scores`."""
     return [float(value) for value in scores.split()]
 
 
 def measure(
     system: System, rows: Sequence[Row], pruned: int | None = PRUNED, sweep: bool = False
 ) -> dict[str, Any]:
-    """Every set-up that `system` is able to; `pruned` spans a row are encoded by themselves, all if
-    None.
+    """Return the figures of every set-up that `system` supports.
 
-    With `sweep` the single pass also with other longest spans than 20 words. Of token means it says
-    what the whole enumeration would cost.
+    `pruned` spans a row are encoded by themselves, all if None. With `sweep` the single pass is
+    also measured with other longest spans than 20 words. For token means the cost of the full
+    enumeration is added.
     """
     figures_by_setup = {
         name: run(system, rows, setup) for name, setup in _setups(system, pruned).items()
@@ -243,7 +240,7 @@ def _setups(system: System, pruned: int | None) -> dict[str, Setup]:
 
 
 def _sweep(system: SpanEncoder, rows: Sequence[Row]) -> dict[str, dict[str, float]]:
-    """Pearson and Spearman of the single pass by the longest span, in words."""
+    """Return Pearson and Spearman of the single pass by the longest span, in words."""
     by_longest = setups.sweep(system, [row.query for row in rows], rows)
     return {
         str(longest): {name: figures(rows, answers)[name] for name in ("pearson", "spearman")}

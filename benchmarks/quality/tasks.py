@@ -1,9 +1,7 @@
-"""Retrieval tasks: which documents, which queries, which turns are right.
+"""Retrieval tasks: documents, queries, and the turns that are relevant to each.
 
-Declarations and readers, no measuring.
-
-A query is right on a passage that holds a labelled turn. Queries are marked `train` (used to fit
-the calibration) or `dev` (measured).
+Declarations and readers only. A passage is relevant to a query if it holds a labelled turn. Queries
+are marked `train` (used to fit the calibration) or `dev` (measured).
 """
 
 from __future__ import annotations
@@ -26,8 +24,9 @@ Right = dict[str, frozenset[int]]
 """Labelled turns by document id."""
 
 ANSWERS = 4000
-"""Answers of medquad that are searched beside the judged ones if no number is given: all 16,373
-take ten minutes to ingest on two cores.
+"""Unjudged answers of medquad that are searched beside the judged ones by default.
+
+All 16,373 take ten minutes to ingest on two cores.
 """
 
 
@@ -36,9 +35,8 @@ class Query:
     """One wording of a question.
 
     `group` is averaged over first (the texts of one intent); `within` is the only document
-    searched, if any.
-
-    `grades` says how right a document's labelled turns are, from 1; 1 where it does not say.
+    searched, if any. `grades` are the grades of a document's labelled turns, from 1; documents
+    without one have 1.
     """
 
     text: str
@@ -56,8 +54,8 @@ def _read_all(path: Path, _: int | None) -> Iterator[SourceLine]:
 class Task:
     """A collection with labelled queries.
 
-    `documents` is the file below the data folder whose lines `read` gives, about so many of them if
-    asked.
+    `documents` is the file below the data folder whose lines `read` yields, on request only about a
+    given number of them.
     """
 
     name: str
@@ -68,7 +66,7 @@ class Task:
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a JSONL file, gzipped or not."""
+    """Yield the objects of a JSONL file, gzipped or not."""
     with (
         gzip.open(path, "rt", encoding="utf-8")
         if path.suffix == ".gz"
@@ -79,14 +77,19 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def lines(task: Task, data: Path, calls: int | None = None) -> Iterator[SourceLine]:
-    """The documents of `task`; of calls_sgd and medquad only every so many so that about `calls`
-    are left, if given: the others are small.
+    """Return an iterator over the documents of `task`.
+
+    With `calls`, about that many of calls_sgd and medquad, evenly spread; the other tasks are
+    small.
     """
     return task.read(data / task.documents, calls)
 
 
 def spread_evenly(items: Sequence[T], most: int | None) -> list[T]:
-    """`most` of them, evenly spread, for files go by article; all where there are no more."""
+    """Return `most` of the items, or all if fewer.
+
+    Evenly spread, since files are sorted by article.
+    """
     count = min(most or len(items), len(items))
     return [items[number * len(items) // count] for number in range(count)]
 
@@ -101,8 +104,9 @@ def _step(items: Sequence[object], count: int) -> int:
 
 
 def _read_answers(path: Path, calls: int | None) -> Iterator[SourceLine]:
-    """The answers alone, without their questions: those that were judged, whatever the grade, and
-    about `calls` others, evenly spread.
+    """Yield answers without their questions: the judged ones and about `calls` others.
+
+    The others are evenly spread.
     """
     judged = {row["doc_id"] for row in _judgements(path.parent)}
     answer_rows = list(rows(path))
@@ -148,9 +152,9 @@ def _squad(data: Path, part: str) -> Iterator[Query]:
 
 
 def _liveqa(data: Path, part: str) -> Iterator[Query]:
-    """All are `dev`: nothing is fitted on them.
+    """Yield the queries of LiveQA: the short form of each question.
 
-    The short form of a question is asked, and an answer is right as a whole.
+    An answer is relevant as a whole. All are `dev`: nothing is fitted on them.
     """
     grades: dict[str, dict[str, int]] = defaultdict(dict)
     for row in _judgements(data / "medquad"):
@@ -180,18 +184,20 @@ TASKS = {
         Task("squad_dev", "squad_dev/passages.jsonl.gz", _squad, "1,596 paragraphs; questions"),
     )
 }
-"""Those that calibrations are fitted on and means are taken over."""
+"""The tasks that calibrations are fitted on and means are taken over."""
 
 MEDQUAD = Task(
     "medquad",
     "medquad/qa.jsonl.gz",
     _liveqa,
-    f"answers of NIH's pages, the judged ones and about {ANSWERS:,} others (or --calls); consumers' questions of LiveQA-Med 2017, grades 1 to 3",
+    f"answers of NIH's pages, the judged ones and about {ANSWERS:,} others (or --calls);"
+    " consumers' questions of LiveQA-Med 2017, grades 1 to 3",
     _read_answers,
 )
-"""Ben Abacha and Demner-Fushman, "A question-entailment approach to question answering", 2019. Not
-judged is not right.
+"""Ben Abacha and Demner-Fushman, "A question-entailment approach to question answering", 2019.
+
+Unjudged answers count as irrelevant.
 """
 
 ALL = {**TASKS, MEDQUAD.name: MEDQUAD}
-"""Those that are measured only, too."""
+"""All tasks, with those that are measured only."""

@@ -1,11 +1,11 @@
-"""Judgements and runs as TREC's files: ``python -m benchmarks.quality.trec --task NAME [--model
-DIR] [--calls N] --out FOLDER`` writes those of a task: its qrels, its topics (query, text, and the
-document that is searched if not all are) and a run for each of `WAYS`.
+"""Write and measure judgements and runs in TREC's formats: ``python -m benchmarks.quality.trec``.
 
-``python -m benchmarks.quality.trec --qrels FILE --run FILE [FILE ...]`` measures runs, any
-system's: a table with 95% intervals, also of how much better each is than the first. As to
-``trec_eval -c``, a query that a run leaves out counts 0. ID, ID#2, ID#3 are wordings of one
-question, and their mean counts once.
+``--task NAME [--model DIR] [--calls N] --out FOLDER`` writes the qrels of a task, its topics
+(query, text, and the document that is searched if not all are) and a run for each of `WAYS`.
+
+``--qrels FILE --run FILE [FILE ...]`` measures runs of any system: a table with 95% intervals, also
+of how much better each is than the first. Like ``trec_eval -c``, it counts 0 for a query that a run
+leaves out. ID, ID#2, ID#3 are wordings of one question, and their mean counts once.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ Qrels = dict[str, dict[str, int]]
 Run = dict[str, list[str]]
 """Documents by query, best first."""
 Values = dict[str, list[float]]
-"""Of each measure, the value of each query."""
+"""By measure, the value of each query."""
 Number = TypeVar("Number", int, float)
 
 
 def write(folder: Path, name: str, ranked: Rankings) -> list[Path]:
-    """Write the files of the task `name`.
+    """Return the files written for the task `name`.
 
-    A run's scores fall by 1: what has equal scores, each program orders in its own way.
+    A run's scores fall by 1 from rank to rank, because programs order equal scores differently.
     """
     ids = query_ids(ranked.queries)
     files = {
@@ -74,7 +74,7 @@ def _run(ids: Sequence[str], rankings: Sequence[Sequence[Place]], tag: str) -> I
 
 
 def query_ids(queries: Sequence[Query]) -> list[str]:
-    """The group of each query, and GROUP#2 for the second of a group."""
+    """Return the group of each query, and GROUP#2 for the second of a group."""
     seen: Counter[str] = Counter()
     ids = []
     for query in queries:
@@ -86,15 +86,16 @@ def query_ids(queries: Sequence[Query]) -> list[str]:
 
 
 def place_id(place: Place) -> str:
-    """The document's id, and behind it ``#4+5`` for the passage of its turns 4 and 5; a text
-    without turns is turn 0, which goes without saying.
+    """Return the document's id, followed by ``#4+5`` for the passage of its turns 4 and 5.
+
+    A text without turns is turn 0, which is left out.
     """
     document, turns = place
     return _escape(document) + ("" if turns == (0,) else f"#{'+'.join(map(str, turns))}")
 
 
 def _escape(id_: str) -> str:
-    """`id_` without white space or ``#``, different for different ids."""
+    """Return `id_` without white space or ``#``, different for different ids."""
     return re.sub(r"[\s%#]", lambda match: quote(match[0], safe=""), id_)
 
 
@@ -103,14 +104,14 @@ def _tag(way: str) -> str:
 
 
 def read_qrels(path: Path) -> Qrels:
-    """Raises SystemExit naming the line that is not one of qrels."""
+    """Read qrels; raises SystemExit that names a line of another form."""
     return _read(path, JUDGEMENT, "grade", int)
 
 
 def read_run(path: Path) -> Run:
-    """In trec_eval's order: by score, then by id, the last first.
+    """Return a run in trec_eval's order: by score, then by id, the last first.
 
-    Raises SystemExit naming the line that is not one of a run.
+    Raises SystemExit that names a line of another form.
     """
     scores = _read(path, RANKED, "score", _parse_score)
     return {
@@ -128,26 +129,29 @@ def _parse_score(text: str) -> float:
 def _read(
     path: Path, form: str, value: str, number: Callable[[str], Number]
 ) -> dict[str, dict[str, Number]]:
-    """The field `value` of each line by its query and document."""
+    """Return the field `value` of each line by its query and document."""
     numbers_by_query: dict[str, dict[str, Number]] = defaultdict(dict)
     for line_number, line in enumerate(_read_text(path).split("\n"), 1):
         if not (fields := line.split()):
             continue
         if len(fields) != len(form.split()):
             raise SystemExit(
-                f"{path}, line {line_number} has {len(fields)} fields, and needs {len(form.split())}: {form}"
+                f"{path}, line {line_number} has {len(fields)} fields, and needs"
+                f" {len(form.split())}: {form}"
             )
         record = dict(zip(form.split(), fields, strict=True))
         query, document = record["query"], record["document"]
         if document in numbers_by_query[query]:
             raise SystemExit(
-                f"{path}, line {line_number}: document {document} was there for query {query} before: leave one of the lines out"
+                f"{path}, line {line_number}: document {document} comes a second time for query"
+                f" {query}: remove one of the lines"
             )
         try:
             numbers_by_query[query][document] = number(record[value])
         except ValueError as error:
             raise SystemExit(
-                f"{path}, line {line_number}: {value} is {record[value]!r}, and must be a number: {form}"
+                f"{path}, line {line_number}: {value} is {record[value]!r}, and must be a"
+                f" number: {form}"
             ) from error
     return dict(numbers_by_query)
 
@@ -160,7 +164,7 @@ def _read_text(path: Path) -> str:
 
 
 def table(qrels: Path, runs: Sequence[Path]) -> str:
-    """A row for each run."""
+    """Render a row for each run."""
     judged = read_qrels(qrels)
     groups = [re.sub(r"#\d+$", "", query) for query in judged]
     evaluations = [_evaluate(judged, run) for run in runs]
@@ -188,7 +192,8 @@ def _evaluate(judged: Qrels, run: Path) -> Values:
             next(iter(queries), "nothing") for queries in (documents_by_query, judged)
         )
         raise SystemExit(
-            f"{run} has none of the queries that were judged: it has {run_query}, and they are {judged_query} and so on. Name the qrels it is for"
+            f"{run} has none of the judged queries: it has {run_query}, and judged are"
+            f" {judged_query} and so on. Name the qrels it is for"
         )
     return measures.evaluate(
         [documents_by_query.get(query, []) for query in judged], list(judged.values())
@@ -206,6 +211,7 @@ def _interval(bounds: Sequence[float], sign: str = "") -> str:
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -234,7 +240,8 @@ def main() -> None:
             print(path)
     else:
         raise SystemExit(
-            "give --task and --out to write the files of a task, or --qrels and --run to measure runs"
+            "give --task and --out to write the files of a task,"
+            " or --qrels and --run to measure runs"
         )
 
 

@@ -1,10 +1,10 @@
-"""Who asks for this? The prototype's protocol on calls_sgd: each turn is a document, a query is a
-description of one of the 17 `dev` intents.
+"""The prototype's protocol on calls_sgd: find the calls in which a customer has an intent.
 
-Every eighth call is searched (1,545 of 12,353, 27,888 turns), so that labels are as rare as they
-are in all: half of these calls hold one of a `dev` intent, each intent has 5 to 151 of them. Calls
-are ranked by their best turn; a call is right if that turn is labelled. nDCG@10 by call, the mean
-over an intent's descriptions, then over the intents; intervals are bootstrapped over the intents.
+Each turn is a document, a query is a description of one of the 17 `dev` intents. Every eighth call
+is searched (1,545 of 12,353, 27,888 turns), so that labels are as rare as in the whole: half of
+these calls have a `dev` intent, each intent is in 5 to 151 of them. Calls are ranked by their best
+turn; a call is right if that turn is labelled. Reported is nDCG@10 by call, the mean over an
+intent's descriptions, then over the intents; intervals are bootstrapped over the intents.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest import document_parser
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.fusion.base import Legs, Scores
-from hybrid_search.search.fusion.calibrated import calibrated
+from hybrid_search.search.fusion.calibrated import fuse_calibrated
+from hybrid_search.search.types import Legs, Scores
 from hybrid_search.text.types import Floats
 from hybrid_search.text.words import query_terms
 
@@ -45,14 +45,12 @@ PAIRS = (
     (HYBRID, "one vector a turn"),
     ("best span", "one vector a turn"),
 )
-"""Systems whose difference is stated with its interval."""
+"""Systems whose difference is reported with its interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """All turns of some calls: `texts`, and `calls` and `numbers` that say of which call they are
-    and which turn of it.
-    """
+    """All turns of some calls: their `texts`, the call of each, and its number in that call."""
 
     texts: tuple[str, ...]
     calls: tuple[str, ...]
@@ -61,7 +59,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoredQuery:
-    """A query with the scores of every turn, each float64 ``[turns]``. `group` is its intent."""
+    """A query with the scores of every turn, each float64 ``[turns]``; `group` is its intent."""
 
     query: Query
     turns: Turns
@@ -76,9 +74,9 @@ class ScoredQuery:
         return self.query.group
 
     def fuse(self, calibration: Calibration, alpha: float) -> Scores:
-        """The product's default fusion of BM25 and the best span."""
+        """Return the product's default fusion of BM25 and the best span."""
         placeholder = np.zeros(len(self.bm25), dtype=np.int64)
-        return calibrated(
+        return fuse_calibrated(
             Legs(
                 self.bm25,
                 self.span,
@@ -91,11 +89,11 @@ class ScoredQuery:
         )
 
     def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
-        """nDCG@10 by call of the fusion."""
+        """Return nDCG@10 by call of the fusion."""
         return call_ndcg(self.turns, self.fuse(calibration, alpha), self.query)
 
     def systems(self, calibration: Calibration) -> dict[str, float]:
-        """nDCG@10 by call of each system; to BM25 a turn without a term of the query is no hit."""
+        """Return nDCG@10 by call of each system; for BM25 a turn without a query term is no hit."""
         lexical_scores = {"bm25 by rank-bm25": self.okapi, "bm25": self.bm25}
         vector_scores = {"best span": self.span, "one vector a turn": self.turn_mean}
         return {
@@ -114,11 +112,10 @@ class ScoredQuery:
 def measure(
     encoder: Encoder, data: Path, calibration: Calibration | None = None, calls: int = CALLS
 ) -> dict[str, Any]:
-    """Each system's nDCG@10 with its interval and its value for each intent, and the differences
-    that matter, paired.
+    """Return each system's nDCG@10, its interval and its value by intent, and paired differences.
 
-    Without a `calibration` (that of the model's folder) one is fitted here, on the `train` intents
-    of the same turns.
+    `calibration` is usually that of the model's folder; without it one is fitted here, on the
+    `train` intents of the same turns.
     """
     turns = read(data, calls)
     measured, fitted = (queries(turns, data, part) for part in ("dev", "train"))
@@ -147,15 +144,13 @@ def measure(
 
 
 def score_part(encoder: Encoder, data: Path, part: str, calls: int = CALLS) -> list[ScoredQuery]:
-    """The queries of the intents of `part` on the turns of about so many calls, scored by every
-    system.
-    """
+    """Score the queries of `part` on the turns of about `calls` calls, by every system."""
     turns = read(data, calls)
     return score_queries(encoder, turns, queries(turns, data, part))
 
 
 def read(data: Path, calls: int) -> Turns:
-    """The turns of about so many calls, evenly spread over all."""
+    """Read the turns of about `calls` calls, evenly spread over all."""
     parsed = (document_parser.parse(line.data)[0] for line in lines(TASK, data, calls))
     turn_rows = [
         (turn.text, document.id, number)
@@ -166,7 +161,7 @@ def read(data: Path, calls: int) -> Turns:
 
 
 def queries(turns: Turns, data: Path, part: str) -> list[Query]:
-    """The descriptions of the intents of `part`, with the labels of those calls that are there."""
+    """Return the descriptions of the intents of `part`, with the labels of the read calls."""
     present_calls = set(turns.calls)
     cut = (
         replace(
@@ -185,7 +180,10 @@ def queries(turns: Turns, data: Path, part: str) -> list[Query]:
 def score_queries(
     encoder: Encoder, turns: Turns, labelled_queries: Sequence[Query]
 ) -> list[ScoredQuery]:
-    """Every query on every turn by every system; each distinct turn is encoded once, by itself."""
+    """Return the scores of every query on every turn, by every system.
+
+    Each distinct turn is encoded once, by itself.
+    """
     words = [labelled_query.text for labelled_query in labelled_queries]
     distinct = list(dict.fromkeys(turns.texts))
     places = {text: number for number, text in enumerate(distinct)}
@@ -205,8 +203,9 @@ def score_queries(
 
 
 def cosines(encoder: Encoder, texts: Sequence[str], queries: Floats) -> tuple[Scores, Scores]:
-    """The best span of each text with each query, and its mean vector with each: both float64
-    ``[texts, queries]``.
+    """Return each text's best span cosine and mean vector cosine with each query.
+
+    Both float64 ``[texts, queries]``.
     """
     best, mean_cosines = (np.zeros((len(texts), len(queries))) for _ in range(2))
     for start in range(0, len(texts), TEXTS):
@@ -220,7 +219,10 @@ def cosines(encoder: Encoder, texts: Sequence[str], queries: Floats) -> tuple[Sc
 
 
 def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
-    """The product's own BM25, on the scale that calibrations are fitted to: stemmed, by FTS5."""
+    """Return the product's own BM25, stemmed, by FTS5.
+
+    It has the scale that calibrations are fitted to.
+    """
     connection = sqlite3.connect(":memory:")
     connection.execute(f'CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = "{TOKENIZER}")')
     connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts))
@@ -234,8 +236,9 @@ def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
 
 
 def okapi(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
-    """The baseline of the papers: rank-bm25's Okapi with its own parameters, over lower-cased words
-    as they stand.
+    """Return the papers' baseline, rank-bm25's Okapi with its own parameters.
+
+    Words are lower-cased and not stemmed.
     """
     index = BM25Okapi([query_terms(text) for text in texts])
     return [np.asarray(index.get_scores(query_terms(query)), dtype=np.float64) for query in queries]
@@ -244,8 +247,9 @@ def okapi(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
 def call_ndcg(
     turns: Turns, scores: NDArray[np.floating], query: Query, threshold: float = -np.inf
 ) -> float:
-    """nDCG@10 of the calls in the order of their best turn; a turn that scores no more than `over`
-    is no hit, and of equal ones the first counts.
+    """Return nDCG@10 of the calls in the order of their best turn.
+
+    A turn that scores no more than `threshold` is no hit; among equal ones the first counts.
     """
     seen: dict[str, Hashable] = {}
     for number in np.argsort(-scores, kind="stable").tolist():
@@ -259,7 +263,7 @@ def call_ndcg(
 def mean_by_intent(
     scored_queries: Sequence[ScoredQuery], calibration: Calibration
 ) -> dict[str, dict[str, float]]:
-    """The value of each system for each intent: the mean over its descriptions."""
+    """Return the value of each system for each intent: the mean over its descriptions."""
     values_by_system: dict[str, dict[str, list[float]]] = {}
     for scored_query in scored_queries:
         for name, value in scored_query.systems(calibration).items():

@@ -1,6 +1,4 @@
-"""What the evaluations share over the product's `Encoder`: means of whole texts, all spans of a
-text, and what went through the encoder.
-"""
+"""Mean vectors, all spans and token counts by the product's `Encoder`, for all evaluations."""
 
 from __future__ import annotations
 
@@ -11,18 +9,18 @@ from typing import Self
 import numpy as np
 
 from hybrid_search.encoder import Encoder, EncoderInfo
-from hybrid_search.search.span_search import PassageSpans
+from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import spans
 from hybrid_search.text.spans import Index
 from hybrid_search.text.types import Encoding, Floats, Ints
 from hybrid_search.text.words import words
 
 TEXTS = 2048
-"""Short texts encoded at once: enough to sort by length, and bounded memory."""
+"""Short texts encoded at once: enough to sort by length, within bounded memory."""
 
 
 class MeteredEncoder:
-    """An encoder that counts what goes through it: `texts`, and `tokens` without the special ones."""
+    """An encoder that counts the `texts` and the `tokens` it encodes, special tokens left out."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -30,11 +28,11 @@ class MeteredEncoder:
 
     @property
     def info(self) -> EncoderInfo:
-        """That of the encoder."""
+        """The info of the wrapped encoder."""
         return self.encoder.info
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """As the encoder does."""
+        """See `Encoder.encode`."""
         encoded = self.encoder.encode(texts)
         self.texts += len(encoded)
         self.tokens += sum(len(encoding.offsets) for encoding in encoded)
@@ -42,8 +40,9 @@ class MeteredEncoder:
 
 
 def means(encoder: Encoder, texts: Sequence[str]) -> Floats:
-    """The unit mean of each text's tokens, float32 ``[texts, dimension]``: `phrase.vector` of many,
-    and zeros for a text without a token.
+    """Return the unit mean of each text's tokens, float32 ``[texts, dimension]``.
+
+    The product's query vector, for many texts; zeros for a text without a token.
     """
     vectors = np.zeros((len(texts), encoder.info.dimension), dtype=np.float32)
     for start in range(0, len(texts), TEXTS):
@@ -53,7 +52,7 @@ def means(encoder: Encoder, texts: Sequence[str]) -> Floats:
 
 
 def mean(encoding: Encoding) -> Floats:
-    """The unit mean of all tokens, float32 ``[dimension]``; zeros where there is none."""
+    """Return the unit mean of all tokens, float32 ``[dimension]``; zeros if there is none."""
     summed = encoding.vectors.sum(axis=0)
     unit_mean: Floats = summed / np.float32(max(float(np.linalg.norm(summed)), 1e-12))
     return unit_mean
@@ -61,8 +60,9 @@ def mean(encoding: Encoding) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """All spans of 1 to 20 whole words of a text, in float32 and nothing stored: the product codes
-    tokens to int8, which moves a cosine by .001.
+    """All spans of 1 to 20 whole words of a text, in float32.
+
+    Nothing is stored: the product codes tokens to int8, which moves a cosine by .001.
 
     `vectors` float32 ``[tokens, dimension]``, `words` int32 ``[words, 2]`` in characters, `tokens`
     int32 ``[words, 2]``; `first` and `last` are the words of each span, intp ``[spans]``, and
@@ -78,7 +78,7 @@ class Spans:
 
     @classmethod
     def from_encoding(cls, text: str, encoding: Encoding) -> Self:
-        """Of `text`, encoded by itself."""
+        """Return the spans of `text`, encoded by itself."""
         word_places = words(text)
         counts, tokens = (
             spans.counts(len(word_places), len(word_places)),
@@ -91,8 +91,9 @@ class Spans:
         return len(self.first)
 
     def cosines(self, queries: Floats) -> Floats:
-        """With each of the unit `queries`, float32 ``[queries, dimension]``: float32 ``[spans,
-        queries]``.
+        """Return the cosine of each span with each unit query, float32 ``[spans, queries]``.
+
+        `queries` are float32 ``[queries, dimension]``.
         """
         sums = spans.running_sums(self.vectors @ queries.T)
         span_cosines: Floats = (
@@ -101,12 +102,15 @@ class Spans:
         return span_cosines
 
     def best(self, queries: Floats) -> Floats:
-        """The best cosine with each query, float32 ``[queries]``; -1 where there is no word."""
+        """Return the best cosine with each query, float32 ``[queries]``; -1 without a word."""
         best_cosines: Floats = self.cosines(queries).max(axis=0, initial=-1.0)
         return best_cosines
 
     def piece(self, query: Floats, start: int) -> PassageSpans:
-        """The cosine of one unit query with each span, and its place, counted from `start`."""
+        """Return the cosine of one unit query with each span, and the span's place.
+
+        Places are counted from `start`.
+        """
         places = (
             self.words[self.first, 0] + np.int32(start),
             self.words[self.last, 1] + np.int32(start),
@@ -115,7 +119,8 @@ class Spans:
 
     @property
     def length(self) -> int:
-        """Tokens of all spans together: what running the encoder once a span would take, the
-        special tokens left out.
+        """Tokens of all spans together, special tokens left out.
+
+        Encoding every span by itself would take that many.
         """
         return int((self.tokens[self.last, 1] - self.tokens[self.first, 0]).sum())

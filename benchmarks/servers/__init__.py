@@ -1,3 +1,1 @@
-"""The product on real OpenSearch and Elasticsearch: latency beside plain queries, bytes and recall
-by quantization.
-"""
+"""The product on real servers: latency, and bytes and recall by quantization."""

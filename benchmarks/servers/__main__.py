@@ -1,5 +1,6 @@
-"""``python -m tools.servers -- python -m benchmarks.servers [--only WHAT]``: the servers in
-HYBRID_SEARCH_TEST_URLS, to results/*.json.
+"""Measure real servers: ``python -m tools.servers -- python -m benchmarks.servers [--only NAME]``.
+
+The servers are those of HYBRID_SEARCH_TEST_URLS; results go to ``results/servers``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ MEASUREMENTS = {"quantization": quantization.measure, "graph": graph.measure}
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=results.DATA)
     parser.add_argument("--calls", type=int, default=12_000, help="calls for latency")
@@ -48,6 +50,7 @@ def main() -> None:
                     results.write(
                         f"latency_{name}_{measured['dimension']}-{TASK}",
                         {"version": version, **measured},
+                        results.SERVERS,
                     )
                     backend.drop_index(INDEX)
             for measurement in (
@@ -56,7 +59,11 @@ def main() -> None:
                 measured = MEASUREMENTS[measurement](
                     backend, corpus(options.data, options.fewer), INDEX, phrase_texts
                 )
-                results.write(f"{measurement}_{name}-{TASK}", {"version": version, **measured})
+                results.write(
+                    f"{measurement}_{name}-{TASK}",
+                    {"version": version, **measured},
+                    results.SERVERS,
+                )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""Passages ready to be written, from the benchmark's embedded index: encoded once, whatever the
-number of servers and of dimensions.
+"""Passages ready to be written, taken from the benchmark's embedded index.
+
+They are encoded once, whatever the number of servers and of dimensions.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ TASK = "calls_sgd"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """Calls with the codes of their passages, and the encoder that they are of."""
+    """Calls with the token codes of their passages, and the encoder that made them."""
 
     entries: list[Entry]
     encoder: Encoder
 
     @property
     def spec(self) -> IndexSpec:
-        """What an index of these passages is made for."""
+        """The spec of an index of these passages."""
         return IndexSpec.from_encoder(self.encoder.info, window_policy.DEFAULT_POLICY)
 
     @property
     def words(self) -> int:
-        """In all passages together."""
+        """Words of all passages together."""
         return sum(len(entry.tokens.words) for entry in self.entries)
 
 
 def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
-    """The first `calls` of calls_sgd, with vectors of the usual size or of a smaller one of the
-    model's.
+    """Return the first `calls` of calls_sgd, with vectors of the usual size or a smaller one.
 
-    Raises SystemExit for a larger one.
+    Raises:
+        SystemExit: For a larger size.
     """
     ingest_task(TASKS[TASK], data).client.close()
     full_encoder = encoder.load(device="cpu")
@@ -58,7 +59,8 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
     )
     if target_encoder.info.dimension > default_encoder.info.dimension:
         raise SystemExit(
-            f"--dimensions {dimension}: the benchmark's index has vectors of {default_encoder.info.dimension} numbers, which can only be cut"
+            f"--dimensions {dimension}: the benchmark's index has vectors of"
+            f" {default_encoder.info.dimension} numbers, which can only be truncated"
         )
     entries = _entries(
         data, calls, IndexSpec.from_encoder(default_encoder.info, window_policy.DEFAULT_POLICY)
@@ -74,7 +76,10 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
 
 def _entries(data: Path, calls: int, spec: IndexSpec) -> Iterator[Entry]:
     connection = schema.connect(results.STORE / f"{TASK}.sqlite")
-    statement = "SELECT ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) WHERE id = ?"
+    statement = (
+        "SELECT ordinal, data FROM passages JOIN documents USING (document)"
+        " JOIN tokens USING (passage) WHERE id = ?"
+    )
     for line in itertools.islice(files.read([str(data / TASKS[TASK].documents)]), calls):
         document, canonical = document_parser.parse(line.data)
         codes_by_ordinal = {

@@ -1,4 +1,4 @@
-"""How many spans the graph has to be searched for: recall of the span leg."""
+"""Recall of the span leg by the number of spans that the graph is searched for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEARCHED = (500, 1000, 2000, 2500, 3000, 4000)
 def measure(
     backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> dict[str, Any]:
-    """Recall by the number of spans searched for, in the segments as they were written, and in one."""
+    """Return recall by the number of spans, in the segments as written and merged to one."""
     fill(backend, corpus, index)
     wait_for_merges(backend, index)
     rows = {

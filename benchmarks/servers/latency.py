@@ -1,5 +1,6 @@
-"""How long a query takes on a server, for one client and for eight at once, beside a plain
-``match`` and plain kNN on the same server.
+"""Time queries on a server, for one client and for eight at once.
+
+Beside them a plain ``match`` and plain kNN on the same server.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ ROUNDS = 3
 def measure(
     backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> dict[str, Any]:
-    """Milliseconds, p50 and p95 over `phrases`, of the hybrid query and of the plain pair; recall
-    of the span leg; what writing took.
+    """Return milliseconds of the hybrid query and the plain pair, recall, and writing costs.
+
+    Milliseconds are p50 and p95 over `phrases`; recall is that of the span leg.
     """
     started_at = time.perf_counter()
     fill(backend, corpus, index)
@@ -83,16 +85,14 @@ def fill(backend: Backend, corpus: Corpus, index: str) -> None:
 
 
 def run_query(backend: Backend, corpus: Corpus, index: str, text: str, size: int = 10) -> None:
-    """One query, from the phrase to the hits."""
+    """Run one query, from the phrase to the hits."""
     search(
         backend, corpus.encoder, partial(load, encoder.SHIPPED), Query((text,), index, size=size)
     )
 
 
 def wait_for_merges(backend: ServerBackend, index: str) -> None:
-    """Wait until the server has merged what it wants to merge: queries are timed, and not its
-    writing.
-    """
+    """Wait until the server has finished its merges, so that they slow no timed query."""
     while backend.server.request("GET", f"/{index}/_stats/merge")["_all"]["primaries"]["merges"][
         "current"
     ]:
@@ -112,11 +112,11 @@ def merge_segments(backend: ServerBackend, index: str) -> None:
 def time_ways(
     ways: Mapping[str, Callable[[str], object]], phrases: Sequence[str], clients: int
 ) -> dict[str, dict[str, float]]:
-    """p50 and p95 of each of `ways` in milliseconds, by so many threads at once, all phrases
-    `ROUNDS` times.
+    """Return p50 and p95 of each way in milliseconds, by that many threads at once.
 
-    The ways take turns, a round each: so what else the machine does meets all of them. A first
-    round of each, in which the server compiles its code, is not counted.
+    All phrases are asked `ROUNDS` times. The ways take turns, a round each, so that other work of
+    the machine slows all of them. A first round of each, in which the server compiles its code, is
+    not counted.
     """
     milliseconds: dict[str, list[float]] = {name: [] for name in ways}
 
@@ -139,7 +139,7 @@ def time_ways(
 def recall(
     backend: Backend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> dict[str, float]:
-    """The span leg against the exact best ten of all passages."""
+    """Compare the span leg with the exact best ten of all passages."""
     shares, first = [], []
     for text, vector, cosines in exact_cosines(corpus, tuple(phrases)):
         ordered = sorted(cosines.values())
@@ -158,7 +158,7 @@ def recall(
 def exact_cosines(
     corpus: Corpus, phrases: tuple[str, ...]
 ) -> list[tuple[str, Floats, dict[str, float]]]:
-    """Each phrase, its vector, and the best cosine of any span of every passage with it."""
+    """Return each phrase, its vector, and the best cosine of any span of every passage with it."""
     vectors = np.array([phrase_vector.query_vector(corpus.encoder, text) for text in phrases])
     ids = [passage_id(entry.document.id, entry.passage.ordinal) for entry in corpus.entries]
     best = np.array([best_span_cosines(entry.tokens, vectors) for entry in corpus.entries])
@@ -169,8 +169,9 @@ def exact_cosines(
 
 
 def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
-    """The best cosine of any span of a passage with each of `vectors`, float32 ``[phrases]``: all
-    phrases at once, where the product takes one.
+    """Return a passage's best span cosine with each of `vectors`, float32 ``[phrases]``.
+
+    All phrases at once, where the product takes one.
     """
     if not len(coded.inverse_norms):
         return np.full(len(vectors), -1.0, np.float32)
@@ -183,4 +184,4 @@ def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
 
 
 TIED = 1e-5
-"""Passages repeat themselves; of those with equal scores any may be found."""
+"""Passages repeat themselves; among equal scores any passage counts as right."""

@@ -1,6 +1,4 @@
-"""What anybody has without this project, on the same server: a ``match``, and kNN over one vector a
-passage.
-"""
+"""The baseline on the same server: a ``match``, and kNN over one vector a passage."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ class PlainIndex:
         self._server, self._name, self._analyzer = backend.server, name, backend.options.analyzer
 
     def fill(self, corpus: Corpus) -> None:
-        """Make the index and write `corpus` into it."""
+        """Create the index and write `corpus` into it."""
         vector: dict[str, Any] = {
             "type": "dense_vector",
             "dims": corpus.spec.dimension,
@@ -62,7 +60,7 @@ class PlainIndex:
             }
 
     def ask(self, phrase: str, vector: Floats, size: int = 10) -> None:
-        """Both queries in one ``_msearch``, `size` hits each with their text."""
+        """Send both queries in one ``_msearch``, for `size` hits each with their text."""
         rounded_vector = round_vector(vector)
         knn: dict[str, Any] = {
             "knn": {

@@ -1,4 +1,4 @@
-"""What each way to keep vectors costs in bytes and in recall."""
+"""Bytes and recall of each way to store vectors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from hybrid_search.errors import UsageError
 def measure(
     backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> dict[str, Any]:
-    """Bytes per 1,000 words of an index merged to one segment, and recall of the span leg, for each
-    quantization that the server has.
+    """Return bytes per 1,000 words and recall of the span leg, for each quantization of the server.
+
+    Bytes are those of an index merged to one segment.
     """
     rows: dict[str, Any] = {}
     for quantization in QUANTIZATIONS:

@@ -1,1 +1,1 @@
-"""Speed, memory and bytes on disk, as ratios within one run wherever a machine's mood could decide."""
+"""Speed, memory and bytes on disk, as ratios within one run where the machine could decide."""

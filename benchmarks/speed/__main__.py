@@ -1,5 +1,6 @@
-"""``python -m benchmarks.speed [--data DIR] [--calls N] [--only WHAT]``: ingest, latency and size
-on real calls, to results/*.json.
+"""Measure ingest, latency and size on real calls: ``python -m benchmarks.speed [--only NAME]``.
+
+Results go to ``results/speed``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ WHAT = ("ingest", "latency", "size", "scale")
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=results.DATA)
     parser.add_argument(
@@ -34,6 +36,7 @@ def main() -> None:
         results.write(
             f"ingest{kind}-calls_sgd",
             ingest.measure(options.data / TASKS["calls_sgd"].documents, options.calls, options.url),
+            results.SPEED,
         )
     for name in ("calls_sgd", "calls_qmsum"):
         client = ingest_task(TASKS[name], options.data).client
@@ -45,18 +48,20 @@ def main() -> None:
                     "phrases": len(phrase_texts),
                     "milliseconds": latency.measure(client, name, phrase_texts),
                 },
+                results.SPEED,
             )
         client.close()
         if "size" in measurements:
-            results.write(f"size-{name}", size.measure(results.STORE, name))
+            results.write(f"size-{name}", size.measure(results.STORE, name), results.SPEED)
     if "scale" in measurements:
         results.write(
             "scale-calls_sgd",
             scale.measure(
                 options.data / TASKS["calls_sgd"].documents,
                 options.calls,
-                results.read_newest("size-calls_sgd"),
+                results.read_result("size-calls_sgd", results.SPEED),
             ),
+            results.SPEED,
         )
 
 

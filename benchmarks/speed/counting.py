@@ -1,4 +1,4 @@
-"""A store that only counts: what is left of an ingest is reading, encoding and shaping."""
+"""A store that only counts, so that an ingest is reading, encoding and shaping alone."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from hybrid_search.text.types import Entry
 
 
 class CountingStore:
-    """Takes every passage and keeps none. It is its own writer."""
+    """Takes every passage and stores none; it is its own writer."""
 
     def __init__(self) -> None:
         self.passages = 0
 
     def writer(self, index: str, spec: IndexSpec) -> Self:  # noqa: ARG002
-        """Itself."""
+        """Return itself."""
         return self
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:  # noqa: ARG002
-        """Nothing is known."""
+        """Return nothing: no document was written before."""
         return {}
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Count them."""
+        """Count the entries."""
         self.passages += len(entries)
         return []
 
     def abandon(self) -> None:
-        """Nothing was begun."""
+        """Do nothing: no document was begun."""
 
     def delete(self, ids: Sequence[str]) -> int:  # noqa: ARG002
-        """None was there."""
+        """Return 0: there is no document to delete."""
         return 0
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
-        """Nobody looks here."""
+        """Do nothing: rejected documents are not looked at here."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,5 +1,6 @@
-"""What is left to the process of an ingest whose texts are encoded elsewhere, on a card or by the
-workers of a cluster: the limit of one process.
+"""Time the process of an ingest whose texts are encoded elsewhere, on a GPU or by a cluster.
+
+What remains of the work is the limit of one process.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from benchmarks.speed.counting import CountingStore
 from hybrid_search import encoder
 from hybrid_search.backends.server import passage_codec
 from hybrid_search.backends.types import IndexSpec, Refusal
-from hybrid_search.ingest.encode import EncodingOrError
-from hybrid_search.ingest.executors.local import LocalExecutor, T
+from hybrid_search.ingest.executors.base import T
+from hybrid_search.ingest.executors.local import LocalExecutor
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.ingest.types import SourceLine
+from hybrid_search.ingest.types import EncodingOrError, SourceLine
 from hybrid_search.text.types import Entry
 
 RUNS = 3
@@ -24,8 +26,9 @@ INDEX = "measured"
 
 
 def measure(lines: Sequence[SourceLine]) -> dict[str, float]:
-    """Tokens a second of one process that reads and shapes `lines`, and of one that also makes of
-    them what a server is sent: the best of some runs.
+    """Return tokens a second of one process that reads and shapes `lines`, the best of some runs.
+
+    Once without more, and once with the making of what a server is sent.
     """
     recorder = Recorder(LocalExecutor(encoder.truncate_encoder(encoder.load())))
     tokens = _ingest(lines, CountingStore(), recorder).tokens
@@ -44,11 +47,11 @@ def _ingest(
     lines: Sequence[SourceLine], store: CountingStore, engine: LocalExecutor | Recorder | Replayer
 ) -> Summary:
     with TemporaryDirectory() as folder:
-        return ingest(lines, store, engine, INDEX, Path(folder) / "rejected.jsonl")
+        return ingest(lines, store, engine, IngestOptions(INDEX, Path(folder) / "rejected.jsonl"))
 
 
 class Recorder:
-    """An `Engine` that keeps what another finds."""
+    """An executor that remembers the encodings of another."""
 
     def __init__(self, engine: LocalExecutor) -> None:
         self.info, self.encodings_by_job = engine.info, list[list[EncodingOrError]]()
@@ -57,14 +60,14 @@ class Recorder:
     def run(
         self, jobs: Iterator[tuple[T, Sequence[str]]], summary: Summary
     ) -> Iterator[tuple[T, list[EncodingOrError]]]:
-        """See `Engine.run`."""
+        """See `Executor.run`."""
         for job, encodings in self._engine.run(jobs, summary):
             self.encodings_by_job.append(encodings)
             yield job, encodings
 
 
 class Replayer:
-    """An `Engine` that has what was found of the same texts before, and takes no time."""
+    """An executor that returns remembered encodings of the same texts, and takes no time."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.info = recorder.info
@@ -73,7 +76,7 @@ class Replayer:
     def run(
         self, jobs: Iterator[tuple[T, Sequence[str]]], _: Summary
     ) -> Iterator[tuple[T, list[EncodingOrError]]]:
-        """See `Engine.run`."""
+        """See `Executor.run`."""
         return (
             (job, encodings)
             for (job, _), encodings in zip(jobs, self._encodings_by_job, strict=True)
@@ -84,12 +87,12 @@ class PreparingStore(CountingStore):
     """Makes of each passage the JSON that a server is sent, and sends it nowhere."""
 
     def writer(self, index: str, spec: IndexSpec) -> PreparingStore:
-        """Itself."""
+        """Return itself."""
         self._spec = spec
         return super().writer(index, spec)
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Count them, too."""
+        """Make the JSON of the entries, and count them."""
         for entry in entries:
             passage_codec.to_json(
                 passage_codec.build_source(entry, self._spec, "2026-01-02T03:04:05+00:00")

@@ -1,11 +1,10 @@
-"""How fast texts become vectors: ``python -m benchmarks.speed.encode [--model DIR] [--data DIR]
-[--tokens N] [--device NAME] [--peak N]``.
+"""Time how fast texts become vectors: ``python -m benchmarks.speed.encode``.
 
 sentence-transformers as it comes, torch with our batches, and our sessions in each precision, with
 batches of like length and in the order that the texts came in. All encode the same texts in turn,
 round by round, so that a busy neighbour slows each alike; the least seconds of a round count. The
 torch models are the base, which has the same layers; ours has a linear head of one per cent of the
-multiplications more, and gives every token. Needs the extra ``export`` and sentence-transformers.
+multiplications more, and returns every token. Needs the extra ``export`` and sentence-transformers.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from typing import Any
 from unittest import mock
 
 from benchmarks import results
-from benchmarks.quality.systems import registry
-from benchmarks.quality.systems.needs import import_library
+from benchmarks.libraries import import_library
+from benchmarks.quality.base_model import base_folder
 from benchmarks.quality.tasks import rows
 from hybrid_search.encoder import SHIPPED, onnx
 
@@ -28,19 +27,21 @@ PASSAGE = 128
 """Tokens of a passage, special ones included."""
 
 BATCH = 32
-"""Texts together where their length is not looked at, as in sentence-transformers."""
+"""Texts in a batch that ignores their length, as in sentence-transformers."""
 
 BLOCK = 256
-"""Texts that our encoder is given at once: some 64 passages of a call are as many turns and
-windows.
+"""Texts that our encoder is given at once.
+
+About 64 passages of a call have as many turns and windows.
 """
 
 Way = Callable[[Sequence[str]], object]
 
 
 def passages(data: Path, tokenizer: Any, tokens: int) -> list[str]:
-    """Paragraphs of squad_dev, joined and cut into texts of `PASSAGE` tokens (words cut in two may
-    give one more or less), `tokens` in all.
+    """Return paragraphs of squad_dev cut into texts of `PASSAGE` tokens, `tokens` in all.
+
+    Paragraphs are joined first. A word cut in two may give a text one token more or less.
     """
     ids = [
         token_id
@@ -55,7 +56,7 @@ def passages(data: Path, tokenizer: Any, tokens: int) -> list[str]:
 
 
 def turns(data: Path, tokenizer: Any, tokens: int) -> list[str]:
-    """Turns of calls_sgd as they come, until they have `tokens`."""
+    """Return turns of calls_sgd in their order, until they have `tokens`."""
     texts: list[str] = []
     for text in (
         turn["text"] for row in rows(data / "calls_sgd/calls.jsonl.gz") for turn in row["turns"]
@@ -68,7 +69,7 @@ def turns(data: Path, tokenizer: Any, tokens: int) -> list[str]:
 
 
 def onnx_way(model: Path, precision: str, device: str, *, buckets: bool = True) -> Way:
-    """Our encoder; without `buckets` texts are batched in the order in which they come."""
+    """Return our encoder as a way; without `buckets` texts are batched in their own order."""
     loaded = onnx.OnnxEncoder(model, device, precision=precision)
 
     def encode(texts: Sequence[str]) -> None:
@@ -83,18 +84,18 @@ def onnx_way(model: Path, precision: str, device: str, *, buckets: bool = True) 
 
 
 def batch_in_order(windows: Sequence[Any], *_: int) -> Iterator[Sequence[Any]]:
-    """Batches of so many texts, whatever their length."""
+    """Return batches of `BATCH` texts, whatever their length."""
     return (windows[start : start + BATCH] for start in range(0, len(windows), BATCH))
 
 
 def sentence_transformers(folder: str, device: str) -> Way:
-    """One vector a text, by ``SentenceTransformer.encode`` as it comes."""
+    """Return one vector a text, by ``SentenceTransformer.encode`` as it comes."""
     model = import_library("sentence_transformers").SentenceTransformer(folder, device=device)
     return lambda texts: model.encode(list(texts))
 
 
 def torch_batches(folder: str, device: str, half: bool = False) -> Way:
-    """Every token's vector by torch, with our batches of like length."""
+    """Return every token's vector by torch, with our batches of like length."""
     torch, transformers = import_library("torch"), import_library("transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModel.from_pretrained(folder).to(device).eval()
@@ -119,8 +120,8 @@ def torch_batches(folder: str, device: str, half: bool = False) -> Way:
 
 
 def ways(model: Path, device: str) -> dict[str, Way]:
-    """All that is compared, by name."""
-    base = registry.base_folder()
+    """Return every way to encode, by name."""
+    base = base_folder()
     kind = "cuda" if device in ("cuda", "tensorrt") else "cpu"
     precisions = ("float32", "float16") if kind == "cuda" else ("float32", "int8")
     ways_by_name = {
@@ -136,8 +137,9 @@ def ways(model: Path, device: str) -> dict[str, Way]:
 
 
 def race(ways_by_name: dict[str, Way], texts: Sequence[str], rounds: int) -> dict[str, float]:
-    """The least seconds of each way over `rounds` in turn, after one round on a few texts that
-    warms it up.
+    """Return the least seconds of each way over `rounds` in turn.
+
+    One round before, on a few texts, warms each way up and is not counted.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways_by_name}
     for number in range(rounds + 1):
@@ -150,11 +152,11 @@ def race(ways_by_name: dict[str, Way], texts: Sequence[str], rounds: int) -> dic
 
 
 def operations(lengths: Sequence[int], layers: int, hidden: int, inner: int) -> int:
-    """Multiplications and additions of a transformer on texts of so many tokens, without padding,
-    embeddings and norms.
+    """Return the multiplications and additions of a transformer on texts of these lengths.
 
-    A token takes four matrices of attention and two of the feed-forward net in each layer; each
-    pair of tokens of a text a product of queries and keys, and one of weights and values.
+    Lengths are in tokens, without padding; embeddings and norms are left out. A token takes four
+    matrices of attention and two of the feed-forward net in each layer; each pair of tokens of a
+    text a product of queries and keys, and one of weights and values.
     """
     weights, pairs = 4 * hidden**2 + 2 * hidden * inner, 2 * hidden
     return 2 * layers * sum(length * weights + length**2 * pairs for length in lengths)
@@ -163,11 +165,10 @@ def operations(lengths: Sequence[int], layers: int, hidden: int, inner: int) -> 
 def measure(
     model: Path, data: Path, tokens: int, rounds: int, device: str, peak: float | None = None
 ) -> dict[str, Any]:
-    """Tokens a second of each way on passages and on turns, and how many times those of
-    sentence-transformers that is.
+    """Return tokens a second of each way on passages and on turns, also as a multiple.
 
-    With `peak`, the operations a second that the device is sold for (in 10^12), also what share of
-    it the texts' own operations come to.
+    The multiple is of sentence-transformers' rate. With `peak`, the operations a second that the
+    device is sold for (in 10^12), also what share of it the texts' own operations reach.
     """
     tokenizer, ways_by_name = onnx._tokenizer(model / "tokenizer.json"), ways(model, device)
     shape = _shape() if peak else None
@@ -203,18 +204,22 @@ def measure(
 
 
 def _rates(seconds: float, first: float, count: int, least: float | None) -> dict[str, float]:
-    """Of a way that took `seconds`; `least` are those that the device's peak would take."""
+    """Return the rates of a way that took `seconds`.
+
+    `least` are the seconds that the device would take at its peak.
+    """
     share = {} if least is None else {"share of the peak": round(least / seconds, 4)}
     return {"tokens/s": round(count / seconds), "times": round(first / seconds, 2), **share}
 
 
 def _shape() -> tuple[int, int, int]:
-    """Layers, hidden and inner size of the base, which ours has too."""
-    config = import_library("transformers").AutoConfig.from_pretrained(registry.base_folder())
+    """Return layers, hidden and inner size of the base, which ours shares."""
+    config = import_library("transformers").AutoConfig.from_pretrained(base_folder())
     return config.num_hidden_layers, config.hidden_size, config.intermediate_size
 
 
 def main() -> None:
+    """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--model",
@@ -229,7 +234,8 @@ def main() -> None:
     parser.add_argument(
         "--peak",
         type=float,
-        help="10^12 operations a second of the card in dense float16, for the share of it: 989 of an H200",
+        help="10^12 operations a second of the GPU in dense float16, to report the share reached;"
+        " 989 for an H200",
     )
     options = parser.parse_args()
     results.write(
@@ -242,6 +248,7 @@ def main() -> None:
             options.device,
             options.peak,
         ),
+        results.SPEED,
     )
 
 

@@ -1,5 +1,6 @@
-"""End-to-end ingest against its two parts: the encoder alone (e) and the store alone (s), on the
-same texts, in one run.
+"""Time end-to-end ingest against its two parts, the encoder alone (e) and the store alone (s).
+
+On the same texts, in one run.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder import passage_codes
 from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import BLOCK_PASSAGES
 from hybrid_search.ingest.pipeline import ingest as run_ingest
 from hybrid_search.ingest.sources import files
@@ -38,8 +40,7 @@ CountedPassage = tuple[Document, int, Passage]
 
 
 def measure(source: Path, calls: int, url: str | None = None) -> dict[str, Any]:
-    """Seconds of each on the first `calls` documents of `source`, and the peak memory of the ingest
-    process.
+    """Return seconds of each on the first `calls` documents, and the ingest's peak memory.
 
     The index is made at `url`, where both are removed again, or else in the benchmark store, where
     the other measurements find it.
@@ -97,8 +98,9 @@ def _split_document(document: Document) -> Iterator[CountedPassage]:
 
 
 def _encode(counted_passages: Sequence[CountedPassage]) -> tuple[float, int, list[Entry]]:
-    """Seconds that the encoder alone takes, its tokens, and what the store is to be given (made
-    outside the clock).
+    """Return the seconds of the encoder alone, its tokens, and the entries for the store.
+
+    The entries are made outside the clock.
     """
     loaded = encoder.truncate_encoder(encoder.load())
     spec = IndexSpec.from_encoder(loaded.info, window_policy.DEFAULT_POLICY)
@@ -133,7 +135,7 @@ def _encode(counted_passages: Sequence[CountedPassage]) -> tuple[float, int, lis
 
 
 def _store(entries: Sequence[Entry], url: str) -> float:
-    """Seconds to write `entries` and to close the index, graphs and all."""
+    """Return the seconds to write `entries` and to close the index, graphs included."""
     spec = IndexSpec.from_encoder(
         encoder.truncate_encoder(encoder.load()).info, window_policy.DEFAULT_POLICY
     )
@@ -156,15 +158,16 @@ def _drop(url: str) -> None:
 
 
 def _clear(store: Path) -> None:
-    """Remove an index of before."""
+    """Remove the index of an earlier run."""
     for old in store.glob(f"{INDEX}.*"):
         shutil.rmtree(old) if old.is_dir() else old.unlink()
 
 
 def _time_counting(lines: Sequence[SourceLine], rejects: Path) -> float:
-    """Seconds of the whole worker with a store that takes no time."""
+    """Return the seconds of the whole pipeline with a store that takes no time."""
     started_at = time.perf_counter()
-    run_ingest(lines, CountingStore(), encoder.truncate_encoder(encoder.load()), INDEX, rejects)
+    counted_encoder = encoder.truncate_encoder(encoder.load())
+    run_ingest(lines, CountingStore(), counted_encoder, IngestOptions(INDEX, rejects))
     return time.perf_counter() - started_at
 
 
@@ -188,8 +191,9 @@ finally:
 
 
 def _ingest(source: Path, url: str) -> dict[str, Any]:
-    """The command itself in a process of its own: wall seconds, stages, and the peaks of resident
-    and of anonymous memory in MB.
+    """Return wall seconds, stages and peak memory of the command in a process of its own.
+
+    Peaks are of resident and of anonymous memory, in MB.
     """
     command = [sys.executable, "-c", _CHILD, "--index", INDEX, "--url", url, str(source)]
     started_at = time.perf_counter()

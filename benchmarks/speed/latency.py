@@ -1,4 +1,4 @@
-"""How long a warm query takes, in all and by leg."""
+"""Time warm queries, in all and by leg."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from hybrid_search.search.query import WINDOW
 
 
 def measure(client: Client, index: str, phrases: Sequence[str]) -> dict[str, Any]:
-    """p50 and p95 in milliseconds over `phrases`, each asked once after a warm-up, while nothing
-    else runs.
+    """Return p50 and p95 in milliseconds over `phrases`, each asked once after a warm-up.
+
+    Nothing else may run meanwhile.
     """
     client.query(phrases[0], index=index)
     usual = encoder.truncate_encoder(encoder.load())  # as the client cuts its vectors

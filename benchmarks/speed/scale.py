@@ -1,5 +1,7 @@
-"""What docs/scale.md says: reading what is other shards', what one process does when others encode,
-how far a plan is from what was measured.
+"""Measure what docs/scale.md states about large sources.
+
+The cost of reading other shards' documents, the rate of one process when texts are encoded
+elsewhere, and how far a plan is from what was measured.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ SAMPLES = (136, 1000)
 """Documents from the beginning of the source that a plan is made of."""
 
 LAST = Shard(999_999, 1_000_000)
-"""A shard that has nearly no document: all that it does is to see that they are not its own."""
+"""A shard with nearly no documents: all its work is to see that they belong to other shards."""
 
 RUNS = 3
 
@@ -30,9 +32,11 @@ FEW = 1000
 
 
 def measure(source: Path, calls: int, size: Mapping[str, Any]) -> dict[str, Any]:
-    """On the first `calls` documents of `source`: what a shard spends on those of others, what one
-    process does of an ingest when its texts are encoded elsewhere, and plans of samples beside the
-    index of all, whose `size` was measured.
+    """Return the figures of shards, of one process without its encoder, and of plans.
+
+    On the first `calls` documents.
+
+    Plans are made of samples, and compared with the index of all, whose `size` was measured.
     """
     lines = list(islice(files.read([str(source)]), calls))
     return {
@@ -44,7 +48,7 @@ def measure(source: Path, calls: int, size: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _measure_other_shards(lines: Sequence[SourceLine]) -> dict[str, float]:
-    """The best of some runs over a file that the system has in memory and that is not compressed."""
+    """Return the best of some runs over an uncompressed file that the system has in memory."""
     with NamedTemporaryFile(suffix=".jsonl") as file:
         file.writelines(line.data.rstrip(b"\n") + b"\n" for line in lines)
         file.flush()
@@ -64,7 +68,7 @@ def _time_reading(path: str) -> float:
 
 
 def _compare_plan(lines: Sequence[SourceLine], size: Mapping[str, Any]) -> dict[str, float]:
-    """An embedded index by a plan, and as it was measured."""
+    """Compare an embedded index as planned with one as measured."""
     with connect("memory:") as client:
         sample = client.plan_lines(lines).sample
     planned = 1000 * sample.embedded_bytes / sample.words

@@ -10,8 +10,9 @@ from hybrid_search.text.token_codes import from_bytes
 
 
 def measure(folder: Path, index: str) -> dict[str, Any]:
-    """Of an embedded index that is closed: all of its files, per 1,000 words, and how many times
-    smaller than all spans.
+    """Return the bytes of a closed embedded index, in all and per 1,000 words.
+
+    Also how many times smaller that is than all spans.
     """
     words = spans = dimension = 0
     connection = schema.connect(folder / f"{index}.sqlite")

@@ -14,11 +14,11 @@ FILE = "checkpoint.pt"
 
 @dataclass(slots=True)
 class State:
-    """Where a run is: the `stage` and how many of its steps are done; the best dev score of the
-    stage and how many evaluations ago that was.
+    """Where a run is: the `stage`, its finished steps, and its best dev score.
 
-    `digest` is that of recipe, base and data. `seconds` and `tokens` are those of all sittings
-    together. `scores` are those of the finished stages.
+    Also how many evaluations ago that score was. `digest` is that of recipe, base and data.
+    `seconds` and `tokens` are those of all sittings together. `scores` are those of the finished
+    stages.
     """
 
     digest: str
@@ -33,7 +33,7 @@ class State:
 
 
 def save(folder: Path, state: State, tensors: dict[str, Any]) -> None:
-    """Write state and tensors; what lay there is replaced at once."""
+    """Write state and tensors, replacing the last ones at once."""
     new = folder / f"{FILE}.new"
     names = {name: getattr(state, name) for name in State.__dataclass_fields__}
     torch.save({"state": names, "random": torch.get_rng_state(), **tensors}, new)
@@ -41,9 +41,10 @@ def save(folder: Path, state: State, tensors: dict[str, Any]) -> None:
 
 
 def load(folder: Path, digest: str) -> tuple[State, dict[str, Any]] | None:
-    """State and tensors of the run in `folder`, if there is one.
+    """Return state and tensors of the run in `folder`, or None if there is none.
 
-    Raises SystemExit if it is another run than that of `digest`.
+    Raises:
+        SystemExit: If it is another run than that of `digest`.
     """
     if not (folder / FILE).is_file():
         return None
@@ -51,8 +52,8 @@ def load(folder: Path, digest: str) -> tuple[State, dict[str, Any]] | None:
     state = State(**saved.pop("state"))
     if state.digest != digest:
         raise SystemExit(
-            f"{folder} holds a run of another recipe, base or data: its digest is {state.digest}, this run's {digest}. "
-            "Give another --out, or remove that folder"
+            f"{folder} holds a run of another recipe, base or data: its digest is"
+            f" {state.digest}, this run's {digest}. Give another --out, or remove that folder"
         )
     torch.set_rng_state(saved.pop("random"))
     return state, saved

@@ -1,10 +1,9 @@
-"""What is distilled: passages composed of natural texts, short texts by themselves, and the spans
-that are looked at.
+"""Texts for distillation: composed passages, short texts by themselves, and spans to look at.
 
 A span should read as if it stood alone, whatever stands around it: so half of the passages have
 neighbours that do not belong to it. Kinds: `natural`, consecutive sentences of one text;
 `shuffled`, sentences of different texts; `woven`, a clause put into another text's sentence at a
-comma or at its end; `single`, one sentence or turn. Short texts keep the geometry of queries:
+comma or at its end; `single`, one sentence or turn. Short texts preserve the geometry of queries:
 without them the vectors of short texts drift.
 """
 
@@ -19,18 +18,19 @@ from random import Random
 from export.training.data import Sampler, sentences
 from export.training.recipe import Mixture
 from export.training.texts import Text
+from hybrid_search.text.spans import MAX_WORDS
 
 WORDS = (10, 75)
 """The length of a composed passage, before it is cut to the recipe's window."""
 
-LONGEST = 20
-"""Words of the longest span, as in use (`hybrid_search.text.spans.MAX_WORDS`)."""
-
 SHORTER = 1.6
-"""Lengths are ``ceil(LONGEST * u ** SHORTER)``, u uniform: half of the spans have up to 7 words."""
+"""Lengths are ``ceil(MAX_WORDS * u ** SHORTER)``, u uniform.
+
+Half of the spans have up to 7 words.
+"""
 
 ECHO_SHARE = (0.4, 1.0)
-"""The share of a clause's words that an echo of it keeps."""
+"""The share of a clause's words that stay in an echo of it."""
 
 _CLAUSE = re.compile(r"[^,;:.!?()\"]+")
 _LEADING = {
@@ -65,7 +65,7 @@ class Composed:
 
 
 class Composer:
-    """Composes passages and short texts of what `sampler` draws."""
+    """Composes passages and short texts from what `sampler` draws."""
 
     def __init__(self, sampler: Sampler, mixture: Mixture) -> None:
         self._sampler = sampler
@@ -78,11 +78,11 @@ class Composer:
         self._kinds, self._weights = list(kinds), list(kinds.values())
 
     def passage(self, random: Random) -> Composed:
-        """A passage of one of the kinds."""
+        """Return a passage of one of the kinds."""
         return random.choices(self._kinds, self._weights)[0](random)
 
     def short(self, random: Random) -> str:
-        """A question, a run of words of some text, or one to three words of one."""
+        """Return a question, a run of words of some text, or one to three words of one."""
         triple = self._sampler.draw(random)
         kind = random.random()
         if kind < 0.4:
@@ -93,13 +93,14 @@ class Composer:
         return " ".join(tokens[start : start + length]).strip(" ,;:.") or triple.query
 
     def echo(self, passage: Composed, random: Random) -> str:
-        """A clause of `passage` with some words left out: a text that means about the same as some
-        words of it.
+        """Return a clause of `passage` with some words left out.
+
+        It means about the same as some words of the passage.
         """
         clauses = [match.group().split() for match in _CLAUSE.finditer(passage.text)]
         tokens = random.choice(
             [clause for clause in clauses if len(clause) >= 3] or [passage.text.split()]
-        )[:LONGEST]
+        )[:MAX_WORDS]
         share = random.uniform(*ECHO_SHARE)
         return " ".join(token for token in tokens if random.random() < share) or tokens[0]
 
@@ -136,7 +137,8 @@ class Composer:
             else random.choice((", and ", ", while ", " and ", " because ", " - "))
         )
         start += first_half + glue
-        text = f"{start}{clause}{second_half} {' '.join(host[place + 1 : place + 1 + random.randint(0, 3)])}".strip()
+        after = " ".join(host[place + 1 : place + 1 + random.randint(0, 3)])
+        text = f"{start}{clause}{second_half} {after}".strip()
         return Composed(text, (len(start), len(start) + len(clause)))
 
     def _compose_single(self, random: Random) -> Composed:
@@ -144,7 +146,7 @@ class Composer:
 
 
 def _join_up_to(parts: list[str], size: int) -> str:
-    """Whole parts up to about `size` words; at least one."""
+    """Return complete parts up to about `size` words; at least one."""
     joined, count = parts[:1], len(parts[0].split())
     for part in parts[1:]:
         count += len(part.split())
@@ -155,22 +157,21 @@ def _join_up_to(parts: list[str], size: int) -> str:
 
 
 def _as_clause(sentence: str, random: Random) -> str:
-    """A sentence without its final stop, a leading determiner in lower case; of a long one a
-    clause.
+    """Return a sentence as a clause: no final stop, a leading determiner in lower case.
+
+    Of a long sentence, one of its clauses.
     """
     clause = sentence.strip().rstrip(".!? ")
-    if len(clause.split()) > LONGEST:
+    if len(clause.split()) > MAX_WORDS:
         pieces = [match.group().strip() for match in _CLAUSE.finditer(clause)]
-        clause = random.choice(
-            [piece for piece in pieces if 2 <= len(piece.split()) <= LONGEST]
-            or [" ".join(clause.split()[:LONGEST])]
-        )
+        fitting = [piece for piece in pieces if 2 <= len(piece.split()) <= MAX_WORDS]
+        clause = random.choice(fitting or [" ".join(clause.split()[:MAX_WORDS])])
     first, _, rest = clause.partition(" ")
     return f"{first.lower()} {rest}" if first.lower() in _LEADING and rest else clause
 
 
 def _length(random: Random) -> int:
-    return max(1, math.ceil(LONGEST * math.pow(random.random(), SHORTER)))
+    return max(1, math.ceil(MAX_WORDS * math.pow(random.random(), SHORTER)))
 
 
 def spans(
@@ -181,9 +182,10 @@ def spans(
     clause_share: float,
     random: Random,
 ) -> list[tuple[int, int]]:
-    """Up to `count` spans of whole words of `text`, (start, end) in characters: the `unit`, where
-    there is one; all of it, with the probability `whole`; the rest drawn, none twice, in the share
-    `clauses` a whole sentence or clause.
+    """Return up to `count` spans of whole words of `text`, (start, end) in characters.
+
+    The `unit`, if there is one; the full text, with the probability `whole_share`; the rest drawn,
+    none twice, in the share `clause_share` a complete sentence or clause.
     """
     word_offsets = text.words
     if not len(word_offsets):
@@ -212,12 +214,12 @@ def _draw_span(text: Text, random: Random) -> tuple[int, int]:
 
 
 def keep_uncut_unit(unit: tuple[int, int] | None, reach: int) -> list[tuple[int, int]]:
-    """The `unit`, where there is one and no part of it was cut off at `reach`."""
+    """Return the `unit`, if there is one and no part of it was cut off at `reach`."""
     return [unit] if unit and unit[0] < unit[1] <= reach else []
 
 
 def units(text: Text, reach: int) -> list[tuple[int, int]]:
-    """Clauses and sentences of 2 to 20 words, without the space and marks at their ends."""
+    """Return clauses and sentences of 2 to 20 words, without space and marks at their ends."""
     clauses = [match.span() for match in _CLAUSE.finditer(text.text)] + [
         match.span() for match in re.finditer(r"[^.!?]+", text.text)
     ]
@@ -225,6 +227,6 @@ def units(text: Text, reach: int) -> list[tuple[int, int]]:
     for start, end in clauses:
         piece = text.text[start:end].strip()
         first = start + text.text[start:end].find(piece)
-        if 2 <= len(piece.split()) <= LONGEST and first + len(piece) <= reach:
+        if 2 <= len(piece.split()) <= MAX_WORDS and first + len(piece) <= reach:
             offsets.append((first, first + len(piece)))
     return offsets

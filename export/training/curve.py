@@ -1,4 +1,4 @@
-"""What a run shows: a line on standard error, ``curve.jsonl``, and ``curve.svg``."""
+"""The progress of a run: a line on standard error, ``curve.jsonl``, and ``curve.svg``."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ STEPS_PER_LINE = 20
 SPEED = {"tokens", "seconds"}
 
 SECONDS = 10.0
-"""Between two lines of progress; on a terminal one line is written over every second."""
+"""Between two lines of progress; on a terminal one line is overwritten every second."""
 
 
 def say(line: str) -> None:
-    """A line for people."""
+    """Print a line for people."""
     print(line, file=sys.stderr, flush=True)
 
 
 class Progress:
-    """Shows the losses of the last steps, their mean, with speed and time left."""
+    """Shows the mean losses of the last steps, with speed and time left."""
 
     def __init__(self, name: str, steps: int, first: int) -> None:
         self._name, self._steps, self._first = name, steps, first
@@ -36,7 +36,7 @@ class Progress:
         self._started_at = self._shown_at = time.monotonic()
 
     def __call__(self, values: Mapping[str, float], step: int) -> None:
-        """A step was made."""
+        """Count a step."""
         self._step_values.append(values)
         now = time.monotonic()
         if now - self._shown_at < (1.0 if self._terminal else SECONDS) and step < self._steps:
@@ -58,18 +58,19 @@ class Progress:
         losses_text = ", ".join(
             f"{key} {value:.4f}" for key, value in means.items() if key not in SPEED and key != "lr"
         )
-        return f"{self._name} {step}/{self._steps}: {losses_text}, lr {means['lr']:.1e}, {speed:,.0f} tokens/s"
+        rates = f"lr {means['lr']:.1e}, {speed:,.0f} tokens/s"
+        return f"{self._name} {step}/{self._steps}: {losses_text}, {rates}"
 
 
 class Recorder:
-    """Adds the mean losses of every `NOTED` steps to the curve."""
+    """Adds the mean losses of every `STEPS_PER_LINE` steps to the curve."""
 
     def __init__(self, folder: Path, state: State) -> None:
         self._folder, self._state = folder, state
         self._step_values: list[Mapping[str, float]] = []
 
     def __call__(self, values: Mapping[str, float]) -> None:
-        """A step was made."""
+        """Count a step."""
         self._step_values.append(values)
         if self._state.step % STEPS_PER_LINE == 0:
             note(
@@ -87,7 +88,7 @@ class Recorder:
 
 
 def _means(step_values: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of each key over the steps that have it."""
+    """Return the mean of each key over the steps that have it."""
     keys = dict.fromkeys(key for step in step_values for key in step)
     return {
         key: sum(values) / len(values)
@@ -101,7 +102,7 @@ def _clock(seconds: float) -> str:
 
 
 def note(folder: Path, state: State, values: Mapping[str, Any]) -> None:
-    """Add a line to the curve, and to what a checkpoint keeps of it."""
+    """Add a line to the curve, and to the curve of the checkpoint."""
     line = {
         "stage": state.stage + 1,
         "step": state.step,
@@ -114,8 +115,9 @@ def note(folder: Path, state: State, values: Mapping[str, Any]) -> None:
 
 
 def note_scores(folder: Path, state: State, scores: Mapping[str, float], is_best: bool) -> None:
-    """Say dev scores, and add them to the curve; `kept` are those of weights that were the stage's
-    best.
+    """Print dev scores and add them to the curve.
+
+    `kept` marks those of weights that were the stage's best.
     """
     say(
         f"step {state.step}: dev "
@@ -125,6 +127,6 @@ def note_scores(folder: Path, state: State, scores: Mapping[str, float], is_best
 
 
 def rewind(folder: Path, lines: Sequence[Mapping[str, Any]]) -> None:
-    """Make the file say what the checkpoint knows: later lines will be written again."""
+    """Cut the file to the lines of the checkpoint; later lines will be written again."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")

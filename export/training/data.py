@@ -1,6 +1,6 @@
-"""Triples: read whole, then drawn by weight.
+"""Triples: read completely, then drawn by weight.
 
-What a step draws depends on the seed and the step's number alone, so a run can go on anywhere.
+The draw of a step depends on the seed and the step's number alone, so a run can go on anywhere.
 """
 
 from __future__ import annotations
@@ -20,22 +20,20 @@ from hybrid_search.text.types import Ints
 from hybrid_search.text.words import query_terms, words
 
 HELD_OUT = 10
-"""One stem in so many is never trained on, of the files in `STEMS`: an untrained part to measure
-on.
-"""
+"""One stem in this many of the files in `STEMS` is never trained on, but measured on."""
 
 STEM_LETTERS = 5
 """A word and its inflections must fall on the same side, so the first letters decide."""
 
 STEMS = {"wordnet_examples": "span", "wordnet_definitions": "query"}
-"""Where the word is that a row is about."""
+"""Where a row has the word it is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class Triple:
     """A query, a passage that answers it, one that does not.
 
-    `span` are the characters of the positive that do, where that is known.
+    `span` are the characters of the positive that answer, if they are known.
     """
 
     query: str
@@ -56,9 +54,10 @@ class Corpus:
 
 
 def read(paths: Sequence[Path]) -> list[Corpus]:
-    """The corpora in `paths` by name.
+    """Return the corpora in `paths` by name.
 
-    Raises SystemExit for a file that is not there, empty, named twice or without the three texts.
+    Raises:
+        SystemExit: For a file that is missing, empty, named twice or without the three texts.
     """
     corpora = sorted((_read(path) for path in paths), key=lambda corpus: corpus.name)
     names = [corpus.name for corpus in corpora]
@@ -115,15 +114,15 @@ def _is_held_out(name: str, triple: Triple) -> bool:
 
 
 def held_out(word: str) -> bool:
-    """Whether a word, of WordNet say, is in the tenth that is never trained on."""
+    """Tell whether a word, of WordNet say, is in the tenth that is never trained on."""
     digest = hashlib.sha256(word.lower()[:STEM_LETTERS].encode()).digest()
     return int.from_bytes(digest[:8], "big") % HELD_OUT == 0
 
 
 class Sampler:
-    """Draws triples: a file by its weight, then a row, all alike.
+    """Draws triples: a file by its weight, then a row, all rows alike.
 
-    `weights` maps names to weights; files not named have `others`.
+    `weights` maps names to weights; files that it lacks have the weight of all others.
     """
 
     def __init__(
@@ -144,12 +143,13 @@ class Sampler:
             raise SystemExit("every file of triples has weight 0 in the recipe")
 
     def draw(self, random: Random) -> Triple:
-        """One triple."""
+        """Return one triple."""
         return random.choice(self._corpus(random).triples)
 
     def batch(self, random: Random, count: int, alike: float) -> list[Triple]:
-        """`count` triples; with the probability `alike` all of one file, which makes them harder
-        negatives of each other.
+        """Return `count` triples, with the probability `alike` all of one file.
+
+        That makes them harder negatives of each other.
         """
         if random.random() < alike:
             corpus = self._corpus(random)
@@ -162,36 +162,31 @@ class Sampler:
 
 @dataclass(frozen=True, slots=True)
 class PassageWindow:
-    """The part of a passage that is read: its text, and the characters of it that carry the
-    meaning, where that is known.
-    """
+    """The part of a passage that is read, and the characters that carry the meaning, if known."""
 
     text: str
     span: tuple[int, int] | None = None
 
 
 WINDOW_WORDS = 75
-"""What 112 tokens hold of most texts. A longer passage is cut to the part nearest to what it is
-asked for.
+"""The words of most texts that fit into 112 tokens.
+
+A longer passage is cut to the part nearest to its query.
 """
 
 _EDGE = re.compile(r"(?<=[.!?])[\"')\]]*\s+")
 
 
 def positive(triple: Triple) -> PassageWindow:
-    """The positive, cut around its span; where that is not known, to the part that shares most
-    terms with the query.
-    """
+    """Return the positive, cut around its span, or to the part that shares most query terms."""
     word_offsets = words(triple.positive)
     if len(word_offsets) <= WINDOW_WORDS:
         return PassageWindow(triple.positive, triple.span)
     if triple.span is None:
         return PassageWindow(_nearest(triple.query, triple.positive, word_offsets))
-    inside = [
-        i
-        for i, (start, end) in enumerate(word_offsets.tolist())
-        if end > triple.span[0] and start < triple.span[1]
-    ] or [0]
+    first, last = triple.span
+    places = enumerate(word_offsets.tolist())
+    inside = [i for i, (start, end) in places if end > first and start < last] or [0]
     spare = max(0, WINDOW_WORDS - len(inside)) // 2
     first = max(0, min(inside[0] - spare, len(word_offsets) - WINDOW_WORDS))
     start, end = (
@@ -204,7 +199,7 @@ def positive(triple: Triple) -> PassageWindow:
 
 
 def negative(triple: Triple) -> PassageWindow:
-    """The negative, cut to the part that shares most terms with the query: the hardest one."""
+    """Return the negative, cut to the part that shares most query terms: the hardest one."""
     word_offsets = words(triple.negative)
     return PassageWindow(
         triple.negative
@@ -214,8 +209,9 @@ def negative(triple: Triple) -> PassageWindow:
 
 
 def _nearest(query: str, text: str, word_offsets: Ints) -> str:
-    """The window of whole words, beginning with a sentence, that holds most of the query's terms;
-    of equal ones the first.
+    """Return the window of whole words, beginning with a sentence, with most of the query's terms.
+
+    Among equal ones the first.
     """
     query_words = set(query_terms(query))
     edges = {0, *(match.end() for match in _EDGE.finditer(text))}
@@ -227,5 +223,5 @@ def _nearest(query: str, text: str, word_offsets: Ints) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of `text`, cut behind full stops, exclamation and question marks."""
+    """Return the sentences of `text`, cut behind full stops, exclamation and question marks."""
     return [sentence for sentence in _EDGE.split(text) if sentence.strip()]

@@ -1,6 +1,6 @@
 """A trained folder as the product's ``Encoder``: float32 in torch, for scores while training.
 
-What ships runs on ONNX Runtime.
+The shipped model runs on ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ class TorchEncoder:
 
     @property
     def info(self) -> EncoderInfo:
-        """Not of a folder: the fingerprint says so."""
+        """The description of no folder, as its fingerprint says."""
         return EncoderInfo("in training", "in training", self._dimension, "float32", CONTEXT)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """Token vectors float32 ``[tokens, dimension]`` and code-point offsets int32 ``[tokens,
-        2]`` of each text, in order.
+        """Return token vectors and code-point offsets of each text, in order.
+
+        float32 ``[tokens, dimension]`` and int32 ``[tokens, 2]``.
         """
         tokenized = self._cutter.tokenize(texts)
         vectors: list[Floats] = [
@@ -54,12 +55,10 @@ class TorchEncoder:
         ]
         edge = len(self._cutter.before)
         for batch in batches([end - start for _, start, end, _, _ in windows], BUDGET):
+            parts = [windows[w][:3] for w in batch]
+            rows = [tokenized[i].ids[start:end] for i, start, end in parts]
             with torch.no_grad():
-                hidden, _ = run(
-                    self.model,
-                    self._cutter,
-                    [tokenized[windows[w][0]].ids[windows[w][1] : windows[w][2]] for w in batch],
-                )
+                hidden, _ = run(self.model, self._cutter, rows)
             batch_vectors = hidden[:, edge:, : self._dimension].cpu().numpy()
             for row, w in zip(batch_vectors, batch, strict=True):
                 i, start, _, keep, keep_end = windows[w]
@@ -71,8 +70,9 @@ class TorchEncoder:
 
 
 class PrefixEncoder:
-    """Runs `encoder`, remembers what it said, and gives the first `dimension` numbers: small
-    vectors scored without reading the texts again.
+    """Runs `encoder`, caches its encodings, and returns the first `dimension` numbers.
+
+    So small vectors are scored without reading the texts again.
     """
 
     def __init__(self, encoder: TorchEncoder) -> None:
@@ -81,11 +81,11 @@ class PrefixEncoder:
 
     @property
     def info(self) -> EncoderInfo:
-        """That of the encoder, with this dimension."""
+        """The info of the encoder, with this dimension."""
         return replace(self._encoder.info, dimension=self.dimension)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
-        """As the encoder does."""
+        """See `Encoder.encode`."""
         new = [text for text in dict.fromkeys(texts) if text not in self._encodings]
         self._encodings.update(zip(new, self._encoder.encode(new), strict=True))
         return [
@@ -97,8 +97,9 @@ class PrefixEncoder:
 
 
 def _windows(count: int, limit: int) -> Iterator[tuple[int, int, int, int]]:
-    """Start, end, and the part to keep, of windows over `count` tokens; one where they fit, as in
-    `hybrid_search.encoder.onnx`.
+    """Yield start, end, and the part to keep, of windows over `count` tokens.
+
+    One window if they fit, as in `hybrid_search.encoder.onnx`.
     """
     start, keep = 0, 0
     while count - start > limit:

@@ -1,6 +1,4 @@
-"""The loop: stages of steps, with dev scores, checkpoints, and the best weights kept in the folder
-all along.
-"""
+"""The loop: stages of steps, with dev scores, checkpoints, and the best weights in the folder."""
 
 from __future__ import annotations
 
@@ -33,12 +31,12 @@ CLIP = 1.0
 BETAS = (0.9, 0.98)
 
 Score = Callable[[SpanEncoder], dict[str, float]]
-"""Dev scores of a model; `chosen` is the one that the best weights are chosen by."""
+"""Dev scores of a model; the best weights are chosen by `chosen`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
-    """All that a run is made of. `folder` gets weights, checkpoint and curve."""
+    """Everything a run is made of; `folder` gets weights, checkpoint and curve."""
 
     recipe: Recipe
     corpora: Sequence[Corpus]
@@ -58,14 +56,16 @@ class Run:
 
     @property
     def budget(self) -> int:
+        """Padded tokens of a forward pass on this device."""
         return CUDA_BUDGET if self.device.type == "cuda" else CPU_BUDGET
 
     @property
     def bfloat16(self) -> bool:
+        """Whether products are computed in bfloat16."""
         return self.teacher.bfloat16
 
     def dimensions(self) -> list[int]:
-        """The sizes that losses are averaged over."""
+        """Return the sizes that losses are averaged over."""
         return sorted(
             {
                 *(size for size in self.recipe.dimensions if size < self.student.hidden),
@@ -75,10 +75,10 @@ class Run:
 
 
 def train(run: Run) -> checkpoint.State:
-    """Run all stages, or what is left of them; the folder then holds what the last kept, or the
-    recipe's soup, and in ``stages/`` what each kept.
+    """Return the state after all stages, or those that remain.
 
-    Raises SystemExit when it was interrupted.
+    The folder then has the weights of the last stage, or the recipe's soup, and in ``stages/`` the
+    weights of each. Raises SystemExit if it is interrupted.
     """
     saved = checkpoint.load(run.folder, run.digest)
     state, tensors = saved or (checkpoint.State(run.digest), None)
@@ -101,9 +101,9 @@ def train(run: Run) -> checkpoint.State:
 
 
 def _soup(run: Run, state: checkpoint.State) -> None:
-    """Leave the mean of the stages' weights in the folder.
+    """Store the mean of the stages' weights in the folder.
 
-    No checkpoint follows: run again, this alone is done again.
+    No checkpoint follows: run again, only this is repeated.
     """
     stages = {stage.name: number for number, stage in enumerate(run.recipe.stages)}
     model = soup.mean(
@@ -120,7 +120,7 @@ def _stage(
     tensors: dict[str, Any] | None,
     interrupted: Callable[[], bool],
 ) -> None:
-    """The steps of the stage that `state` is in, from where it is."""
+    """Run the steps of the stage that `state` is in, from where it is."""
     stage = run.recipe.stages[state.stage]
     with Trainer(run, stage, state) as trainer:
         if tensors:
@@ -149,7 +149,8 @@ def _steps(run: Run, trainer: Trainer, interrupted: Callable[[], bool]) -> None:
             trainer.save()
         if stopped:
             raise SystemExit(
-                f"interrupted at step {state.step} of stage {state.stage + 1}; the same command goes on from there"
+                f"interrupted at step {state.step} of stage {state.stage + 1};"
+                " the same command goes on from there"
             )
     if not (run.score and stage.eval_every and state.step % stage.eval_every == 0):
         trainer.evaluate(run.score) if run.score else trainer.keep()
@@ -188,7 +189,13 @@ class Trainer:
         self._ahead.shutdown(cancel_futures=True)
 
     def step(self) -> dict[str, float]:
-        """One step. Its losses, weighed together as `loss`, the rate and tokens a second."""
+        """Return the losses of one more step, their weighed sum as `loss`, rate and speed.
+
+        The speed is tokens a second.
+
+        Raises:
+            SystemExit: If the gradient is not finite.
+        """
         started = time.perf_counter()
         batch, goals = self._take_batch()
         vectors = read(
@@ -226,8 +233,9 @@ class Trainer:
         }
 
     def _take_batch(self) -> tuple[Batch, Goals | None]:
-        """This step's batch and what the teacher says of it; the next one's are begun in a thread,
-        beside the student.
+        """Return this step's batch and its goals, and begin the next one's in a thread.
+
+        The teacher then works beside the student.
         """
         prepared = (self._next or self._ahead.submit(self._prepare, self.state.step)).result()
         more = self.state.step + 1 < self.stage.steps
@@ -239,8 +247,9 @@ class Trainer:
         return batch, goals_of(batch, self.run.teacher, self.stage)
 
     def _average(self) -> None:
-        """Move the averaged weights; of the first steps it is the plain mean, so that the start is
-        soon forgotten.
+        """Move the averaged weights.
+
+        Over the first steps it is the plain mean, so that the start is soon forgotten.
         """
         if self.average:
             share = max(1 - self.stage.average, 1 / (self.state.step + 1))
@@ -253,8 +262,9 @@ class Trainer:
 
     @contextmanager
     def use_average(self) -> Iterator[SpanEncoder]:
-        """The student with its averaged weights, drawn back towards those that the stage began with
-        where it blends them.
+        """Yield the student with its averaged weights.
+
+        In a stage that blends them they are drawn back towards those that it began with.
         """
         own = self._clones()
         self._copy(self.average, self.trainable)
@@ -280,9 +290,7 @@ class Trainer:
                 into[name].copy_(value)
 
     def evaluate(self, score: Score, keep: bool = False) -> None:
-        """Dev scores of the averaged weights, which are kept where they are the stage's best, or
-        where `keep` says so.
-        """
+        """Score the averaged weights, and store them if they are the best or `keep` is set."""
         threads = torch.get_num_threads()
         torch.set_num_threads(self.run.threads)
         with self.use_average() as model:
@@ -297,14 +305,12 @@ class Trainer:
         curve.note_scores(self.run.folder, self.state, scores, better)
 
     def keep(self) -> None:
-        """Keep the averaged weights as they are."""
+        """Store the averaged weights as they are."""
         with self.use_average() as model:
             model.save(self.run.folder, self.run.base)
 
     def save(self) -> None:
-        """A checkpoint, from which the run goes on; and weights that can be used, where there are
-        none yet.
-        """
+        """Write a checkpoint, and usable weights if there are none yet."""
         if not (self.run.folder / "config.json").is_file():
             self.keep()
         tensors = {
@@ -318,7 +324,7 @@ class Trainer:
         checkpoint.save(self.run.folder, self.state, tensors)
 
     def restore(self, tensors: dict[str, Any]) -> None:
-        """What `save` wrote; between two stages, the weights alone."""
+        """Restore what `save` wrote; between two stages, the weights alone."""
         self.run.student.load_state_dict(tensors["model"])
         if "optimizer" in tensors:
             self.optimizer.load_state_dict(tensors["optimizer"])
@@ -333,18 +339,19 @@ class Trainer:
 
 
 def _stay_mixed(run: Run) -> None:
-    """torch keeps weights that were cast for all threads together, and forgets them when any thread
-    leaves its outermost autocast.
+    """Hold an autocast open in the teacher's thread.
 
-    So the teacher's thread never leaves one: or else the student would cast some weights twice,
-    which ones by chance, and no run be like another.
+    torch caches weights that were cast for all threads together, and drops them when any thread
+    leaves its outermost autocast. Without this the student would cast some weights twice, which
+    ones by chance, and no two runs would be alike.
     """
     torch.autocast(run.device.type, torch.bfloat16, enabled=run.bfloat16).__enter__()
 
 
 def rate_at(stage: Stage, step: int) -> float:
-    """The learning rate of a step, counted from 0: rising over `warmup`, then falling to `floor` of
-    the highest.
+    """Return the learning rate of a step, counted from 0.
+
+    It rises over `warmup`, then falls to `floor` of the highest.
     """
     if step < stage.warmup:
         return stage.lr * (step + 1) / stage.warmup
@@ -359,8 +366,9 @@ def rate_at(stage: Stage, step: int) -> float:
 
 @contextmanager
 def interruptions() -> Iterator[Callable[[], bool]]:
-    """A function that says whether the process was asked to end; asked a second time, it ends at
-    once.
+    """Yield a function that tells whether the process was asked to end.
+
+    Asked a second time, it ends at once.
     """
     signals_received: list[int] = []
 
@@ -381,11 +389,10 @@ def interruptions() -> Iterator[Callable[[], bool]]:
 
 
 def principal(teacher: FrozenEncoder, texts: Sequence[str]) -> Tensor:
-    """An orthogonal matrix whose rows are the principal directions of the teacher's vectors of
-    `texts`, strongest first.
+    """Return an orthogonal matrix of the principal directions of the teacher's vectors.
 
-    All cosines stay as they are, and the first d numbers of a vector already are the best d that a
-    rotation can give.
+    Rows, strongest first, from `texts`. All cosines stay as they are, and the first d numbers of a
+    vector already are the best d that a rotation can give.
     """
     vectors = teacher.alone(texts).double().cpu()
     _, directions = torch.linalg.eigh(vectors.T @ vectors)

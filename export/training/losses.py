@@ -1,12 +1,12 @@
 """The losses, pure functions of tensors.
 
-Vectors need not have unit length; every cosine is made of what is given.
+Vectors need not have unit length; every cosine normalizes its arguments.
 
 L_SLICE and the best span are those of the paper (SLICE, section 3): a span's vector is the mean of
 its tokens', a text's similarity to a query is its best span's cosine, mapped to [0, 1], and ``L =
 -lambda s_true + log(e^(lambda s_true) + e^(lambda s_false))``. The mean of a span and the sum of
-its tokens have the same direction, so sums are used. Which span is best is found without a
-gradient; it flows through that span alone.
+its tokens have the same direction, so sums are used. The best span is found without a gradient; it
+flows through that span alone.
 """
 
 from __future__ import annotations
@@ -21,30 +21,29 @@ TINY = 1e-12
 
 
 def cosines(a: Tensor, b: Tensor) -> Tensor:
-    """Cosines along the last axis, with broadcasting."""
+    """Return cosines along the last axis, with broadcasting."""
     product: Tensor = (unit(a) * unit(b)).sum(-1)
     return product
 
 
 def unit(vectors: Tensor) -> Tensor:
-    """`vectors` made unit length along the last axis; a vector of zeros stays one."""
+    """Return `vectors` at unit length along the last axis; zeros stay zeros."""
     return functional.normalize(vectors, dim=-1, eps=TINY)
 
 
 def cumulative_sums(values: Tensor, axis: int) -> Tensor:
-    """Sums of the first 0, 1, 2 ... entries along `axis`: one longer than `values`."""
+    """Return sums of the first 0, 1, 2 ... entries along `axis`: one longer than `values`."""
     first = torch.zeros_like(values.narrow(axis, 0, 1))
     return torch.cat([first, values.cumsum(axis)], dim=axis)
 
 
 def find_spans(products: Tensor, tokens: Tensor, mask: Tensor, longest: int) -> Tensor:
-    """The best span of every passage for every query: start and end (not included), int64
-    ``[queries, passages, 2]``.
+    """Return the best span of every passage for every query: start and end (exclusive).
 
-    `products` ``[queries, passages, tokens]`` are those of query and token vectors, `tokens`
-    ``[passages, tokens, dimension]``, `mask` bool ``[passages, tokens]``: no span holds a token
-    that is masked out (False). Of equal spans the shortest, then the first. A passage without a
-    token has the span 0, 0.
+    int64 ``[queries, passages, 2]``. `products` ``[queries, passages, tokens]`` are those of query
+    and token vectors, `tokens` ``[passages, tokens, dimension]``, `mask` bool ``[passages,
+    tokens]``: no span has a token that is masked out (False). Among equal spans the shortest, then
+    the first. A passage without a token has the span 0, 0.
     """
     with torch.no_grad():
         scores, sums = cumulative_sums(products, -1), cumulative_sums(tokens, 1)
@@ -71,8 +70,9 @@ def find_spans(products: Tensor, tokens: Tensor, mask: Tensor, longest: int) -> 
 
 
 def span_sums(tokens: Tensor, spans: Tensor) -> Tensor:
-    """The sum of the token vectors of the spans `found` (as from `find_spans`), ``[queries,
-    passages, dimension]``.
+    """Return the sum of the token vectors of `spans`, ``[queries, passages, dimension]``.
+
+    The spans are those of `find_spans`.
     """
     sums = cumulative_sums(tokens, 1)
     passage = torch.arange(tokens.shape[0], device=tokens.device).expand(spans.shape[:2])
@@ -80,10 +80,10 @@ def span_sums(tokens: Tensor, spans: Tensor) -> Tensor:
 
 
 def best_span(query: Tensor, tokens: Tensor, mask: Tensor, longest: int) -> tuple[Tensor, Tensor]:
-    """The cosine of each query with its best span of each passage, ``[queries, passages]``, and the
-    span, ``[queries, passages, 2]``.
+    """Return the cosine of each query with its best span of each passage, and the span.
 
-    `query` ``[queries, dimension]``; `tokens` and `mask` as for `find_spans`.
+    ``[queries, passages]`` and ``[queries, passages, 2]``. `query` is ``[queries, dimension]``;
+    `tokens` and `mask` as for `find_spans`.
     """
     spans = find_spans(
         torch.einsum("qd,btd->qbt", query.detach(), tokens.detach()), tokens, mask, longest
@@ -92,20 +92,21 @@ def best_span(query: Tensor, tokens: Tensor, mask: Tensor, longest: int) -> tupl
 
 
 def similarity(cosine: Tensor) -> Tensor:
-    """A cosine mapped to [0, 1], as the paper has it."""
+    """Return a cosine mapped to [0, 1], as in the paper."""
     return (1 + cosine) / 2
 
 
 def slice_loss(true: Tensor, false: Tensor, scale: float = 30.0) -> Tensor:
-    """The paper's loss, averaged; `true` and `false` are cosines ``[n]``, and `scale` is its
-    lambda.
+    """Return the paper's loss, averaged.
+
+    `true` and `false` are cosines ``[n]``, and `scale` is its lambda.
     """
     s_true, s_false = scale * similarity(true), scale * similarity(false)
     return (torch.logaddexp(s_true, s_false) - s_true).mean()
 
 
 def in_batch(scores: Tensor, right: Tensor, allowed: Tensor, scale: float = 30.0) -> Tensor:
-    """The paper's loss with all passages of the batch as negatives, averaged over the queries.
+    """Return the paper's loss with all passages of the batch as negatives, averaged over queries.
 
     `scores` are cosines ``[queries, passages]``, ``right[i]`` is the passage of query i, and
     `allowed` bool ``[queries, passages]`` is False for passages that are known or likely to be
@@ -117,35 +118,41 @@ def in_batch(scores: Tensor, right: Tensor, allowed: Tensor, scale: float = 30.0
 
 
 def distillation(student: Tensor, teacher: Tensor) -> Tensor:
-    """One minus the cosine of a span's mean and its teacher's vector, averaged; both ``[n,
-    dimension]``.
+    """Return one minus the cosine of a span's mean and its teacher's vector, averaged.
+
+    Both ``[n, dimension]``.
     """
     return (1 - cosines(student, teacher)).mean()
 
 
 def relational(spans: Tensor, references: Tensor, teacher: Tensor) -> Tensor:
-    """The mean squared difference between the cosines of `spans` ``[n, d]`` with `others` ``[m,
-    d]`` and the teacher's, ``[n, m]``.
+    """Return the mean squared difference between the student's and the teacher's cosines.
+
+    The cosines are of `spans` ``[n, d]`` with `references` ``[m, d]``; the teacher's are ``[n,
+    m]``.
     """
     return ((unit(spans) @ unit(references).T - teacher) ** 2).mean()
 
 
 def sharpen_cosines(cosines: Tensor, power: float) -> Tensor:
-    """`cosines` raised to `power`, their signs kept: the larger it is, the farther unrelated texts
-    are from related ones.
+    """Return `cosines` raised to `power`, with their signs.
+
+    The larger the power, the farther unrelated texts are from related ones.
     """
     return cosines.sign() * cosines.abs() ** power
 
 
 def decorrelation(student: Tensor, teacher: Tensor) -> Tensor:
-    """One minus Pearson's correlation of two vectors ``[n]``: the best of many spans is higher than
-    the teacher's few, and what all are higher by does not matter.
+    """Return one minus Pearson's correlation of two vectors ``[n]``.
+
+    The best of many spans is higher than the teacher's few, and a common offset does not matter.
     """
     return 1 - cosines(student - student.mean(), teacher - teacher.mean())
 
 
 def prefixes(dimensions: Sequence[int], *vectors: Tensor) -> list[tuple[Tensor, ...]]:
-    """The first d numbers of each of `vectors`, for every d of `dimensions` (Matryoshka): losses of
-    them are averaged.
+    """Return the first d numbers of each of `vectors`, for every d of `dimensions` (Matryoshka).
+
+    Losses of them are averaged.
     """
     return [tuple(vector[..., :size] for vector in vectors) for size in dimensions]

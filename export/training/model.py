@@ -1,6 +1,4 @@
-"""The model that is trained: a Hugging Face encoder and, where the recipe says so, one linear head
-behind it.
-"""
+"""The model to train: a Hugging Face encoder and, by the recipe, one linear head on it."""
 
 from __future__ import annotations
 
@@ -19,11 +17,14 @@ from transformers import AutoModel
 
 from export.training.texts import Cutter, Text
 
-HEAD = "head.safetensors"
 SPARE = 32
-"""The padding of a batch is at most one part in so many of the budget: on a CPU what another pass
-costs, 64 of 2,048 tokens.
+"""The padding of a batch is at most one part in this many of the budget.
+
+On a CPU that costs as much as another pass: 64 of 2,048 tokens.
 """
+
+HEAD = "head.safetensors"
+"""The head of a folder that ``export.train`` made: one matrix, ``weight`` ``[hidden, hidden]``."""
 
 COPIED = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.txt")
 
@@ -31,9 +32,8 @@ COPIED = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", 
 class SpanEncoder(nn.Module):
     """Token ids to token vectors.
 
-    The head is a matrix without bias, so that it commutes with the mean of a span's tokens.
-
-    Always in eval mode: dropout was of no use in runs this short, and the teacher has none.
+    The head is a matrix without bias, so that it commutes with the mean of a span's tokens. Always
+    in eval mode: dropout was of no use in runs this short, and the teacher has none.
     """
 
     def __init__(self, body: nn.Module, head: Tensor | None = None) -> None:
@@ -48,14 +48,15 @@ class SpanEncoder(nn.Module):
 
     @classmethod
     def load(cls, folder: Path, attention: str = "sdpa") -> Self:
-        """From a folder as `save` writes it, or any of Hugging Face's."""
+        """Load a folder of `save`, or any of Hugging Face's."""
         body = AutoModel.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32)
         head = load_file(folder / HEAD)["weight"] if (folder / HEAD).is_file() else None
         return cls(body, head)
 
     def save(self, folder: Path, tokenizer: Path) -> None:
-        """Write weights, head and configuration, each replaced at once; `tokenizer` is the folder
-        that the tokenizer's files are copied from.
+        """Write weights, head and configuration, each replaced at once.
+
+        The tokenizer's files are copied from the folder `tokenizer`.
         """
         folder.mkdir(parents=True, exist_ok=True)
         scratch = folder / ".new"
@@ -71,7 +72,7 @@ class SpanEncoder(nn.Module):
         scratch.rmdir()
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """Token vectors ``[batch, tokens, hidden]``, special tokens and padding included."""
+        """Return token vectors ``[batch, tokens, hidden]``, special tokens and padding included."""
         vectors: Tensor = self.body(input_ids=ids, attention_mask=mask).last_hidden_state
         return vectors if self.head is None else self.head(vectors)
 
@@ -84,8 +85,12 @@ class SpanEncoder(nn.Module):
         )
 
     def train_only(self, layers: int | str, head: bool = True) -> None:
-        """Freeze all but the `layers` top layers ("all": and the embeddings), and the head where
-        `head` is False.
+        """Freeze all but the top `layers`, and the head too if `head` is False.
+
+        With "all" layers nothing but the head can be frozen: the embeddings are trained too.
+
+        Raises:
+            SystemExit: If there are not so many layers.
         """
         self.requires_grad_(layers == "all")
         if layers != "all":
@@ -98,16 +103,15 @@ class SpanEncoder(nn.Module):
             self.head.requires_grad_(head)
 
     def trainable_parameters(self) -> dict[str, nn.Parameter]:
-        """The parameters that are not frozen, by name."""
+        """Return the parameters that are not frozen, by name."""
         return {name: value for name, value in self.named_parameters() if value.requires_grad}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedTexts:
-    """Token vectors of some texts end to end, special tokens left out: `flat` ``[tokens,
-    dimension]``.
+    """Token vectors of some texts end to end, special tokens left out.
 
-    Text i begins at row ``starts[i]``.
+    `flat` is ``[tokens, dimension]``; text i begins at row ``starts[i]``.
     """
 
     flat: Tensor
@@ -115,8 +119,9 @@ class EncodedTexts:
     counts: list[int]
 
     def means(self, spans: Sequence[tuple[int, int, int]]) -> Tensor:
-        """The mean vector of each span (text, first token, token after the last), ``[spans,
-        dimension]``.
+        """Return the mean vector of each span, ``[spans, dimension]``.
+
+        A span is (text, first token, token after the last).
         """
         rows: list[int] = []
         offsets: list[int] = []
@@ -129,12 +134,13 @@ class EncodedTexts:
         )
 
     def text_means(self, texts: Sequence[int]) -> Tensor:
-        """The mean vector of whole texts, ``[texts, dimension]``."""
+        """Return the mean vector of whole texts, ``[texts, dimension]``."""
         return self.means([(text, 0, self.counts[text]) for text in texts])
 
     def pad_texts(self, texts: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Token vectors ``[texts, tokens, dimension]`` and the mask of those that are there, bool
-        ``[texts, tokens]``.
+        """Return padded token vectors and the mask of real tokens.
+
+        ``[texts, tokens, dimension]`` and bool ``[texts, tokens]``.
         """
         longest = max(self.counts[text] for text in texts)
         device = self.flat.device
@@ -148,8 +154,9 @@ class EncodedTexts:
 def read(
     model: SpanEncoder, cutter: Cutter, texts: Sequence[Text], budget: int, bfloat16: bool = False
 ) -> EncodedTexts:
-    """All `texts` through `model`, those of like length together, at most `budget` padded tokens at
-    a time.
+    """Return all `texts` read by `model`, those of like length together.
+
+    At most `budget` padded tokens at a time.
     """
     starts, parts, rows = [0] * len(texts), [], 0
     edge = len(cutter.before)
@@ -168,7 +175,7 @@ def read(
 
 @contextmanager
 def autocast_bfloat16(model: SpanEncoder, bfloat16: bool) -> Iterator[None]:
-    """Products in bfloat16, where that is wanted.
+    """Compute products in bfloat16, if `bfloat16` is set.
 
     One context for all batches of a step: weights are then cast once.
     """
@@ -177,8 +184,9 @@ def autocast_bfloat16(model: SpanEncoder, bfloat16: bool) -> Iterator[None]:
 
 
 def run(model: SpanEncoder, cutter: Cutter, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """One padded batch: float32 vectors ``[rows, tokens, hidden]``, special tokens included, and
-    the mask int64 ``[rows, tokens]``.
+    """Return token vectors and mask of one padded batch, special tokens included.
+
+    float32 ``[rows, tokens, hidden]`` and int64 ``[rows, tokens]``.
     """
     longest = max(map(len, rows)) + len(cutter.before) + len(cutter.after)
     ids = torch.full((len(rows), longest), cutter.padding, dtype=torch.int64)
@@ -193,10 +201,10 @@ def run(model: SpanEncoder, cutter: Cutter, rows: Sequence[Sequence[int]]) -> tu
 
 
 def batches(lengths: Sequence[int], budget: int, edges: int = 2) -> Iterator[list[int]]:
-    """Numbers of texts of like length: at most `budget` padded tokens together (one text, where it
-    alone is longer), and padding of `SPARE` at most.
+    """Yield the numbers of texts of like length, as batches within `budget` padded tokens.
 
-    `edges` special tokens are added to each text.
+    A longer text is a batch of its own, and padding is limited by `SPARE`. `edges` special tokens
+    are added to each text.
     """
     batch: list[int] = []
     token_count = 0

@@ -1,6 +1,4 @@
-"""One step: what is read (`Batch`, made from the seed and the step's number alone) and what it
-costs (`losses_of`).
-"""
+"""One step: its texts (`Batch`, made from the seed and the step's number alone) and its losses."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ from export.training.teacher import FrozenEncoder
 from export.training.texts import Cutter, Text
 
 CLAUSES = 12
-"""Clauses and sentences of a passage, at most, that the teacher scores it by."""
+"""The most clauses and sentences of a passage that the teacher scores it by."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Texts that the student reads, and what is looked at in them.
+    """Texts that the student reads, and the spans and pairs to compare in them.
 
     `spans` are (text, start, end) in characters and `pieces` the same in tokens; `shorts` are
     numbers of texts, those of queries too; triple i has texts ``queries[i]``, ``positives[i]`` and
@@ -63,7 +61,7 @@ class Batcher:
         self._stage, self._cutter, self._seed = stage, cutter, seed
 
     def batch(self, step: int) -> Batch:
-        """The batch of a step, the same whenever it is asked for."""
+        """Return the batch of a step, the same on every call."""
         random, stage = Random(f"{self._seed}/{step}"), self._stage  # noqa: S311 (no secret)
         passages = [self._composer.passage(random) for _ in range(stage.passages)]
         shorts = [self._composer.short(random) for _ in range(stage.shorts)]
@@ -137,7 +135,7 @@ class Batcher:
 
 
 def _numbers(counts: Sequence[int]) -> list[list[int]]:
-    """Consecutive numbers for groups of these sizes."""
+    """Return consecutive numbers for groups of these sizes."""
     groups, first = [], 0
     for count in counts:
         groups.append(list(range(first, first + count)))
@@ -148,8 +146,10 @@ def _numbers(counts: Sequence[int]) -> list[list[int]]:
 def _pairs(
     texts: Sequence[Text], numbers: Sequence[Sequence[int]], shorts: int
 ) -> list[tuple[int, int]]:
-    """What is scored: each echo with its passage and with the next two, each query with its
-    positive, its negative and the next two positives.
+    """Return the pairs to score, of a short text and a passage.
+
+    Each echo with its passage and the next two, each query with its positive, its negative and the
+    next two positives.
     """
     passages, positives, negatives, short, queries = numbers
     candidate_pairs = [*zip(queries, negatives, strict=True)]
@@ -162,8 +162,9 @@ def _pairs(
 def _clauses(
     text: Text, number: int, unit: tuple[int, int] | None, random: Random
 ) -> list[tuple[int, int, int]]:
-    """Some clauses and sentences of a passage, the one that was put into it among them; all of it
-    where it has none.
+    """Return some clauses and sentences of a passage, with the one that was put into it.
+
+    The full passage if it has none.
     """
     reach = int(text.offsets[-1, 1])
     units = compose.units(text, reach) or [(0, reach)]
@@ -172,7 +173,7 @@ def _clauses(
 
 
 def _gold(text: Text, cut: data.PassageWindow) -> tuple[int, int] | None:
-    """The tokens of a positive that carry its meaning, where that is known and was not cut off."""
+    """Return the tokens of a positive that carry its meaning, if they are known and not cut off."""
     if cut.span is None:
         return None
     first, last = text.tokens(*cut.span)
@@ -180,8 +181,9 @@ def _gold(text: Text, cut: data.PassageWindow) -> tuple[int, int] | None:
 
 
 def _allowed_mask(triples: Sequence[data.Triple]) -> Tensor:
-    """Bool ``[queries, positives and negatives]``: False where the passage's own triple has the
-    same query, positive or intent.
+    """Return False where the passage's own triple has the same query, positive or intent.
+
+    Bool ``[queries, positives and negatives]``.
     """
     count = len(triples)
     allowed = torch.ones(count, 2 * count, dtype=torch.bool)
@@ -199,9 +201,10 @@ def _allowed_mask(triples: Sequence[data.Triple]) -> Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Goals:
-    """What the teacher says of a batch's spans and short texts: unit vectors ``[spans, hidden]``
-    and ``[shorts, hidden]``; and of its pairs, by the best clause of each passage: cosines
-    ``[pairs]``, where the stage asks for them.
+    """The teacher's answers about a batch.
+
+    Unit vectors of its spans ``[spans, hidden]`` and short texts ``[shorts, hidden]``; and for
+    stages that use them cosines of its pairs ``[pairs]``, by the best clause of each passage.
     """
 
     spans: Tensor
@@ -210,7 +213,7 @@ class Goals:
 
 
 def goals_of(batch: Batch, teacher: FrozenEncoder, stage: Stage) -> Goals | None:
-    """Asks the teacher; None where the stage has nothing to ask."""
+    """Ask the teacher; returns None if the stage has nothing to ask."""
     if not (batch.pieces or batch.units):
         return None
     spans = [(batch.texts[number], start, end) for number, start, end in batch.spans]
@@ -226,7 +229,7 @@ def goals_of(batch: Batch, teacher: FrozenEncoder, stage: Stage) -> Goals | None
 
 
 def _scores(batch: Batch, shorts: Tensor, units: Tensor) -> Tensor:
-    """The cosine of each pair's short text with the best clause of its passage."""
+    """Return the cosine of each pair's short text with the best clause of its passage."""
     row = {number: place for place, number in enumerate(batch.shorts)}
     owners = torch.tensor([number for number, _, _ in batch.units], device=shorts.device)
     queries, passages = (
@@ -243,7 +246,7 @@ def losses_of(
     stage: Stage,
     dimensions: Sequence[int],
 ) -> dict[str, Tensor]:
-    """Each loss that the stage weighs, averaged over `dimensions`."""
+    """Return each loss that the stage weighs, averaged over `dimensions`."""
     weights = stage.weights
     loss_values: dict[str, Tensor] = {}
     if goals is not None and batch.pieces:
@@ -258,7 +261,7 @@ def losses_of(
 def _distillation_losses(
     batch: Batch, goals: Goals, encoded_texts: EncodedTexts, stage: Stage, dimensions: Sequence[int]
 ) -> dict[str, Tensor]:
-    """Spans, and short texts by themselves, towards their teachers' vectors."""
+    """Return the losses of spans, and of short texts alone, against the teacher's vectors."""
     spans, shorts = encoded_texts.means(batch.pieces), encoded_texts.text_means(batch.shorts)
     student, goal = torch.cat([spans, shorts]), torch.cat([goals.spans, goals.shorts])
     loss_values = {
@@ -283,7 +286,7 @@ def _distillation_losses(
 def _score_loss(
     batch: Batch, goal: Tensor, encoded_texts: EncodedTexts, stage: Stage, dimensions: Sequence[int]
 ) -> Tensor:
-    """The best span of each pair's passage, against what the teacher says of the best clause."""
+    """Return the loss of the best span of each pair's passage against the teacher's best clause."""
     queries, (tokens, mask) = (
         encoded_texts.text_means([a for a, _ in batch.pairs]),
         encoded_texts.pad_texts([b for _, b in batch.pairs]),
@@ -302,7 +305,7 @@ def _score_loss(
 def _contrastive_losses(
     batch: Batch, encoded_texts: EncodedTexts, stage: Stage, dimensions: Sequence[int]
 ) -> dict[str, Tensor]:
-    """The best span of each passage against each query."""
+    """Return the losses of the best span of each passage against each query."""
     weights, count = stage.weights, len(batch.queries)
     queries = encoded_texts.text_means(batch.queries)
     tokens, mask = encoded_texts.pad_texts(batch.positives + batch.negatives)
@@ -346,7 +349,10 @@ def _within_loss(
     stage: Stage,
     dimensions: Sequence[int],
 ) -> Tensor:
-    """The span known to be right against the best one of the same passage that does not overlap it."""
+    """Return the loss of the gold span against the best other span of its passage.
+
+    The other span does not overlap it.
+    """
     device = tokens.device
     gold = torch.tensor([batch.gold[i] for i in with_gold], device=device)
     steps = torch.arange(tokens.shape[1], device=device)

@@ -1,4 +1,4 @@
-"""The curve of a run as a drawing: losses above, dev scores below."""
+"""Draw the curve of a run: losses above, dev scores below."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HIDDEN = {"lr", "norm", "chosen", "spearman"}
 
 
 def draw(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw the lines of ``curve.jsonl`` into an SVG file. Steps are counted through all stages."""
+    """Draw the lines of ``curve.jsonl`` into an SVG file; steps are counted through all stages."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -40,7 +40,7 @@ def draw(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def _places(lines: Sequence[Mapping[str, Any]]) -> list[int]:
-    """The step of each line, counted on from stage to stage."""
+    """Return the step of each line, counted on from stage to stage."""
     places: list[int] = []
     before, stage, last = 0, 1, 0
     for line in lines:

@@ -1,6 +1,6 @@
 """Recipes: how a run trains, as data.
 
-One TOML file each, in ``export/recipes``; a key that is not known is an error.
+One TOML file each, in ``export/recipes``; an unknown key is an error.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ DECAYS = ("linear", "cosine", "none")
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each loss counts; one of weight 0 is not computed.
+    """The weight of each loss; a loss of weight 0 is not computed.
 
-    `export.training.losses` says what they are.
+    `export.training.losses` describes them.
     """
 
     distil: float = 0.0
@@ -36,10 +36,10 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Teacher:
-    """Whose vector a span is drawn towards: the frozen base on the span `alone`, or on the span
-    with `words` either side (`window`).
+    """Shares of the two vectors that a span is drawn towards.
 
-    Both are made unit vectors and added with these weights.
+    The frozen base on the span `alone`, or on the span with `words` either side (`window`). Both
+    are normalized and added with these weights.
     """
 
     alone: float = 1.0
@@ -49,8 +49,9 @@ class Teacher:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Shares of the kinds of passages that are composed for distillation; `export.training.compose`
-    says what they are.
+    """Shares of the kinds of passages that are composed for distillation.
+
+    `export.training.compose` describes them.
     """
 
     natural: float = 0.3
@@ -65,15 +66,15 @@ class Stage:
 
     A step reads `passages` composed passages, `shorts` short texts, `echoes` more that repeat words
     of those passages, and `triples` triples, which come from one file in the share `alike` of all
-    steps. `spans` are distilled of every passage, in the share `clauses` a whole sentence or
+    steps. `spans` are distilled of every passage, in the share `clauses` a complete sentence or
     clause, and in the share `whole` of passages all of it; `longest` bounds the spans that losses
     look for, in tokens. The teacher's scores are raised to the power `sharpen`. `layers` is a
     number of top layers, or "all": these and the embeddings. `data` maps a file's name to its
-    weight; those not named have `others`. With `average` the weights that are scored and kept are a
-    running mean of that decay; with `blend` they lie only that far from the weights that the stage
-    began with, 0.5 half way, which is better than either end (WiSE-FT, arXiv:2109.01903). What is
-    kept is the `best` by dev score or the `last`; `patience` evaluations without a better one end
-    the stage, 0: none do.
+    weight; files that it lacks have `others`. With `average` the weights that are scored and stored
+    are a running mean of that decay; with `blend` they lie only that far from the weights that the
+    stage began with, 0.5 half way, which is better than either end (WiSE-FT, arXiv:2109.01903).
+    Stored are the `best` by dev score or the `last`; `patience` evaluations without a better one
+    end the stage, 0: none do.
     """
 
     steps: int
@@ -110,14 +111,12 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A whole run.
+    """A complete run.
 
     `window` is the longest text that is trained on, in tokens; `dimensions` are the Matryoshka
-    prefixes beside the whole vector.
-
-    `soup` maps names of stages to shares, together 1: the run ends with the mean of what these
-    stages kept, weighed so (model soups, arXiv:2203.05482), and without it with what the last stage
-    kept.
+    prefixes beside the full vector. `soup` maps names of stages to shares, together 1: the run ends
+    with the weighted mean of these stages' weights (model soups, arXiv:2203.05482), and without it
+    with those of the last stage.
     """
 
     name: str
@@ -132,31 +131,32 @@ class Recipe:
     soup: Mapping[str, float] = field(default_factory=dict)
 
     def digest(self) -> str:
-        """SHA-256 of all that the steps depend on, first 16 digits: not of the soup, which is made
-        of what they left.
+        """Return the SHA-256 of all that the steps depend on, first 16 digits.
+
+        Not of the soup, which is made from their weights.
         """
         steps = {key: value for key, value in self.to_dict().items() if key != "soup"}
         return hashlib.sha256(json.dumps(steps, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the recipe as a table."""
         return asdict(self)
 
 
 def find(path: Path) -> Path:
-    """`path` where it is a file, or the recipe of that name that comes with the project."""
+    """Return `path` if it is a file, or the recipe of that name in the project."""
     file = next(
         (candidate for candidate in (path, RECIPES / f"{path.name}.toml") if candidate.is_file()),
         None,
     )
     if file is None:
-        raise SystemExit(
-            f"no recipe {path}: give a file, or one of {', '.join(sorted(candidate.stem for candidate in RECIPES.glob('*.toml')))}"
-        )
+        names = sorted(recipe.stem for recipe in RECIPES.glob("*.toml"))
+        raise SystemExit(f"no recipe {path}: give a file, or one of {', '.join(names)}")
     return file
 
 
 def read(path: Path) -> Recipe:
-    """The recipe in the file `path`. Raises SystemExit that names the key that is wrong."""
+    """Return the recipe in the file `path`; raises SystemExit that names a wrong key."""
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -165,9 +165,12 @@ def read(path: Path) -> Recipe:
 
 
 def parse(table: Mapping[str, Any], where: str = "recipe") -> Recipe:
-    """A recipe from its table.
+    """Return a recipe from its table.
 
-    What ``[defaults]`` holds counts for every stage that does not say otherwise.
+    The keys of ``[defaults]`` count for every stage that does not set them.
+
+    Raises:
+        SystemExit: With a message that names a wrong key.
     """
     table = dict(table)
     defaults = table.pop("defaults", {})
@@ -194,7 +197,8 @@ def _check_soup(recipe: Recipe, where: str) -> None:
     for name, share in recipe.soup.items():
         _require(
             names.count(name) == 1,
-            f"{where}: soup names {name!r}, as {names.count(name)} stages are called: name one of {', '.join(names)}",
+            f"{where}: soup names {name!r}, the name of {names.count(name)} stages:"
+            f" name one of {', '.join(names)}",
         )
         _check("float", share, f"{where}: soup, {name}")
     total = sum(recipe.soup.values())
@@ -230,7 +234,8 @@ def _stage(table: Mapping[str, Any], where: str) -> Stage:
     )
     _require(
         0 < stage.blend <= 1,
-        f"{where}: blend is {stage.blend}: above 0 (where the stage began) and at most 1 (its own weights)",
+        f"{where}: blend is {stage.blend}: give a number above 0 (where the stage began) and"
+        " at most 1 (its own weights)",
     )
     _require(
         any(asdict(stage.weights).values()),
@@ -268,7 +273,10 @@ def _build(kind: type, table: Mapping[str, Any], where: str) -> Any:
 
 
 def _check(kind: Any, value: Any, where: str) -> None:
-    """The annotations are strings here; only the plain ones are looked at."""
+    """Check a value against its annotation.
+
+    Annotations are strings here; only the plain ones are checked.
+    """
     plain: dict[Any, tuple[type, ...]] = {
         "int": (int,),
         "float": (int, float),
@@ -288,7 +296,7 @@ def _require(good: bool, message: str) -> None:
 
 
 def _merge_tables(defaults: Mapping[str, Any], stage: Mapping[str, Any]) -> dict[str, Any]:
-    """`stage` over `defaults`, table by table."""
+    """Return `stage` over `defaults`, table by table."""
     merged = dict(defaults)
     for key, value in stage.items():
         is_nested = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)

@@ -1,4 +1,4 @@
-"""A model soup: the weighted mean of what some stages of a run kept (arXiv:2203.05482)."""
+"""A model soup: the weighted mean of some stages' weights (arXiv:2203.05482)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ STAGES = "stages"
 
 
 def folder_of(run: Path, stage: int) -> Path:
-    """Where the folder `run` keeps the weights of a stage, counted from 0."""
+    """Return the folder in which the run `run` stores the weights of a stage, counted from 0."""
     return run / STAGES / str(stage + 1)
 
 
 def mean(shares: Mapping[Path, float]) -> SpanEncoder:
-    """The model whose every weight is the mean of those in the folders, each counting by its share;
-    shares sum to 1.
+    """Return the model whose every weight is the mean of those in the folders.
+
+    Each folder counts by its share; shares sum to 1.
     """
     models = [SpanEncoder.load(folder) for folder in shares]
     with torch.no_grad():

@@ -1,6 +1,6 @@
 """The teacher: the encoder as it was before training, frozen.
 
-What it says of a span by itself is what the span's mean should be in a passage.
+Its vector of a span by itself is what the span's mean should be in a passage.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from export.training.texts import Cutter, Text
 
 
 class FrozenEncoder:
-    """Gives unit vectors of texts, ``[texts, hidden]``: the mean over all tokens, special ones
-    included, as the base model was trained.
+    """Returns unit vectors of texts, ``[texts, hidden]``, as the base model was trained.
+
+    They are the mean over all tokens, special ones included.
     """
 
     def __init__(
@@ -35,15 +36,16 @@ class FrozenEncoder:
                 layer.bfloat16()  # nothing is trained, so nothing needs casting anew each time
 
     def alone(self, texts: Sequence[str]) -> Tensor:
-        """The vectors of `texts` by themselves; equal ones are read once."""
+        """Return the vectors of `texts` by themselves; equal ones are read once."""
         different = list(dict.fromkeys(texts))
         places = {text: i for i, text in enumerate(different)}
         tokenized = self._cutter.tokenize(different)
         return self._pool([text.ids for text in tokenized], None)[[places[text] for text in texts]]
 
     def window(self, spans: Sequence[tuple[Text, int, int]], words: int) -> Tensor:
-        """The vectors of spans (text, start, end in characters), read with `words` words either
-        side and pooled over the span's tokens.
+        """Return the vectors of spans, read with `words` words either side.
+
+        Spans are (text, start, end in characters); vectors are pooled over the span's tokens.
         """
         windows = [_window(text, start, end, words) for text, start, end in spans]
         tokenized = self._cutter.tokenize(
@@ -56,7 +58,7 @@ class FrozenEncoder:
         return self._pool([text.ids for text in tokenized], inside)
 
     def mix_teachers(self, spans: Sequence[tuple[Text, int, int]], mixture: Teacher) -> Tensor:
-        """The vectors of spans by a mixture of teachers, unit length."""
+        """Return the vectors of spans by a mixture of teachers, unit length."""
         parts = []
         if mixture.alone:
             parts.append(
@@ -69,8 +71,9 @@ class FrozenEncoder:
     def _pool(
         self, rows: Sequence[Sequence[int]], inside: Sequence[tuple[int, int]] | None
     ) -> Tensor:
-        """Unit means over all tokens, or over those `inside` (start, end, counted without special
-        tokens).
+        """Return unit means over all tokens, or over those `inside`.
+
+        `inside` are (start, end), counted without special tokens.
         """
         edge = len(self._cutter.before)
         vectors: list[Tensor] = []

@@ -1,5 +1,6 @@
-"""Texts as the encoder reads them: token ids without special tokens, their offsets, and the words
-that spans are made of.
+"""Texts as the encoder reads them: token ids, offsets, and the words of spans.
+
+Special tokens are left out.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Text:
         return spans.token_bounds(self.offsets, self.words)
 
     def tokens(self, start: int, end: int) -> tuple[int, int]:
-        """First token and the token after the last that overlap the characters `start` to `end`."""
+        """Return first token and the token after the last that overlap these characters."""
         first = int(np.searchsorted(self.offsets[:, 1], start, side="right"))
         return first, max(first, int(np.searchsorted(self.offsets[:, 0], end, side="left")))
 
@@ -64,7 +65,7 @@ class Cutter:
         )
 
     def tokenize(self, texts: Sequence[str]) -> list[Text]:
-        """The tokens of each text, in order."""
+        """Return the tokens of each text, in order."""
         encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
         limit = self.limit
         return [

@@ -1,4 +1,15 @@
-"""Backends by the scheme of their URL. A backend's module is imported when it is first asked for."""
+"""Stores of passages: in comes a URL or an encoded passage, out come candidates and their contents.
+
+Read `base` first: it is the contract, `Backend` and its `Writer`, with three capabilities that only
+some stores have. `types` holds what they exchange: `IndexSpec`, `Request`, `Candidates`,
+`StoredPassage`, `PassageContent`. Then `memory`, the reference; `embedded/`, SQLite and usearch;
+`server/`, OpenSearch and Elasticsearch. All of them share `index_names`, `turn_layout` and
+`highlight_markers`; servers also use `index_options`.
+
+A new backend is a module or package here, implements `Backend`, gets a line in `BACKENDS` below,
+and is added to the fixture `empty_url` of tests/conftest.py, which runs the contract tests on it.
+A backend's module is imported when its scheme is first used.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["BACKENDS", "Backend", "open_backend", "open_server"]
 
 ANONYMOUS = Access()
-"""No login."""
+"""Access without a login."""
 
 
 def _open_embedded(location: str, _: str, __: Access) -> Backend:
@@ -54,6 +65,7 @@ SERVERS = (
     "https",
     "http",
 )
+"""URL schemes of servers; https and http alone let the server say which engine it is."""
 
 
 BACKENDS: dict[str, Callable[[str, str, Access], Backend]] = {
@@ -61,31 +73,36 @@ BACKENDS: dict[str, Callable[[str, str, Access], Backend]] = {
     "memory": _open_memory,
     **dict.fromkeys(SERVERS, _open_server),
 }
+"""For each URL scheme the function that opens it, given location, scheme and access."""
 
 
 def open_backend(url: str, access: Access = ANONYMOUS) -> Backend:
-    """The backend that `url` names, reached by `access` if it is a server.
+    """Return the backend that `url` names; `access` is the login, used by servers only.
 
-    Raises UsageError for a scheme that there is none for.
+    Raises:
+        UsageError: If the scheme is unknown.
     """
     scheme, _, location = url.partition(":")
     if scheme not in BACKENDS:
-        raise UsageError(
-            f"cannot open {scheme!r} as a place for indexes: use {', '.join(f'{name}:' for name in BACKENDS)} (as in embedded:PATH)"
-        )
+        schemes = ", ".join(f"{name}:" for name in BACKENDS)
+        raise UsageError(f"unknown URL scheme {scheme!r}: use {schemes} (as in embedded:PATH)")
     return BACKENDS[scheme](location, scheme, access)
 
 
 def open_server(url: str, access: Access = ANONYMOUS) -> Server:
-    """The server that `url` names, for what is no index of ours; one that is away is waited for.
+    """Return the server that `url` names, to read an index that this library did not write.
 
-    Raises UsageError for a URL that names none.
+    Requests wait while the server is away, for as long as `access` has patience.
+
+    Raises:
+        UsageError: If `url` does not name a server.
     """
     from hybrid_search.backends.server.transport.patience import PatientServer
 
     scheme, _, location = url.partition(":")
     if scheme not in SERVERS:
         raise UsageError(
-            f"{scheme}: is no server: an index is read from one, as in --from-url opensearch+https://HOST"
+            f"{scheme}: is not the URL of a server: "
+            "use one, as in --from-url opensearch+https://HOST"
         )
     return PatientServer(_open_server(location, scheme, access).server, access.patience)

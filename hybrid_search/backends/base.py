@@ -1,16 +1,14 @@
-"""The backend seam: what a store of passages must do.
+"""The contract of a store of passages: `Backend`, its `Writer`, and what only some stores can do.
 
-A query is three round trips, whatever the store: `candidates`, `complete`, and `contents` of the
-hits that are shown.
-
-`backends/memory.py` scores every span of every passage and is the reference that judges the others.
+The frozen types that they take and return are in `backends/types.py`. `backends/memory.py` scores
+every span of every passage: it is the reference that the other backends are tested against.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from hybrid_search.backends.types import (
     Candidates,
@@ -27,49 +25,45 @@ from hybrid_search.backends.types import (
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.types import Entry
 
+
 class Writer(Protocol):
-    """Writes one index, alone.
+    """Writes documents into one index.
 
-    Leaving the ``with`` block makes what was written durable and closes the writer.
+    Leaving the ``with`` block makes durable what was written, and closes the writer.
 
-    Queries see what was written when the writer is closed, or earlier. A store without transactions
-    may for a moment show a document that is being replaced with passages of both versions, and what
-    it shows after an exception may be some seconds old.
+    Queries see the new passages when the writer is closed, or earlier. In a store without
+    transactions a query may for a moment see passages of both versions of a document that is being
+    replaced, and after an exception it may see a state that is some seconds old.
     """
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
-        """The source hash of each of `ids` that was wholly indexed when the writer was opened, or
-        has been since; never of half a document.
+        """Return the source hashes of those documents of `ids` that are completely indexed.
+
+        A document counts if it was complete when the writer was opened or has been completed since.
         """
         ...
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Write passages.
+        """Write passages, and return the documents that the store refused.
 
-        Those of a document follow each other and replace all that it had when its last one is
-        written.
+        The passages of a document are consecutive. They replace its earlier version when its last
+        passage is written.
 
-        Where the last of `entries` is the last of its document, everything is committed when this
-        returns: a process that is then killed loses none.
+        If the last of `entries` is the last passage of its document, everything is committed when
+        this method returns: a process that is killed afterwards loses nothing.
         """
         ...
 
     def abandon(self) -> None:
-        """Forget the document whose last passage has not come, and will not: what it had before
-        stays.
-
-        Nothing where there is no such one.
-        """
+        """Forget the unfinished document, if there is one; its earlier version stays."""
         ...
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents; how many there were."""
+        """Remove documents, and return how many of `ids` existed."""
         ...
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
-        """Keep notes of refused documents beside the index, for those who look there; a store
-        without such a place does nothing.
-        """
+        """Record rejected documents beside the index, if the store has a place for such notes."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -83,84 +77,70 @@ class Writer(Protocol):
 
 
 class Writable(Protocol):
-    """Where an index can be written."""
+    """Anything that an index can be ingested into: a backend, or the next version of an index."""
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
-        """Open `index` for writing, and make it if it is not there.
+        """Open `index` for writing; create it if it does not exist.
 
-        Raises ModelError if it is of another model or policy.
+        Raises:
+            ModelError: If the index was written with another model or policy.
+            IndexBusyError: If the store allows one writer and another process is writing.
         """
-        ...
-
-
-class IndexVersion(Writable, Protocol):
-    """The next version of an index (blue-green): nobody sees it before it is published."""
-
-    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
-        """Copy every passage with its token codes; `rehash` gives a source hash for the new spec,
-        `report` is told how many there are so far.
-        """
-        ...
-
-    def check(self, expected_documents: int) -> None:
-        """Raise IndexStoreError unless so many documents are there, each whole."""
-        ...
-
-    def publish(self, *, keep: bool) -> None:
-        """Put it in the place of the old one, which is removed unless it is to be kept."""
-        ...
-
-    def discard(self) -> None:
-        """Remove it, unless it was published after all."""
         ...
 
 
 class Backend(Writable, Protocol):
-    """A place where indexes live."""
+    """What every store of indexes can do.
+
+    A query needs four calls, each of them one round trip to the store: `read_head` of the index,
+    `find_candidates` of both legs, `complete_candidates` with what the legs do not know of each
+    other's passages, and `fetch_contents` of the hits that are shown. `find_highlights` and
+    `count_facets` are one round trip more each, where they are asked for. Stores fetch many
+    passages in batches; `complete_candidates` asks nothing if everything is known already.
+    """
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
-        """Make an empty `index`, if there is none.
+        """Create an empty `index`, unless it exists.
 
-        Raises UsageError for options that this store does not have, ModelError.
-        """
-        ...
-
-    def create_next_version(
-        self, index: str, spec: IndexSpec, options: Mapping[str, str]
-    ) -> IndexVersion:
-        """A new index for `index`, to be filled and put in its place.
-
-        Raises IndexMissingError, and UsageError where there are no versions.
+        Raises:
+            UsageError: If the store does not have one of `options`.
+            ModelError: If the index exists and was written with another model or policy.
         """
         ...
 
     def read_head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]]:
-        """What `index` was made for, and its metadata fields (dotted name -> type).
+        """Return the spec of `index` and its metadata fields (dotted name -> type).
 
-        Raises IndexMissingError.
+        Raises:
+            IndexMissingError: If the index does not exist.
         """
         ...
 
     def describe_index(self, index: str) -> IndexInfo:
-        """What `index` holds, counted. Raises IndexMissingError."""
+        """Return the spec and fields of `index`, and count its documents, passages and spans.
+
+        Raises:
+            IndexMissingError: If the index does not exist.
+        """
         ...
 
     def list_indexes(self) -> list[str]:
-        """The names of all indexes, sorted."""
+        """Return the names of all indexes, sorted."""
         ...
 
     def iterate_passages(self, index: str) -> Iterator[ListedPassage]:
-        """Every passage, those of a document one after the other by their ordinals.
+        """Yield every passage; those of a document are consecutive and in their order.
 
-        Raises IndexMissingError.
-
-        Where the store has no snapshots, a document that is written meanwhile may be listed with
+        In a store without snapshots, a document that is written meanwhile may be listed with
         passages of both versions.
+
+        Raises:
+            IndexMissingError: If the index does not exist.
         """
         ...
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
-        """Both legs in one round trip; a leg that was not asked for is empty."""
+        """Return the best passages of each leg; a leg that was not requested is empty."""
         ...
 
     def complete_candidates(
@@ -170,40 +150,112 @@ class Backend(Writable, Protocol):
         keys: Sequence[Key],
         candidates: Candidates | None = None,
     ) -> list[StoredPassage]:
-        """The passages of `keys` with their BM25 score (0 where no term matches) and token codes,
-        in order; vanished ones left out.
+        """Return the passages of `keys` in order, each with its BM25 score and token codes.
 
-        What `found` holds of a passage is not asked for again.
+        The score is 0 where no term matches. Passages that have been deleted are left out. What
+        `candidates` already holds of a passage is not fetched again.
         """
         ...
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
-        """What is shown of each passage of `keys` that is there."""
+        """Return what a hit shows of each passage of `keys` that still exists."""
         ...
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
-        """Start and end, in the passage's text, of the words that made its BM25 score, for each of
-        `keys` that has any.
+        """Return the start and end, in the passage's text, of the words that BM25 matched.
+
+        Passages without such a word are left out.
         """
         ...
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
-        """Of each metadata field, how many documents have each value, among those in which a term
-        of the phrase matches and the conditions hold.
+        """Return for each metadata field how many matching documents have each value.
+
+        A document matches if it fulfils the conditions and contains a term of the phrase.
         """
         ...
+
+    def drop_index(self, index: str) -> None:
+        """Remove `index` and everything in it.
+
+        Raises:
+            IndexMissingError: If the index does not exist.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close connections and files; the next call opens them again."""
+        ...
+
+
+class IndexVersion(Writable, Protocol):
+    """The next version of an index (blue-green), invisible to queries until it is published."""
+
+    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
+        """Copy every passage of the current version with its token codes.
+
+        Args:
+            rehash: Turns a document's source hash into its hash under the new spec.
+            report: Is called with the number of passages copied so far.
+        """
+        ...
+
+    def check(self, expected_documents: int) -> None:
+        """Compare what was written with the number of documents that were sent.
+
+        Raises:
+            IndexStoreError: If the number differs, or a document is incomplete.
+        """
+        ...
+
+    def publish(self, *, keep: bool) -> None:
+        """Replace the current version, and remove that one unless `keep` is set."""
+        ...
+
+    def discard(self) -> None:
+        """Remove this version, unless it was published after all."""
+        ...
+
+
+@runtime_checkable
+class VersionedBackend(Protocol):
+    """Capability: an index can be replaced by its next version in one step."""
+
+    def create_next_version(
+        self, index: str, spec: IndexSpec, options: Mapping[str, str]
+    ) -> IndexVersion:
+        """Create a new index beside `index`, to be filled and published in its place.
+
+        `options` not given here are those of the current version.
+
+        Raises:
+            IndexMissingError: If the index does not exist.
+            UsageError: If an option or the policy is unknown.
+        """
+        ...
+
+
+@runtime_checkable
+class OwnHybridBackend(Protocol):
+    """Capability: the store may have a hybrid query of its own, which fuses both legs."""
 
     def fetch_hybrid_scores(
         self, index: str, request: Request, alpha: float, technique: str
     ) -> dict[Key, float] | None:
-        """Passages and scores of the store's own fusion of both legs (min_max, l2, z_score or rrf);
-        None where it has none.
+        """Return passages with the scores of the store's own fusion, or None if it has none.
+
+        `technique` is min_max, l2, z_score or rrf.
         """
         ...
+
+
+@runtime_checkable
+class RequestBackend(Protocol):
+    """Capability: the store is searched by requests, which can be printed instead of sent."""
 
     def build_request_bodies(
         self,
@@ -214,17 +266,11 @@ class Backend(Writable, Protocol):
         size: int,
         offset: int,
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Path and body of what is sent for a query: both legs, or by `technique` the store's own
-        fusion.
+        """Return path and body of each request that a query sends.
 
-        Raises UsageError where nothing is sent.
+        They are those of the two legs, or if `technique` is given that of the store's own fusion.
+
+        Raises:
+            UsageError: If `technique` is given and the store has no fusion of its own.
         """
-        ...
-
-    def drop_index(self, index: str) -> None:
-        """Remove `index` and all in it. Raises IndexMissingError."""
-        ...
-
-    def close(self) -> None:
-        """Close what is open; the next call may open it again."""
         ...

@@ -1,17 +1,19 @@
-"""Where words matched, read from a text that a search engine has marked."""
+"""Markers that a search engine puts around matching words, and the offsets read from them."""
 
 from __future__ import annotations
 
 import secrets
 
 OPEN, CLOSE = (f"\ue000{secrets.token_hex(8)}{side}" for side in "([")
-"""What stands before and behind a matching word: letters of no script and a random number, so that
-no text holds them by chance.
+"""The markers before and after a matching word.
+
+They consist of a private-use character and a random number, so that no text contains them by
+chance.
 """
 
 
 def parse_marks(marked: str) -> list[tuple[int, int]]:
-    """Start and end of each marked stretch, in code points of the text without its marks."""
+    """Return start and end of each marked range, in code points of the text without markers."""
     ranges, position = [], 0
     for part in marked.split(OPEN):
         word, close, text_after = part.partition(CLOSE)
@@ -22,5 +24,5 @@ def parse_marks(marked: str) -> list[tuple[int, int]]:
 
 
 def strip_marks(marked: str) -> str:
-    """The text without its marks."""
+    """Return the text without its markers."""
     return marked.replace(OPEN, "").replace(CLOSE, "")

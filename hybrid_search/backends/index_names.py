@@ -1,5 +1,7 @@
-"""Names that an index may have: those that OpenSearch and Elasticsearch take, so that an index can
-move to a server under its own name.
+"""The names that an index may have.
+
+They are those that OpenSearch and Elasticsearch accept, so that an index can move to a server under
+its own name.
 """
 
 from __future__ import annotations
@@ -8,23 +10,24 @@ from hybrid_search.errors import UsageError
 
 _FORBIDDEN = set('\\/*?"<>|,#: ')
 MAX_BYTES = 200
-"""Servers take 255; versioned names (``calls-000001``) and file endings need room."""
+"""Servers accept 255; the rest is for version numbers (``calls-000001``) and file suffixes."""
 
 
 def check_index_name(index: str) -> str:
-    """`index`, if it is a name. Raises UsageError saying what is wrong with it."""
+    """Return `index` if it is a valid index name.
+
+    Raises:
+        UsageError: If it is not; the message says why.
+    """
     forbidden = sorted(_FORBIDDEN & set(index))
     if not index or index in (".", "..") or index[0] in "-_+.":
         raise UsageError(f"index name {index!r} must begin with a lower-case letter or a digit")
     if forbidden or index != index.lower() or not index.isprintable():
-        problem = (
-            f"without {''.join(forbidden)!r}"
-            if forbidden
-            else "without capitals and control characters"
-        )
-        raise UsageError(f"index name {index!r} must be in lower case, {problem}")
+        excluded = repr("".join(forbidden)) if forbidden else "control characters"
+        raise UsageError(f"index name {index!r} must be in lower case, without {excluded}")
     if len(index.encode()) > MAX_BYTES:
         raise UsageError(
-            f"index name {index[:20]!r}... has {len(index.encode())} bytes, {MAX_BYTES} are allowed"
+            f"index name {index[:20]!r}... has {len(index.encode())} bytes, "
+            f"at most {MAX_BYTES} are allowed"
         )
     return index

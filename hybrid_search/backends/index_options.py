@@ -1,5 +1,6 @@
-"""What can be chosen when an index is made on a server: given in the query part of its URL, as in
-``?quantization=int8&shards=3``.
+"""Options of an index on a server, chosen when it is created.
+
+They stand in the query part of its URL, as in ``?quantization=int8&shards=3``.
 """
 
 from __future__ import annotations
@@ -13,19 +14,29 @@ from hybrid_search.errors import UsageError
 KNN_ENGINES = ("lucene", "faiss")
 QUANTIZATIONS = ("none", "fp16", "int8", "int4", "binary")
 BOUNDS = {"m": (2, 100), "ef_construction": (2, 3200), "shards": (1, 1024), "replicas": (0, 100)}
-"""What every server takes: OpenSearch's `m`, Lucene's `ef_construction`."""
+"""Smallest and largest value that every server accepts.
+
+The bounds of `m` are OpenSearch's, those of `ef_construction` are Lucene's.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexOptions:
     """Options of an index on a server.
 
-    Only its making asks for them: whoever comes later finds them in the index. Raises UsageError.
+    They are used when the index is created; later they are read from the index itself.
 
-    `analyzer` cuts the text into terms, and must be one that the server has. `knn_engine` faiss is
-    OpenSearch's alone. `quantization` says how the graph keeps vectors; None is what suits the
-    server best. A vector is linked to `m` others, the nearest of `ef_construction` that are looked
-    at. `replicas` None is the server's default.
+    Attributes:
+        analyzer: Cuts the text into terms; must be one that the server has.
+        knn_engine: Library of the vector index; only OpenSearch has faiss.
+        quantization: How the graph stores vectors; None is what suits the server best.
+        m: How many neighbours a vector is linked to in the graph.
+        ef_construction: How many vectors are examined to find these neighbours.
+        shards: Number of primary shards.
+        replicas: Number of copies of each shard; None is the server's default.
+
+    Raises:
+        UsageError: If a value is not allowed.
     """
 
     analyzer: str = "english"
@@ -54,15 +65,17 @@ class IndexOptions:
 
     @classmethod
     def parse(cls, parameters: Mapping[str, str]) -> Self:
-        """The options that the query part of a URL gives.
+        """Return the options that the query part of a URL gives.
 
-        Raises UsageError for an unknown name, and for a value that is not allowed.
+        Raises:
+            UsageError: If a name is unknown or a value is not allowed.
         """
         option_names = [field.name for field in fields(cls)]
         unknown = sorted(set(parameters) - set(option_names))
         if unknown:
             raise UsageError(
-                f"unknown in the URL: {', '.join(map(repr, unknown))}. An index can be given {', '.join(option_names)}"
+                f"unknown index option {', '.join(map(repr, unknown))}: "
+                f"use {', '.join(option_names)}"
             )
         values: dict[str, Any] = {
             name: _parse_integer(name, value) if name in BOUNDS else value
@@ -71,7 +84,7 @@ class IndexOptions:
         return cls(**values)
 
     def override(self, overrides: Mapping[str, str]) -> IndexOptions:
-        """These options, but for those `given`. Raises UsageError."""
+        """Return a copy of these options with `overrides`; raise UsageError if one is wrong."""
         return replace(self, **{name: getattr(self.parse(overrides), name) for name in overrides})
 
 

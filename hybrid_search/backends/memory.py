@@ -1,10 +1,8 @@
-"""The reference: everything in this process's memory, every span of every passage scored, BM25 from
-its formula.
+"""The reference backend: in memory, every span of every passage scored, BM25 from its formula.
 
-It judges all other backends.
-
-Nothing here is approximate and nothing is shared with the embedded backend but the stemmer,
-SQLite's ``porter unicode61``, without which no two term lists could agree.
+All other backends are tested against it. Nothing here is approximate, and it shares nothing with
+the embedded backend except SQLite's stemmer ``porter unicode61``: without the same stemmer no two
+term lists could agree.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import NoReturn, Self
+from typing import Self
 
 from hybrid_search.backends import index_names
 from hybrid_search.backends.embedded.schema import TOKENIZER
@@ -46,25 +44,26 @@ K1, B = 1.2, 0.75
 
 
 class Stemmer:
-    """Terms of a text as SQLite's full-text search sees them."""
+    """Cuts a text into terms, as SQLite's full-text search does."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
         self._connection.executescript(
-            f'CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = "{TOKENIZER}");CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);'
+            f'CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = "{TOKENIZER}");'
+            "CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);"
         )
 
     def count_terms(self, text: str) -> Counter[str]:
-        """How often each term occurs in `text`."""
+        """Count the terms of `text`."""
         self._connection.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", (text,))
         counts = Counter(row[0] for row in self._connection.execute("SELECT term FROM terms"))
         self._connection.execute("DELETE FROM texts")
         return counts
 
     def find_matches(self, text: str, phrase: str) -> list[tuple[int, int]]:
-        """Start and end of the words of `text` that are a term of `phrase`."""
+        """Return start and end of the words of `text` that are a term of `phrase`."""
         words = " OR ".join(f'"{word}"' for word in query_terms(phrase))
         self._connection.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", (text,))
         row = self._connection.execute(
@@ -107,7 +106,7 @@ class MemoryWriter:
         self._pending: list[_Passage] | None = None
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
-        """The source hash of each of `ids` that is wholly indexed."""
+        """Return the source hashes of those documents of `ids` that are completely indexed."""
         documents = self._index.documents
         return {
             document_id: documents[document_id][0].entry.source_hash
@@ -116,7 +115,7 @@ class MemoryWriter:
         }
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Take in passages, unless their document does not fit the index's fields."""
+        """Add passages; refuse a document whose metadata does not fit the index's fields."""
         return [refusal for entry in entries if (refusal := self._add_entry(entry))]
 
     def _add_entry(self, entry: Entry) -> Refusal | None:
@@ -134,15 +133,15 @@ class MemoryWriter:
         return None
 
     def abandon(self) -> None:
-        """Forget the document whose last passage has not come."""
+        """Forget the unfinished document, if there is one."""
         self._pending = None
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents; how many there were."""
+        """Remove documents, and return how many of `ids` existed."""
         return sum(self._index.documents.pop(document_id, None) is not None for document_id in ids)
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
-        """Nothing: the rejects file is all that there is."""
+        """Do nothing: rejected documents are only in the rejects file."""
 
     def __enter__(self) -> Self:
         return self
@@ -164,30 +163,32 @@ class MemoryBackend:
         self._stemmer = Stemmer()
 
     def writer(self, index: str, spec: IndexSpec) -> MemoryWriter:
-        """Open `index` for writing, and make it if it is not there. Raises ModelError."""
+        """Open `index` for writing; create it if it does not exist."""
         memory_index = self._indexes.setdefault(index_names.check_index_name(index), _Index(spec))
         check_spec(index, memory_index.spec, spec)
         return MemoryWriter(memory_index, self._stemmer)
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
-        """Make an empty `index`, if there is none.
+        """Create an empty `index`, unless it exists.
 
-        Raises UsageError for any options: those are for servers.
+        Raises:
+            UsageError: If there are any options: only servers have them.
         """
         if options:
             raise UsageError(
-                f"an index in memory has no {', '.join(options)}: that is for one on a server (--url opensearch+https://... )"
+                f"an index in memory has no {', '.join(options)}: "
+                "that is for an index on a server (--url opensearch+https://...)"
             )
         with self.writer(index, spec):
             pass
 
     def read_head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
-        """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
+        """Return the spec of `index` and its metadata fields (dotted name -> type)."""
         memory_index = self._get_index(index)
         return memory_index.spec, dict(sorted(memory_index.fields.items()))
 
     def describe_index(self, index: str) -> IndexInfo:
-        """What `index` holds, counted. Raises IndexMissingError."""
+        """Return the spec and fields of `index`, and count what it contains."""
         memory_index = self._get_index(index)
         passages = memory_index.passages().values()
         spans = sum(passage.entry.spans for passage in passages)
@@ -200,11 +201,11 @@ class MemoryBackend:
         )
 
     def list_indexes(self) -> list[str]:
-        """The names of all indexes, sorted."""
+        """Return the names of all indexes, sorted."""
         return sorted(self._indexes)
 
     def iterate_passages(self, index: str) -> Iterator[ListedPassage]:
-        """Every passage, document by document."""
+        """Yield every passage, document by document."""
         for key, passage in self._get_index(index).passages().items():
             entry = passage.entry
             yield ListedPassage(
@@ -212,7 +213,7 @@ class MemoryBackend:
             )
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
-        """Both legs, by scoring everything."""
+        """Return the best passages of each leg, by scoring everything."""
         memory_index = self._get_index(index)
         lexical = self._bm25_scores(memory_index, request) if request.lexical else {}
         passages = memory_index.passages(request.conditions) if request.semantic else {}
@@ -225,8 +226,10 @@ class MemoryBackend:
         return Candidates({key: lexical[key] for key in ranked}, semantic, "exact")
 
     def _bm25_scores(self, memory_index: _Index, request: Request) -> dict[tuple[str, int], float]:
-        """Lucene's BM25 of the passages that match: sum of idf * tf / (tf + k1 * (1 - b + b *
-        length / average)).
+        """Return Lucene's BM25 score of each passage that matches.
+
+        It is the sum over terms of idf * tf / (tf + k1 * (1 - b + b * length / average)), with
+        idf = ln(1 + (N - n + 0.5) / (n + 0.5)).
         """
         passages = memory_index.passages()
         lengths = {key: passage.terms.total() for key, passage in passages.items()}
@@ -235,14 +238,12 @@ class MemoryBackend:
         for word in query_terms(request.phrase):
             for term in self._stemmer.count_terms(word):
                 matching_keys = [key for key, passage in passages.items() if term in passage.terms]
-                idf = math.log(
-                    1 + (len(passages) - len(matching_keys) + 0.5) / (len(matching_keys) + 0.5)
-                )
+                count = len(matching_keys)
+                idf = math.log(1 + (len(passages) - count + 0.5) / (count + 0.5))
                 for key in matching_keys:
                     tf = passages[key].terms[term]
-                    scores[key] = scores.get(key, 0.0) + idf * tf / (
-                        tf + K1 * (1 - B + B * lengths[key] / average)
-                    )
+                    norm = K1 * (1 - B + B * lengths[key] / average)
+                    scores[key] = scores.get(key, 0.0) + idf * tf / (tf + norm)
         allowed = memory_index.passages(request.conditions)
         return {key: score for key, score in scores.items() if key in allowed}
 
@@ -251,13 +252,11 @@ class MemoryBackend:
         index: str,
         request: Request,
         keys: Sequence[Key],
-        candidates: Candidates | None = None,  # all is at hand  # noqa: ARG002
+        candidates: Candidates | None = None,  # noqa: ARG002 (nothing has to be fetched)
     ) -> list[StoredPassage]:
-        """The passages of `keys` with BM25 and codes, in order; vanished ones left out."""
-        entries, scores = (
-            self._entries_by_key(index, keys),
-            self._bm25_scores(self._get_index(index), request),
-        )
+        """Return the passages of `keys` that still exist, with BM25 scores and token codes."""
+        entries = self._entries_by_key(index, keys)
+        scores = self._bm25_scores(self._get_index(index), request)
         return [
             StoredPassage(
                 key, entry.document.id, entry.passage.ordinal, scores.get(key, 0.0), entry.tokens
@@ -266,7 +265,7 @@ class MemoryBackend:
         ]
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
-        """What is shown of each passage of `keys` that is there."""
+        """Return what a hit shows of each passage of `keys` that still exists."""
         entries = self._entries_by_key(index, keys).items()
         return {
             key: PassageContent(
@@ -281,7 +280,7 @@ class MemoryBackend:
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
-        """Start and end of the matching words of each passage of `keys` that has any."""
+        """Return start and end of the matching words of each passage that has any."""
         ranges_by_key = {
             key: self._stemmer.find_matches(entry.text, request.phrase)
             for key, entry in self._entries_by_key(index, keys).items()
@@ -291,7 +290,7 @@ class MemoryBackend:
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
-        """How many matching documents have each value of each field."""
+        """Return for each field how many matching documents have each value."""
         memory_index = self._get_index(index)
         matching = {
             key[0]: memory_index.documents[key[0]][0].entry.document.metadata
@@ -303,46 +302,26 @@ class MemoryBackend:
         passages: dict[Key, _Passage] = self._get_index(index).passages()
         return {key: passages[key].entry for key in keys if key in passages}
 
-    def fetch_hybrid_scores(
-        self,
-        index: str,
-        request: Request,
-        alpha: float,
-        technique: str,  # noqa: ARG002
-    ) -> None:  # noqa: E501
-        """None: there is no fusion but ours."""
-        return
-
-    def create_next_version(self, *_: object) -> NoReturn:
-        """There are none. Raises UsageError."""
-        raise UsageError(
-            "only an index on a server has versions: ingest into one of another name, and drop this one"
-        )
-
-    def build_request_bodies(self, *_: object) -> NoReturn:
-        """There are none. Raises UsageError."""
-        raise UsageError(
-            "an index in memory is asked without requests: there is nothing to print. Use --url opensearch+https://..."
-        )
-
     def drop_index(self, index: str) -> None:
-        """Remove `index`. Raises IndexMissingError."""
+        """Remove `index` and everything in it."""
         self._get_index(index)
         del self._indexes[index]
 
     def close(self) -> None:
-        """Nothing to close: what was ingested stays."""
+        """Do nothing: indexes live as long as this object."""
 
     def _get_index(self, index: str) -> _Index:
         if index_names.check_index_name(index) not in self._indexes:
+            existing = ", ".join(self.list_indexes()) or "none"
             raise IndexMissingError(
-                f"there is no index {index!r} in memory (indexes there: {', '.join(self.list_indexes()) or 'none'}): ingest into it first"
+                f"there is no index {index!r} in memory (indexes there: {existing}): "
+                "ingest into it first"
             )
         return self._indexes[index]
 
 
 def _count_values(name: str, all_metadata: Iterable[Metadata]) -> dict[Scalar, int]:
-    """How many of `many` have each value of the field, the most frequent first."""
+    """Count the documents that have each value of the field, the most frequent values first."""
     values = (
         {value for path, _, value in leaves(metadata) if path == name and value is not None}
         for metadata in all_metadata

@@ -1,5 +1,6 @@
-"""What is kept of a passage's turns, as JSON: number, start and end in the document, speaker,
-times, and the keys we do not know.
+"""The JSON that an index keeps about the turns of a passage.
+
+For each turn: number, start and end in the document, speaker, times, and keys unknown to us.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from hybrid_search.text.types import Document, Entry
 
 
 def build_layout(entry: Entry) -> str:
-    """The layout of a passage: one object for each of its parts, in order."""
+    """Return the layout of a passage: one JSON object for each of its parts, in order."""
     return json.dumps(
         [_build_turn(entry.document, part.turn) for part in entry.passage.parts], ensure_ascii=False
     )

@@ -1,4 +1,4 @@
-"""The frozen types that a backend takes and returns."""
+"""The frozen types that a backend takes and returns, in the order of an index's life."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from hybrid_search.text.filters import Condition
 from hybrid_search.text.types import Document, Floats, TokenCodes
 
 SCHEMA = 1
-"""Version of what an index stores. An index of another version is refused, with the remedy: ingest
-again.
+"""Version of the stored format.
+
+An index of another version is refused with the remedy: ingest again.
 """
 
 Key = Any
-"""What names a passage in its store: hashable, and of no meaning to anybody else."""
+"""Identifies a passage in its store: hashable, and meaningless to everybody but the store."""
 
 FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors"]
-"""What can be wrong with a passage of an index."""
+"""The kinds of damage that a passage of an index can have."""
 
 FACETS = 100
-"""Values of a field that are counted, at most: the most frequent ones."""
+"""How many values of a metadata field a facet counts at most: the most frequent ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """What an index was made for.
+    """The model and settings that an index was created for.
 
-    Written once, at its first ingest; a query by another model is refused.
+    It is written once, at the first ingest. A query with another model is refused.
     """
 
     model: str
@@ -43,32 +44,34 @@ class IndexSpec:
 
     @classmethod
     def from_encoder(cls, info: EncoderInfo, policy: str) -> IndexSpec:
-        """The spec of an index that a model of this `info` writes under `policy`."""
+        """Return the spec of an index that this encoder writes under `policy`."""
         return cls(
             info.name, info.fingerprint, info.dimension, info.precision, info.context, policy
         )
 
 
 def check_spec(index: str, index_spec: IndexSpec, requested_spec: IndexSpec) -> None:
-    """Raise ModelError unless vectors made for `asked` may be written into, or compared with, an
-    index made for `held`.
+    """Check that vectors made for one spec may be written into, or compared with, an index.
 
     The precision may differ: it is not part of the fingerprint.
+
+    Raises:
+        ModelError: If schema, fingerprint, dimension, context or policy differ.
     """
     for name in ("schema", "fingerprint", "dimension", "context", "policy"):
         index_value, requested_value = getattr(index_spec, name), getattr(requested_spec, name)
         if index_value != requested_value:
             raise ModelError(
-                f"index {index!r} was written with {name} {index_value!r} (model {index_spec.model}), and this is {name} {requested_value!r} (model {requested_spec.model}). "
+                f"index {index!r} was written with {name} {index_value!r} "
+                f"(model {index_spec.model}), but this is {name} {requested_value!r} "
+                f"(model {requested_spec.model}). "
                 "Use the model and settings of the index, or ingest into a new index."
             )
 
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """What an index holds: its spec, its metadata fields (dotted name -> type), and how much of
-    everything.
-    """
+    """The spec of an index, its metadata fields (dotted name -> type), and its counts."""
 
     spec: IndexSpec
     fields: Mapping[str, str]
@@ -79,8 +82,10 @@ class IndexInfo:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One query to a store: the phrase for BM25 and its unit vector, float32 ``[dimension]``;
-    `window` passages are asked of each leg.
+    """One phrase sent to a backend.
+
+    `phrase` is for BM25, `vector` is its unit vector, float32 ``[dimension]``. Each leg returns at
+    most `window` passages.
     """
 
     phrase: str
@@ -93,10 +98,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """What the legs found, best first, with what they know of it already: `lexical` passages with
-    their BM25 score, `semantic` ones with their token codes.
+    """The passages that the legs found, best first, with what is already known of them.
 
-    `method` says how the span leg was run, `codes` are those of other passages that came along.
+    Attributes:
+        lexical: Passages of the BM25 leg with their BM25 scores.
+        semantic: Passages of the span leg with their token codes.
+        method: How the span leg was searched, for the plan of a result.
+        codes: Token codes of passages of the BM25 leg, where the store returned them, too.
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
@@ -107,7 +115,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredPassage:
-    """All of a passage that its score is made of."""
+    """Everything of a passage that its score is computed from."""
 
     key: Key
     document_id: str
@@ -118,7 +126,7 @@ class StoredPassage:
 
 @dataclass(frozen=True, slots=True)
 class PassageContent:
-    """What is shown of a passage, which begins at `start` of its document.
+    """What a hit shows of a passage, which begins at `start` of its document.
 
     `layout` and `metadata` are JSON.
     """
@@ -131,7 +139,7 @@ class PassageContent:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a passage, in words."""
+    """One kind of damage of a passage, and a description for the user."""
 
     kind: FaultKind
     description: str
@@ -139,11 +147,11 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class ListedPassage:
-    """A passage as a walk through an index comes by it, one of `passages` of its document's version
-    `source_hash`, and what the store alone can see is wrong with it.
+    """A passage as a scan of an index lists it, with the faults that its store can see.
 
-    A document that lost all its passages is listed once, with ordinal -1; what has lost its
-    document has an empty `document_id`.
+    It is one of `passages` of its document's version `source_hash`. A document that lost all its
+    passages is listed once, with ordinal -1. A row that lost its document has an empty
+    `document_id`.
     """
 
     key: Key
@@ -156,9 +164,9 @@ class ListedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A document that the store did not take, and why.
+    """A document that the store refused, and the reason.
 
-    It is the very object that was written: one run may hold two of the same id.
+    `document` is the very object that was written: one run may contain two with the same id.
     """
 
     document: Document
@@ -167,7 +175,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class RejectedDocument:
-    """A note of a refused document: where it came from and why, not what is in it."""
+    """A note on a rejected document: its source and the reason, but none of its content."""
 
     source: str
     line: int

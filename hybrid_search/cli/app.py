@@ -1,22 +1,144 @@
-"""All commands in one program."""
+"""The program: all commands, its version, and one line for each error in a command line."""
 
 from __future__ import annotations
 
-import typer
+import logging
+import re
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from itertools import pairwise
+from typing import Annotated, Any
 
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from hybrid_search import __version__
 from hybrid_search.cli.doctor import doctor
 from hybrid_search.cli.index_admin import delete, reindex, setup
 from hybrid_search.cli.ingest import ingest
+from hybrid_search.cli.options import EXIT_FAILED
 from hybrid_search.cli.plan import plan
 from hybrid_search.cli.query import best_spans, query
 from hybrid_search.cli.verify import verify
+from hybrid_search.observability import logs
+
+USAGE_ERROR: Any = typer.BadParameter.__base__
+"""The base class of all errors in a command line.
+
+typer itself exports only subclasses: older ones take the class from click, newer ones from a copy.
+"""
+
+EXIT_INTERRUPTED = 130
+"""Exit status of a program that Ctrl-C ended, as shells report it: 128 and SIGINT's number."""
+
+
+class _OneLineErrors:
+    """Mix-in for commands: a wrong command line is one line on standard error, with status 2.
+
+    typer would print a usage line and a box around the message.
+    """
+
+    def main(self, args: Sequence[str] | None = None, *names: Any, **options: Any) -> Any:
+        """Run the program, and end the process with its exit status."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        ends_process = options.pop("standalone_mode", True)
+        parent: Any = super()
+        try:
+            status = parent.main(arguments, *names, standalone_mode=False, **options)
+        except USAGE_ERROR as error:
+            if not ends_process:
+                raise
+            _report(_describe(error, arguments), arguments)
+            sys.exit(EXIT_FAILED)
+        except typer.Abort:
+            sys.exit(EXIT_INTERRUPTED)
+        if not ends_process:
+            return status
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+class _Program(_OneLineErrors, TyperGroup):
+    """The program with all commands."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the first argument names; fail if there is none."""
+        commands = self.list_commands(ctx)
+        if args[0] not in commands and not ctx.resilient_parsing:
+            ctx.fail(f"no such command {args[0]}{_suggest(args[0], commands)}")
+        return super().resolve_command(ctx, args)
+
+
+class _Command(_OneLineErrors, TyperCommand):
+    """One command that is a program by itself."""
+
+
+def _describe(error: Any, arguments: Sequence[str]) -> str:
+    """Return an error in the command line as one sentence that ends with where the help is."""
+    option = getattr(error, "option_name", "")
+    if option and hasattr(error, "possibilities"):
+        text = f"no such option {option}{_suggest(option, error.possibilities or [])}"
+    elif value := _find_value(error, arguments):
+        reason = error.message.removeprefix("Value error, ").rstrip(".")
+        text = f"{value}: {reason[:1].lower()}{reason[1:]}"
+    else:
+        words = " ".join(error.format_message().split()).rstrip(".")
+        text = words[:1].lower() + re.sub(r"'(-[\w-]+)'", r"\1", words[1:])
+    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx else text
+
+
+def _find_value(error: Any, arguments: Sequence[str]) -> str:
+    """Return the option that an error is about, with its value; "" for any other error."""
+    for name in getattr(getattr(error, "param", None), "opts", ()):
+        for argument, following in pairwise([*arguments, ""]):
+            if argument == name and following:
+                return f"{name} is {following!r}"
+            if argument.startswith(f"{name}="):
+                return f"{name} is {argument.removeprefix(f'{name}=')!r}"
+    return ""
+
+
+def _suggest(word: str, candidates: Sequence[str]) -> str:
+    closest = get_close_matches(word, candidates, n=1)
+    return f": did you mean {closest[0]}?" if closest else ""
+
+
+def _report(message: str, arguments: Sequence[str]) -> None:
+    """Write an error as text, or as JSON if the command line asks for logs in JSON."""
+    is_json = "--log-format json" in " ".join(arguments).replace("=", " ")
+    log_format = logs.Format.json if is_json else logs.Format.text
+    with logs.configure_logging(log_format):
+        logs.log_or_print(message, logging.ERROR)
+
+
+def _print_version(requested: bool) -> None:
+    if requested:
+        typer.echo(f"hybrid-search {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", help="Print name and version.", callback=_print_version, is_eager=True
+    ),
+]
+
+
+def _start(ctx: typer.Context, version: Version = False) -> None:  # noqa: ARG001
+    """Search calls and documents for a phrase by words and by meaning, down to the span."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
+        raise typer.Exit(EXIT_FAILED)
+
 
 app = typer.Typer(
-    help="Span-level hybrid search.",
-    no_args_is_help=True,
-    add_completion=False,
+    name="hybrid-search",
+    cls=_Program,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
 )
+app.callback()(_start)
 app.command()(ingest)
 app.command()(query)
 app.command("best-spans")(best_spans)
@@ -26,3 +148,7 @@ app.command()(delete)
 app.command()(verify)
 app.command()(doctor)
 app.command()(plan)
+
+ingest_app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+"""``ingest`` alone: the program ``python -m hybrid_search.ingest``."""
+ingest_app.command(cls=_Command)(ingest)

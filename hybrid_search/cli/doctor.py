@@ -1,4 +1,4 @@
-"""``doctor``: what is the matter, and what to do."""
+"""The command ``doctor``: say what is wrong with an installation, and what to do."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def doctor(
     precision: options.Precision = None,
     as_json: options.Json = False,
 ) -> None:
-    """Look at all that a run needs: Python, packages, ONNX Runtime, device, model, cache, and the
-    place of the indexes; and say what to do.
+    """Check everything that a run needs, and say what to do about each problem.
 
-    Nothing is changed. Exit status: 0, or 1 if there is a problem (warnings are none).
+    Python, packages, ONNX Runtime, device, cache, model, and the folder or server of the indexes
+    are checked. Nothing is changed. Exit status: 0, also with warnings, or 1 if there is a problem.
     """
     with options.report_errors():
         from hybrid_search.maintenance.doctor import examine
@@ -36,10 +36,8 @@ def doctor(
         ):
             checks.append(check)
             if not as_json:
-                typer.echo(
-                    f"{MARKS[check.state]} {check.name}: {check.found}"
-                    + (f" -> {check.remedy}" if check.remedy else "")
-                )
+                remedy = f" -> {check.remedy}" if check.remedy else ""
+                typer.echo(f"{MARKS[check.state]} {check.name}: {check.found}{remedy}")
         if as_json:
             options.print_json({"checks": [asdict(check) for check in checks]})
-    raise typer.Exit(1 if any(check.state == "problem" for check in checks) else 0)
+    options.exit_with(1 if any(check.state == "problem" for check in checks) else 0)

@@ -1,4 +1,4 @@
-"""``setup``, ``reindex`` and ``delete``: indexes and documents, made, made anew and removed."""
+"""The commands ``setup``, ``reindex`` and ``delete``: make, replace and remove indexes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from typing import Annotated
 
 import typer
 
-from hybrid_search.cli import inputs, options
+from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError
 from hybrid_search.text.window_policy import DEFAULT_POLICY
 
 Analyzer = Annotated[
-    str | None, typer.Option(help="What cuts the text into terms: one that the server has.")
+    str | None, typer.Option(help="Analyzer that cuts texts into terms; the server must have it.")
 ]
-KnnEngine = Annotated[str | None, typer.Option(help="lucene, or on OpenSearch faiss.")]
+KnnEngine = Annotated[
+    str | None,
+    typer.Option(help="Library of the vector graph: lucene, or on OpenSearch also faiss."),
+]
 Quantization = Annotated[
     str | None,
     typer.Option(
-        help="How vectors are kept: none, fp16, int8, int4 or binary, where the server has it."
+        help="How vectors are stored: none, fp16, int8, int4 or binary, if the server can do it."
     ),
 ]
-M = Annotated[int | None, typer.Option(help="Links of a vector in the graph.")]
-EfConstruction = Annotated[int | None, typer.Option(help="Vectors looked at for these links.")]
+M = Annotated[int | None, typer.Option(help="Links of each vector in the graph.")]
+EfConstruction = Annotated[
+    int | None, typer.Option(help="Vectors that are examined to find these links.")
+]
 Shards = Annotated[int | None, typer.Option(help="Primary shards.")]
 Replicas = Annotated[int | None, typer.Option(help="Copies of each shard.")]
 
@@ -33,7 +38,11 @@ def setup(
     index: options.Index = DEFAULT_INDEX,
     url: options.Url = None,
     policy: Annotated[
-        str, typer.Option(help="Windows whose vectors find passages: words / strides a window.")
+        str,
+        typer.Option(
+            help="Windows whose vectors find passages, LENGTH/STRIDES: 6/2 is windows of 6 words, "
+            "half a window apart."
+        ),
     ] = DEFAULT_POLICY,
     analyzer: Analyzer = None,
     knn_engine: KnnEngine = None,
@@ -48,7 +57,7 @@ def setup(
     dimension: options.Dimension = None,
     as_json: options.Json = False,
 ) -> None:
-    """Make an empty index, if there is none. The first ingest does the same with the defaults."""
+    """Make an empty index, unless it exists; the first ingest does the same with the defaults."""
     index_options = _drop_unset(
         analyzer=analyzer,
         knn_engine=knn_engine,
@@ -79,7 +88,8 @@ def setup(
             )
         else:
             typer.echo(
-                f"index {index!r} is there, with {info.documents:,} documents, for {info.spec.model}"
+                f"index {index!r} is ready, with {info.documents:,} documents, "
+                f"for {info.spec.model}"
             )
 
 
@@ -87,7 +97,7 @@ def reindex(
     sources: Annotated[
         list[str] | None,
         typer.Argument(
-            help="JSONL files of all documents. None: the passages are copied as they are."
+            help="Files of all documents. Without one the passages are copied as they are."
         ),
     ] = None,
     index: options.Index = DEFAULT_INDEX,
@@ -95,7 +105,7 @@ def reindex(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Windows whose vectors find passages, as in 6/1. Default: those of the index."
+            help="Windows whose vectors find passages, as in 6/1. Default: the index's policy."
         ),
     ] = None,
     analyzer: Analyzer = None,
@@ -105,8 +115,10 @@ def reindex(
     ef_construction: EfConstruction = None,
     shards: Shards = None,
     replicas: Replicas = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the old version.")] = False,
-    columns: inputs.ColumnNames = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the old version, under its own name.")
+    ] = False,
+    columns: ingest_options.ColumnNames = None,
     rejects: Annotated[
         Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")
     ] = None,
@@ -115,11 +127,11 @@ def reindex(
     precision: options.Precision = None,
     dimension: options.Dimension = None,
 ) -> None:
-    """Put a new version of an index on a server in the place of the old one, at once: other
-    options, another policy, another model.
+    """Replace an index on a server by a new version: other options, policy or model.
 
-    What is not given stays as it is. Nothing changes for those who search until all is there and
-    counted. The last line on standard output is a JSON summary.
+    Options that are left out stay as they are. Searches see the old version until the new one is
+    complete and counted, and then the new one at once. The last line on standard output is a JSON
+    summary.
     """
     index_options = _drop_unset(
         analyzer=analyzer,
@@ -131,13 +143,13 @@ def reindex(
     index_options |= _drop_unset(shards=shards, replicas=replicas)
     with options.report_errors():
         from hybrid_search.api import connect
-        from hybrid_search.cli.progress import format_summary, progress
+        from hybrid_search.cli.progress import progress
+        from hybrid_search.ingest.rejects import default_rejects_path
         from hybrid_search.ingest.sources import files as document_sources
+        from hybrid_search.ingest.summary import format_summary
 
-        rejects_file, column_map = (
-            rejects or Path(f"{index}.rejected.jsonl"),
-            inputs.parse_columns(columns),
-        )
+        rejects_file = rejects or default_rejects_path(index)
+        column_map = ingest_options.parse_columns(columns)
         document_sources.check(sources or [], rejects_file, column_map)
         lines = document_sources.read(sources, column_map) if sources else None
         connection = connect(
@@ -163,20 +175,20 @@ def reindex(
 def delete(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Ids of documents. None: the whole index, with --yes."),
+        typer.Argument(help="Ids of documents. Without one --yes deletes the whole index."),
     ] = None,
     index: options.Index = DEFAULT_INDEX,
     url: options.Url = None,
     yes: Annotated[bool, typer.Option("--yes", help="Delete the whole index.")] = False,
     as_json: options.Json = False,
 ) -> None:
-    """Remove documents from an index, or with --yes the index and all in it."""
+    """Delete documents from an index, or with --yes the whole index."""
     with options.report_errors():
         from hybrid_search.api import connect
 
         if bool(ids) == yes:
             raise UsageError(
-                f"give the ids of documents, or --yes to delete the whole index {index!r}; not both, not neither"
+                f"give either the ids of documents, or --yes to delete the whole index {index!r}"
             )
         with connect(url) as client:
             removed = client.delete(ids, index=index) if ids else client.describe(index).documents
@@ -185,10 +197,8 @@ def delete(
         if as_json:
             options.print_json({"index": index, "deleted": removed})
         else:
-            typer.echo(
-                f"{removed:,} documents deleted"
-                + (f", and index {index!r} with them" if yes else "")
-            )
+            whole_index = f", and index {index!r} with them" if yes else ""
+            typer.echo(f"{removed:,} documents deleted{whole_index}")
 
 
 def _drop_unset(**values: str | int | None) -> dict[str, str]:

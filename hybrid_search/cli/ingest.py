@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import sys
-from functools import partial
-from pathlib import Path
-from typing import Annotated
+from dataclasses import replace
+from typing import NoReturn
 
 import typer
 
-from hybrid_search.cli import inputs, lasting, options, spreading, watching
-from hybrid_search.config import DEFAULT_INDEX, settings
-from hybrid_search.ingest.summary import Summary
+from hybrid_search.cli import ingest_options, options
+from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.observability import logs
 from hybrid_search.observability.logs import Format
 
@@ -19,41 +18,38 @@ EXIT_REFUSED = 1
 
 
 def ingest(
-    sources: inputs.Sources = None,
+    sources: ingest_options.Sources = None,
     index: options.Index = DEFAULT_INDEX,
     url: options.Url = None,
     model: options.Model = None,
     device: options.Device = None,
     precision: options.Precision = None,
     dimension: options.Dimension = None,
-    rejects: inputs.Rejects = None,
-    policy: Annotated[
-        str | None,
-        typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's."),
-    ] = None,
-    sample: inputs.Sample = False,
-    columns: inputs.ColumnNames = None,
-    where: inputs.Where = None,
-    from_index: inputs.FromIndex = None,
-    from_url: inputs.FromUrl = None,
-    text_field: inputs.TextField = "text",
-    id_field: inputs.IdField = "_id",
-    follow: inputs.Follow = None,
-    retry: inputs.Retry = None,
-    checkpoint: lasting.CheckpointFile = None,
-    patience: lasting.Patience = None,
-    shard: spreading.ShardName = None,
-    executor: spreading.ExecutorName = "local",
-    workers: spreading.Workers = None,
-    metrics_port: watching.MetricsPort = None,
-    metrics_host: watching.MetricsHost = watching.LOOPBACK,
-    log_format: watching.LogFormat = Format.text,
-    log_level: watching.LogLevel = None,
-    profile: watching.Profile = False,
+    rejects: ingest_options.Rejects = None,
+    policy: ingest_options.Policy = None,
+    sample: ingest_options.Sample = False,
+    columns: ingest_options.ColumnNames = None,
+    where: ingest_options.Where = None,
+    from_index: ingest_options.FromIndex = None,
+    from_url: ingest_options.FromUrl = None,
+    text_field: ingest_options.TextField = "text",
+    id_field: ingest_options.IdField = "_id",
+    follow: ingest_options.Follow = None,
+    retry: ingest_options.Retry = None,
+    checkpoint: ingest_options.CheckpointFile = None,
+    patience: ingest_options.Patience = None,
+    shard: ingest_options.ShardName = None,
+    executor: ingest_options.ExecutorName = "local",
+    workers: ingest_options.Workers = None,
+    metrics_port: ingest_options.MetricsPort = None,
+    metrics_host: ingest_options.MetricsHost = ingest_options.LOOPBACK,
+    log_format: ingest_options.LogFormat = Format.text,
+    log_level: ingest_options.LogLevel = None,
+    profile: ingest_options.Profile = False,
 ) -> None:
-    """Index documents, one JSON object a line: {"id", "text"} or {"id", "turns": [{"speaker",
-    "text", "start_ms"?, "end_ms"?}]}, or one row of a table each.
+    """Index documents, one JSON object a line, or one row of a table each.
 
+    A document is {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}.
     All other keys are kept as metadata. Unchanged documents are skipped, refused ones go to the
     rejects file, and the last line on standard output is a JSON summary. Exit status: 0, 1 if some
     documents were refused, 2 if nothing could run. SIGTERM and Ctrl-C end the reading: what was
@@ -61,19 +57,38 @@ def ingest(
     """
     with options.report_errors(log_format, log_level):
         from hybrid_search.api import connect
-        from hybrid_search.cli.following import follow_folder
         from hybrid_search.cli.progress import progress
+        from hybrid_search.ingest import run
+        from hybrid_search.ingest.observe.reports import serve_reports
+        from hybrid_search.ingest.options import IngestOptions
         from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+        from hybrid_search.ingest.sources.choice import SourceChoice
         from hybrid_search.ingest.sources.server_index import ForeignIndex
 
-        inputs.check_one(sources, sample=sample, from_index=from_index, follow=follow, retry=retry)
-        lasting.check(checkpoint, retry=retry, from_index=from_index, follow=follow)
-        column_map, conditions, parsed_shard = (
-            inputs.parse_columns(columns),
-            options.parse_conditions(where),
-            Shard.parse(shard) if shard else ALL_DOCUMENTS,
+        conditions = options.parse_conditions(where)
+        source = SourceChoice(
+            paths=sources or (),
+            columns=ingest_options.parse_columns(columns),
+            sample=sample,
+            retry=retry,
+            follow=follow,
+            foreign_index=ForeignIndex(from_index, text_field, id_field, conditions or {})
+            if from_index
+            else None,
+            from_url=from_url,
+            url=url,
         )
-        rejects_file = rejects or Path(f"{parsed_shard.add_suffix(index)}.rejected.jsonl")
+        source.check()
+        source.check_checkpoint(checkpoint)
+        run_options = IngestOptions(
+            index=index,
+            rejects=rejects,
+            policy=policy,
+            where=conditions,
+            shard=Shard.parse(shard) if shard else ALL_DOCUMENTS,
+            executor=executor,
+            workers=workers,
+        )
         connection = connect(
             url,
             model=model,
@@ -82,66 +97,15 @@ def ingest(
             precision=precision,
             patience=patience,
         )
-        with (
-            connection as client,
-            watching.serve_reports(metrics_port, metrics_host) as report_metrics,
-        ):
-            ingest_lines = partial(
-                client.ingest_lines,
-                index=index,
-                policy=policy,
-                where=conditions,
-                shard=parsed_shard,
-                engine=executor,
-                workers=workers,
-            )
-            if follow:
-                summary = follow_folder(ingest_lines, follow, column_map, rejects, report_metrics)
-            else:
-                foreign_index = (
-                    ForeignIndex(from_index, text_field, id_field, conditions or {})
-                    if from_index
-                    else None
-                )
-                with (
-                    inputs.open_input(
-                        sources,
-                        sample,
-                        column_map,
-                        rejects_file,
-                        foreign_index,
-                        from_url,
-                        url,
-                        retry,
-                    ) as source_input,
-                    progress(source_input.size) as report_progress,
-                ):
-                    line_checkpoint = lasting.open_checkpoint(
-                        checkpoint,
-                        source_input.files,
-                        settings(url).url,
-                        index,
-                        column_map,
-                        conditions,
-                        parsed_shard,
-                    )
-                    summary = lasting.run_resumable(
-                        partial(
-                            ingest_lines,
-                            report=watching.combine_reports(report_metrics, report_progress),
-                        ),
-                        source_input.lines,
-                        rejects_file,
-                        retry,
-                        line_checkpoint,
-                    )
-        _tell(summary, index, profile=profile)
-        raise typer.Exit(EXIT_REFUSED if summary.rejected and not follow else 0)
+        with connection as client, serve_reports(metrics_port, metrics_host) as report:
+            run_options = replace(run_options, report=report)
+            summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
+        _print_summary(summary, index, profile=profile)
+        _exit(EXIT_REFUSED if summary.rejected and not follow else 0)
 
 
-def _tell(summary: Summary, index: str, *, profile: bool) -> None:
-    """What was done, for people and then for programs."""
-    from hybrid_search.cli.progress import format_summary
+def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
+    """Print what was done, for people on standard error and for programs on standard output."""
     from hybrid_search.ingest.observe import profile_table
 
     logs.log_or_print(
@@ -154,3 +118,7 @@ def _tell(summary: Summary, index: str, *, profile: bool) -> None:
         logs.log_or_print(profile_table.table(summary))
     options.print_json(summary.to_dict())
     sys.stdout.flush()
+
+
+def _exit(status: int) -> NoReturn:
+    raise typer.Exit(status)

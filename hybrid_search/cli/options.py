@@ -1,6 +1,4 @@
-"""Options that several commands have, and what happens to errors: one line on standard error, exit
-status 2.
-"""
+"""Options that several commands share, and errors: one line on standard error, exit status 2."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
@@ -23,8 +21,8 @@ Index = Annotated[str, typer.Option(help="Name of the index.")]
 Url = Annotated[
     str | None,
     typer.Option(
-        help="Where indexes live: embedded:PATH, opensearch+https://HOST, elasticsearch+https://HOST. "
-        "Default: HYBRID_SEARCH_URL, else the user's data folder."
+        help="Where indexes are: embedded:PATH, opensearch+https://HOST or "
+        "elasticsearch+https://HOST. Default: HYBRID_SEARCH_URL, else the user's data folder."
     ),
 ]
 Model = Annotated[
@@ -38,19 +36,21 @@ Device = Annotated[
 Precision = Annotated[
     str | None,
     typer.Option(
-        help="auto, int8, float16 or float32. Default: HYBRID_SEARCH_PRECISION, else auto: int8 on CPUs, float16 elsewhere."
+        help="auto, int8, float16 or float32. Default: HYBRID_SEARCH_PRECISION, else auto: "
+        "int8 on CPUs, float16 elsewhere."
     ),
 ]
 Dimension = Annotated[
     int | None,
     typer.Option(
-        help="Numbers of a vector in a new index. Default: HYBRID_SEARCH_DIMENSION, else the model's usual size.",
+        help="Dimensions of a vector in a new index. Default: HYBRID_SEARCH_DIMENSION, "
+        "else the model's usual size.",
         min=1,
     ),
 ]
 Context = Annotated[
     str | None,
-    typer.Option(help="A text that holds the phrase, to say in which sense it is meant."),
+    typer.Option(help="A text that contains the phrase, to show in which sense it is meant."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
@@ -61,12 +61,13 @@ EXIT_FAILED = 2
 def report_errors(
     log_format: logs.Format = logs.Format.text, log_level: logs.Level | None = None
 ) -> Iterator[None]:
-    """Our errors as one line each; warnings of the library as lines of their own, or all of it as
-    JSON.
+    """Turn our errors into one line and exit status 2, and log warnings as lines, or all as JSON.
+
+    Raises:
+        Exit: If an error was reported, or nobody reads the output any more.
     """
-    logging.getLogger("hybrid_search.encoder").setLevel(
-        logging.INFO
-    )  # the first use of a model takes some seconds more: say why
+    # the first use of a model takes some seconds more: show the line that says why
+    logging.getLogger("hybrid_search.encoder").setLevel(logging.INFO)
     with logs.configure_logging(log_format, log_level):
         try:
             yield
@@ -75,36 +76,48 @@ def report_errors(
             logs.log_or_print(str(error), logging.ERROR)
             raise typer.Exit(EXIT_FAILED) from error
         except BrokenPipeError:
-            os.dup2(
-                os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-            )  # our reader has gone; the interpreter would complain at its end
+            # the reader has gone; the interpreter would complain about it at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
 
 
+def exit_with(status: int) -> NoReturn:
+    """End the command with an exit status."""
+    raise typer.Exit(status)
+
+
 class Output(Console):
-    """Standard output, for people."""
+    """Standard output for people."""
 
     def __init__(self) -> None:
         super().__init__(highlight=False)
 
     def on_broken_pipe(self) -> None:
-        """Leave it to `told`: rich would end the program with status 1, which says that documents
-        were refused.
+        """Leave a broken pipe to `report_errors`.
+
+        rich would end the program with status 1, which says that documents were refused.
+
+        Raises:
+            BrokenPipeError: Always.
         """
         raise BrokenPipeError
 
 
 def parse_conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
-    """``KEY=VALUE`` pairs as `where`; a key that is given twice may have either value."""
+    """Return ``KEY=VALUE`` pairs as `where`; a key that comes twice may have either value.
+
+    Raises:
+        UsageError: If a pair has no key or no equals sign.
+    """
     where: dict[str, list[str]] = {}
     for pair in pairs or []:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise UsageError(f"--where takes KEY=VALUE, and {pair!r} is none")
+            raise UsageError(f"--where takes KEY=VALUE, and {pair!r} is not of that form")
         where.setdefault(key, []).append(value)
     return where or None
 
 
 def print_json(value: Any) -> None:
-    """One line of JSON on standard output."""
+    """Print a value as one line of JSON on standard output."""
     print(json.dumps(value, ensure_ascii=False))

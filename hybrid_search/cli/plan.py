@@ -1,4 +1,4 @@
-"""``plan``: what it takes to index one's own documents, before it is done."""
+"""The command ``plan``: estimate what indexing takes before it is done."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from hybrid_search.cli import inputs, options
+from hybrid_search.cli import ingest_options, options
 from hybrid_search.maintenance.plan.estimate import Plan
 
 
 def plan(
     sources: Annotated[
         list[str] | None,
-        typer.Argument(help="Files as for ingest; - for standard input. None: the bundled sample."),
+        typer.Argument(
+            help="Files as for ingest, - for standard input. Default: the bundled sample."
+        ),
     ] = None,
-    columns: inputs.ColumnNames = None,
+    columns: ingest_options.ColumnNames = None,
     documents: Annotated[
         int | None,
         typer.Option(
@@ -26,14 +28,12 @@ def plan(
     ] = None,
     index: Annotated[
         str | None,
-        typer.Option(
-            help="An index whose policy, size of vectors and number of documents are taken."
-        ),
+        typer.Option(help="An index whose policy, dimension and number of documents are used."),
     ] = None,
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Windows whose vectors find passages. Default: those of --index, else 6/1."
+            help="Windows whose vectors find passages. Default: the policy of --index, else 6/1."
         ),
     ] = None,
     url: options.Url = None,
@@ -43,20 +43,17 @@ def plan(
     dimension: options.Dimension = None,
     as_json: options.Json = False,
 ) -> None:
-    """Tokens, passages, spans, bytes, hours and shards for a number of documents, from a sample of
-    them that is encoded here and now.
+    """Estimate bytes, hours and shards for a number of documents from a sample of them.
 
-    The sample is up to 1,000 documents from the beginning of the sources, or what is encoded in 15
-    seconds. Nothing is written.
+    Up to 1,000 documents from the beginning of the sources, or as many as are encoded in 15
+    seconds, are the sample. Span policies are compared on it. Nothing is written.
     """
     with options.report_errors():
         from hybrid_search.api import connect
         from hybrid_search.ingest.sources import files as document_sources
 
-        source_files, column_map = (
-            sources or [str(document_sources.SAMPLE)],
-            inputs.parse_columns(columns),
-        )
+        source_files = sources or [str(document_sources.SAMPLE)]
+        column_map = ingest_options.parse_columns(columns)
         document_sources.check(source_files, columns=column_map)
         with connect(
             url, model=model, device=device, dimension=dimension, precision=precision
@@ -77,16 +74,19 @@ def _show(estimate: Plan) -> None:
     console, load, hours = options.Output(), estimate.load, estimate.hours
     sample = estimate.sample
     console.print(
-        f"sample: {sample.documents:,} documents, {sample.tokens:,} tokens, {estimate.tokens_a_second:,.0f} tokens/s on this machine"
+        f"sample: {sample.documents:,} documents, {sample.tokens:,} tokens, "
+        f"{estimate.tokens_a_second:,.0f} tokens/s on this machine"
     )
     if estimate.skipped:
-        console.print(f"{estimate.skipped:,} lines of it are no documents")
+        console.print(f"{estimate.skipped:,} lines were left out: they are not valid documents")
     rows = {
         "tokens": f"{load.tokens:,}",
         "passages": f"{load.passages:,}",
-        "covering spans": f"{load.spans:,} vectors of {estimate.dimension} numbers, policy {estimate.policy}",
+        "covering spans": f"{load.spans:,} vectors of {estimate.dimension} dimensions, "
+        f"policy {estimate.policy}",
         "embedded index": f"{load.embedded_bytes / 1e9:,.2f} GB",
-        "server": f"{load.server_bytes / 1e9:,.2f} GB a copy, {estimate.shards:,} primary shards of 50 GiB at most",
+        "server": f"{load.server_bytes / 1e9:,.2f} GB without replicas, {estimate.shards:,} "
+        "primary shards of 50 GiB at most",
         "encoder alone, here": f"{hours.encoder:,.2f} h",
         "ingest, embedded, here": f"{hours.embedded:,.2f} h",
         "one server of two cores": f"{hours.server:,.2f} h to write the vectors",

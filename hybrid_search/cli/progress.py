@@ -1,6 +1,4 @@
-"""Progress on standard error: a bar on a terminal, a line every few seconds otherwise, and a record
-where logs are JSON.
-"""
+"""Show progress on standard error: a bar on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.observability import logs
 
 LINE_SECONDS = 5.0
@@ -26,7 +24,11 @@ LINE_SECONDS = 5.0
 
 @contextmanager
 def progress(total_bytes: int | None) -> Iterator[Callable[[Summary], None]]:
-    """A function that shows a summary; `total_bytes` of the sources, or None where nobody knows."""
+    """Yield a function that shows a summary.
+
+    `total_bytes` is the size of the sources, None if it is unknown. Where logs are JSON, the lines
+    are records.
+    """
     console = Console(stderr=True)
     if logs.is_structured() or not console.is_terminal:
         yield _LineReporter()
@@ -53,9 +55,3 @@ class _LineReporter:
         if time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
             logs.log_or_print(format_summary(summary), extra=summary.to_dict())
-
-
-def format_summary(summary: Summary) -> str:
-    """A summary as one line for people."""
-    rate = summary.documents / summary.seconds if summary.seconds else 0.0
-    return f"{summary.documents:,} documents ({rate:.0f}/s), {summary.passages:,} passages, {summary.skipped:,} unchanged, {summary.failed:,} refused"

@@ -1,4 +1,4 @@
-"""``query`` and ``best-spans``: phrases found, with the words that matched."""
+"""The commands ``query`` and ``best-spans``: find phrases, and show the words that matched."""
 
 from __future__ import annotations
 
@@ -12,53 +12,55 @@ from rich.text import Text
 
 from hybrid_search.cli import options
 from hybrid_search.client import Client
-from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError
-from hybrid_search.search.fusion import DEFAULT
+from hybrid_search.search.query import Query, QueryOptions, RequestOptions
 from hybrid_search.search.result import Result, Span, format_span
 
 MARK = "bold black on yellow"
 CONTROLS = dict.fromkeys([*range(9), *range(11, 32), 127], " ")
-"""Characters that a terminal obeys; rich leaves some out, which would move what is marked behind
-them.
+"""Control characters and the blank that replaces them.
+
+A terminal obeys them, and rich drops some, which would move the marks behind them.
 """
 
 
 def query(
     phrase: Annotated[str, typer.Argument(help="What to look for.")],
-    index: options.Index = DEFAULT_INDEX,
+    index: options.Index = Query.index,
     alpha: Annotated[
         float, typer.Option(help="Weight of the span cosine: 1 is spans only, 0 is BM25 only.")
-    ] = 0.5,
-    size: Annotated[int, typer.Option(help="Hits to show.")] = 10,
-    offset: Annotated[int, typer.Option(help="Hits to leave out before them.")] = 0,
-    spans: Annotated[int, typer.Option(help="Spans to show of each hit.")] = 3,
+    ] = Query.alpha,
+    size: Annotated[int, typer.Option(help="Hits to show.")] = Query.size,
+    offset: Annotated[int, typer.Option(help="Hits to leave out before them.")] = Query.offset,
+    spans: Annotated[int, typer.Option(help="Spans to show of each hit.")] = Query.spans,
     where: Annotated[
         list[str] | None,
         typer.Option(help="KEY=VALUE that the metadata must have; may be repeated."),
     ] = None,
-    fusion: Annotated[str, typer.Option(help="calibrated, min_max, l2, z_score or rrf.")] = DEFAULT,
-    context: options.Context = None,
+    fusion: Annotated[
+        str, typer.Option(help="calibrated, min_max, l2, z_score or rrf.")
+    ] = Query.fusion,
+    context: options.Context = Query.context,
     min_score: Annotated[
         float | None, typer.Option(help="Leave out hits with a lower fused score.")
-    ] = None,
-    group_by: Annotated[str, typer.Option(help="document or passage.")] = "document",
+    ] = Query.min_score,
+    group_by: Annotated[str, typer.Option(help="document or passage.")] = Query.group_by,
     refine: Annotated[
         str | None,
         typer.Option(help="isolate: rank the shown spans again, each encoded by itself."),
-    ] = None,
+    ] = Query.refine,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Add what each score is made of.")
-    ] = False,
+        bool, typer.Option("--explain", help="Add the numbers that each score is made of.")
+    ] = Query.explain,
     highlight: Annotated[
         bool, typer.Option("--highlight", help="Add the places of the words that BM25 matched.")
-    ] = False,
+    ] = Query.highlight,
     sort: Annotated[
         str | None,
         typer.Option(
             help="A metadata field to order the fused documents by; -FIELD: the largest first."
         ),
-    ] = None,
+    ] = Query.sort,
     facet: Annotated[
         list[str] | None,
         typer.Option(help="A metadata field whose values are counted; may be repeated."),
@@ -66,15 +68,15 @@ def query(
     facets_over: Annotated[
         str,
         typer.Option(help="window (the fused documents) or matches (all in which a term occurs)."),
-    ] = "window",
+    ] = Query.facets_over,
     compat: Annotated[
         str | None, typer.Option(help="opensearch: rank as that server's own hybrid query does.")
-    ] = None,
+    ] = Query.compat,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            help="Print the requests as the server's Dev Tools take them; search nothing.",
+            help="Print the requests, in the form of the server's Dev Tools; search nothing.",
         ),
     ] = False,
     url: options.Url = None,
@@ -87,33 +89,33 @@ def query(
     with options.report_errors():
         from hybrid_search.api import connect
 
-        request_options: dict[str, Any] = {
+        request_options: RequestOptions = {
             "index": index,
             "alpha": alpha,
             "size": size,
-            "offset": offset,
+            "where": options.parse_conditions(where),
             "fusion": fusion,
             "context": context,
+            "offset": offset,
             "compat": compat,
         }
-        request_options["where"] = options.parse_conditions(where)
+        query_options: QueryOptions = {
+            **request_options,
+            "spans": spans,
+            "min_score": min_score,
+            "group_by": group_by,
+            "refine": refine,
+            "explain": explain,
+            "highlight": highlight,
+            "sort": sort,
+            "facets": facet or (),
+            "facets_over": facets_over,
+        }
         with connect(url, model=model, device=device, precision=precision) as client:
             if dry_run:
                 _show_requests(client.requests(phrase, **request_options), as_json)
                 return
-            result = client.query(
-                phrase,
-                **request_options,
-                spans=spans,
-                min_score=min_score,
-                group_by=group_by,
-                refine=refine,
-                explain=explain,
-                highlight=highlight,
-                sort=sort,
-                facets=facet or (),
-                facets_over=facets_over,
-            )
+            result = client.query(phrase, **query_options)
         if as_json:
             options.print_json(result.to_dict())
         else:
@@ -126,17 +128,17 @@ def best_spans(
     file: Annotated[
         Path | None,
         typer.Option(
-            help='JSONL instead: {"phrase", "text"} a line, answered by the line with "spans" added.'
+            help='JSONL instead: {"phrase", "text"} a line; each is printed with "spans" added.'
         ),
     ] = None,
-    k: Annotated[int, typer.Option(help="Spans to show, none overlapping another.")] = 1,
+    k: Annotated[int, typer.Option(help="Spans to show; they do not overlap.")] = 1,
     context: options.Context = None,
     model: options.Model = None,
     device: options.Device = None,
     precision: options.Precision = None,
     as_json: options.Json = False,
 ) -> None:
-    """The best spans of one text, with no index."""
+    """Find the best spans of one text, without an index."""
     with options.report_errors():
         from hybrid_search.api import connect
 
@@ -151,6 +153,7 @@ def best_spans(
 
 
 def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
+    """Yield each line of `file` as a dict, with its spans added."""
     if not file.is_file():
         raise UsageError(f"file {file} does not exist")
     with file.open("rb") as lines:
@@ -158,14 +161,19 @@ def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
             if not line.strip():
                 continue
             try:
-                row = json.loads(line)
-                phrase, text = row["phrase"], row["text"]
-                if not isinstance(phrase, str) or not isinstance(text, str):
-                    raise TypeError("both are strings")
-                spans = client.best_spans(phrase, text, k=k)
+                answer = _answer(client, line, k)
             except (ValueError, KeyError, TypeError) as error:
                 raise UsageError(f'{file}:{number} is not {{"phrase", "text"}}: {error}') from error
-            yield {**row, "spans": [span.to_dict() for span in spans]}
+            yield answer
+
+
+def _answer(client: Client, line: bytes, k: int) -> dict[str, Any]:
+    row = json.loads(line)
+    phrase, text = row["phrase"], row["text"]
+    if not isinstance(phrase, str) or not isinstance(text, str):
+        raise TypeError("both must be strings")
+    spans = client.best_spans(phrase, text, k=k)
+    return {**row, "spans": [span.to_dict() for span in spans]}
 
 
 def _show_spans(spans: list[Span], text: str, as_json: bool) -> None:
@@ -174,11 +182,8 @@ def _show_spans(spans: list[Span], text: str, as_json: bool) -> None:
         return
     console = options.Output()
     for span in spans:
-        console.print(
-            Text.assemble(
-                f"{span.cosine:.3f} [{span.start}:{span.end}] ", _mark_spans(text, 0, [span])
-            )
-        )
+        label = f"{span.cosine:.3f} [{span.start}:{span.end}] "
+        console.print(Text.assemble(label, _mark_spans(text, 0, [span])))
 
 
 def _show_requests(requests: Sequence[tuple[str, dict[str, Any]]], as_json: bool) -> None:
@@ -199,18 +204,17 @@ def _show(result: Result) -> None:
             console.print(Text(f"   {format_span(span)}".translate(CONTROLS)))
         console.print(_mark_spans(hit.text, hit.start, hit.spans, hit.highlights or ()))
     for name, counts in (result.facets or {}).items():
-        console.print(
-            Text(f"\n{name}: " + ", ".join(f"{value} ({count})" for value, count in counts.items()))
-        )
+        values = ", ".join(f"{value} ({count})" for value, count in counts.items())
+        console.print(Text(f"\n{name}: {values}"))
 
 
 def _mark_spans(
     text: str, start: int, spans: Sequence[Span], words: Sequence[tuple[int, int]] = ()
 ) -> Text:
-    """A text that begins at `start` of its document, with those of `spans` marked that are in it,
-    `words` underlined.
+    """Return a text with `spans` marked and `words` underlined; spans outside it are left out.
 
-    No markup: texts may look like it.
+    `start` is where the text begins in its document. Styles are not made by rich's markup, which a
+    text may look like.
     """
     marked_text = Text(text.translate(CONTROLS))
     for first, last in words:

@@ -1,4 +1,4 @@
-"""``verify``: whether an index is what its sources and its model make of them."""
+"""The command ``verify``: check that an index is complete, undamaged and of its model."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.maintenance.verify.report import Verification
 
 MAX_FINDINGS = 20
-"""Findings that people are shown."""
+"""Findings that are printed at most; ``--json`` has more."""
 
 
 def verify(
     index: options.Index = DEFAULT_INDEX,
     sample: Annotated[
         int,
-        typer.Option(help="Documents to encode again, evenly spread over the index; 0 for none."),
+        typer.Option(help="Documents to encode again, spread evenly over the index; 0 for none."),
     ] = 100,
     url: options.Url = None,
     model: options.Model = None,
@@ -26,11 +26,10 @@ def verify(
     precision: options.Precision = None,
     as_json: options.Json = False,
 ) -> None:
-    """Look whether all passages are there and whole, and encode a sample of the documents again to
-    compare offsets and token codes.
+    """Check that an index is complete and undamaged, and encode a sample of it again to compare.
 
-    Nothing is changed. Exit status: 0 if all is well, 1 if something is wrong, 2 if nothing could
-    run.
+    Every passage is listed; of the sample texts, offsets and token codes are compared. Nothing is
+    changed. Exit status: 0 if all is well, 1 if something is wrong, 2 if the check could not run.
     """
     with options.report_errors():
         from hybrid_search.api import connect
@@ -41,25 +40,28 @@ def verify(
             options.print_json(verification.to_dict())
         else:
             _show(verification)
-    raise typer.Exit(0 if verification.is_sound else 1)
+    options.exit_with(0 if verification.is_sound else 1)
 
 
 def _show(verification: Verification) -> None:
-    totals = f"{verification.documents:,} documents in {verification.passages:,} passages"
     typer.echo(
-        f"index {verification.index!r}: {totals}, {verification.encoded_documents:,} and {verification.encoded_passages:,} of them encoded again"
+        f"index {verification.index!r}: {verification.documents:,} documents with "
+        f"{verification.passages:,} passages; encoded again: {verification.encoded_documents:,} "
+        f"documents with {verification.encoded_passages:,} passages"
     )
     typer.echo(
-        f"largest difference of a span's cosine: {verification.difference:.4f}, allowed {verification.bound:.4f} ({verification.precision}, here {verification.encoded_in})"
+        f"largest difference of a span's cosine: {verification.difference:.4f}, allowed "
+        f"{verification.bound:.4f} (index in {verification.precision}, here "
+        f"{verification.encoded_in})"
     )
     if verification.other_precision:
         typer.echo(
-            f"{verification.other_precision:,} passages were written in another precision than {verification.precision}: they may stay"
+            f"{verification.other_precision:,} passages were written in another precision than "
+            f"{verification.precision}, which does no harm"
         )
     for finding in verification.findings[:MAX_FINDINGS]:
-        place = f"{finding.document_id!r}" + (
-            "" if finding.ordinal is None else f" passage {finding.ordinal}"
-        )
+        passage = "" if finding.ordinal is None else f" passage {finding.ordinal}"
+        place = f"{finding.document_id!r}{passage}"
         typer.echo(f"{finding.kind}: {place}: {finding.found}; {finding.remedy}")
     if verification.wrong.total() > MAX_FINDINGS:
         typer.echo(f"and {verification.wrong.total() - MAX_FINDINGS:,} more")

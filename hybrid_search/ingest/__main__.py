@@ -1,9 +1,5 @@
-"""``python -m hybrid_search.ingest``: the ``ingest`` of ``hybrid-search``."""
+"""``python -m hybrid_search.ingest``: the command ``hybrid-search ingest`` by itself."""
 
-import typer
+from hybrid_search.cli.app import ingest_app
 
-from hybrid_search.cli.ingest import ingest
-
-program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-program.command()(ingest)
-program(prog_name="python -m hybrid_search.ingest")
+ingest_app(prog_name="python -m hybrid_search.ingest")

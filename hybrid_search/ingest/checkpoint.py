@@ -1,11 +1,10 @@
-"""``--checkpoint FILE``: how many lines of each file are done, so that the same command after a
-kill begins behind them.
+"""``--checkpoint FILE``: how many lines of each file are done, for the same command after a kill.
 
-A line is done when its document is committed, unchanged or in the rejects file; the note is made
-after that, so it may lag and never leads. It holds while the file is the same, the rejects are
-those that were written, and the index has the last document that was committed, in that very
-version: an index that was dropped, restored or written by another model is ingested from the
-beginning.
+A line is done when its document is committed, unchanged or in the rejects file. It is noted after
+that, so the checkpoint may lag behind the index and is never ahead of it. A checkpoint holds while
+three things are true: the file is the same, the rejects file is the one that was written, and the
+index has the last committed document in that very version. An index that was dropped, restored, or
+written by another model is ingested from the beginning.
 """
 
 from __future__ import annotations
@@ -22,27 +21,31 @@ from hybrid_search.ingest.rejects import Rejects, flush_to_disk
 from hybrid_search.ingest.types import SourceLine
 
 SECONDS = 1.0
-"""Between two notes, at least: each waits for the disk."""
+"""Between two writes of the checkpoint, at least: each waits for the disk."""
 
 HEAD_BYTES = 4096
+"""The beginning of a file that is hashed to recognize the file."""
 
 SourceHashLookup = Callable[[Sequence[str]], dict[str, str]]
+"""Returns the source hash of each of some document ids that is wholly indexed."""
 
 
 class Checkpoint:
-    """The note in `file` of a run of `sources` into `place`: whatever names the index; a note of
-    another place does not hold.
+    """The checkpoint in `file` of a run of `sources` into `place`.
 
-    To be made before the sources are opened: files that are replaced later are then others. Raises
-    UsageError where `file` is something else.
+    `place` is any text that names the index and the choice of documents: a checkpoint of another
+    place does not hold. Make the checkpoint before the sources are opened, so that a file that is
+    replaced later is recognized as another one.
+
+    Raises:
+        UsageError: If `file` is not a checkpoint.
     """
 
     def __init__(self, file: Path, place: str, sources: Sequence[str]) -> None:
         self.file, self._place = file, place
         self._saved = _read(file)
-        self._identities = {
-            source: identity for source in sources if (identity := file_identity(Path(source)))
-        }
+        identities = {source: file_identity(Path(source)) for source in sources}
+        self._identities = {source: identity for source, identity in identities.items() if identity}
         self._last_committed: tuple[str, str] | None = None
         self._written_at = 0.0
         self.resumed_lines = 0
@@ -51,7 +54,7 @@ class Checkpoint:
     def iterate_remaining(
         self, lines: Iterable[SourceLine], look_up_hashes: SourceHashLookup, rejects: Rejects
     ) -> Iterator[SourceLine]:
-        """The lines that are not done. `rejects` goes on with those of the lines that are."""
+        """Yield the lines that are not done; `rejects` takes over those refused before."""
         done_lines = self._count_done_lines(look_up_hashes)
         size, digest = self._saved.get("rejects", (0, ""))
         if done_lines and rejects.carry(
@@ -76,8 +79,9 @@ class Checkpoint:
         complete: bool,
         rejects: Rejects,
     ) -> None:
-        """All lines up to `line` are done, if `whole`; `committed` are id and source hash of the
-        documents that are whole with it, in order.
+        """Note that all lines up to `line` are done, if its document is `complete`.
+
+        `committed` are id and source hash of the documents that became whole with it, in order.
         """
         self._last_committed = committed[-1] if committed else self._last_committed
         if not complete or line.source not in self._identities:
@@ -95,24 +99,25 @@ class Checkpoint:
             self._written_at = time.monotonic()
 
     def finish(self) -> None:
-        """Forget it: all is done, and a further run looks at every document again."""
+        """Remove the file: all is done, and a further run looks at every document again."""
         self.file.unlink(missing_ok=True)
 
     def _count_done_lines(self, look_up_hashes: SourceHashLookup) -> dict[str, int]:
-        """How many lines are done of each source that is what it was."""
+        """Return how many lines are done, by source, of the sources that are unchanged."""
         document_id, source_hash = self._saved.get("last", ("", ""))
         if (
             self._saved.get("place") != self._place
             or look_up_hashes([document_id]).get(document_id) != source_hash
         ):
             return {}
-        saved_sources = self._saved["sources"].items()
         return {
             source: saved["lines"]
-            for source, saved in saved_sources
-            if "lines" in saved
-            and saved == {**self._identities.get(source, {}), "lines": saved["lines"]}
+            for source, saved in self._saved["sources"].items()
+            if "lines" in saved and self._is_unchanged(source, saved)
         }
+
+    def _is_unchanged(self, source: str, saved: dict[str, Any]) -> bool:
+        return saved == {**self._identities.get(source, {}), "lines": saved["lines"]}
 
     def _write(self, state: dict[str, Any]) -> None:
         temporary = self.file.with_name(f"{self.file.name}.new")
@@ -123,31 +128,39 @@ class Checkpoint:
             temporary.replace(self.file)
         except OSError as error:
             raise IndexStoreError(
-                f"the checkpoint cannot be written to {self.file} ({error.strerror}). What was committed is safe: free space, or name another "
-                "file with --checkpoint, and run the same command again"
+                f"the checkpoint cannot be written to {self.file} ({error.strerror}). "
+                "What was committed is safe: free space, or name another file with --checkpoint, "
+                "and run the same command again"
             ) from error
 
 
+def open_checkpoint(file: Path | None, sources: Sequence[str], *place: object) -> Checkpoint | None:
+    """Return the checkpoint in `file`, None if none is asked for.
+
+    `place` is all that says which documents go where: a checkpoint of another run does not hold.
+    """
+    return Checkpoint(file, " ".join(map(repr, place)), sources) if file else None
+
+
 def _read(file: Path) -> dict[str, Any]:
-    """What is noted; nothing where there is no file yet."""
+    """Return what the checkpoint says, an empty dict if there is no file yet."""
     if not file.exists():
         return {}
     try:
-        state = json.loads(file.read_bytes())
-        (_, _), (_, _), _, _ = (
-            state["last"],
-            state["rejects"],
-            state["sources"].items(),
-            state["place"],
-        )
+        state = dict(json.loads(file.read_bytes()))
+        (_, _), (_, _) = state["last"], state["rejects"]
+        _, _ = state["sources"].items(), state["place"]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise UsageError(f"{file} is no checkpoint: name another file with --checkpoint") from error
-    return dict(state)
+        raise UsageError(
+            f"{file} is not a checkpoint: name another file with --checkpoint"
+        ) from error
+    return state
 
 
 def file_identity(path: Path) -> dict[str, Any]:
-    """What tells whether a file is the one that it was; nothing for what is no file, of which no
-    line is ever passed over.
+    """Return what tells whether `path` is still the same file.
+
+    Empty for anything but a regular file: no line of that is ever passed over.
     """
     if not path.is_file():
         return {}

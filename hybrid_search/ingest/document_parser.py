@@ -1,4 +1,4 @@
-"""A line to a `Document`, or the reason why it is none."""
+"""Parse one JSON line into a `Document`, or say why it is invalid."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, NoReturn
 import regex
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, field_validator
 
+from hybrid_search.backends.index_head import settings_digest
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
-from hybrid_search.text import passages, spans
 from hybrid_search.text.filters import leaves
 from hybrid_search.text.types import Document, Turn
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 MAX_ID_BYTES = 500
-"""A server's ``_id`` has at most 512 bytes, and a passage's is the document's with ``#`` and a
+"""A server's ``_id`` has at most 512 bytes; that of a passage is the document's id with ``#`` and a
 number behind it.
 """
 
 MAX_DEPTH = 20
-"""Objects and lists inside one another. Servers take as many (``index.mapping.depth.limit``)."""
+"""Levels of nested objects and lists; servers take as many (``index.mapping.depth.limit``)."""
 TOO_DEEP = (
     f"nested too deeply: at most {MAX_DEPTH} objects and lists inside one another are allowed"
 )
@@ -42,7 +42,7 @@ class _Turn(BaseModel):
     @classmethod
     def _check_number(cls, value: object) -> object:
         if isinstance(value, (bool, str)):
-            raise ValueError("a number of milliseconds is wanted")
+            raise ValueError("must be a number of milliseconds")
         return value
 
 
@@ -55,9 +55,10 @@ class _Document(BaseModel):
 
 
 def parse(data: bytes) -> tuple[Document, str]:
-    """The document of a line, and the line in canonical form (for its hash).
+    """Return the document of a line, and the line in canonical form (for its hash).
 
-    Raises InputError with the reason.
+    Raises:
+        InputError: If the line is not a valid document; the message says why.
     """
     raw = _load_object(data)
     canonical = _canonical_json(raw)
@@ -71,33 +72,22 @@ def parse(data: bytes) -> tuple[Document, str]:
     _check_id(validated.id)
     document = _build_document(validated)
     _check_text(document.text)
-    for _ in leaves(document.metadata):  # raises for a value that no backend can hold
+    for _ in leaves(document.metadata):  # raises InputError for a value that no backend can hold
         pass
     return document, canonical
 
 
 def source_hash(canonical: str, spec: IndexSpec) -> str:
-    """Equal where neither the document nor anything that its index entry is made by has changed: a
-    digest of each, with a dot between them.
+    """Return a hash that changes with the document, or with what its index entry is made by.
+
+    It is a digest of each, with a dot between them.
     """
-    return f"{_digest(canonical)[:40]}.{_index_digest(spec)}"
+    return f"{_digest(canonical)[:40]}.{settings_digest(spec)}"
 
 
 def rehash_source(old_hash: str, spec: IndexSpec) -> str:
-    """The source hash that the same document has in an index of `spec`."""
-    return f"{old_hash.partition('.')[0]}.{_index_digest(spec)}"
-
-
-def _index_digest(spec: IndexSpec) -> str:
-    settings = (
-        spec.fingerprint,
-        spec.policy,
-        spec.schema,
-        passages.PASSAGE_WORDS,
-        passages.WINDOW_WORDS,
-        spans.MAX_WORDS,
-    )
-    return _digest(str(settings))[:16]
+    """Return the source hash of the same document in an index of `spec`."""
+    return f"{old_hash.partition('.')[0]}.{settings_digest(spec)}"
 
 
 def _digest(text: str) -> str:
@@ -145,9 +135,8 @@ def _canonical_json(raw: dict[str, Any]) -> str:
         canonical = json.dumps(raw, ensure_ascii=False, sort_keys=True)
         canonical.encode()
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"a lone surrogate, U+{ord(error.object[error.start]):04X}, which no UTF-8 text can hold"
-        ) from error
+        surrogate = f"U+{ord(error.object[error.start]):04X}"
+        raise InputError(f"a lone surrogate, {surrogate}, which no UTF-8 text can hold") from error
     if _NUL.search(canonical):
         raise InputError("a NUL character (U+0000)")
     return canonical
@@ -165,15 +154,15 @@ def _check_text(text: str) -> None:
         raise InputError("the text is empty")
     if len(text.encode()) > MAX_TEXT_BYTES:
         raise InputError(
-            f"the text has {len(text.encode())} bytes, at most {MAX_TEXT_BYTES} are allowed: split the document"
+            f"the text has {len(text.encode())} bytes, at most {MAX_TEXT_BYTES} are allowed: "
+            "split the document"
         )
 
 
 def _build_document(validated: _Document) -> Document:
     if (validated.text is None) == (validated.turns is None):
-        raise InputError(
-            f"{'both' if validated.turns is not None else 'neither'} of text and turns: give one of them"
-        )
+        count = "both" if validated.turns is not None else "neither"
+        raise InputError(f"{count} of text and turns: give one of them")
     metadata = dict(validated.model_extra or {})
     if validated.turns is None:
         text = validated.text or ""

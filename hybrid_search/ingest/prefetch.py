@@ -1,6 +1,4 @@
-"""Stages that overlap: an iterator that runs ahead in a thread of its own, by a bounded number of
-items.
-"""
+"""Overlap of stages: an iterator that runs ahead in a thread, by a bounded number of items."""
 
 from __future__ import annotations
 
@@ -15,12 +13,12 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.1
 LEAVE_SECONDS = 5.0
-"""After which a thread that does not end is left to itself: one that waits for standard input may
-do so for ever.
+"""Grace period for the thread to end. A thread that waits for standard input is then abandoned: it
+may wait for ever.
 """
 
 Depths = dict[str, Callable[[], int]]
-"""How many items wait behind each stage, by its name."""
+"""Functions that return how many items wait behind a stage, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,19 +34,18 @@ def prefetch(
     stop_event: threading.Event | None = None,
     join_timeout: float = LEAVE_SECONDS,
 ) -> Generator[T, None, None]:
-    """The items of `source`, made in another thread.
+    """Yield the items of `source`, which runs `ahead` items ahead in another thread.
 
-    Its error is raised here; closing this iterator stops the thread.
-
-    How many items wait is kept in `depths` under `name`. When `stopped` is set no further item is
-    made; those that were are still given, and a source that does not answer is not waited for. A
-    thread that does not end is left after `leave` seconds.
+    An error of the source is raised here; closing this iterator stops the thread. `depths` gets a
+    function under `name` that returns how many items wait. When `stop_event` is set no further item
+    is taken from the source; those that were are still yielded, and a source that does not answer
+    is not waited for. A thread that does not end is abandoned after `join_timeout` seconds.
     """
     items: queue.Queue[T | _End] = queue.Queue(ahead)
     if depths is not None:
         depths[name] = items.qsize
     stop_requested, reader_closed = stop_event or threading.Event(), threading.Event()
-    context = contextvars.copy_context()  # the span in which this runs is that of the thread too
+    context = contextvars.copy_context()  # so that the thread's trace spans have the right parent
     thread = threading.Thread(
         target=context.run, args=(_run, source, items, stop_requested, reader_closed), daemon=True
     )
@@ -64,7 +61,7 @@ def prefetch(
 
 
 def _next(items: queue.Queue[T | _End], stop_requested: threading.Event) -> T | _End:
-    """The next item; where it was asked to stop, only one that is there."""
+    """Return the next item; after a request to stop, only one that is already there."""
     while True:
         ending = stop_requested.is_set()
         try:
@@ -95,7 +92,7 @@ def _run(
 
 
 def _put_unless_closed(items: queue.Queue[T], item: T, reader_closed: threading.Event) -> bool:
-    """Whether `item` was taken before the reader went away."""
+    """Put `item` into the queue; return False if the reader went away before that."""
     while not reader_closed.is_set():
         try:
             items.put(item, timeout=POLL_SECONDS)

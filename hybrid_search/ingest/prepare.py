@@ -1,15 +1,16 @@
-"""Lines to the passages of those documents that are good, and new or changed."""
+"""The read stage: lines into the passages of the valid documents that are new or changed."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.checkpoint import SourceHashLookup
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen_ids import SeenIds
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
@@ -22,18 +23,14 @@ _log = logging.getLogger(__name__)
 
 LOOKUP_DOCUMENTS = 200
 LOOKUP_BYTES = 1_000_000
-"""Documents are looked up together, to be skipped if they are unchanged, until so many, or so much,
-are held.
-"""
-
-SourceHashLookup = Callable[[Sequence[str]], dict[str, str]]
+"""Documents are looked up together, to skip the unchanged ones: up to so many, or so many bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """Reads, validates, looks up and cuts what is `shard`'s.
+    """Parses, selects, looks up and splits the documents of `shard`.
 
-    Counts into `summary`, sends what is refused to `rejects`.
+    Counts into `summary`, and sends refused lines to `rejects`.
     """
 
     spec: IndexSpec
@@ -42,13 +39,11 @@ class Preparation:
     seen_ids: SeenIds
     summary: Summary
     where: Mapping[str, Any] = field(default_factory=dict)
-    """What the metadata of a document must have (`hybrid_search.text.filters`); the others are
-    passed over.
-    """
+    """What the metadata of a document must have (`hybrid_search.text.filters`) to be indexed."""
     shard: Shard = ALL_DOCUMENTS
 
     def blocks(self, lines: Iterable[SourceLine], size: int) -> Iterator[list[PreparedPassage]]:
-        """Blocks of `size` passages."""
+        """Yield blocks of `size` passages; the last one may be smaller."""
         block: list[PreparedPassage] = []
         for prepared in self._passages(lines):
             block.append(prepared)
@@ -69,7 +64,7 @@ class Preparation:
                 )
 
     def _group_documents(self, lines: Iterable[SourceLine]) -> Iterator[list[ParsedDocument]]:
-        """Good documents, as many together as are looked up at once."""
+        """Yield valid documents in groups that are looked up together."""
         group: list[ParsedDocument] = []
         group_bytes = 0
         for line in lines:

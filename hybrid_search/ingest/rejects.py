@@ -1,5 +1,6 @@
-"""The rejects file: every refused line with its number and the reason, so that nothing is lost and
-all can be tried again.
+"""The rejects file: every refused line with its number and the reason.
+
+Nothing is lost, and all of it can be tried again (``--retry``).
 """
 
 from __future__ import annotations
@@ -15,15 +16,20 @@ from typing import IO, Any
 
 from hybrid_search.backends.types import RejectedDocument
 from hybrid_search.errors import IndexStoreError, UsageError
+from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.types import SourceLine
 
 
+def default_rejects_path(index: str, shard: Shard = ALL_DOCUMENTS) -> Path:
+    """Return where refused documents of `index` go if no file is named; each shard has its own."""
+    return Path(f"{shard.add_suffix(index)}.rejected.jsonl")
+
+
 class Rejects:
-    """Writes refused lines to `path`, which is made anew when the first of a run comes.
+    """Writes refused lines to `path`, which the first of a run overwrites.
 
-    May be called from several threads.
-
-    `carried` says that the file holds what an earlier run refused, which this one goes on with.
+    Several threads may use it. `carried` says that the file holds what an earlier run refused, and
+    that this run adds to it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,22 +42,16 @@ class Rejects:
         self._lock = threading.Lock()
 
     def add(self, line: SourceLine, reason: str, document_id: str | None = None) -> None:
-        """Write `line` and the reason.
+        """Write `line` and the reason why it is refused.
 
-        Bytes that are not UTF-8 become lone surrogates, as by ``surrogateescape``, which also gives
-        them back.
-
-        ``fault`` says that `document` is not all of the line. Raises IndexStoreError where it
-        cannot be written: nothing is refused unseen.
+        Bytes that are not UTF-8 are written as lone surrogates (``surrogateescape``), from which
+        they can be restored. ``fault`` in an entry says that `document` is not the whole line.
+        IndexStoreError is raised if it cannot be written: nothing is refused unseen.
         """
         raw = line.data.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        entry = {
-            "source": line.source,
-            "line": line.number,
-            "reason": reason,
-            "document": raw,
-            **({"fault": True} if line.fault else {}),
-        }
+        entry = {"source": line.source, "line": line.number, "reason": reason, "document": raw}
+        if line.fault:
+            entry["fault"] = True
         with self._lock:
             self._file = self._file or self._open()
             with self._translate_write_errors():
@@ -67,17 +67,19 @@ class Rejects:
         self._digest.update(data)
 
     def state(self) -> tuple[int, str]:
-        """How many bytes were written by now, and their digest; they are durable then."""
+        """Return how many bytes were written and their digest, once they are on the disk."""
         with self._lock, self._translate_write_errors():
             if self._file:
                 flush_to_disk(self._file)
             return self._bytes, self._digest.hexdigest()
 
     def carry(self, size: int, digest: str, is_done: Callable[[str, int], bool]) -> bool:
-        """Go on with the file of an earlier run, whose `state` was that; False where the file is
-        another.
+        """Go on with the file of an earlier run, whose `state` was `size` and `digest`.
 
-        Lines (source and number) that are not `done` are left out: they are read again.
+        Entries whose source and line are not done are left out: those lines are read again.
+
+        Returns:
+            False if the file is not the one that the earlier run wrote.
         """
         if not size:
             return True
@@ -96,7 +98,7 @@ class Rejects:
         return True
 
     def notes(self) -> list[RejectedDocument]:
-        """What was refused since this was last asked, without what is in it."""
+        """Return what was refused since the last call, without the content of the documents."""
         with self._lock:
             notes, self._notes = self._notes, []
         return notes
@@ -106,7 +108,8 @@ class Rejects:
             return self.path.open("wb")
         except OSError as error:
             raise UsageError(
-                f"refused documents cannot be written to {self.path} ({error.strerror}): name another file for them"
+                f"refused documents cannot be written to {self.path} ({error.strerror}): "
+                "name another file for them"
             ) from error
 
     @contextmanager
@@ -115,8 +118,8 @@ class Rejects:
             yield
         except OSError as error:
             raise IndexStoreError(
-                f"refused documents cannot be written to {self.path} ({error.strerror}). What was committed is safe: free space and run the same "
-                "command again"
+                f"refused documents cannot be written to {self.path} ({error.strerror}). "
+                "What was committed is safe: free space and run the same command again"
             ) from error
 
     def close(self) -> None:
@@ -126,8 +129,9 @@ class Rejects:
 
 
 def parse_entry(data: bytes) -> dict[str, Any] | None:
-    """A line of a rejects file; None for one that is none, as the last line of a process that was
-    killed may be.
+    """Return the entry in a line of a rejects file, None if the line is not a valid entry.
+
+    The last line of a process that was killed may be cut off.
     """
     try:
         entry = json.loads(data)
@@ -143,6 +147,6 @@ def parse_entry(data: bytes) -> dict[str, Any] | None:
 
 
 def flush_to_disk(file: IO[Any]) -> None:
-    """Let the disk have what was written to `file`."""
+    """Wait until the disk has what was written to `file`."""
     file.flush()
     os.fsync(file.fileno())

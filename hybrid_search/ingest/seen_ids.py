@@ -8,7 +8,7 @@ from hybrid_search.errors import IndexStoreError
 
 
 class SeenIds:
-    """Remembers where an id was last met."""
+    """Remembers where each id was last met."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(
@@ -19,9 +19,10 @@ class SeenIds:
         )
 
     def add(self, id: str, place: str) -> str | None:
-        """Where `id` was before, or None.
+        """Return where `id` was met before, or None, and remember that it is at `place`.
 
-        Raises IndexStoreError where the temporary folder is full.
+        Raises:
+            IndexStoreError: If the temporary folder is full.
         """
         try:
             earlier = self._connection.execute(
@@ -30,10 +31,11 @@ class SeenIds:
             self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (id, place))
         except sqlite3.Error as error:
             raise IndexStoreError(
-                f"the ids of this run cannot be kept in the temporary folder: {error}. Make room there, or name another in SQLITE_TMPDIR"
+                f"the ids of this run cannot be kept in the temporary folder: {error}. "
+                "Make room there, or name another in SQLITE_TMPDIR"
             ) from error
         return str(earlier[0]) if earlier else None
 
     def close(self) -> None:
-        """Forget everything."""
+        """Forget all ids."""
         self._connection.close()

@@ -1,8 +1,7 @@
-"""One of several processes that share the documents of a source: each reads all lines and takes its
-own, by the hash of their ids.
+"""Shards: several processes share the documents of a source, by the hash of their ids.
 
-The same id is always the same shard's, so that a document that comes again finds its former self,
-and no two processes write it.
+Each process reads all lines and takes its own. The same id always belongs to the same shard, so
+that a document that comes again replaces its former version, and no two processes write it.
 """
 
 from __future__ import annotations
@@ -25,24 +24,25 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Of the form ``0/3``. Raises UsageError."""
+        """Read a shard of the form ``0/3``. Raises UsageError."""
         number, slash, of = text.partition("/")
-        if not (
-            slash and all(part.isascii() and part.isdecimal() for part in (number, of)) and int(of)
-        ):
+        are_numbers = all(part.isascii() and part.isdecimal() for part in (number, of))
+        if not (slash and are_numbers and int(of)):
             raise UsageError(
-                f"shard {text!r} is not of the form I/N: 0/3, 1/3 and 2/3 are all the shards of three"
+                f"shard {text!r} is not of the form I/N: "
+                "0/3, 1/3 and 2/3 are all the shards of three"
             )
         if int(number) >= int(of):
             raise UsageError(
-                f"shard {text!r} is not there: shards are numbered from 0, the last of {int(of)} is {int(of) - 1}/{int(of)}"
+                f"shard {text!r} does not exist: shards are numbered from 0, "
+                f"the last of {int(of)} is {int(of) - 1}/{int(of)}"
             )
         return cls(int(number), int(of))
 
     def owns(self, line: SourceLine) -> bool:
-        """Whether this shard takes `line`.
+        """Return whether this shard takes `line`.
 
-        One without an id goes by its number, so that exactly one shard refuses it.
+        A line without an id goes by its number, so that exactly one shard refuses it.
         """
         if self.of == 1:
             return True
@@ -50,14 +50,15 @@ class Shard:
         return (line.number if document_id is None else _hash(document_id)) % self.of == self.number
 
     def add_suffix(self, name: str) -> str:
-        """`name`, with which shard this is where there are several: those that run in one folder
-        must not write the same file.
+        """Return `name` with this shard's number, if there are several.
+
+        Shards that run in one folder must not write the same file.
         """
         return name if self.of == 1 else f"{name}.{self.number}-of-{self.of}"
 
 
 ALL_DOCUMENTS = Shard()
-"""All documents."""
+"""The one shard that takes all documents."""
 
 
 def _hash(id: str) -> int:
@@ -65,9 +66,9 @@ def _hash(id: str) -> int:
 
 
 def _read_id(line: SourceLine) -> str | None:
-    """The id of the line's document, None where it has none that can be read.
+    """Return the id of the line's document, None if it has none that can be read.
 
-    Whether it is a good document is seen later.
+    Whether the document is valid is checked later.
     """
     if line.fault:
         return None

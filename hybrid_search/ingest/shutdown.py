@@ -1,5 +1,6 @@
-"""Asked to stop, an ingest drains: it reads no further line, and what it has read is encoded,
-written and committed.
+"""A graceful end: an ingest that is asked to stop reads no further line and finishes the others.
+
+What it has read by then is encoded, written and committed.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ T = TypeVar("T")
 AHEAD = 16
 """Items that are read ahead, at most: lines of up to 10 MB."""
 END_SECONDS = 1.0
-"""For which the reader may end what it is at, as a page of a server; who waits for standard input
-is left.
+"""Grace period for the reader thread to end, for example with a page of a server.
+
+A thread that is blocked on standard input is abandoned.
 """
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -28,9 +30,9 @@ STOPPING_MESSAGE = b"stopping: what was read is being finished; a second signal 
 
 
 def read_until_stopped(stop_event: threading.Event, source: Iterator[T]) -> Iterator[T]:
-    """The items of `source` until `stopped` is set; those that were read by then are still given.
+    """Return the items of `source` up to `stop_event`, with those that were read by then.
 
-    They are read in a thread of their own: one that waits for standard input, or for a server, does
+    A thread of its own reads them: a reader that waits for standard input, or for a server, does
     not hold up the end.
     """
     return prefetch(source, AHEAD, stop_event=stop_event, join_timeout=END_SECONDS)
@@ -38,10 +40,9 @@ def read_until_stopped(stop_event: threading.Event, source: Iterator[T]) -> Iter
 
 @contextmanager
 def stop_on_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM or SIGINT sets while the block runs, for a command: a library leaves
-    signals alone.
+    """Yield an event that SIGTERM or SIGINT sets while the block runs.
 
-    A second signal ends the process.
+    This is for a command: a library leaves signals alone. A second signal ends the process.
     """
     stop_event = threading.Event()
     old_handlers = {signal_number: signal.getsignal(signal_number) for signal_number in SIGNALS}
@@ -52,7 +53,7 @@ def stop_on_signals() -> Iterator[threading.Event]:
         os.write(2, STOPPING_MESSAGE)  # a print could be what was interrupted
         stop_event.set()
 
-    if threading.current_thread() is not threading.main_thread():  # where no handler can be set
+    if threading.current_thread() is not threading.main_thread():  # no handler can be set there
         yield stop_event
         return
     try:

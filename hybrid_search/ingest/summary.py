@@ -11,41 +11,62 @@ from typing import Any
 
 STAGES = ("read", "encode", "shape", "write")
 
+PRINTED_COUNTS = (
+    "read",
+    "documents",
+    "passages",
+    "spans",
+    "failed",
+    "skipped",
+    "excluded",
+    "duplicates",
+    "others",
+    "resumed",
+    "tokens",
+)
+"""The counters that the command line prints, in this order."""
+
 
 @dataclass(slots=True)
 class Summary:
-    """`failed` documents were refused and are in the rejects file; `skipped` ones were unchanged;
-    `excluded` ones are not what ``--where`` asks for; `duplicates` replaced one of this run;
-    `others` are lines that other shards take, and are not among those `read`.
-
-    `resumed` lines were done before, by a checkpoint, and not read again; `stopped` says that the
-    run was asked to end before its sources did.
-
-    `stages` are seconds of work in each stage; stages overlap, so they may add up to more than
-    `seconds`. `cells` are the tokens, special ones and padding included, that the encoder computed
-    for `tokens` of them, 0 where it does not say. `running` says what works now, a stage and its
-    thread, `queues` how many blocks wait behind a stage.
-    """
+    """Counts of one run, which the stages of the pipeline add to while they work."""
 
     read: int = 0
+    """Lines read, without those of other shards and those that a checkpoint says are done."""
     documents: int = 0
+    """Documents written."""
     passages: int = 0
     spans: int = 0
+    """Covering windows written."""
     failed: int = 0
+    """Documents refused: they are in the rejects file."""
     skipped: int = 0
+    """Documents that were unchanged."""
     excluded: int = 0
+    """Documents that ``--where`` does not select."""
     duplicates: int = 0
+    """Documents that replaced one of the same run."""
     others: int = 0
+    """Lines that other shards take."""
     resumed: int = 0
+    """Lines that a checkpoint says were done before this run."""
     tokens: int = 0
+    """Tokens encoded, without special ones and padding."""
     cells: int = 0
+    """Tokens that the encoder computed, special ones and padding included; 0 if it does not say."""
     bytes: int = 0
+    """Bytes read."""
     seconds: float = 0.0
     rejected: str | None = None
+    """The rejects file, if anything was refused."""
     stopped: bool = False
+    """True if the run was asked to end before its sources did."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
+    """Seconds of work in each stage. Stages overlap: they may add up to more than `seconds`."""
     running: set[tuple[str, int]] = field(default_factory=set)
+    """The stages at work now, each with its thread."""
     queues: dict[str, Callable[[], int]] = field(default_factory=dict)
+    """How many blocks wait behind each stage."""
 
     @contextmanager
     def time_stage(self, stage: str) -> Iterator[None]:
@@ -59,37 +80,32 @@ class Summary:
             self.running.discard(key)
 
     def add(self, summary: Summary) -> None:
-        """Count what another run did, too."""
-        for name in (
-            counter.name for counter in fields(self) if type(counter.default) in (int, float)
-        ):
+        """Add the counts of another run."""
+        counters = [counter for counter in fields(self) if type(counter.default) in (int, float)]
+        for name in (counter.name for counter in counters):
             setattr(self, name, getattr(self, name) + getattr(summary, name))
-        self.rejected, self.stopped = (
-            summary.rejected or self.rejected,
-            summary.stopped or self.stopped,
-        )
+        self.rejected = summary.rejected or self.rejected
+        self.stopped = summary.stopped or self.stopped
         for stage, seconds in summary.stages.items():
             self.stages[stage] = self.stages.get(stage, 0.0) + seconds
 
     def to_dict(self) -> dict[str, Any]:
-        """The summary as the command line prints it."""
-        counts = (
-            "read",
-            "documents",
-            "passages",
-            "spans",
-            "failed",
-            "skipped",
-            "excluded",
-            "duplicates",
-            "others",
-            "resumed",
-            "tokens",
-        )
-        names = (*counts, "rejected", "stopped")
-        stages = {name: round(value, 3) for name, value in self.stages.items()}
+        """Return the summary as the command line prints it."""
+        counts = {name: getattr(self, name) for name in PRINTED_COUNTS}
+        stages = {name: round(seconds, 3) for name, seconds in self.stages.items()}
         return {
-            **{name: getattr(self, name) for name in names},
+            **counts,
+            "rejected": self.rejected,
+            "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
             "stages": stages,
         }
+
+
+def format_summary(summary: Summary) -> str:
+    """Return the summary as one line for people."""
+    rate = summary.documents / summary.seconds if summary.seconds else 0.0
+    return (
+        f"{summary.documents:,} documents ({rate:.0f}/s), {summary.passages:,} passages, "
+        f"{summary.skipped:,} unchanged, {summary.failed:,} refused"
+    )

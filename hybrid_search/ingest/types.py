@@ -1,17 +1,21 @@
-"""One frozen type for each stage of ingest, in the order in which a document passes through them."""
+"""The frozen types that pass between the stages of ingest, in the order of the stages."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hybrid_search.text.types import Document, Passage
+from hybrid_search.errors import InputError
+from hybrid_search.text.types import Document, Encoding, Entry, Passage
+
+EncodingOrError = Encoding | InputError
+"""What the encoder gives for a text: its encoding, or why this text cannot be encoded."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line or row of a source, numbered from 1: the JSON of a document.
+    """A line or row of a source, numbered from 1, with the JSON of a document.
 
-    `fault` says why it could not be read, if so.
+    `fault` says why the line could not be read, if so.
     """
 
     source: str
@@ -22,10 +26,10 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedDocument:
-    """A good document.
+    """A valid document with the line that it came from.
 
-    `again` says that its id was met before in this run: it must not be skipped, whatever the index
-    holds by now.
+    `is_repeated` says that this run has met its id before. Such a document is never skipped as
+    unchanged: the index may not yet hold the version that came before it.
     """
 
     line: SourceLine
@@ -36,7 +40,7 @@ class ParsedDocument:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedPassage:
-    """A passage on its way to the encoder, one of `passages` of its document."""
+    """A passage ready for the encoder, one of `passages` of its document."""
 
     parsed: ParsedDocument
     passages: int
@@ -44,5 +48,31 @@ class PreparedPassage:
 
     @property
     def is_last(self) -> bool:
-        """Whether this is the document's last passage."""
+        """Return whether this is the document's last passage."""
         return self.passage.ordinal == self.passages - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedPassage:
+    """A passage with the encoding, or the error, of each of its parts."""
+
+    prepared: PreparedPassage
+    results: list[EncodingOrError]
+
+    @property
+    def error(self) -> InputError | None:
+        """Return the first error among the parts, None if all were encoded."""
+        return next((result for result in self.results if isinstance(result, InputError)), None)
+
+    @property
+    def encodings(self) -> list[Encoding]:
+        """Return the encodings of the parts that could be encoded."""
+        return [result for result in self.results if isinstance(result, Encoding)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapedPassage:
+    """A passage with the entry that a writer takes, or with the encoder's error."""
+
+    prepared: PreparedPassage
+    content: Entry | InputError

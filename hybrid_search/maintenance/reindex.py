@@ -1,6 +1,4 @@
-"""A new version of an index in the place of the old one: copied with its token codes, or ingested
-anew from its sources.
-"""
+"""Replace an index by a new version, copied with its token codes or ingested from its sources."""
 
 from __future__ import annotations
 
@@ -10,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hybrid_search.backends.base import Backend, IndexVersion
+from hybrid_search.backends.base import Backend, IndexVersion, VersionedBackend
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.errors import IndexStoreError
+from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest.document_parser import rehash_source
-from hybrid_search.ingest.pipeline import Report, ingest
+from hybrid_search.ingest.options import IngestOptions, Report
+from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 
@@ -29,15 +28,19 @@ def copy_index(
     *,
     keep: bool = False,
 ) -> Summary:
-    """Copy `index` into its next version: no text is encoded again, so only `policy` and `options`
-    can change.
+    """Copy an index into its next version, and put that in its place.
 
-    Raises IndexStoreError, UsageError.
+    No text is encoded again, so only `policy` and `options` can change. With `keep` the old version
+    stays under its own name. The backend raises IndexStoreError or UsageError if it cannot be done,
+    and then the old version stays in place.
+
+    Returns:
+        The counts of the new version.
     """
     spec, _ = backend.read_head(index)
     summary, started_at = Summary(), time.perf_counter()
-    new_version = backend.create_next_version(
-        index, replace(spec, policy=policy or spec.policy), options
+    new_version = _create_next_version(
+        backend, index, replace(spec, policy=policy or spec.policy), options
     )
 
     def report_progress(passages: int) -> None:
@@ -64,27 +67,47 @@ def ingest_new_version(
     *,
     keep: bool = False,
 ) -> Summary:
-    """Ingest `lines` into the next version of `index`, by this model.
+    """Ingest documents into the next version of an index, by this model, and put that in its place.
 
-    Where a document was refused nothing changes but the rejects file.
+    If a document is refused, the index stays as it was, and only the rejects file is written.
+
+    Returns:
+        The summary of the ingest.
+
+    Raises:
+        IndexStoreError: If a document was refused.
     """
-    new_version = backend.create_next_version(
-        index, IndexSpec.from_encoder(encoder.info, policy), options
+    new_version = _create_next_version(
+        backend, index, IndexSpec.from_encoder(encoder.info, policy), options
     )
     with _publish_or_discard(new_version, keep=keep):
-        summary = ingest(lines, new_version, encoder, index, rejects, policy, report)
+        ingest_options = IngestOptions(index, rejects, policy, report)
+        summary = ingest(lines, new_version, encoder, ingest_options)
         if summary.failed:
             raise IndexStoreError(
-                f"{summary.failed} of {summary.read} documents were refused (see {summary.rejected}), and index {index!r} was left as it was: "
-                "mend or remove them, and run the same command again"
+                f"{summary.failed} of {summary.read} documents were refused "
+                f"(see {summary.rejected}), and index {index!r} was left as it was: "
+                "correct or remove them, and run the same command again"
             )
         new_version.check(summary.documents - summary.duplicates)
     return summary
 
 
+def _create_next_version(
+    backend: Backend, index: str, spec: IndexSpec, options: Mapping[str, str]
+) -> IndexVersion:
+    """Make a new index beside `index`, or raise UsageError if the backend has no versions."""
+    if not isinstance(backend, VersionedBackend):
+        raise UsageError(
+            "only an index on a server has versions: ingest into an index of another name, "
+            "and drop this one"
+        )
+    return backend.create_next_version(index, spec, options)
+
+
 @contextmanager
 def _publish_or_discard(new_version: IndexVersion, *, keep: bool) -> Iterator[None]:
-    """Publish a version at the end of the block, or discard it."""
+    """Publish a version at the end of the block, or discard it if the block fails."""
     try:
         yield
         new_version.publish(keep=keep)

@@ -1,9 +1,9 @@
-"""Fixed monotone maps of both scores onto [0, 1], fitted on dev sets and shipped with the model as
-``calibration.json``.
+"""Map both scores onto [0, 1] by fixed monotone maps.
 
-Cosines live in a narrow band and BM25 does not: unmapped, or mapped by each list's own extremes, a
-combination at alpha 0.5 is a lexical ranking in disguise. Because the maps are fixed, a score does
-not depend on what else was found, and a threshold on it means something.
+They are fitted on dev sets and shipped with the model as ``calibration.json``. Cosines lie in a
+narrow band and BM25 does not: unmapped, or mapped by each list's own extremes, a combination at
+alpha 0.5 is a lexical ranking in disguise. Because the maps are fixed, a score does not depend on
+the other candidates, and a threshold on it means something.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ FILE = "calibration.json"
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Cosine: a logistic with `midpoint` and `slope`.
+    """The parameters of both maps.
 
-    BM25, on Lucene's scale: s / (s + saturation * terms).
+    Cosine: a logistic with `midpoint` and `slope`. BM25, on Lucene's scale: s / (s + saturation *
+    terms).
     """
 
     midpoint: float = 0.5
@@ -33,23 +34,24 @@ class Calibration:
     saturation: float = 1.0
 
     def cosine(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Cosines on [0, 1]."""
+        """Return cosines on [0, 1]."""
         return 1.0 / (1.0 + np.exp(-self.slope * (scores - self.midpoint)))
 
     def bm25(self, scores: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
-        """BM25 scores on [0, 1), for a phrase of so many distinct terms."""
+        """Return BM25 scores on [0, 1), for a phrase with this number of distinct terms."""
         half = self.saturation * max(terms, 1)
-        return 1.0 - half / (
-            scores + half
-        )  # s / (s + half), in a form that rounding cannot turn round: each step keeps the order
+        # s / (s + half), in a form whose rounding keeps the order: each step does
+        return 1.0 - half / (scores + half)
 
 
 def load(folder: Path, precision: str, dimension: int | None = None) -> Calibration:
-    """The calibration for passages that were encoded in `precision`, with vectors of `dimension`
-    numbers where those have one of their own; for a folder that was never calibrated, the
-    uncalibrated middle.
+    """Return the calibration of a model folder for passages of a precision and a dimension.
 
-    Raises ModelError for a file that cannot be read.
+    A dimension without maps of its own has those of its precision, an unknown precision those of
+    the first one. A folder that was never calibrated has the defaults.
+
+    Raises:
+        ModelError: If the file cannot be read.
     """
     path = folder / FILE
     if not path.is_file():
@@ -64,5 +66,6 @@ def load(folder: Path, precision: str, dimension: int | None = None) -> Calibrat
         return Calibration(**{name: float(value) for name, value in parameters.items()})
     except (ValueError, KeyError, TypeError, StopIteration, AttributeError) as error:
         raise ModelError(
-            f"{path} cannot be read ({error!r}): make it again with python -m benchmarks.quality.calibrate"
+            f"{path} cannot be read ({error!r}): "
+            "make it again with python -m benchmarks.quality.calibrate"
         ) from error

@@ -1,56 +1,26 @@
-"""The scores of a query: candidates of both legs, every score of each completed, and the two fused."""
+"""Find the candidates of a request, complete both scores of each, and fuse the two."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from itertools import repeat
+from dataclasses import replace
 
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Candidates, Key, Request, StoredPassage
+from hybrid_search.backends.types import Candidates, Key, Request
 from hybrid_search.search import fusion
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.fusion.base import Legs, Ranks, Scores
+from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
 from hybrid_search.text import token_codes
-from hybrid_search.text.types import Floats
 from hybrid_search.text.words import query_terms
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoredPassage:
-    """A passage with everything that made its score: the `request` that found it, `cosines` float32
-    ``[spans]`` and `cosine`, the best of them.
-
-    `parts` are what BM25 and spans count alone (the score at alpha 0 and at alpha 1), `terms` the
-    phrase's number of distinct terms.
-    """
-
-    stored: StoredPassage
-    request: Request
-    cosines: Floats
-    cosine: float
-    score: float = 0.0
-    bm25_rank: int = 0
-    cosine_rank: int = 0
-    parts: tuple[float, float] = (0.0, 0.0)
-    terms: int = 0
-
-    @property
-    def sort_key(self) -> tuple[float, float, str, int]:
-        """A total order: by score, then cosine, then id and place."""
-        return -self.score, -self.cosine, self.stored.document_id, self.stored.ordinal
-
-
 def retrieve(backend: Backend, index: str, request: Request) -> tuple[list[ScoredPassage], str]:
-    """Candidates of both legs with both scores of each completed, not yet fused; and how the span
-    leg was run.
-    """
+    """Return the candidates of both legs, not yet fused, and how the span leg was run."""
     candidates = backend.find_candidates(index, request)
-    return complete_scores(
-        backend, index, request, [*candidates.lexical, *candidates.semantic], candidates
-    ), candidates.method
+    keys = [*candidates.lexical, *candidates.semantic]
+    return complete_scores(backend, index, request, keys, candidates), candidates.method
 
 
 def complete_scores(
@@ -60,17 +30,19 @@ def complete_scores(
     keys: Sequence[Key],
     candidates: Candidates | None = None,
 ) -> list[ScoredPassage]:
-    """The passages of `keys`, each once, with their BM25 score and the cosines of all their spans."""
+    """Return the passages of `keys`, once each, with BM25 and the cosines of all their spans."""
     stored = backend.complete_candidates(index, request, list(dict.fromkeys(keys)), candidates)
-    cosines = list(
-        token_codes.span_cosines_by_passage(request.vector, [passage.tokens for passage in stored])
+    cosines = token_codes.span_cosines_by_passage(
+        request.vector, [passage.tokens for passage in stored]
     )
-    best = [
-        float(passage_cosines.max()) if len(passage_cosines) else 0.0 for passage_cosines in cosines
-    ]
     return [
-        ScoredPassage(*values)
-        for values in zip(stored, repeat(request), cosines, best, strict=False)
+        ScoredPassage(
+            passage,
+            request,
+            passage_cosines,
+            float(passage_cosines.max()) if len(passage_cosines) else 0.0,
+        )
+        for passage, passage_cosines in zip(stored, cosines, strict=True)
     ]
 
 
@@ -81,37 +53,43 @@ def fuse(
     alpha: float,
     calibration: Calibration,
 ) -> list[ScoredPassage]:
-    """`scored` with the fused score, its two parts and both ranks."""
-    bm25 = np.array([passage.stored.bm25 for passage in passages])
-    cosine = np.array([passage.cosine for passage in passages])
-    ids = [(passage.stored.document_id, passage.stored.ordinal) for passage in passages]
-    ranks = [rank_scores(scores, ids, request.window) for scores in (bm25, cosine)]
-    ranks[0][bm25 <= 0] = 0
-    for leg, requested in zip(ranks, (request.lexical, request.semantic), strict=True):
-        leg *= requested  # what a leg was not asked for has no rank in it
-    terms = len(query_terms(request.phrase))
-    legs = Legs(bm25, cosine, ranks[0], ranks[1], terms, calibration)
-    values = zip(
-        passages,
-        *(fusion.get_fusion(name)(legs, weight) for weight in (alpha, 0.0, 1.0)),
-        *ranks,
-        strict=True,
+    """Return `passages` with the score of the fusion `name`, its two parts and both ranks."""
+    legs = _build_legs(passages, request, calibration)
+    fuse_legs = fusion.get_fusion(name)
+    scores, bm25_parts, span_parts = (
+        fuse_legs(legs, weight).tolist() for weight in (alpha, 0.0, 1.0)
     )
+    bm25_ranks, cosine_ranks = legs.bm25_rank.tolist(), legs.cosine_rank.tolist()
     return [
         replace(
             passage,
-            score=float(score),
-            parts=(float(lexical), float(semantic)),
-            bm25_rank=int(first),
-            cosine_rank=int(second),
-            terms=terms,
+            score=scores[number],
+            parts=(bm25_parts[number], span_parts[number]),
+            bm25_rank=bm25_ranks[number],
+            cosine_rank=cosine_ranks[number],
+            terms=legs.terms,
         )
-        for passage, score, lexical, semantic, first, second in values
+        for number, passage in enumerate(passages)
     ]
 
 
+def _build_legs(
+    passages: Sequence[ScoredPassage], request: Request, calibration: Calibration
+) -> Legs:
+    """Return both legs' scores and ranks. A leg that was not requested has no ranks."""
+    bm25 = np.array([passage.stored.bm25 for passage in passages])
+    cosine = np.array([passage.cosine for passage in passages])
+    ids = [(passage.stored.document_id, passage.stored.ordinal) for passage in passages]
+    bm25_ranks = rank_scores(bm25, ids, request.window)
+    bm25_ranks[bm25 <= 0] = 0
+    bm25_ranks *= request.lexical
+    cosine_ranks = rank_scores(cosine, ids, request.window) * request.semantic
+    terms = len(query_terms(request.phrase))
+    return Legs(bm25, cosine, bm25_ranks, cosine_ranks, terms, calibration)
+
+
 def rank_scores(scores: Scores, ids: Sequence[tuple[str, int]], window: int) -> Ranks:
-    """Ranks from 1, by score and then by id; 0 beyond `window`."""
+    """Return ranks from 1, by score and then by id; 0 beyond `window`."""
     ranks = np.zeros(len(scores), dtype=np.int64)
     order = sorted(range(len(scores)), key=lambda number: (-scores[number], ids[number]))
     ranks[order[:window]] = np.arange(1, min(window, len(order)) + 1)

@@ -1,4 +1,4 @@
-"""The vector of a phrase, alone or inside a context, and the similarity of two phrases."""
+"""Encode a phrase, alone or inside a context, and compare two phrases."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from hybrid_search.text.types import Floats
 
 
 def query_vector(encoder: Encoder, phrase: str, context: str | None = None) -> Floats:
-    """The unit vector of `phrase`, float32 ``[dimension]``: the mean of its tokens, special tokens
-    left out.
+    """Return the unit vector of `phrase`, float32 ``[dimension]``.
 
-    With `context`, a text in which the phrase occurs (the first time, in any case), its tokens are
-    taken from there. Raises UsageError for a phrase without a token, or one that the context does
-    not hold.
+    It is the mean of the phrase's tokens, special tokens left out. With `context`, a text in which
+    the phrase occurs, the tokens are those of its first occurrence there, upper and lower case
+    being the same.
+
+    Raises:
+        UsageError: If the phrase has no token, or does not occur in the context.
     """
     text = phrase if context is None else context
     start, end = (0, len(phrase)) if context is None else _find_phrase(phrase, context)
@@ -30,18 +32,22 @@ def query_vector(encoder: Encoder, phrase: str, context: str | None = None) -> F
 
 
 def _find_phrase(phrase: str, context: str) -> tuple[int, int]:
-    """Start and end of `phrase` in `context`, in any case: where it first stands as words, else
-    where it first stands at all.
+    """Return start and end of `phrase` in `context`, upper and lower case being the same.
+
+    The first place where it stands as whole words, else the first place where it stands at all.
+
+    Raises:
+        UsageError: If the context does not contain the phrase.
     """
     folded = "".join(letter.casefold() for letter in context)
-    places = [
-        place for place, letter in enumerate(context) for _ in letter.casefold()
-    ]  # folding makes some letters two: "ß" is "ss"
+    # folding makes some letters two ("ß" is "ss"): places lead back to the unfolded text
+    places = [place for place, letter in enumerate(context) for _ in letter.casefold()]
     pattern = regex.escape(phrase.casefold())
     match = regex.search(rf"(?<!\w){pattern}(?!\w)", folded) or regex.search(pattern, folded)
     if not match:
         raise UsageError(
-            f"the context {context[:60]!r} does not contain the phrase {phrase[:60]!r}: give a text in which it occurs"
+            f"the context {context[:60]!r} does not contain the phrase {phrase[:60]!r}: "
+            "give a text in which it occurs"
         )
     return (places[match.start()], places[match.end() - 1] + 1) if phrase else (0, 0)
 
@@ -49,5 +55,5 @@ def _find_phrase(phrase: str, context: str) -> tuple[int, int]:
 def similarity(
     encoder: Encoder, a: str, b: str, context1: str | None = None, context2: str | None = None
 ) -> float:
-    """The cosine of two phrases' vectors, each inside its context where one is given."""
+    """Return the cosine of two phrases, each inside its context if it has one."""
     return float(query_vector(encoder, a, context1) @ query_vector(encoder, b, context2))

@@ -1,21 +1,40 @@
-"""A query, from phrase to hits: encode -> candidates -> complete -> fuse -> group -> sort -> show."""
+"""Answer a query: encode, find candidates, complete, fuse, group, sort, build the hits.
+
+A query without options calls its backend four times: `read_head` (the spec and fields of the index,
+which a backend may cache), `find_candidates`, `complete_candidates` and `fetch_contents`. With
+several phrases the two in the middle are called for each. `sort`, and `facets` over the window, add
+none. `highlight` adds `find_highlights` for each phrase that found a hit of the page, `facets` over
+all matches add one `count_facets`. ``compat="opensearch"`` asks for `fetch_hybrid_scores` first,
+which on a server that has it replaces `find_candidates`.
+
+On a server each call is at most one request, as long as a leg has at most as many passages as fit
+into one answer; `complete_candidates` sends none if the legs already had all scores and codes.
+tests/search/test_round_trips.py counts the calls.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from hybrid_search.backends.base import Backend
+from hybrid_search.backends.base import Backend, RequestBackend
+from hybrid_search.backends.index_head import Head, answer_by_head
 from hybrid_search.backends.types import IndexSpec, Key, Request, check_spec
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.encoder.truncated import truncate_encoder
-from hybrid_search.search import facets, hit_builder
+from hybrid_search.errors import UsageError
+from hybrid_search.search import facets, hit_builder, phrase_vector
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import ScoredPassage, fuse, retrieve
+from hybrid_search.search.candidates import fuse, retrieve
+from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.opensearch import ranking
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
+from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
+from hybrid_search.text.filters import compile_where
 
 
 def search(
@@ -24,62 +43,74 @@ def search(
     load_calibration: Callable[[str, int], Calibration],
     query: Query,
 ) -> Result:
-    """Answer `query`; `calibrated` gives the calibration for passages of a precision and a
-    dimension.
+    """Answer `query`.
 
-    Raises IndexMissingError, ModelError where the index is of another model, UsageError for an
-    unknown field.
+    Args:
+        backend: The store that holds the index.
+        encoder: The full encoder of the model; it is truncated to the dimension of the index.
+        load_calibration: Returns the calibration for passages of a precision and a dimension.
+        query: The phrases and all options.
+
+    Returns:
+        The hits of the page, how many there are in all, and the plan that was followed.
+
+    Errors of the stages pass through: IndexMissingError, ModelError for an index of another model,
+    UsageError for an unknown field.
     """
     started_at = time.perf_counter()
-    spec, fields = backend.read_head(query.index)
+    result = answer_by_head(
+        backend, query.index, partial(_search, backend, encoder, load_calibration, query)
+    )
+    milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
+    return replace(result, plan={**result.plan, "milliseconds": milliseconds})
+
+
+def _search(
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: Callable[[str, int], Calibration],
+    query: Query,
+    head: Head,
+) -> Result:
+    """Answer `query` in an index with this head."""
+    spec, fields = head
     encoder = match_encoder_to_index(encoder, query.index, spec)
     facets.check(query.sort, query.facets, fields)
-    requests = [query.request(text, encoder, fields) for text in query.phrases]
+    requests = [build_request(query, text, encoder, fields) for text in query.phrases]
     calibration = load_calibration(spec.precision, spec.dimension)
-    scored, plan = _score_phrases(backend, requests, calibration, query)
-    groups = [
-        group
-        for group in hit_builder.group_passages(scored, query.group_by)
-        if query.min_score is None or group[0].score >= query.min_score
-    ]
+    scored, actions = _score_phrases(backend, requests, calibration, query)
+    groups = _group_above_min_score(scored, query)
+    contents = fetch_contents(backend, query, groups)
     if query.sort:
-        groups = facets.sort_groups(backend, query.index, groups, query.sort)
-    explainer = (
-        hit_builder.ScoreExplainer(
-            query.compat or query.fusion, query.alpha, query.window, calibration
-        )
-        if query.explain
-        else None
-    )
-    builder = hit_builder.HitBuilder(
-        backend, encoder, query.index, query.spans, query.refine, query.highlight, explainer
-    )
+        groups = facets.sort_groups(groups, query.sort, contents)
     page = groups[query.offset : query.offset + query.size]
-    page_hits = builder.build_hits(page)
-    total = len(groups) - (
-        len(page) - len(page_hits)
-    )  # what was deleted while the query ran is neither shown nor counted
+    explainer = _build_explainer(query, calibration)
+    builder = hit_builder.HitBuilder(backend, encoder, query, contents, explainer)
+    hits = builder.build_hits(page)
+    deleted = len(page) - len(hits)  # while the query ran: neither shown nor counted
     facet_counts = (
-        facets.count_facets(backend, query.index, requests, groups, query.facets, query.facets_over)
-        if query.facets
-        else None
+        facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
     )
-    full_plan = {
+    plan = {
         **_plan(query, spec, encoder.info.precision),
-        **plan,
-        "milliseconds": round((time.perf_counter() - started_at) * 1000, 1),
+        **actions,
     }
-    return Result(page_hits, total, full_plan, facet_counts)
+    return Result(hits, len(groups) - deleted, plan, facet_counts)
 
 
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
-    """Path and body of what a server is asked for `query`.
+    """Return the path and body of each request that a server gets for `query`.
 
-    Raises UsageError where there is no server.
+    Without a server this is a UsageError.
     """
     spec, fields = backend.read_head(query.index)
     encoder = match_encoder_to_index(encoder, query.index, spec)
-    request = query.request(query.phrases[0], encoder, fields)
+    request = build_request(query, query.phrases[0], encoder, fields)
+    if not isinstance(backend, RequestBackend):
+        raise UsageError(
+            "only an index on a server is searched by requests: there are none to print. "
+            "Use --url opensearch+https://..."
+        )
     return backend.build_request_bodies(
         query.index,
         request,
@@ -90,10 +121,23 @@ def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str
     )
 
 
-def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Encoder:
-    """`encoder` with vectors of the size that the index has.
+def build_request(query: Query, text: str, encoder: Encoder, fields: Mapping[str, str]) -> Request:
+    """Return the request for one phrase of `query`, in an index with these metadata fields."""
+    vector = phrase_vector.query_vector(encoder, text, query.context)
+    return Request(
+        text,
+        vector,
+        query.window,
+        compile_where(query.where, fields),
+        lexical=query.alpha < 1,
+        semantic=query.alpha > 0,
+    )
 
-    Raises ModelError where it is not the index's model.
+
+def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Encoder:
+    """Return `encoder` with vectors of the dimension that the index has.
+
+    An index of another model is a ModelError.
     """
     truncated = (
         truncate_encoder(encoder, spec.dimension)
@@ -107,44 +151,51 @@ def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Enc
 def _score_phrases(
     backend: Backend, requests: Sequence[Request], calibration: Calibration, query: Query
 ) -> tuple[list[ScoredPassage], dict[str, Any]]:
-    """The passages of all phrases, each by the phrase that it fits best, best first; and what was
-    done for them.
+    """Return the passages of all phrases, best first, and what was done for them.
+
+    A passage counts once, by the phrase that it fits best.
     """
     best: dict[Key, ScoredPassage] = {}
-    plan: dict[str, Any] = {}
+    actions: dict[str, Any] = {}
     for request in requests:
         if query.compat:
-            scored, plan = ranking.score_as_server(
+            scored, actions = ranking.score_as_server(
                 backend, query.index, request, query.alpha, query.fusion
             )
         else:
-            passages, plan["candidates"] = retrieve(backend, query.index, request)
+            passages, actions["candidates"] = retrieve(backend, query.index, request)
             scored = fuse(passages, request, query.fusion, query.alpha, calibration)
         for passage in scored:
-            current_best = best.get(passage.stored.key)
-            best[passage.stored.key] = (
-                passage
-                if current_best is None or passage.sort_key < current_best.sort_key
-                else current_best
-            )
-    return sorted(best.values(), key=lambda passage: passage.sort_key), {
-        **plan,
-        "passages": len(best),
-    }
+            rival = best.setdefault(passage.stored.key, passage)
+            if passage.sort_key < rival.sort_key:
+                best[passage.stored.key] = passage
+    ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
+    return ranked, {**actions, "passages": len(best)}
+
+
+def _group_above_min_score(scored: Sequence[ScoredPassage], query: Query) -> list[Group]:
+    groups = hit_builder.group_passages(scored, query.group_by)
+    if query.min_score is None:
+        return groups
+    return [group for group in groups if group[0].score >= query.min_score]
+
+
+def _build_explainer(query: Query, calibration: Calibration) -> ScoreExplainer | None:
+    if not query.explain:
+        return None
+    return ScoreExplainer(query.compat or query.fusion, query.alpha, query.window, calibration)
 
 
 def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
+    """Return what was asked, and of which model; left out is what was not asked."""
+    requested_legs = {"bm25": query.alpha < 1, "spans": query.alpha > 0}
     return {
         "phrase": query.phrases[0] if len(query.phrases) == 1 else list(query.phrases),
         "index": query.index,
         "alpha": query.alpha,
         "fusion": query.fusion,
         **({"compat": query.compat} if query.compat else {}),
-        "legs": [
-            name
-            for name, active in (("bm25", query.alpha < 1), ("spans", query.alpha > 0))
-            if active or query.compat
-        ],
+        "legs": [name for name in requested_legs if requested_legs[name] or query.compat],
         "window": query.window,
         **({"sort": query.sort} if query.sort else {}),
         "model": spec.model,

@@ -1,6 +1,4 @@
-"""What a query gives back: a `Result` of `Hit`s, each with the `Span`s that matched and their true
-offsets.
-"""
+"""The answer to a query: a `Result` of `Hit`s, with the `Span`s that matched and their offsets."""
 
 from __future__ import annotations
 
@@ -14,8 +12,17 @@ from typing import Any
 class Span:
     """Words that match: ``document.text[start:end] == text``, in code points.
 
-    `cosine` is in -1..1. `turn` counts from 0, and ``turns[turn].text[turn_start:turn_end] ==
-    text``. Times are those of the turn, in milliseconds.
+    Attributes:
+        start: Where the span begins in the document's text.
+        end: Where it ends.
+        text: The words.
+        cosine: Their cosine with the phrase, -1..1.
+        turn: The number of the turn that holds it, from 0.
+        turn_start: ``turns[turn].text[turn_start:turn_end] == text``.
+        turn_end: See `turn_start`.
+        speaker: The speaker of the turn, if it has one.
+        start_ms: When the turn begins, in milliseconds, if it says so.
+        end_ms: When the turn ends.
     """
 
     start: int
@@ -30,20 +37,29 @@ class Span:
     end_ms: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The span as JSON has it."""
+        """Return the span as it stands in JSON."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document, or a passage of it.
+    """A document, or with ``group_by="passage"`` one passage of it.
 
-    `score` is fused; `bm25`, `cosine` and the ranks are those of its best passage, number
-    `passage`.
-
-    A rank counts from 1 and is None beyond the leg's window, or where no term matches. `text` is
-    the best passage's text, which starts at `start`. `highlights` are start and end, in the
-    document, of the passage's words that made its BM25 score.
+    Attributes:
+        id: The document's id.
+        passage: The number of its best passage, from 0.
+        score: The fused score of that passage.
+        bm25: Its BM25 score, 0 if no term matches.
+        cosine: The cosine of its best span, -1..1.
+        bm25_rank: Its rank by BM25, from 1; None beyond the window, or if no term matches.
+        cosine_rank: Its rank by cosine, from 1; None beyond the window.
+        metadata: All keys of the document but id, text and turns.
+        spans: The best spans of the hit's passages, best first.
+        text: The text of the best passage.
+        start: Where that text begins in the document.
+        explanation: The numbers that the score is made of, if requested.
+        highlights: Start and end, in the document, of the words of the best passage that made its
+            BM25 score, if requested.
     """
 
     id: str
@@ -61,8 +77,9 @@ class Hit:
     highlights: list[tuple[int, int]] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON has it: without the passage's text; explanation and highlights only where
-        they were asked for.
+        """Return the hit as it stands in JSON, without the passage's text.
+
+        Explanation and highlights are there only if they were requested.
         """
         omitted = {name for name in ("explanation", "highlights") if getattr(self, name) is None}
         return {
@@ -72,34 +89,48 @@ class Hit:
         }
 
     def marked(self, before: str, after: str, encode: Any = str) -> str:
-        """The passage's text with its spans between `before` and `after`; `encode` is applied to
-        the text.
+        """Return the passage's text with its spans between `before` and `after`.
+
+        Args:
+            before: Stands before each span.
+            after: Stands behind each span.
+            encode: Applied to the text, but not to the marks (`html.escape`, for one).
+
+        Returns:
+            The text; spans of the hit's other passages are not in it.
+
+        >>> span = Span(start=10, end=15, text="money", cosine=0.8)
+        >>> hit = Hit("a", 0, 0.7, 2.1, 0.8, 1, 1, {}, [span], text="I want my money back.")
+        >>> hit.marked("[", "]")
+        'I want my [money] back.'
         """
         pieces: list[str] = []
-        position, end_of_text = 0, self.start + len(self.text)
-        bounds = sorted(
+        position = 0
+        for start, end in self._span_bounds():
+            pieces += [encode(self.text[position:start]), before]
+            pieces += [encode(self.text[start:end]), after]
+            position = end
+        return "".join([*pieces, encode(self.text[position:])])
+
+    def _span_bounds(self) -> list[tuple[int, int]]:
+        """Return start and end, in the passage's text, of the spans that are in it, sorted."""
+        end_of_text = self.start + len(self.text)
+        return sorted(
             (span.start - self.start, span.end - self.start)
             for span in self.spans
             if self.start <= span.start and span.end <= end_of_text
         )
-        for start, end in bounds:
-            pieces += [
-                encode(self.text[position:start]),
-                before,
-                encode(self.text[start:end]),
-                after,
-            ]
-            position = end
-        return "".join([*pieces, encode(self.text[position:])])
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Hits, best first.
+    """The hits of a query, best first; its length and its iterator are those of the hits.
 
-    `total` counts all documents (or passages) that were fused; `plan` says what ran and why.
-
-    `facets`, where they were asked for, are each field's values and how many documents have them.
+    Attributes:
+        hits: The hits of the page.
+        total: How many documents (or passages) were fused, on all pages.
+        plan: What was asked, of which model, and how it was done, with the milliseconds it took.
+        facets: The values of each requested field, with the number of documents that have them.
     """
 
     hits: list[Hit]
@@ -114,44 +145,42 @@ class Result:
         return len(self.hits)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON has it."""
-        facets = (
-            {}
-            if self.facets is None
-            else {
-                "facets": {
-                    name: [[*pair] for pair in counts.items()]
-                    for name, counts in self.facets.items()
-                }
-            }
-        )
-        return {
+        """Return the result as it stands in JSON; a facet is a list of value and count pairs."""
+        result: dict[str, Any] = {
             "hits": [hit.to_dict() for hit in self.hits],
             "total": self.total,
             "plan": dict(self.plan),
-            **facets,
         }
+        if self.facets is not None:
+            result["facets"] = {
+                name: [[*pair] for pair in counts.items()] for name, counts in self.facets.items()
+            }
+        return result
 
     def __repr__(self) -> str:
         lines = [f"{len(self.hits)} of {self.total} hits for {self.plan.get('phrase')!r}"]
         for number, hit in enumerate(self.hits, 1):
-            lines.append(
-                f"{number:>3}. {hit.score:.3f}  {hit.id}  (bm25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})"
-            )
+            legs = f"(bm25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})"
+            lines.append(f"{number:>3}. {hit.score:.3f}  {hit.id}  {legs}")
             lines += [f"       {format_span(span)}" for span in hit.spans]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{hit.score:.3f}</td><td>{escape(hit.id)}</td><td>{hit.bm25:.2f}</td><td>{hit.cosine:.3f}</td>"
-            f"<td style='text-align:left;white-space:pre-line'>{hit.marked('<mark>', '</mark>', escape)}</td></tr>"
-            for hit in self.hits
-        )
+        rows = "".join(map(_html_row, self.hits))
         head = "".join(f"<th>{name}</th>" for name in ("score", "id", "BM25", "cosine", "passage"))
         return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
 
+def _html_row(hit: Hit) -> str:
+    numbers = f"<td>{hit.bm25:.2f}</td><td>{hit.cosine:.3f}</td>"
+    passage = hit.marked("<mark>", "</mark>", escape)
+    return (
+        f"<tr><td>{hit.score:.3f}</td><td>{escape(hit.id)}</td>{numbers}"
+        f"<td style='text-align:left;white-space:pre-line'>{passage}</td></tr>"
+    )
+
+
 def format_span(span: Span) -> str:
-    """A span in one line: cosine, speaker, words, offsets."""
+    """Return a span in one line: cosine, speaker, words, offsets."""
     speaker = f"{span.speaker}: " if span.speaker else ""
     return f"{span.cosine:.3f}  {speaker}{' '.join(span.text.split())!r} [{span.start}:{span.end}]"

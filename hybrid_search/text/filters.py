@@ -94,6 +94,8 @@ def matches_where(where: Mapping[str, Any], id: str, metadata: Mapping[str, Any]
 
     A field that the document does not have, or has with another type, does not match.
     """
+    if not where:
+        return True
     fields = {**{name: kind for name, kind, _ in leaves(metadata)}, ID: "string"}
 
     def matches(name: str, criterion: Any) -> bool:

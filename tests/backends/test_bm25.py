@@ -1,5 +1,6 @@
-"""BM25 of the embedded backend: Lucene's numbers from SQLite's full-text search, whatever the
-phrase is made of.
+"""BM25 of the embedded and the memory backend: Lucene's numbers, for any phrase.
+
+The embedded backend computes them with SQLite's full-text search.
 """
 
 from __future__ import annotations
@@ -49,14 +50,14 @@ def filled_store(store: Backend) -> Backend:
 def lucene_score(
     tf: int, length: int, document_frequency: int, average: float, total: int
 ) -> float:
-    """BM25 of one term as Lucene computes it since version 8."""
+    """Return BM25 of one term as Lucene has computed it since version 8."""
     idf = math.log(1 + (total - document_frequency + 0.5) / (document_frequency + 0.5))
     return idf * tf / (tf + 1.2 * (1 - 0.75 + 0.75 * length / average))
 
 
 def test_scores_are_lucenes(filled_store: Backend) -> None:
-    # 4 passages of 3, 7, 9 and 4 words: 23 / 4 = 5.75 on average. "refund" is in two (twice in a),
-    # "account" in two, "card" in one.
+    # Four passages of 3, 7, 9 and 4 words: 23 / 4 = 5.75 on average. "refund" is in two of them
+    # (twice in a), "account" in two, "card" in one.
     average = 23 / 4
     assert bm25_scores(filled_store, "refund") == pytest.approx(
         {"a": lucene_score(2, 3, 2, average, 4), "b": lucene_score(1, 7, 2, average, 4)}
@@ -126,7 +127,7 @@ def test_a_word_in_every_passage_of_a_tiny_index_still_counts(store: Backend, co
 
 
 def test_the_only_passage_is_a_match(store: Backend) -> None:
-    # ln(1 + (1 - 1 + 0.5) / (1 + 0.5)) = ln(4/3); 1 / (1 + 1.2 * 1) as its length is the average
+    # ln(1 + (1 - 1 + 0.5) / (1 + 0.5)) = ln(4/3); 1 / (1 + 1.2 * 1): its length is the average
     fill_index(store, [{"id": "x", "text": "one refund"}])
     assert bm25_scores(store, "refund") == pytest.approx({"x": math.log(4 / 3) / 2.2})
 
@@ -216,7 +217,7 @@ def test_both_backends_agree_on_any_phrase(tmp_path: Path) -> None:
 
 
 def test_a_phrase_of_a_thousand_words_is_answered(store: Backend) -> None:
-    # SQLite takes no more than 500 parts of a compound query
+    # SQLite accepts at most 500 parts in a compound query.
     vocabulary = [f"word{number}" for number in range(1000)]
     fill_index(
         store,
@@ -235,8 +236,9 @@ def test_a_phrase_of_a_thousand_words_is_answered(store: Backend) -> None:
 def test_the_part_of_term_frequency_is_that_of_rank_bm25(
     calls: list[dict[str, Any]], tmp_path: Path
 ) -> None:
-    """With Lucene's idf put in, rank-bm25's BM25+ without its delta is ours, but for the factor k1
-    + 1 that Lucene dropped.
+    """Compare our scores with rank-bm25's BM25+, given Lucene's idf and no delta.
+
+    They are equal except for the factor k1 + 1, which Lucene dropped.
     """
     stemmer, store = Stemmer(), EmbeddedBackend(tmp_path)
     texts = [turn["text"] for call in calls[:30] for turn in call["turns"]]
@@ -265,8 +267,10 @@ def test_the_part_of_term_frequency_is_that_of_rank_bm25(
 def test_one_word_ranks_as_bm25_plus_does(
     calls: list[dict[str, Any]], tmp_path: Path, phrase: str
 ) -> None:
-    """For one term its delta and its idf are the same for all that match: the order is what the two
-    formulas share.
+    """Compare our order with that of rank-bm25's BM25+.
+
+    For a single term its delta and idf are the same for every match, so both formulas give the same
+    order.
     """
     stemmer, store = Stemmer(), EmbeddedBackend(tmp_path)
     texts = [turn["text"] for call in calls[:30] for turn in call["turns"]]
@@ -286,9 +290,7 @@ COMMON = 1200
 
 @pytest.fixture(scope="module")
 def large_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
-    """1,200 passages: "call" is in all, "hello" in just half, "thanks" in one more, "refund" in
-    three.
-    """
+    """1,200 passages: "call" is in all, "hello" in 600, "thanks" in 601, "refund" in three."""
     backend = EmbeddedBackend(tmp_path_factory.mktemp("large"))
     fill_index(
         backend, [{"id": str(number), "text": _common_text(number)} for number in range(COMMON)]
@@ -299,11 +301,9 @@ def large_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Backend]:
 
 def _common_text(number: int) -> str:
     terms = ["call", f"number{number}"]
-    terms += (
-        ["hello"] * (number < COMMON // 2)
-        + ["thanks"] * (number <= COMMON // 2)
-        + ["refund"] * (number % 400 == 7)
-    )
+    terms += ["hello"] * (number < COMMON // 2)
+    terms += ["thanks"] * (number <= COMMON // 2)
+    terms += ["refund"] * (number % 400 == 7)
     return " ".join(terms)
 
 
@@ -325,7 +325,7 @@ def test_common_words_alone_are_kept(large_store: Backend) -> None:
 
 
 def test_a_common_word_alone_has_lucenes_score(large_store: Backend) -> None:
-    # in 1,200 of 1,200: ln(1 + 0.5 / 1200.5); FTS5 itself would give it 1e-6 or nothing
+    # In 1,200 of 1,200 its idf is ln(1 + 0.5 / 1200.5); FTS5 itself would give 1e-6 or nothing.
     scores = bm25_scores(large_store, "call")
     assert max(scores.values()) < math.log(1 + 0.5 / 1200.5)
     assert min(scores.values()) > math.log(1 + 0.5 / 1200.5) / 4

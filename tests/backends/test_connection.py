@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of milliseconds."""
-    monkeypatch.setattr(retry, "FIRST", 0.002)
+    monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, first=0.002))
 
 
 def connect_to(
@@ -221,7 +222,8 @@ def test_pauses_grow_to_a_limit_and_are_spread_from_nothing() -> None:
     """Full jitter: the n-th pause is anywhere in 0..min(most, first * 2**n); with a thousand draws
     the largest comes within 2% of that.
     """
-    drawn = list(zip(*(retry.pauses(6, 0.5, 4.0) for _ in range(1000)), strict=True))
+    policy = retry.RetryPolicy(6, first=0.5, longest=4.0)
+    drawn = list(zip(*(policy.pauses() for _ in range(1000)), strict=True))
     assert len(drawn) == 5
     for pauses, most in zip(drawn, [0.5, 1.0, 2.0, 4.0, 4.0], strict=True):
         assert 0 <= min(pauses) < 0.02 * most
@@ -549,7 +551,7 @@ def test_a_bundle_that_holds_no_certificate_is_told_by_its_name(
     bundle = tmp_path / "bundle.pem"
     bundle.write_text("nothing")
     with pytest.raises(
-        UsageError, match=r"HYBRID_SEARCH_CA names '.*bundle\.pem', which is no PEM file"
+        UsageError, match=r"HYBRID_SEARCH_CA names '.*bundle\.pem', which is not a PEM file"
     ):
         connect(Address.parse(f"{engine}+https://127.0.0.1"), Access(ca=bundle))
 

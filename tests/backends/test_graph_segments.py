@@ -1,4 +1,7 @@
-"""The nearest-neighbour graphs: sealed, extended, made again, and as good as looking at everything."""
+"""The nearest-neighbour graphs of the embedded backend.
+
+They are sealed, extended and rebuilt, and find nearly what an exhaustive search finds.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +31,14 @@ TOPICS = [
 ]
 
 SEGMENT = 1000
-"""Spans in a sealed segment here: the sample has about 5,000."""
+"""Covering windows in a sealed segment in these tests; the sample has about 5,000."""
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments so small that the sample makes several, and no more candidates than the window: else
-    all of it would be looked at.
+    """Make segments so small that the sample needs several, and score only the window exactly.
+
+    Otherwise every passage of the sample would be scored.
     """
     monkeypatch.setattr(graph_builder, "EXACT_SPANS", 200)
     monkeypatch.setattr(graph_builder, "SEGMENT_SPANS", SEGMENT)
@@ -44,7 +48,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder(sample_url: str, tmp_path: Path, small: None) -> Path:
-    """The sample, its codes as they were, its graphs grown anew in small segments."""
+    """A copy of the sample with the same codes, and its graphs built again in small segments."""
     copy = Path(shutil.copytree(sample_url.removeprefix("embedded:"), tmp_path / "copy"))
     grow_graphs(copy)
     return copy
@@ -81,33 +85,34 @@ def best_passages(client: Client, phrase: str, **options: Any) -> list[tuple[str
 
 @pytest.fixture(scope="module")
 def exhaustive(sample_url: str) -> Ranking:
-    """The ten best passages for each topic, every span of the sample looked at."""
+    """The ten best passages for each topic, found by scoring every span of the sample."""
     with connect(sample_url) as client:
         assert client.describe().passages < backend.CANDIDATES
         return {phrase: best_passages(client, phrase) for phrase in TOPICS}
 
 
 def recall(client: Client, exhaustive: Ranking) -> float:
-    shares = [
-        len(set(best_passages(client, phrase)) & set(expected)) / len(expected)
-        for phrase, expected in exhaustive.items()
-    ]
+    """Return the share of the exhaustive answers that the client finds, averaged over phrases."""
+    shares = []
+    for phrase, expected in exhaustive.items():
+        common = set(best_passages(client, phrase)) & set(expected)
+        shares.append(len(common) / len(expected))
     return sum(shares) / len(shares)
 
 
 def test_the_sample_makes_several_segments_that_share_its_passages_out(
     folder: Path, client: Client
 ) -> None:
-    segment_list, description = list_segments(folder), client.describe()
-    assert len(segment_list) >= 4
-    assert segment_list[0].first == 1
-    assert segment_list[-1].last == description.passages
-    assert all(after.first == before.last + 1 for before, after in pairwise(segment_list))
-    assert sum(segment.vectors for segment in segment_list) == description.spans
-    assert all(segment.vectors >= SEGMENT for segment in segment_list[:-1])
-    assert files(folder) == [segment.path(folder).name for segment in segment_list]
-    assert all(segment.find_fault(folder / "calls.spans") is None for segment in segment_list)
-    assert client.query("refund").plan["candidates"] == f"HNSW in {len(segment_list)} segments"
+    segments, description = list_segments(folder), client.describe()
+    assert len(segments) >= 4
+    assert segments[0].first == 1
+    assert segments[-1].last == description.passages
+    assert all(after.first == before.last + 1 for before, after in pairwise(segments))
+    assert sum(segment.vectors for segment in segments) == description.spans
+    assert all(segment.vectors >= SEGMENT for segment in segments[:-1])
+    assert files(folder) == [segment.path(folder).name for segment in segments]
+    assert all(segment.find_fault(folder / "calls.spans") is None for segment in segments)
+    assert client.query("refund").plan["candidates"] == f"HNSW in {len(segments)} segments"
 
 
 def test_segments_find_what_looking_at_everything_finds(
@@ -119,9 +124,8 @@ def test_segments_find_what_looking_at_everything_finds(
 def test_the_graphs_lose_next_to_nothing_of_what_their_spans_would_find(
     client: Client, sample: Client, exhaustive: Ranking
 ) -> None:
-    by_spans = {
-        phrase: best_passages(sample, phrase) for phrase in exhaustive
-    }  # no segments there: its covering spans are compared one by one
+    # The sample itself has no segments: its covering windows are compared one by one.
+    by_spans = {phrase: best_passages(sample, phrase) for phrase in exhaustive}
     assert sample.query("refund").plan["candidates"] == "exact"
     assert recall(client, by_spans) >= 0.99
 
@@ -141,7 +145,7 @@ def test_a_small_index_has_no_graph(sample_url: str, tmp_path: Path) -> None:
 
 
 def make_documents(number: int) -> list[dict[str, Any]]:
-    """New documents of about 20 covering spans each."""
+    """Return new documents of about 20 covering windows each."""
     return [
         {
             "id": f"new-{ordinal}",

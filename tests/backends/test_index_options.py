@@ -1,6 +1,4 @@
-"""Options of an index on a server, as they stand in a URL: what is taken, and what each mistake is
-told.
-"""
+"""Options of an index on a server, as they stand in a URL: valid ones, and the error for others."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ from hybrid_search.errors import (
     UsageError,
 )
 from hybrid_search.ingest.document_parser import rehash_source
-from hybrid_search.ingest.pipeline import ignore_report, ingest
+from hybrid_search.ingest.options import IngestOptions, ignore_report
+from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.maintenance import reindex
@@ -89,6 +90,12 @@ class WiderEncoder(TinyEncoder):
         ]
 
 
+class RenamedEncoder(TinyEncoder):
+    """Another model of the same dimension, whose vectors happen to be the same."""
+
+    info = replace(TinyEncoder.info, name="renamed", fingerprint="renamed-fingerprint")
+
+
 @pytest.fixture(params=live_servers.URLS)
 def url(request: pytest.FixtureRequest) -> str:
     server_url: str = request.param
@@ -130,7 +137,10 @@ def ingest_documents(
     except IndexMissingError:
         index_policy = "6/1"
     return ingest(
-        make_lines(documents), backend, TinyEncoder(), name, REJECTS, policy or index_policy
+        make_lines(documents),
+        backend,
+        TinyEncoder(),
+        IngestOptions(name, REJECTS, policy or index_policy),
     )
 
 
@@ -296,7 +306,7 @@ def test_options_of_the_url_hold_where_none_are_given(url: str, name: str) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"quantisation": "int8"}, "unknown in the URL: 'quantisation'"),
+        ({"quantisation": "int8"}, "unknown index option 'quantisation'"),
         ({"quantization": "int2"}, "quantization is 'int2': use none, fp16"),
         ({"shards": "many"}, "shards is 'many': use an integer, 1 to 1024"),
         ({"m": "1"}, "m is 1: use 2 to 100"),
@@ -869,8 +879,10 @@ def test_several_that_make_the_same_new_index_at_once_make_it_once(url: str, nam
                             make_lines([CALLS[number]]),
                             backend,
                             TinyEncoder(),
-                            index,
-                            Path(f"{number}.jsonl"),
+                            IngestOptions(
+                                index,
+                                Path(f"{number}.jsonl"),
+                            ),
                         ).documents
                         == 1
                     )
@@ -936,6 +948,65 @@ def test_an_index_that_comes_between_looking_and_making_is_taken(
     )
     assert [index] == created
     assert list_index_names(backend, name) == [f"{name}-000001"]
+
+
+# Heads that another process changes while this one remembers them
+
+
+def test_a_reader_answers_by_the_next_version_as_soon_as_it_is_published(
+    backend: ServerBackend, name: str, url: str
+) -> None:
+    ingest_documents(backend, name, *CALLS[:3])
+    with closing(open_server_backend(url)) as reader:
+        assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
+        reindex_by_copy(backend, name, "4/1")
+        assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
+        remembered_head = reader.recall_head(name)
+        assert remembered_head and remembered_head[0].policy == "4/1"
+
+
+def test_a_reader_can_filter_by_a_field_as_soon_as_it_is_written(
+    backend: ServerBackend, name: str, url: str
+) -> None:
+    ingest_documents(backend, name, {"id": "before", "text": "My money back."})
+    with closing(open_server_backend(url)) as reader:
+        with pytest.raises(UsageError, match="tier"):
+            query_hits(reader, name, where={"tier": "gold"})
+        ingest_documents(backend, name, {"id": "after", "text": "My money back.", "tier": "gold"})
+        assert [hit.id for hit in query_hits(reader, name, where={"tier": "gold"})] == ["after"]
+
+
+def test_a_reader_never_answers_from_an_index_that_was_recreated_by_another_model(
+    backend: ServerBackend, name: str, url: str
+) -> None:
+    """Under the same alias and the same name of its own."""
+    ingest_documents(backend, name, *CALLS[:3])
+    with closing(open_server_backend(url)) as reader:
+        assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
+        backend.drop_index(name)
+        with pytest.raises(IndexMissingError, match=f"there is no index '{name}'"):
+            query_ids(reader, name)
+        ingest_documents(backend, name, *CALLS[:3])
+        assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
+        backend.drop_index(name)
+        ingest(make_lines(CALLS[:3]), backend, RenamedEncoder(), IngestOptions(name, REJECTS))
+        assert list_index_names(backend, name) == [f"{name}-000001"]
+        for _ in range(2):
+            with pytest.raises(ModelError, match="renamed-fingerprint"):
+                query_ids(reader, name)
+        renamed_hits = query_hits(reader, name, encoder=RenamedEncoder())
+        assert {hit.id for hit in renamed_hits} == {"call-0", "call-1", "call-2"}
+
+
+def test_a_second_query_reads_no_head(backend: ServerBackend, name: str) -> None:
+    ingest_documents(backend, name, *CALLS[:3])
+    paths: list[str] = []
+    server = InterceptedServer(backend.server, lambda _, path: paths.append(path))
+    reader = ServerBackend(server, backend.options)
+    for expected_paths in ([f"/{name}/_mapping", "/_msearch"], ["/_msearch"]):
+        paths.clear()
+        assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
+        assert paths == [*expected_paths, f"/{name}/_search"]
 
 
 # What a server does not take

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ from hybrid_search.backends.server.transport.patience import PatientServer
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError
 from tests.helpers.fake_server import (
+    HELLO,
     HttpRequest,
     Reply,
     Script,
@@ -33,8 +35,7 @@ OK = Reply(body={"ok": True})
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pauses of milliseconds."""
-    monkeypatch.setattr(retry, "FIRST", 0.002)
-    monkeypatch.setattr(retry, "MOST", 0.02)
+    monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, first=0.002, longest=0.02))
 
 
 def connect_patiently(url: str, seconds: float = 60.0) -> PatientServer:
@@ -112,7 +113,7 @@ def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
 def test_a_server_is_waited_for_beyond_the_six_tries_of_one_request_and_the_log_has_two_lines(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(patience, "SAID_AFTER", 0.0)
+    monkeypatch.setattr(patience, "QUIET_SECONDS", 0.0)
     with ScriptedServer(reply_in_turn(*[BUSY] * 30, OK)) as server:
         patient = connect_patiently(server.url)
         assert patient.request("GET", "/calls") == {"ok": True}
@@ -132,8 +133,8 @@ def test_a_wait_that_two_threads_share_is_said_once(
     """Of a writer one thread looks up documents while another sends them. One is answered after 20
     tries, the other fails ten times more.
     """
-    monkeypatch.setattr(patience, "SAID_AFTER", 0.0)
-    monkeypatch.setattr(retry, "MOST", 0.004)
+    monkeypatch.setattr(patience, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, longest=0.004))
     down = threading.Event()
 
     def script(request: HttpRequest) -> Reply:
@@ -174,6 +175,13 @@ def test_a_server_that_does_not_come_back_is_one_error_with_the_remedy() -> None
     ):
         server.request("GET", "/calls")
     assert 1.0 <= time.monotonic() - started_at < 10
+
+
+def test_a_server_is_waited_for_before_its_engine_is_known() -> None:
+    with ScriptedServer(reply_in_turn(*[BUSY] * 8, Reply(body=HELLO["opensearch"]), OK)) as server:
+        detected = connect(Address.parse(server.url), Access(timeout=5.0))
+        assert PatientServer(detected, 60.0).request("GET", "/calls") == {"ok": True}
+    assert len(server.requests) == 10
 
 
 def test_without_patience_a_request_is_tried_six_times() -> None:

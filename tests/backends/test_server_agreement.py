@@ -1,5 +1,6 @@
-"""Each server against the in-memory exact backend on the same entries, by 50 phrases: its span leg,
-its BM25 leg, and what is made of the two.
+"""Every server is compared with the exact memory backend: same entries, 50 phrases.
+
+The tests compare the span leg, the BM25 leg, and the list fused from both.
 """
 
 from __future__ import annotations
@@ -35,13 +36,15 @@ from hybrid_search.backends.server.transport.base import (
 )
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, Request
 from hybrid_search.encoder import SHIPPED, Encoder
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import BLOCK_PASSAGES, ingest
 from hybrid_search.ingest.sources.files import read
 from hybrid_search.search import calibration, phrase_vector
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import ScoredPassage, complete_scores, fuse
+from hybrid_search.search.candidates import complete_scores, fuse
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
+from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text.token_codes import best_cosine_by_passage
 from hybrid_search.text.types import Entry, Floats
 from tests.conftest import DATA
@@ -50,7 +53,7 @@ from tests.helpers import live_servers
 pytestmark = [pytest.mark.server, pytest.mark.data]
 
 ALL = 10_000
-"""More than the passages of 2,000 calls, and as many as a server lists."""
+"""More than the passages of 2,000 calls, and the most hits that a server returns."""
 WINDOW, TEN = 100, 10
 ROUNDING = 1e-5
 Place = tuple[str, int]
@@ -58,9 +61,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Legs:
-    """What a backend finds for a phrase: both legs, best first, and all that its scores are made
-    of.
-    """
+    """Both legs that a backend returns for a phrase, best first, and their scored passages."""
 
     lexical: list[Place]
     semantic: list[Place]
@@ -72,7 +73,7 @@ class Legs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exact:
-    """The exact cosine of every passage's best span, and what the memory finds."""
+    """The exact cosine of every passage's best span, and the legs of the memory backend."""
 
     cosines: dict[Place, float]
     memory: Legs
@@ -97,8 +98,9 @@ def find_legs(backend: Backend, index: str, request: Request) -> Legs:
 
 @dataclass(eq=False)
 class Corpus:
-    """Calls, encoded once: in memory, and as the entries that any backend can be given; and the
-    phrases that are `asked`, with their vectors.
+    """Calls, encoded once, and the phrases with their vectors.
+
+    The calls are in a memory backend, and in `entries`, which can be written to any backend.
     """
 
     vectors_by_phrase: Mapping[str, Floats]
@@ -118,7 +120,7 @@ class Corpus:
 
     @cached_property
     def exact(self) -> dict[str, Exact]:
-        """What is true of each phrase."""
+        """The exact answer to each phrase."""
         return {text: self._exact(text, vector) for text, vector in self.vectors_by_phrase.items()}
 
     def _exact(self, text: str, vector: Floats) -> Exact:
@@ -135,7 +137,7 @@ class Corpus:
 
 @dataclass(slots=True, eq=False)
 class _CopyingWriter:
-    """A writer that keeps what it writes."""
+    """A writer that also collects the entries that it writes."""
 
     writer: Writer
     entries: list[Entry]
@@ -170,7 +172,7 @@ class _CopyingWriter:
 
 @dataclass(slots=True, eq=False)
 class RecordingServer:
-    """A server, and all that was asked of it."""
+    """A server that records all requests to it."""
 
     server: Server
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
@@ -217,8 +219,10 @@ def corpus(
             lines,
             filled_corpus,
             real_encoder,
-            "calls",
-            tmp_path_factory.mktemp("corpus") / "rejected.jsonl",
+            IngestOptions(
+                "calls",
+                tmp_path_factory.mktemp("corpus") / "rejected.jsonl",
+            ),
         ).documents
         == request.param
     )
@@ -236,14 +240,14 @@ class Pair:
 
     @cached_property
     def legs_by_phrase(self) -> dict[str, Legs]:
-        """What the server finds for each phrase."""
+        """The legs that the server returns for each phrase."""
         return {
             text: find_legs(self.backend, self.name, Request(text, vector, WINDOW))
             for text, vector in self.corpus.vectors_by_phrase.items()
         }
 
     def match(self, text: str, size: int) -> dict[Place, float]:
-        """The server's own answer to a plain ``match``, best first."""
+        """Return the server's answer to a plain ``match``, best first."""
         body = {
             "size": size,
             "_source": ["document_id", "ordinal"],
@@ -259,8 +263,9 @@ class Pair:
 
 
 def _settle(server: Server, name: str) -> None:
-    """Wait until segments are no longer merged: a merge makes another graph, and puts passages of
-    equal scores in another order.
+    """Wait until no segments are being merged.
+
+    A merge builds another graph, and changes the order of passages with equal scores.
     """
     server.request("POST", f"/{name}/_flush", params={"force": True, "wait_if_ongoing": True})
     while server.request("GET", f"/{name}/_stats/merge")["_all"]["primaries"]["merges"]["current"]:
@@ -315,8 +320,8 @@ def test_what_both_span_legs_have_stands_in_the_same_order_with_the_same_cosines
         assert [server_legs[place].cosine for place in shared] == pytest.approx(
             [exact[place].cosine for place in shared], abs=0.002
         ), text
-        # equal cosines differ by the rounding of sums in another order, and may then stand in
-        # either order
+        # Equal cosines may differ by rounding, because sums are taken in another order, and may
+        # then stand in either order.
         cosines = [exact[place].cosine for place in server_legs.semantic if place in set(shared)]
         assert all(second - first < ROUNDING for first, second in itertools.pairwise(cosines)), text
 
@@ -346,7 +351,7 @@ def test_the_bm25_leg_is_the_servers_own_match(pair: Pair) -> None:
 
 
 def fuse_legs(both_legs: Legs, text: str, alpha: float, maps: Calibration) -> list[ScoredPassage]:
-    """What our fusion makes of both legs, best first."""
+    """Return the passages of both legs as our fusion ranks them, best first."""
     request = Request(text, both_legs.passages[0].request.vector, WINDOW)
     return sorted(
         fuse(both_legs.passages, request, "calibrated", alpha, maps),
@@ -358,8 +363,9 @@ def fuse_legs(both_legs: Legs, text: str, alpha: float, maps: Calibration) -> li
 def test_the_fused_list_is_made_of_nothing_but_the_two_legs(
     pair: Pair, maps: Calibration, alpha: float
 ) -> None:
-    """Of every passage that a leg has: the server's own BM25 score, the exact cosine, and the score
-    as `fusion.calibrated` writes it out.
+    """Check the parts of the score of every passage in a leg.
+
+    They are the server's own BM25 score and the exact cosine, fused as `fusion.calibrated` does.
     """
     for text in list(pair.legs_by_phrase)[:10]:
         fused, matching, exact = (
@@ -382,8 +388,9 @@ def test_the_fused_list_is_made_of_nothing_but_the_two_legs(
 
 
 def test_what_both_fused_lists_have_differs_by_bm25_alone(pair: Pair, maps: Calibration) -> None:
-    """The analyzers of the server and of the memory are not the same; all else is. What only one
-    list has, no leg of the other has.
+    """Compare the server's fused list with that of the memory backend.
+
+    Only their analyzers differ. A passage that is in one list only is in no leg of the other.
     """
     for text, server_legs in pair.legs_by_phrase.items():
         memory = pair.corpus.exact[text].memory
@@ -428,31 +435,27 @@ def test_the_hits_are_the_fused_list(
         assert surely <= {(hit.id, hit.passage) for hit in hits}, text
 
 
-# What is asked of the server
+# The requests to the server
 
 
 def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(
     pair: Pair, maps: Calibration, real_encoder: Encoder
 ) -> None:
+    backend = ServerBackend(pair.server, pair.backend.options)  # which remembers no head yet
     pair.server.requests.clear()
-    search(
-        pair.backend,
-        real_encoder,
-        lambda *_: maps,
-        Query(("can you find me a restaurant",), pair.name),
-    )  # words of over 100 passages
+    # These words are in more than 100 passages.
+    query = Query(("can you find me a restaurant",), pair.name)
+    search(backend, real_encoder, lambda *_: maps, query)
     assert [(method, path) for method, path, _ in pair.server.requests] == [
         ("GET", f"/{pair.name}/_mapping"),
         ("POST", "/_msearch"),  # both legs
-        ("POST", "/_msearch"),  # what is missing of the union
-        ("POST", f"/{pair.name}/_search"),  # what is shown
+        ("POST", "/_msearch"),  # what each leg does not know of the other's passages
+        ("POST", f"/{pair.name}/_search"),  # the contents that are shown
     ]
     pair.server.requests.clear()
-    search(
-        pair.backend, real_encoder, lambda *_: maps, Query(("zzyzx",), pair.name)
-    )  # a word of no call: all codes are there, and no BM25
+    # No call contains this word: there are no BM25 scores, and all codes are known.
+    search(backend, real_encoder, lambda *_: maps, Query(("zzyzx",), pair.name))
     assert [path for _, path, _ in pair.server.requests] == [
-        f"/{pair.name}/_mapping",
         "/_msearch",
         f"/{pair.name}/_search",
     ]
@@ -479,8 +482,8 @@ def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(
             facets_over=facets_over,
             **everything,
         )
-        assert search(pair.backend, real_encoder, lambda *_: maps, query).hits
-    assert len(pair.server.requests) > 4 + 3 * 5
+        assert search(backend, real_encoder, lambda *_: maps, query).hits
+    assert len(pair.server.requests) > 2 + 3 * 3
     assert not [
         recorded_request
         for recorded_request in pair.server.requests

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -64,7 +65,7 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(pipeline, "BLOCK_PASSAGES", 48)
     monkeypatch.setattr(prepare, "LOOKUP_DOCUMENTS", 40)
-    monkeypatch.setattr(retry, "FIRST", 0.1)
+    monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, first=0.1))
 
 
 # A proxy that injures a third of the requests
@@ -213,7 +214,7 @@ def fail_at_first(*kinds: fault_proxy.Fault) -> Plan:
 def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(
     place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(retry, "FIRST", 0.02)
+    monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, first=0.02))
     plan = fail_at_first(fault_proxy.lose_answer, fault_proxy.report_unavailable)
     first, second = make_calls("first", lambda _: 8, 6), make_calls("second", lambda _: 3, 2)
     with Proxy(place.url, plan) as proxy, closing(open_backend(proxy.url)) as backend:

@@ -68,6 +68,7 @@ from hybrid_search.credentials import Access
 from hybrid_search.backends import open_backend
 from hybrid_search.errors import HybridSearchError
 from hybrid_search.ingest import pipeline, prepare
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.sources import files
 from tests.helpers.tiny_encoder import TinyEncoder
 
@@ -79,7 +80,7 @@ pipeline.BLOCK_PASSAGES, prepare.LOOKUP_DOCUMENTS = 16, 20
 say(0)
 try:
     lines, backend = files.read([source]), open_backend(url, Access())
-    summary = pipeline.ingest(lines, backend, TinyEncoder(), index, Path("rejected.jsonl"), report=lambda so_far: say(so_far.passages))
+    summary = pipeline.ingest(lines, backend, TinyEncoder(), IngestOptions(index, Path("rejected.jsonl"), report=lambda so_far: say(so_far.passages)))
 except HybridSearchError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)

@@ -471,14 +471,17 @@ def test_doctor_says_what_a_login_may_do(filled_server: SecuredServer) -> None:
         for name in ("calls-ingest", "calls-query", "less")
     }
     assert may["calls-ingest"].state == "ok"
-    assert may["calls-ingest"].found == "user 'calls-ingest' may ask, ingest into and make 'calls'"
+    assert (
+        may["calls-ingest"].found == "user 'calls-ingest' may search, ingest into and make 'calls'"
+    )
     assert may["calls-query"].state == "warning"
     assert (
-        "may not ingest (write, maintenance) or make it (create_index, indices:admin/aliases, cluster:monitor/main)"
+        "may not ingest into (write, maintenance) "
+        "or make (create_index, indices:admin/aliases, cluster:monitor/main)"
         in may["calls-query"].found
     )
     assert may["less"].state == "problem"
-    assert "may not ask (view_index_metadata) or" in may["less"].found
+    assert "may not search (view_index_metadata) or" in may["less"].found
     assert "docs/servers.md" in may["less"].remedy
 
 

@@ -303,7 +303,7 @@ WRONG = {
     ),
     "http://localhost": (
         Access(aws_region="eu-west-1", aws_service="s3"),
-        "HYBRID_SEARCH_AWS_SERVICE is 's3': it is to be es",
+        "HYBRID_SEARCH_AWS_SERVICE is 's3': it must be es",
     ),
     "elasticsearch+http://localhost": (
         ACCESS,

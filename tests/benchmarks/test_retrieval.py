@@ -19,6 +19,7 @@ from benchmarks.quality.measures import evaluate
 from benchmarks.quality.tasks import ALL, ANSWERS, MEDQUAD, TASKS, Query, Task, lines
 from hybrid_search import connect
 from hybrid_search.encoder import Encoder
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search.calibration import Calibration
@@ -70,8 +71,10 @@ def collection(tmp_path: Path) -> Iterator[Collection]:
             iter(documents),
             client.backend,
             SpelledEncoder(WORDS),
-            task.name,
-            tmp_path / "rejected.jsonl",
+            IngestOptions(
+                task.name,
+                tmp_path / "rejected.jsonl",
+            ),
         )
         yield Collection(
             task, SpelledModel(), tmp_path, client, {id_: [(id_, (0,))] for id_ in TEXTS}

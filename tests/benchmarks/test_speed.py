@@ -137,3 +137,16 @@ def test_texts_of_like_length_fill_batches_and_texts_in_order_do_not() -> None:
         for batches in (ordered, bucketed)
     ]
     assert padded == [32 * 128 + 32 * 8, 63 * 8 + 128]
+
+
+def test_results_are_found_by_their_whole_name(tmp_path: Path) -> None:
+    for name in (
+        "clusters_glove.json",
+        "clusters_glove-large.json",
+        "dev_a_int8_01234567.json",
+    ):
+        (tmp_path / name).write_text("{}")
+    assert [path.name for path in results.find_results("clusters_glove", tmp_path)] == [
+        "clusters_glove.json"
+    ]
+    assert len(results.find_results("dev_a_int8_????????", tmp_path)) == 1

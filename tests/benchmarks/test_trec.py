@@ -147,9 +147,9 @@ def test_another_system_s_run_beside_ours(
     qrels, ours, foreign = write_files(tmp_path, qrels=QRELS, ours=OURS, foreign=FOREIGN)
     run_cli(monkeypatch, "--qrels", qrels, "--run", ours, foreign)
     heading, _, *rows = capsys.readouterr().out.splitlines()
-    assert (
-        heading
-        == "| 3 queries | ndcg@10 | mrr@10 | recall@10 | recall@100 | ndcg@10, 95% | ndcg@10 - first | 95% |"
+    assert heading == (
+        "| 3 queries | ndcg@10 | mrr@10 | recall@10 | recall@100"
+        " | ndcg@10, 95% | ndcg@10 - first | 95% |"
     )
     # c b a for the first: gains of 1 at rank 2 and 3 at rank 3, of 3 and 1; b a for the second: 1
     # at rank 2; nothing for the third
@@ -183,7 +183,7 @@ def test_another_system_s_run_beside_ours(
         (
             QRELS,
             OURS + "1 Q0 a 9 0 x\n",
-            r"run.txt, line 5: document a was there for query 1 before: leave one of the lines out",
+            r"run.txt, line 5: document a comes a second time for query 1: remove one of the lines",
         ),
         (QRELS, "1 Q0 a 1 high x\n", r"run.txt, line 1: score is 'high', and must be a number"),
         (QRELS, "1 Q0 a 1 nan x\n", r"run.txt, line 1: score is 'nan', and must be a number"),
@@ -195,9 +195,9 @@ def test_another_system_s_run_beside_ours(
         (
             QRELS,
             "q1 Q0 a 1 1 x\n",
-            r"run.txt has none of the queries that were judged: it has q1, and they are 1 and so on",
+            r"run.txt has none of the judged queries: it has q1, and judged are 1 and so on",
         ),
-        ("", OURS, r"it has 1, and they are nothing and so on"),
+        ("", OURS, r"it has 1, and judged are nothing and so on"),
     ],
 )
 def test_a_file_that_is_not_one(tmp_path: Path, qrels: str, run: str, message: str) -> None:
@@ -213,6 +213,7 @@ def test_a_file_that_is_missing_and_a_command_that_lacks_half(
         trec.read_qrels(tmp_path / "gone.qrels")
     with pytest.raises(
         SystemExit,
-        match="give --task and --out to write the files of a task, or --qrels and --run to measure runs",
+        match="give --task and --out to write the files of a task,"
+        " or --qrels and --run to measure runs",
     ):
         run_cli(monkeypatch, "--task", "medquad", "--run", tmp_path / "run")

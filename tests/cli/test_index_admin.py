@@ -1,6 +1,4 @@
-"""``setup``, ``reindex`` and ``delete`` on real servers, what an embedded index says to them, and
-what ``query`` can print of a server.
-"""
+"""Test setup, reindex and delete, and the options of query that only servers have."""
 
 from __future__ import annotations
 
@@ -38,14 +36,14 @@ class Place:
 
 @pytest.fixture(params=live_servers.URLS)
 def server(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """An index on a server that is not there yet."""
+    """An index on a server, not made yet."""
     with live_servers.unique_index_name(request.param) as name:
         yield Place(request.param, name)
 
 
 @pytest.fixture(params=["embedded", *live_servers.SERVERS])
 def anywhere(request: pytest.FixtureRequest) -> Iterator[Place]:
-    """An index that is not there yet, wherever."""
+    """An index that is not made yet, embedded or on a server."""
     if request.param == "embedded":
         yield Place("embedded:here", "talks")
     else:
@@ -64,7 +62,7 @@ def write_documents(*documents: dict[str, Any], name: str = "calls.jsonl") -> st
 
 
 def list_versions(place: Place) -> list[str]:
-    """All indexes whose names begin with that of the test."""
+    """Return the ends of all index names that begin with that of the test."""
     with live_servers.open_server(place.url) as server:
         rows = server.request("GET", "/_cat/indices", params={"format": "json", "h": "index"})
     return sorted(
@@ -81,7 +79,7 @@ def test_setup_makes_an_empty_index_and_says_so(anywhere: Place) -> None:
     result = anywhere.call("setup", "--policy", "4/1")
     assert result.status == 0
     assert re.fullmatch(
-        rf"index '{anywhere.index}' is there, with 0 documents, for .+\n", result.stdout
+        rf"index '{anywhere.index}' is ready, with 0 documents, for .+\n", result.stdout
     )
     description = anywhere.call("setup", "--policy", "4/1", "--json").json
     assert (
@@ -99,14 +97,14 @@ def test_ingest_follows_the_policy_of_the_index_unless_another_is_given(anywhere
     assert anywhere.call("ingest", "calls.jsonl").json["skipped"] == 1
     error = anywhere.call("ingest", "--policy", "6/1", "calls.jsonl").error
     assert error.startswith(f"index '{anywhere.index}' was written with policy '4/2'")
-    assert "and this is policy '6/1'" in error
+    assert "but this is policy '6/1'" in error
 
 
 def test_the_sample_has_to_be_asked_for_on_a_server(server: Place) -> None:
     error = server.call("ingest").error
     assert (
-        error
-        == "no source given: name the files to ingest (- for standard input), or give --sample for the bundled calls"
+        error == "no source given: name the files to ingest (- for standard input), "
+        "or give --sample for the bundled calls"
     )
     assert list_versions(server) == []
 
@@ -200,7 +198,8 @@ def test_an_embedded_index_has_none_of_the_options_of_a_server(
 ) -> None:
     error = embedded.call("setup", *option).error
     assert error.startswith(
-        f"an embedded index has no {option[0][2:].replace('-', '_')}: that is for one on a server"
+        f"an embedded index has no {option[0][2:].replace('-', '_')}: "
+        "that is for an index on a server"
     )
     assert not Path("here").exists()
 
@@ -267,8 +266,8 @@ def test_an_embedded_index_has_no_versions(embedded: Place, arguments: list[str]
     embedded.call("ingest", write_documents(REFUND))
     error = embedded.call("reindex", *arguments).error
     assert (
-        error
-        == "only an index on a server has versions: ingest into one of another name, and drop this one"
+        error == "only an index on a server has versions: "
+        "ingest into an index of another name, and drop this one"
     )
     assert [hit["id"] for hit in embedded.call("query", "refund", "--json").json["hits"]] == [
         "refund"
@@ -310,10 +309,10 @@ def test_documents_are_deleted_by_their_ids_and_counted(anywhere: Place) -> None
 def test_a_whole_index_is_deleted_with_yes_alone(anywhere: Place) -> None:
     anywhere.call("ingest", write_documents(REFUND, HOLD, {"id": "bad"}))
     assert anywhere.call("delete").error == (
-        f"give the ids of documents, or --yes to delete the whole index '{anywhere.index}'; not both, not neither"
+        f"give either the ids of documents, or --yes to delete the whole index '{anywhere.index}'"
     )
     assert anywhere.call("delete", "--yes", "refund").error.startswith(
-        "give the ids of documents, or --yes"
+        "give either the ids of documents, or --yes"
     )
     assert (
         anywhere.call("delete", "--yes").stdout
@@ -342,7 +341,7 @@ def test_to_delete_from_what_is_not_there_is_an_error(anywhere: Place) -> None:
 def sample_place(
     request: pytest.FixtureRequest, sample_url: str, calls: list[dict[str, Any]]
 ) -> Iterator[Place]:
-    """An index of some calls, which is only read."""
+    """An index of some calls, which tests only read."""
     if request.param == "embedded":
         yield Place(sample_url, "calls")
         return
@@ -404,9 +403,8 @@ def test_values_of_fields_are_counted_over_the_window_and_over_all_matches(
     lexical = sample_place.call("query", "router", "--alpha", "0", "--size", "100", "--json").json[
         "hits"
     ]
-    assert dict(matches)["telecom"] == len(
-        [hit for hit in lexical if hit["metadata"]["sector"] == "telecom" and hit["bm25"] > 0]
-    )
+    matching_sectors = [hit["metadata"]["sector"] for hit in lexical if hit["bm25"] > 0]
+    assert dict(matches)["telecom"] == matching_sectors.count("telecom")
     assert "\nsector: telecom (" in sample_place.call("query", "router", "--facet", "sector").stdout
 
 
@@ -417,7 +415,8 @@ def test_values_of_fields_are_counted_over_the_window_and_over_all_matches(
         (["--facet", "colour"], "cannot sort or count by 'colour': the index has no such field"),
         (
             ["--facets-over", "all"],
-            "compat is None (of (None, 'opensearch')), facets_over 'all' (of ('window', 'matches'))",
+            "compat is None (of (None, 'opensearch')), "
+            "facets_over 'all' (of ('window', 'matches'))",
         ),
         (["--compat", "solr"], "compat is 'solr' (of (None, 'opensearch'))"),
         (["--compat", "solr", "--dry-run"], "compat is 'solr' (of (None, 'opensearch'))"),
@@ -431,7 +430,7 @@ def test_what_cannot_be_asked_is_one_error(
 
 
 def test_compat_ranks_by_the_servers_arithmetic(sample_place: Place) -> None:
-    """The best passage of a leg has 1.0 there, and so at alpha 1 has the first hit."""
+    """The best passage of a leg has 1.0 there, and so has the first hit at alpha 1."""
     result = sample_place.call(
         "query", "router", "--compat", "opensearch", "--alpha", "1", "--fusion", "min_max", "--json"
     ).json
@@ -446,7 +445,7 @@ def test_compat_ranks_by_the_servers_arithmetic(sample_place: Place) -> None:
 
 
 def parse_requests(output: str) -> list[tuple[str, Any]]:
-    """Path and body of each request of what was printed for people."""
+    """Return path and body of each request that was printed for people."""
     matches = re.findall(r"^POST (\S+)\n(.*?\n)\n", output, flags=re.MULTILINE | re.DOTALL)
     return [(path, json.loads(body)) for path, body in matches]
 
@@ -460,7 +459,7 @@ def live_server(sample_place: Place) -> Iterator[Server]:
 on_servers = pytest.mark.parametrize(
     "sample_place", live_servers.URLS, indirect=True, scope="module"
 )
-"""For tests whose requests an embedded index does not have."""
+"""For tests of requests, which an embedded index does not have."""
 
 
 @on_servers
@@ -490,7 +489,7 @@ def test_the_requests_that_are_printed_are_taken_by_the_server_as_they_stand(
 
 @on_servers
 def test_what_is_printed_is_what_is_sent(sample_place: Place, live_server: Server) -> None:
-    """At alpha 0 there is one request, and BM25's scores are those of the hits."""
+    """At alpha 0 there is one request, whose scores are the BM25 scores of the hits."""
     ((path, body),) = parse_requests(
         sample_place.call("query", "router", "--alpha", "0", "--dry-run").stdout
     )
@@ -527,7 +526,7 @@ def test_the_servers_own_query_is_printed_and_taken_where_it_has_the_plugin(
     )
     if live_server.engine == "elasticsearch":
         assert result.error.endswith(
-            "is elasticsearch, whose own fusion this is not: leave compat out"
+            "is elasticsearch, which does not have OpenSearch's own fusion: leave compat out"
         )
         return
     ((path, body),) = parse_requests(result.stdout)
@@ -545,7 +544,8 @@ def test_quotes_and_letters_of_all_scripts_are_printed_as_they_can_be_sent(
 ) -> None:
     phrase = 'wo ist "der Router" {größer}\n返金 \\ # * \u2028'
     requests = parse_requests(sample_place.call("query", phrase, "--dry-run").stdout)
-    assert requests[0][1]["query"]["bool"]["must"][0]["match"]["text"]["query"] == phrase
+    (must, *_) = requests[0][1]["query"]["bool"]["must"]
+    assert must["match"]["text"]["query"] == phrase
     for path, body in requests:
         live_server.request("POST", path, body=body)
 
@@ -555,8 +555,8 @@ def test_an_embedded_index_is_asked_without_requests(embedded: Place, options: l
     embedded.call("ingest", write_documents(REFUND))
     error = embedded.call("query", "refund", "--dry-run", *options).error
     assert (
-        error
-        == "an embedded index is asked without requests: there is nothing to print. Use --url opensearch+https://..."
+        error == "only an index on a server is searched by requests: there are none to print. "
+        "Use --url opensearch+https://..."
     )
 
 

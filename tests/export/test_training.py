@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hybrid_search.text.spans import MAX_WORDS
+
 pytestmark = [
     pytest.mark.export,
     pytest.mark.filterwarnings("ignore"),  # torch's exporter warns of its own future
@@ -401,7 +403,7 @@ def test_spans_are_whole_words_of_the_text_and_a_woven_clause_is_one(tiny: Path)
         for start, end in spans:
             assert start in {a for a, _ in edges}
             assert end in {b for _, b in edges}
-            assert len([1 for a, b in edges if a >= start and b <= end]) <= compose.LONGEST
+            assert len([1 for a, b in edges if a >= start and b <= end]) <= MAX_WORDS
         if passage.unit and passage.unit[1] <= edges[-1][1]:
             assert passage.unit in spans
             units += 1

@@ -17,6 +17,7 @@ from hybrid_search.backends.types import IndexSpec
 from hybrid_search.credentials import Access
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest.document_parser import parse, source_hash
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
@@ -153,7 +154,10 @@ class Place:
             open_backend(url or self.url, Access(timeout=timeout, patience=patience))
         ) as backend:
             return ingest(
-                numbered, backend, encoder or TinyEncoder(), self.index, Path("rejected.jsonl")
+                numbered,
+                backend,
+                encoder or TinyEncoder(),
+                IngestOptions(self.index, Path("rejected.jsonl")),
             )
 
 

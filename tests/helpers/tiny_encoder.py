@@ -19,6 +19,7 @@ from hybrid_search.backends.types import IndexSpec, Request
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.passage_codes import encode_passages
 from hybrid_search.ingest.document_parser import parse, source_hash
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
@@ -63,7 +64,7 @@ def fill_index(
         SourceLine("documents", number, json.dumps(document).encode())
         for number, document in enumerate(documents, 1)
     )
-    return ingest(lines, backend, TinyEncoder(), index, rejects)
+    return ingest(lines, backend, TinyEncoder(), IngestOptions(index, rejects))
 
 
 def make_request(

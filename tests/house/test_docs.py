@@ -1,9 +1,11 @@
-"""The documentation is true: its code runs, its commands are there, and every option and
-environment variable is in it.
+"""Tests that the documentation is true.
+
+Its code runs and prints what the pages show, and every command, option and variable is described.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -11,27 +13,40 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+import yaml
 
-from benchmarks import tables
+from benchmarks import tables as benchmark_tables
 from hybrid_search import config
 from hybrid_search.cli.app import app
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources.files import SAMPLE
+from papers import tables as paper_tables
+from tools import picture
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 CLI = ROOT / "docs" / "cli.md"
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined] # a group, typed as any command
+GROUP: Any = typer.main.get_command(app)
+COMMANDS = GROUP.commands
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 OWN_COMMAND = re.compile(r"(?:[A-Z_]+=\S+ )*(?:python|hybrid-search) ")
+WORKSHOP = ("benchmarks", "export", "papers", "tools")
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+WORDS = 800
+"""The README is read in five minutes."""
+
+NUMBER = re.compile(r"\d+\.\d+")
+INT8_TOLERANCE = 0.02
+"""Between processors: int8 moves a span's cosine by up to 0.017 (docs/watching.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +81,15 @@ def _user(sample_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
 
-def run_command(page: Path, line: int, command: str) -> None:
-    """Run `command` if it is ours; a ``make`` line must name a target, a module of the workshop
-    must be there.
+def run_command(page: Path, line: int, command: str) -> str:
+    """Run `command` if it is ours and return what it prints.
+
+    A ``make`` line must name a target; a module of the workshop must exist.
     """
     words = shlex.split(command)
     if words[0] == "make":
         assert set(words[1:]) <= TARGETS, f"{page}:{line}: {command}"
-    elif words[:2] == ["python", "-m"] and words[2].split(".")[0] in ("benchmarks", "export"):
+    elif words[:2] == ["python", "-m"] and words[2].split(".")[0] in WORKSHOP:
         path = ROOT.joinpath(*words[2].split("."))
         assert path.is_dir() or path.with_suffix(".py").is_file(), f"{page}:{line}: {command}"
     elif OWN_COMMAND.match(command):
@@ -81,10 +97,29 @@ def run_command(page: Path, line: int, command: str) -> None:
             ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=300
         )
         assert result.returncode == 0, f"{page}:{line}: {command}\n{result.stderr}"
+        return result.stdout
+    return ""
+
+
+def run_python(page: Path, block: CodeBlock, names: dict[str, Any]) -> str:
+    """Run the code of `block` in `names` and return what it prints."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+        exec(code, names)  # noqa: S102 # running the page's code is the test
+    return printed.getvalue()
+
+
+def assert_same_output(printed: str, expected: str, number: re.Pattern[str] = NUMBER) -> None:
+    """Assert that two outputs agree, their scores up to what differs between processors."""
+    assert number.sub("#", printed) == number.sub("#", expected)
+    scores = [float(score) for score in number.findall(printed)]
+    expected_scores = [float(score) for score in number.findall(expected)]
+    assert scores == pytest.approx(expected_scores, abs=INT8_TOLERANCE)
 
 
 def parse_command(command: str) -> None:
-    """Raise where `command`, if it is ours, has an option that there is none of."""
+    """Raise if `command` is ours and has an unknown option."""
     words = [word for word in shlex.split(command) if not re.match(r"[A-Z_]+=", word)]
     prefix_lengths = {
         ("hybrid-search",): 1,
@@ -107,13 +142,14 @@ def parse_command(command: str) -> None:
 @pytest.mark.usefixtures("_user")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_code_and_the_commands_of_a_page_run_in_their_order(name: str) -> None:
-    page, names = ROOT / name, {"__name__": "__main__"}
+    page, names, printed = ROOT / name, {"__name__": "__main__"}, ""
     for block in code_blocks(page):
         if block.language == "python":
-            exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)  # noqa: S102 # that is what is tested
+            printed = run_python(page, block, names)
         elif block.language in ("bash", "console", "sh"):
-            for command in block.commands:
-                run_command(page, block.line, command)
+            printed = "".join(run_command(page, block.line, command) for command in block.commands)
+        elif block.language == "output":  # of the block before it
+            assert_same_output(printed, block.text)
         elif block.language == "shell":  # for a server
             for command in block.commands:
                 parse_command(command)
@@ -185,10 +221,49 @@ def variables(text: str) -> set[str]:
     return set(re.findall(r"HYBRID_SEARCH_[A-Z_]*[A-Z]", text))
 
 
-def test_every_environment_variable_is_in_the_readme_and_no_other() -> None:
+def test_every_environment_variable_is_in_the_configuration_and_no_other() -> None:
     read = variables(Path(config.__file__).read_text(encoding="utf-8"))
-    assert variables((ROOT / "README.md").read_text(encoding="utf-8")) == read
+    assert variables(CONFIGURATION.read_text(encoding="utf-8")) == read
     assert all(variables(page.read_text(encoding="utf-8")) <= read for page in PAGES)
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= WORDS
+
+
+def test_the_picture_is_what_the_readmes_command_prints_today(
+    sample_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_URL", sample_url)
+    drawn = picture.draw(picture.run_query())
+    assert_same_output(drawn, picture.PICTURE.read_text(encoding="utf-8"), picture.SCORE)
+    assert f"$ {picture.COMMAND}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_picture_loads_nothing() -> None:
+    drawn = picture.PICTURE.read_text(encoding="utf-8")
+    assert re.findall(r"https?:[^\"]*", drawn) == ["http://www.w3.org/2000/svg"]
+    assert not re.search(r"@import|@font-face|<script|<image|href=", drawn)
+
+
+def test_every_page_is_in_the_sites_menu() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    assert set(re.findall(r"[\w-]+\.md", str(nav))) == pages
+
+
+def test_the_site_links_to_no_file_outside_it() -> None:
+    for page in (ROOT / "docs").glob("*.md"):
+        assert "](../" not in page.read_text(encoding="utf-8"), page
+
+
+def test_the_paths_in_contributing_exist() -> None:
+    """Those in a top folder of this checkout; ``NAME`` and ``*`` stand for any name."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    paths = [path for path in re.findall(r"`([\w./*]+/[\w./*]*)`", text) if "NAME" not in path]
+    checked = [path for path in paths if (ROOT / path.split("/")[0]).exists()]
+    assert len(checked) > 20
+    assert not [path for path in checked if not list(ROOT.glob(path.rstrip("/")))]
 
 
 def test_every_make_target_explains_itself_or_is_a_helper() -> None:
@@ -203,7 +278,11 @@ def test_every_make_target_explains_itself_or_is_a_helper() -> None:
 
 
 def test_the_tables_are_those_that_the_results_give() -> None:
-    for page in tables.PAGES:
+    renderers: dict[Path, Callable[[str], str]] = {
+        **dict.fromkeys(benchmark_tables.PAGES, benchmark_tables.fill_tables),
+        **dict.fromkeys(paper_tables.PAGES, paper_tables.fill_tables),
+    }
+    for page, fill_tables in renderers.items():
         text = page.read_text(encoding="utf-8")
         assert "| ---" in text.split("<!-- table:")[1]
-        assert tables.fill_tables(text) == text
+        assert fill_tables(text) == text

@@ -1,6 +1,4 @@
-"""Imports point one way, each library is met in its one place, and ``import hybrid_search`` is
-light.
-"""
+"""Imports point one way, each library has one place, and ``import hybrid_search`` is light."""
 
 from __future__ import annotations
 
@@ -25,14 +23,18 @@ LAYERS = (
     {"backends"},
     {"search", "ingest"},
     {"maintenance"},
+    {"client_encoders"},
+    {"client_admin"},
     {"client"},
     {"api"},
     {"async_client"},
     {"cli", ""},
     {"__main__", "ingest.__main__"},
 )
-"""A unit (a module, or a package with all in it; "" is ``hybrid_search`` itself) may import from
-the layers above it in this list. Units of one layer do not know each other.
+"""The units of the package, in layers; a unit may import only from layers earlier in this list.
+
+A unit is a module, or a package with everything in it; "" is ``hybrid_search`` itself. Units of one
+layer do not import each other.
 """
 
 ALLOWED_IMPORTERS = {
@@ -58,7 +60,6 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.scan",
         "backends.embedded.schema",
         "backends.embedded.sql",
-        "backends.embedded.writer",
         "backends.memory",
         "ingest.seen_ids",
     },
@@ -76,12 +77,21 @@ ALLOWED_IMPORTERS = {
     "prometheus_client": {"ingest.observe.metrics"},
     "opentelemetry": {"observability.tracing"},
     "ray": {"ingest.executors.ray"},
-    "typer": {"cli", "ingest.__main__"},
+    "typer": {"cli"},
     "rich": {"cli"},
 }
-"""Libraries and the only modules, or packages with all in them, that may import them."""
+"""For each library the only modules, or packages with everything in them, that may import it."""
 
-NEVER_IMPORTED = {"torch", "transformers", "optimum", "export", "benchmarks", "tests", "rank_bm25"}
+NEVER_IMPORTED = {
+    "torch",
+    "transformers",
+    "optimum",
+    "export",
+    "papers",
+    "benchmarks",
+    "tests",
+    "rank_bm25",
+}
 HEAVY_LIBRARIES = (
     "onnx",
     "onnxruntime",
@@ -101,7 +111,7 @@ HEAVY_LIBRARIES = (
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module of the house by its name without ``hybrid_search.``; a package by its own."""
+    """Return the path of each module, by its name without ``hybrid_search.``."""
     paths_by_module = {}
     for path in PACKAGE_FOLDER.rglob("*.py"):
         parts = path.relative_to(PACKAGE_FOLDER).with_suffix("").parts
@@ -115,7 +125,7 @@ def syntax_tree(path: Path) -> ast.Module:
 
 
 def imported_names(path: Path) -> Iterator[str]:
-    """Full names of what `path` imports, lazily or for the type checker, too."""
+    """Yield the full names that `path` imports, also inside functions or for the type checker."""
     for node in ast.walk(syntax_tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -125,7 +135,7 @@ def imported_names(path: Path) -> Iterator[str]:
 
 
 def house_imports(path: Path) -> set[str]:
-    """The modules of the house that `path` imports."""
+    """Return the modules of this package that `path` imports."""
     module_names = modules()
     house_names = [
         name.removeprefix("hybrid_search").removeprefix(".")
@@ -144,7 +154,7 @@ def layer_number(module: str) -> int:
 
 
 def place_of(module: str, places: set[str]) -> str:
-    """The package of `module` if that is one of `places`, else the module itself."""
+    """Return the package of `module` if that is one of `places`, else the module itself."""
     package = module.split(".")[0]
     return package if package in places else module
 
@@ -155,28 +165,25 @@ def test_every_unit_of_the_house_has_its_layer_and_no_layer_names_another() -> N
 
 @pytest.mark.parametrize("module", sorted(modules()))
 def test_a_module_imports_only_from_the_layers_under_its_own(module: str) -> None:
-    wrong = {
-        imported_module
-        for imported_module in house_imports(modules()[module])
-        if unit_of(imported_module) != unit_of(module)
-        and layer_number(imported_module) >= layer_number(module)
-    }
-    assert not wrong
+    unit, layer = unit_of(module), layer_number(module)
+    from_elsewhere = {name for name in house_imports(modules()[module]) if unit_of(name) != unit}
+    assert not {name for name in from_elsewhere if layer_number(name) >= layer}
 
 
 def test_the_reading_of_imports_sees_what_is_there() -> None:
-    """The two kinds of import, a lazy one, and one of a name in a package: lest the tests above
-    pass because nothing was found.
+    """Check that all kinds of imports are found: else the tests above would pass on nothing.
+
+    They are both statements, an import inside a function, and a name imported from a package.
     """
     assert {
-        "backends",
-        "encoder",
+        "client_admin",
         "search.phrase_vector",
         "search.pipeline",
         "ingest.pipeline",
-        "search.fusion",
+        "search.query",
         "config",
     } <= house_imports(PACKAGE_FOLDER / "client.py")
+    assert {"backends", "encoder"} <= house_imports(PACKAGE_FOLDER / "client_admin.py")
     assert {"client", "config"} <= house_imports(PACKAGE_FOLDER / "api.py")
     assert {"numpy", "onnxruntime", "tokenizers.Tokenizer"} <= set(
         imported_names(PACKAGE_FOLDER / "encoder" / "onnx.py")
@@ -200,13 +207,11 @@ def test_the_workshop_and_its_libraries_are_never_imported() -> None:
 
 
 def test_what_measures_never_imports_what_trains() -> None:
-    """So that any encoder is measured by the same code, and without torch. (The workshop may ask
-    for dev scores.)
-    """
+    """Any encoder is measured by the same code, without torch; training may ask for dev scores."""
     benchmark_paths = list((PACKAGE_FOLDER.parent / "benchmarks" / "quality").glob("*.py"))
     assert benchmark_paths
     for path in benchmark_paths:
-        assert not {"torch", "transformers", "optimum", "export"} & {
+        assert not {"torch", "transformers", "optimum", "export", "papers"} & {
             name.split(".")[0] for name in imported_names(path)
         }, path
 
@@ -222,7 +227,7 @@ def test_the_environment_is_read_in_config_alone() -> None:
 
 
 def loaded_by(statement: str) -> set[str]:
-    """The modules that a fresh process has after `statement`."""
+    """Return the modules that a new process has loaded after `statement`."""
     program = f"{statement}\nimport sys; print(*sys.modules)"
     return set(
         subprocess.run(
@@ -241,8 +246,6 @@ def test_a_client_loads_no_encoder_before_one_is_needed() -> None:
 
 
 def test_usearch_may_be_imported_before_onnxruntime_and_behind_it() -> None:
-    """usearch 2.26 crashed the interpreter when onnxruntime was imported after it; pyproject.toml
-    leaves it out.
-    """
+    """usearch 2.26 crashed if onnxruntime was imported after it; pyproject.toml excludes it."""
     assert {"usearch", "onnxruntime"} <= loaded_by("import usearch.index, onnxruntime")
     assert {"usearch", "onnxruntime"} <= loaded_by("import onnxruntime, usearch.index")

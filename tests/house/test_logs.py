@@ -21,6 +21,7 @@ from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.cli import progress
 from hybrid_search.errors import ModelError
 from hybrid_search.ingest import pipeline
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.observability import logs, tracing
@@ -202,8 +203,10 @@ def test_an_error_is_seen_in_the_span_and_raised(span_exporter: InMemorySpanExpo
             [SourceLine("x", 1, GOOD_LINE.encode())],
             MemoryBackend(),
             Broken(),
-            "calls",
-            Path("r.jsonl"),
+            IngestOptions(
+                "calls",
+                Path("r.jsonl"),
+            ),
         )
     (encode_span,) = [
         span for span in span_exporter.get_finished_spans() if span.name == "ingest.encode"

@@ -1,6 +1,4 @@
-"""What a user gets: the wheel, installed with ``[cpu]`` and nothing else, holds all that is needed
-and nothing of the workshop.
-"""
+"""Test the wheel as a user installs it, with ``[cpu]``: it has all that is needed, and no more."""
 
 from __future__ import annotations
 
@@ -21,15 +19,13 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A wheel, and the environment that it alone is installed in."""
+    """A wheel, and an environment in which only the wheel is installed."""
 
     wheel: Path
     folder: Path
 
     def run(self, *arguments: str) -> str:
-        """``python arguments`` as a user of this environment, in a folder of his own; its standard
-        output.
-        """
+        """Return the standard output of ``python arguments`` for a user who has set nothing."""
         home = self.folder.parent / "home"
         home.mkdir(exist_ok=True)
         inherited = {
@@ -116,18 +112,30 @@ def test_the_mappings_are_in_the_wheel_and_are_found_there(installation: Install
     }
     assert packed == {f"hybrid_search/_mappings/{name}" for name in source_files}
     program = """
-from hybrid_search.backends.base import IndexSpec
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server.mappings import FOLDER, body
-made = body("opensearch", IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1"), IndexOptions(), (2, 12, 0))
-print(FOLDER.name, made["mappings"]["properties"]["spans"]["properties"]["vector"]["dimension"])
+from hybrid_search.backends.server.mappings import FOLDER, index_body
+from hybrid_search.backends.types import IndexSpec
+spec = IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1")
+body = index_body("opensearch", spec, IndexOptions(), (2, 12, 0))
+print(FOLDER.name, body["mappings"]["properties"]["spans"]["properties"]["vector"]["dimension"])
 """
     assert installation.run("-c", program).split() == ["_mappings", "384"]
 
 
 @pytest.mark.parametrize(
     "name",
-    ["torch", "transformers", "optimum", "export", "benchmarks", "tests", "rank_bm25", "pytest"],
+    [
+        "torch",
+        "transformers",
+        "optimum",
+        "export",
+        "papers",
+        "benchmarks",
+        "tests",
+        "tools",
+        "rank_bm25",
+        "pytest",
+    ],
 )
 def test_nothing_of_the_workshop_can_be_imported(installation: Installation, name: str) -> None:
     assert (
@@ -143,7 +151,10 @@ def test_ingest_and_query_work_in_two_processes_as_written(installation: Install
         installation.run("-m", "hybrid_search.ingest", "--index", "calls").splitlines()[-1]
     )
     assert (summary["documents"], summary["failed"]) == (88, 0)
-    program = 'import hybrid_search; r = hybrid_search.query("refund request", alpha=0.5); print(len(r), r.hits[0].spans[0].text)'
+    program = (
+        'import hybrid_search; result = hybrid_search.query("refund request", alpha=0.5); '
+        "print(len(result), result.hits[0].spans[0].text)"
+    )
     count, _, text = installation.run("-c", program).strip().partition(" ")
     assert count == "10"
     assert "refund" in text
@@ -155,5 +166,8 @@ def test_the_console_script_is_installed(installation: Installation) -> None:
 
 
 def test_the_version_is_that_of_the_package(installation: Installation) -> None:
-    program = "import hybrid_search, importlib.metadata as m; print(m.version('hybrid-search') == hybrid_search.__version__)"
+    program = (
+        "import hybrid_search, importlib.metadata as metadata; "
+        "print(metadata.version('hybrid-search') == hybrid_search.__version__)"
+    )
     assert installation.run("-c", program).strip() == "True"

@@ -1,5 +1,6 @@
-"""Bad input through the command line, line by line of the design's list: one clear error, and
-nothing good is lost with the bad.
+"""Bad input on the command line: one clear error each, and nothing good is lost with the bad.
+
+The cases are those of the list in the design.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def _embedded_url(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ingest(*lines: dict[str, Any] | bytes) -> CommandResult:
-    """The lines, between two good documents, through ``ingest``."""
+    """Run ``ingest`` on the lines, between two good documents."""
     data = [
         line if isinstance(line, bytes) else json.dumps(line).encode()
         for line in (BEFORE, *lines, BEHIND)
@@ -38,9 +39,7 @@ def ingest(*lines: dict[str, Any] | bytes) -> CommandResult:
 
 
 def read_indexed_numbers() -> dict[str, Any]:
-    """What the index holds: ids and metadata's ``n``, by a query for a word that every good
-    document has.
-    """
+    """Return the ``n`` of each document's metadata by its id, from a query that finds all."""
     hits = invoke_cli("query", "parcel", "--json", "--size", "100", "--alpha", "0").json["hits"]
     return {hit["id"]: hit["metadata"].get("n") for hit in hits}
 
@@ -97,7 +96,10 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     ),
     "metadata of another type": (
         {"id": "x", "text": "parcel", "n": "one"},
-        "metadata field 'n' is a string here and a number in the index: give it one type, or another name",
+        (
+            "metadata field 'n' is a string here and a number in the index: give it one type, "
+            "or another name"
+        ),
     ),
     "metadata nested too deeply": (
         b'{"id": "x", "text": "parcel", "m": ' + b'{"m": ' * 960 + b"1" + b"}" * 960 + b"}",
@@ -147,9 +149,9 @@ def test_a_model_folder_that_is_incomplete_is_one_error_and_makes_no_index() -> 
     Path("model/tokenizer.json").unlink()
     Path("calls.jsonl").write_text(json.dumps(BEFORE))
     error = invoke_cli("ingest", "--model", "model", "calls.jsonl").error
-    assert (
-        error
-        == "model folder model is incomplete: tokenizer.json is missing. Copy it there, or export the model again."
+    assert error == (
+        "model folder model is incomplete: tokenizer.json is missing. Copy it there, or "
+        "export the model again."
     )
     assert not Path("store/calls.sqlite").exists()
 
@@ -167,7 +169,7 @@ def test_a_model_folder_that_is_damaged_is_one_error() -> None:
 
 
 def fingerprint(folder: Path) -> str:
-    """Of vectors of the usual size by the model there."""
+    """Return the fingerprint of the model in a folder, with vectors of the usual size."""
     return encoder.truncate_encoder(encoder.load(folder)).info.fingerprint
 
 
@@ -183,7 +185,8 @@ def test_a_model_that_did_not_write_the_index_is_one_error_with_both_fingerprint
             fingerprint(folder) for folder in (SHIPPED, Path("model"))
         )
         assert error.startswith(
-            f"index 'calls' was written with fingerprint {index_fingerprint!r} (model {settings['name']})"
+            f"index 'calls' was written with fingerprint {index_fingerprint!r} (model "
+            f"{settings['name']})"
         )
         assert f"fingerprint {model_fingerprint!r} (model another)" in error
         assert model_fingerprint.startswith("0000000000000000")
@@ -196,14 +199,20 @@ def test_a_model_that_did_not_write_the_index_is_one_error_with_both_fingerprint
 @pytest.mark.parametrize("alpha", ["-0.01", "1.01", "nan", "inf"])
 def test_alpha_outside_0_to_1_is_one_error(alpha: str) -> None:
     ingest()
-    message = f"alpha is {float(alpha)}: it is the weight of the span cosine, from 0 (BM25 only) to 1 (spans only)"
+    message = (
+        f"alpha is {float(alpha)}: it is the weight of the span cosine, from 0 (BM25 only) to "
+        f"1 (spans only)"
+    )
     assert invoke_cli("query", "parcel", "--alpha", alpha).error == message
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "10001", "99999999999999999999"])
 def test_size_0_and_a_huge_size_are_one_error(size: str) -> None:
     ingest()
-    message = f"size is {size} and offset 0: size is at least 1, offset at least 0, and both together at most 10000"
+    message = (
+        f"size is {size} and offset 0: size is at least 1, offset at least 0, and both "
+        f"together at most 10000"
+    )
     assert invoke_cli("query", "parcel", "--size", size).error == message
 
 
@@ -215,7 +224,7 @@ def test_a_filter_on_an_unknown_field_is_one_error_that_names_the_known_ones() -
 
 @pytest.fixture
 def large_ingest_command() -> list[str]:
-    """A command that ingests 20 documents, which take more than 2 MB."""
+    """Return a command that ingests 20 documents, which take more than 2 MB."""
     sentence = "The parcel came on Monday, and nobody was at home. "
     Path("many.jsonl").write_text(
         "".join(
@@ -226,7 +235,7 @@ def large_ingest_command() -> list[str]:
 
 
 def run_shell(script: str, command: list[str]) -> CommandResult:
-    """A script in which ``"$0" "$@"`` is the command."""
+    """Run a script in which ``"$0" "$@"`` is the command."""
     process = subprocess.run(
         ["sh", "-c", script, *command], capture_output=True, text=True, check=False
     )
@@ -243,11 +252,17 @@ def test_a_full_disk_is_one_error_and_the_same_command_finishes_once_there_is_ro
     ):
         pytest.skip("a small disk is mounted by unshare -rm, which is not here or not allowed")
     Path("store").mkdir()
-    script = 'mount -t tmpfs -o size=2m none store && ! "$0" "$@" && mount -o remount,size=64m store && exec "$0" "$@"'
+    script = (
+        'mount -t tmpfs -o size=2m none store && ! "$0" "$@" && mount -o remount,size=64m '
+        'store && exec "$0" "$@"'
+    )
     result = run_shell(f'unshare -rm sh -c \'{script}\' "$0" "$@"', large_ingest_command)
     errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
     assert errors == [
-        "error: the disk is full at store/calls.sqlite: what was committed is safe. Free space and run the same command again."
+        (
+            "error: the disk is full at store/calls.sqlite: what was committed is safe. Free "
+            "space and run the same command again."
+        )
     ]
     assert "Traceback" not in result.stderr
     assert (result.status, result.json["documents"] + result.json["skipped"]) == (0, 20)
@@ -259,9 +274,9 @@ def test_a_write_that_fails_is_one_error_and_the_same_command_finishes_once_it_m
     limited = run_shell(
         'ulimit -f 2000 && exec "$0" "$@"', large_ingest_command
     )  # blocks of 512 or of 1024 bytes: no file over 1 or 2 MB
-    assert (
-        limited.error
-        == "store/calls.sqlite: disk I/O error. What was committed is safe: see to the disk and run the same command again."
+    assert limited.error == (
+        "store/calls.sqlite: disk I/O error. What was committed is safe: check the disk "
+        "and run the same command again."
     )
     again = run_shell('exec "$0" "$@"', large_ingest_command)
     assert (again.status, again.json["documents"] + again.json["skipped"]) == (0, 20)

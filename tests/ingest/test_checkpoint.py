@@ -1,6 +1,4 @@
-"""A run that was killed begins behind the lines that are done, and never passes over one that is
-not.
-"""
+"""Checkpoints: a run after a kill begins behind the lines that are done, and skips no other."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ import pytest
 
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
-from hybrid_search.cli import lasting
 from hybrid_search.ingest import checkpoint as checkpoints
 from hybrid_search.ingest import pipeline, prepare
 from hybrid_search.ingest.checkpoint import Checkpoint
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
@@ -31,12 +29,12 @@ FILE, REJECTS, SOURCE = Path("done.json"), Path("rejected.jsonl"), Path("calls.j
 
 
 class KilledError(Exception):
-    """Where a process would have been killed."""
+    """Raised where a process would have been killed."""
 
 
 @pytest.fixture(autouse=True)
 def _frequent_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A note behind each block, and blocks of a few documents."""
+    """Write the checkpoint after each block, and make blocks of a few documents."""
     monkeypatch.setattr(checkpoints, "SECONDS", 0.0)
     monkeypatch.setattr(pipeline, "BLOCK_PASSAGES", 8)
     monkeypatch.setattr(prepare, "LOOKUP_DOCUMENTS", 8)
@@ -64,9 +62,7 @@ def write_lines(lines: list[Any], path: Path = SOURCE) -> None:
 LINES: list[Any] = [
     b"not JSON" if number % 20 == 7 else make_document(number) for number in range(200)
 ]
-"""Of ten lines number 8, 28, 48, ... are refused; documents d0 to d49 come a second time behind
-line 150.
-"""
+"""Lines 8, 28, 48, ... are refused; documents d0 to d49 come a second time after line 150."""
 BAD = [number for number in range(1, 201) if number % 20 == 8]
 
 
@@ -78,7 +74,7 @@ def run_ingest(
     where: Mapping[str, Any] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Summary:
-    """An ingest that is killed when so many blocks were written."""
+    """Ingest, and be killed after `killed_at` blocks."""
     checkpoint = checkpoint or Checkpoint(FILE, place, names)
     blocks = -1  # it reports once before the first
 
@@ -92,11 +88,13 @@ def run_ingest(
         files.read(names),
         backend,
         TinyEncoder(),
-        "calls",
-        REJECTS,
-        report=report,
-        where=where,
-        checkpoint=checkpoint,
+        IngestOptions(
+            "calls",
+            REJECTS,
+            report=report,
+            where=where,
+            checkpoint=checkpoint,
+        ),
     )
     checkpoint.finish()
     return summary
@@ -108,9 +106,12 @@ def run_until_killed(backend: Backend, killed_at: int = 10, **options: Any) -> N
 
 
 def read_texts() -> dict[str, str]:
-    """Of all documents, by their ids."""
+    """Return the text of each document, by its id."""
     with closing(sqlite3.connect("store/calls.sqlite")) as connection:
-        rows = "SELECT id, text FROM documents JOIN passages USING (document) JOIN texts ON texts.rowid = passage"
+        rows = (
+            "SELECT id, text FROM documents JOIN passages USING (document) JOIN texts ON "
+            "texts.rowid = passage"
+        )
         return dict(connection.execute(rows))
 
 
@@ -138,7 +139,7 @@ def test_the_same_command_begins_behind_what_is_done(backend: Backend) -> None:
 
 
 def test_a_second_version_of_a_document_is_not_missed(backend: Backend) -> None:
-    """Killed between the two versions of d0, ..., d49, and behind the second of some."""
+    """The kill is between the two versions of d0, ..., d49, after the second of some."""
     write_lines(LINES)
     for _ in range(2):
         run_until_killed(backend, 12)
@@ -149,8 +150,9 @@ def test_a_second_version_of_a_document_is_not_missed(backend: Backend) -> None:
 
 @pytest.mark.parametrize("url", ["memory:", "embedded:store"])
 def test_a_document_of_which_a_part_was_written_is_not_done(url: str) -> None:
-    """Calls of one to five passages in blocks of eight, killed at any of them: the note speaks of
-    whole documents only.
+    """The checkpoint counts whole documents only.
+
+    Calls of one to five passages in blocks of eight, killed at any block.
     """
     documents = [
         {
@@ -237,7 +239,7 @@ def test_of_several_files_those_that_are_done_are_passed_over(backend: Backend) 
 def test_a_file_that_is_replaced_between_the_note_and_the_reading_is_another(
     backend: Backend,
 ) -> None:
-    """Its lines would else be taken for those of the first."""
+    """Otherwise its lines would be taken for those of the first file."""
     write_lines(LINES)
     checkpoint = Checkpoint(FILE, "here", ["calls.jsonl"])
     write_lines([make_document(number, "other") for number in range(200)])
@@ -250,7 +252,10 @@ def test_a_file_that_is_replaced_between_the_note_and_the_reading_is_another(
 
     with pytest.raises(KilledError):
         pipeline.ingest(
-            read_until_killed(), backend, TinyEncoder(), "calls", REJECTS, checkpoint=checkpoint
+            read_until_killed(),
+            backend,
+            TinyEncoder(),
+            IngestOptions("calls", REJECTS, checkpoint=checkpoint),
         )
     assert FILE.exists()
     assert run_ingest(backend).resumed == 0
@@ -263,7 +268,9 @@ def test_standard_input_is_never_passed_over(backend: Backend) -> None:
         for number in range(1, 100)
     ]
     for _ in range(2):
-        pipeline.ingest(lines, backend, TinyEncoder(), "calls", REJECTS, checkpoint=checkpoint)
+        pipeline.ingest(
+            lines, backend, TinyEncoder(), IngestOptions("calls", REJECTS, checkpoint=checkpoint)
+        )
     assert checkpoint.resumed_lines == 0
     assert not FILE.exists()
 
@@ -291,7 +298,7 @@ def test_a_command_that_is_killed_goes_on_behind_its_checkpoint() -> None:
 
 
 def test_a_note_of_another_choice_of_documents_does_not_hold(backend: Backend) -> None:
-    """What ``--where`` passed over is done for that choice alone."""
+    """A line that ``--where`` does not select is done for that choice of documents alone."""
     write_lines(
         [
             {"id": f"d{number}", "text": "some words", "kind": "call" if number % 2 else "mail"}
@@ -301,7 +308,7 @@ def test_a_note_of_another_choice_of_documents_does_not_hold(backend: Backend) -
 
     def ingest_kind(kind: str, killed_at: int | None = None) -> Summary:
         where = {"kind": [kind]}
-        checkpoint = lasting.open_checkpoint(FILE, ("calls.jsonl",), "here", where)
+        checkpoint = checkpoints.open_checkpoint(FILE, ("calls.jsonl",), "here", where)
         assert checkpoint
         return run_ingest(backend, killed_at, where=where, checkpoint=checkpoint)
 

@@ -1,4 +1,4 @@
-"""What a line must be to become a document, and the reason given where it does not."""
+"""The document parser: which lines are documents, and the reason why the others are not."""
 
 from __future__ import annotations
 
@@ -33,14 +33,9 @@ def hash_line(line: bytes, spec: IndexSpec = SPEC) -> str:
 
 
 def nested_document(levels: int, innermost: str = "1") -> bytes:
-    """A document with objects in objects, itself the first of `levels`."""
-    return (
-        b'{"id": "a", "text": "x", "m": '
-        + b'{"m": ' * (levels - 1)
-        + innermost.encode()
-        + b"}" * (levels - 1)
-        + b"}"
-    )
+    """Return a document with `levels` nested objects, itself the first."""
+    opening, closing = b'{"m": ' * (levels - 1), b"}" * (levels - 1)
+    return b'{"id": "a", "text": "x", "m": ' + opening + innermost.encode() + closing + b"}"
 
 
 TURN = {"speaker": "agent", "text": "Hello."}
@@ -126,15 +121,18 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
     ),
     "a time with a fraction": (
         {"id": "a", "turns": [{**TURN, "end_ms": 5.5}]},
-        "turns.0.end_ms: Input should be a valid integer, got a number with a fractional part (found 5.5)",
+        (
+            "turns.0.end_ms: Input should be a valid integer, got a number with a fractional "
+            "part (found 5.5)"
+        ),
     ),
     "a truth as time": (
         {"id": "a", "turns": [{**TURN, "start_ms": True}]},
-        "turns.0.start_ms: Value error, a number of milliseconds is wanted",
+        "turns.0.start_ms: Value error, must be a number of milliseconds",
     ),
     "a word as time": (
         {"id": "a", "turns": [{**TURN, "start_ms": "soon"}]},
-        "turns.0.start_ms: Value error, a number of milliseconds is wanted",
+        "turns.0.start_ms: Value error, must be a number of milliseconds",
     ),
     "a NUL in the text": ({"id": "a", "text": "x\0y"}, "a NUL character (U+0000)"),
     "a NUL in a key": ({"id": "a", "text": "x", "m\0": 1}, "a NUL character (U+0000)"),
@@ -192,8 +190,8 @@ def test_turns_are_joined_by_one_newline_and_begin_where_they_say() -> None:
         }
     )
     assert document.text == "Hello.\n\nHi \n\nBye 👋"
-    # Each turn begins one newline behind the end of the one before: 0, 0 + 6 + 1, 7 + 0 + 1, 8 + 4
-    # + 1.
+    # Each turn begins one newline after the end of the turn before:
+    # 0, 0 + 6 + 1, 7 + 0 + 1, 8 + 4 + 1.
     assert [turn.start for turn in document.turns] == [0, 7, 8, 13]
     assert [document.text[turn.start : turn.end] for turn in document.turns] == [
         "Hello.",
@@ -308,15 +306,10 @@ def test_the_hash_changes_with_policy_and_model_but_not_with_the_precision() -> 
 
 
 KEYS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=5)
-VALUES = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | KEYS
-)
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.none() | st.booleans() | NUMBERS | KEYS
 NAMES = KEYS.filter(
-    lambda key: key not in ("id", "text", "turns") and all(step.strip() for step in key.split("."))
+    lambda key: key not in ("id", "text", "turns") and all(map(str.strip, key.split(".")))
 )
 METADATA = st.dictionaries(NAMES, VALUES | st.lists(VALUES, max_size=3), max_size=4)
 

@@ -1,5 +1,6 @@
-"""An encoder that fails at one text costs that document; one that fails at all of them is one
-error, and nothing is lost.
+"""Failing encoders: failing at one text costs that document, failing at all texts is one error.
+
+Nothing that was committed is lost.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.errors import InputError, ModelError
 from hybrid_search.ingest import pipeline
 from hybrid_search.ingest.encode import encode_or_isolate
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Encoding
@@ -28,7 +30,7 @@ REJECTS = Path("rejected.jsonl")
 
 @dataclass
 class FailingEncoder(TinyEncoder):
-    """Breaks at a text with the word ``poison``; at every text once it was asked `dies` times."""
+    """Fails at a text with the word ``poison``, and at every text after `fails_after` calls."""
 
     fails_after: int = 10**9
     batch_sizes: list[int] = field(default_factory=list)
@@ -49,7 +51,7 @@ def ingest_documents(
         SourceLine("calls.jsonl", number, json.dumps(document).encode())
         for number, document in enumerate(documents, 1)
     ]
-    return pipeline.ingest(lines, backend, encoder, "calls", REJECTS)
+    return pipeline.ingest(lines, backend, encoder, IngestOptions("calls", REJECTS))
 
 
 def read_rejects() -> dict[int, str]:
@@ -67,7 +69,7 @@ def test_the_one_text_of_a_block_is_found_by_halves() -> None:
     assert [number for number, result in enumerate(results) if isinstance(result, InputError)] == [
         41
     ]
-    # The block, two halves on each of five levels, the text and its neighbour, and the probe.
+    # The block, two halves on each of six levels, and the probe.
     assert len(encoder.batch_sizes) == 1 + 2 * 6 + 1
     assert str(results[41]) == "the encoder fails at this text: ValueError: an odd shape"
 
@@ -76,7 +78,10 @@ def test_an_encoder_that_takes_nothing_is_one_error_found_soon() -> None:
     encoder = FailingEncoder(fails_after=0)
     with pytest.raises(
         ModelError,
-        match=r"the encoder tiny fails at every text: RuntimeError: out of memory\. What was committed is safe",
+        match=(
+            r"the encoder tiny fails at every text: RuntimeError: out of memory\. What was "
+            r"committed is safe"
+        ),
     ):
         encode_or_isolate(encoder, ["text"] * 64)
     assert encoder.batch_sizes == [64, 32, 16, 8, 4, 2, 1, 1]
@@ -87,7 +92,7 @@ def make_short_document(number: int, word: str = "parcel") -> dict[str, Any]:
 
 
 def make_long_document(bad: int | None, word: str = "parcel") -> dict[str, Any]:
-    """A document of five passages, of which one is bad."""
+    """Return a document of five passages, of which one may be bad."""
     turns = [
         {"text": " ".join([word] * 70 + (["poison"] if number == bad else []))}
         for number in range(5)
@@ -135,7 +140,7 @@ def test_only_the_document_with_that_text_is_refused(
 def test_a_bad_document_at_the_end_takes_nothing_along(
     empty_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is begun in a block that also ends a good one, and breaks in the last block."""
+    """It begins in a block that also ends a good document, and fails in the last block."""
     monkeypatch.setattr(pipeline, "BLOCK_PASSAGES", 4)
     with closing(open_backend(empty_url)) as backend:
         summary = ingest_documents(

@@ -1,6 +1,4 @@
-"""Lines of files, gzipped files and standard input: each with its number, and a broken source says
-where it broke.
-"""
+"""Reading files, gzipped files and standard input: numbered lines, and where a source broke."""
 
 from __future__ import annotations
 
@@ -96,7 +94,10 @@ def test_a_gzip_file_that_breaks_off_gives_its_lines_a_fault_and_then_the_next_s
         *([b"one\n", b"two\n"] * 10),
         b"after\n",
     ]
-    fault = "the source cannot be read on after line 20: Compressed file ended before the end-of-stream marker was reached"
+    fault = (
+        "the source cannot be read on after line 20: Compressed file ended before the "
+        "end-of-stream marker was reached"
+    )
     assert faults(lines[-2:]) == [(21, fault), (1, None)]
 
 
@@ -153,7 +154,10 @@ def test_a_source_that_the_refused_documents_would_overwrite_is_an_error() -> No
     source = write_source(REJECTS, b"{}\n")
     with pytest.raises(
         UsageError,
-        match="is the file that refused documents are written to: rename it, or name another with --rejects",
+        match=(
+            "is the file that refused documents are written to: rename it, or name another "
+            "with --rejects"
+        ),
     ):
         files.check([f"./{source}"], REJECTS)
 
@@ -167,8 +171,8 @@ def test_the_size_is_that_of_all_files_and_unknown_with_standard_input() -> None
 def test_a_file_that_vanishes_is_a_fault_and_the_next_is_read() -> None:
     after = write_source(Path("after.jsonl"), b"after\n")
     lines = list(files.read(["gone.jsonl", after]))
-    assert (
-        lines[0].fault
-        == "the source cannot be read on after line 0: [Errno 2] No such file or directory: 'gone.jsonl'"
+    assert lines[0].fault == (
+        "the source cannot be read on after line 0: [Errno 2] No such file or directory: "
+        "'gone.jsonl'"
     )
     assert lines[1] == SourceLine(after, 1, b"after\n")

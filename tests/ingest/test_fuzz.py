@@ -1,5 +1,6 @@
-"""10,000 lines that were good once: whatever is done to them, each is a document or is refused with
-a reason, and no error is left over.
+"""10,000 good lines, each damaged in some way: it is a document or is refused with a reason.
+
+No other error is raised.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pytest
 from hybrid_search.backends import open_backend
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import document_parser, pipeline
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.sources import rejected
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Document
@@ -24,9 +26,9 @@ from tests.helpers.tiny_encoder import TinyEncoder
 
 LINES = 10_000
 SEED = 7
-"""Fixed, so that a failure comes again; the message names the line."""
+"""Fixed, so that a failure can be repeated; the message names the line."""
 
-Chance = random.Random
+Chance = random.Random  # noqa: S311 (no secret)
 JsonObject = dict[str, Any]
 
 ODD = [
@@ -227,14 +229,8 @@ def insert_bytes(line: bytes, chance: Chance) -> bytes:
 
 def repeat_key(line: bytes, chance: Chance) -> bytes:
     key = chance.choice([b"id", b"text", b"turns", b"n"])
-    return (
-        line.rstrip()[:-1]
-        + b', "'
-        + key
-        + b'": '
-        + json.dumps(choose_odd_value(chance)).encode()
-        + b"}"
-    )
+    value = json.dumps(choose_odd_value(chance)).encode()
+    return line.rstrip()[:-1] + b', "' + key + b'": ' + value + b"}"
 
 
 def double_line(line: bytes, _: Chance) -> bytes:
@@ -255,9 +251,8 @@ def shuffle_bytes(line: bytes, chance: Chance) -> bytes:
 
 def add_deep_list(line: bytes, chance: Chance) -> bytes:
     depth = chance.choice([100, 990, 5000, 100_000])
-    return (
-        line.rstrip()[:-1] + b', "deep": ' + b"[" * depth + b"]" * chance.choice([depth, 0]) + b"}"
-    )
+    closing = b"]" * chance.choice([depth, 0])
+    return line.rstrip()[:-1] + b', "deep": ' + b"[" * depth + closing + b"}"
 
 
 def random_bytes(_: bytes, chance: Chance) -> bytes:
@@ -288,7 +283,7 @@ def lines() -> list[bytes]:
 
 
 def parse_line(line: bytes) -> Document | str:
-    """A document, or the reason why there is none; anything else but that fails the test."""
+    """Return the document, or the reason of a refusal; any other error fails the test."""
     try:
         return document_parser.parse(line)[0]
     except InputError as error:
@@ -296,7 +291,7 @@ def parse_line(line: bytes) -> Document | str:
 
 
 def reason_kind(reason: str) -> str:
-    """A reason without what differs from line to line."""
+    """Return the part of a reason that does not differ from line to line."""
     return " ".join(word for word in reason.split()[:3] if word.isalpha())
 
 
@@ -322,14 +317,16 @@ def test_an_ingest_of_all_of_them_takes_the_good_and_tells_of_the_bad(
         SourceLine("fuzz", number, line + b"\n") for number, line in enumerate(lines, 1)
     ]
     with closing(open_backend(url)) as backend:
-        summary = pipeline.ingest(source_lines, backend, TinyEncoder(), "calls", rejects)
+        summary = pipeline.ingest(
+            source_lines, backend, TinyEncoder(), IngestOptions("calls", rejects)
+        )
         description = backend.describe_index("calls")
     entries = [json.loads(line) for line in rejects.read_text().splitlines()]
     assert summary.read == len([line for line in lines if line.strip()])
     assert summary.documents + summary.failed + summary.skipped == summary.read
     assert (summary.failed, summary.skipped) == (len(entries), 0)
-    # Every line that is no document is there; of those that are, some have metadata of another type
-    # than those before.
+    # Every invalid line is in the rejects file; so are valid ones whose metadata has another type
+    # than that of earlier documents.
     bad_lines = {
         number
         for number, line in enumerate(lines, 1)
@@ -342,16 +339,13 @@ def test_an_ingest_of_all_of_them_takes_the_good_and_tells_of_the_bad(
         reasons_by_line[number].startswith("metadata field ")
         for number in set(reasons_by_line) - bad_lines
     )
-    assert all(
-        entry["document"].encode("utf-8", "surrogateescape")
-        == lines[entry["line"] - 1].rstrip(b"\r\n")
-        for entry in entries
-    )
-    document_ids = {
-        document.id
-        for number, line in enumerate(lines, 1)
-        if number not in reasons_by_line and isinstance(document := parse_line(line), Document)
-    }
+    for entry in entries:
+        document = entry["document"].encode("utf-8", "surrogateescape")
+        assert document == lines[entry["line"] - 1].rstrip(b"\r\n")
+    parsed_lines = [
+        parse_line(line) for number, line in enumerate(lines, 1) if number not in reasons_by_line
+    ]
+    document_ids = {parsed.id for parsed in parsed_lines if isinstance(parsed, Document)}
     assert description.documents == len(document_ids)
     rejected.check(rejects)
     assert [

@@ -1,6 +1,4 @@
-"""A watched folder: what becomes of each file, in which order, and of one that a run was stopped or
-killed in.
-"""
+"""A watched folder: where each file goes, in which order, also if a run is stopped or killed."""
 
 from __future__ import annotations
 
@@ -18,6 +16,7 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.errors import IndexMissingError, UsageError
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.sources import inbox as follow_module
@@ -63,8 +62,10 @@ def follow_inbox(
     meanwhile: Callable[[Path], None] = lambda _: None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> tuple[Summary, list[str]]:
-    """Follow the folder with the tiny encoder until so many files are settled; what came of it, and
-    the files in their order.
+    """Follow the folder with the tiny encoder until `file_count` files are moved.
+
+    Returns:
+        The summary, and the names of the files in their order.
     """
     moved_files: list[str] = []
 
@@ -76,7 +77,7 @@ def follow_inbox(
         def ingest_file(file: Path, rejects: Path) -> Summary:
             meanwhile(file)
             lines = itertools.takewhile(lambda _: not is_done(), files.read([str(file)]))
-            return ingest(lines, client.backend, TinyEncoder(), "calls", rejects)
+            return ingest(lines, client.backend, TinyEncoder(), IngestOptions("calls", rejects))
 
         inbox = Inbox(INBOX)
         inbox.prepare()
@@ -98,7 +99,7 @@ def stop_after(seconds: float) -> Callable[[], bool]:
 
 
 def count_documents() -> int:
-    """Documents that are indexed."""
+    """Return how many documents are indexed."""
     with connect("embedded:store") as client:
         try:
             return client.describe("calls").documents
@@ -228,7 +229,10 @@ def test_a_folder_that_is_none_is_an_error() -> None:
         (["--from-index", "raw"], "both --from-index and --follow: give one of them"),
         (
             ["--rejects", "r"],
-            "--rejects r is not for --follow, which writes refused documents beside their file in failed/: leave it out",
+            (
+                "--rejects r is not for --follow, which writes refused documents beside their "
+                "file in failed/: leave it out"
+            ),
         ),
     ],
 )

@@ -1,14 +1,10 @@
-"""A run: what it counts, what it skips, what it refuses and where that is written, and that a text
-of 5 MB takes no more memory than its parts.
-"""
+"""The pipeline: what a run counts, skips and refuses, and where refused documents are written."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import logging
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +18,7 @@ from hybrid_search.client import Client
 from hybrid_search.encoder import Encoder, EncoderInfo
 from hybrid_search.errors import IndexBusyError, IndexStoreError, UsageError
 from hybrid_search.ingest import pipeline
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.seen_ids import SeenIds
 from hybrid_search.ingest.sources import files
 from hybrid_search.ingest.summary import Summary
@@ -44,7 +41,7 @@ REJECTS = Path("calls.rejected.jsonl")
 
 @dataclass
 class RecordingEncoder:
-    """An encoder that remembers what it was asked to encode."""
+    """An encoder that remembers the texts it encoded."""
 
     inner: Encoder
     texts: list[str] = field(default_factory=list)
@@ -76,11 +73,11 @@ def ingest_documents(
         for document in documents
     ]
     lines = [SourceLine("calls.jsonl", number, line + b"\n") for number, line in enumerate(data, 1)]
-    return pipeline.ingest(lines, backend, encoder, "calls", REJECTS)
+    return pipeline.ingest(lines, backend, encoder, IngestOptions("calls", REJECTS))
 
 
 def take_encoded_texts(recording_encoder: RecordingEncoder) -> list[str]:
-    """What was encoded since the last time."""
+    """Return the texts that were encoded since the last call."""
     texts, recording_encoder.texts = recording_encoder.texts, []
     return texts
 
@@ -90,7 +87,7 @@ def read_rejects() -> list[dict[str, Any]]:
 
 
 def make_long_document(metadata: object) -> dict[str, Any]:
-    """A document of 70 passages, more than a block of 64 holds: 70 * 80 words, in turns of 80."""
+    """Return a document of 70 passages, more than a block of 64: 70 * 80 words, in turns of 80."""
     return {"id": "long", "turns": [{"text": " ".join(["word"] * 80)}] * 70, "n": metadata}
 
 
@@ -194,9 +191,7 @@ def test_of_an_id_that_comes_twice_the_last_wins_and_a_warning_says_where(
 def test_the_last_wins_also_when_it_is_what_the_index_held_before(
     client: Client, between: int
 ) -> None:
-    """Whether both are looked up together or (`between` is more than two look-ups) one after the
-    other.
-    """
+    """Both versions are looked up together, or, with many documents between them, separately."""
     client.ingest([REFUND])
     other_documents = [{"id": f"other {number}", "text": "Fine."} for number in range(between)]
     summary = client.ingest([{**REFUND, "text": "Keep the money."}, *other_documents, REFUND])
@@ -243,7 +238,7 @@ def test_a_refused_line_is_kept_with_source_number_and_reason(
 def test_bytes_that_are_not_utf8_can_be_had_back_from_the_rejects_file(
     backend: Backend, recording_encoder: RecordingEncoder
 ) -> None:
-    # Latin-1, no UTF-8 at all, a surrogate, and a euro as it should be
+    # Latin-1, not UTF-8 at all, a surrogate, and a valid euro sign
     raw = b'{"id": "caf\xe9", "text": "\xff\xed\xa0\x80 \xe2\x82\xac"}'
     ingest_documents(backend, recording_encoder, [raw])
     assert read_rejects()[0]["document"].encode("utf-8", "surrogateescape") == raw
@@ -265,7 +260,10 @@ def test_the_rejects_of_a_run_replace_those_of_the_one_before(
 def test_rejects_that_cannot_be_written_end_the_run_with_the_remedy(client: Client) -> None:
     with pytest.raises(
         UsageError,
-        match=r"refused documents cannot be written to nowhere/x.jsonl \(No such file or directory\): name another",
+        match=(
+            r"refused documents cannot be written to nowhere/x.jsonl \(No such file or "
+            r"directory\): name another"
+        ),
     ):
         client.ingest([{"id": ""}], rejects="nowhere/x.jsonl")
 
@@ -278,7 +276,10 @@ def test_a_field_of_another_type_is_refused_and_the_document_stays_as_it_was(
         [LOCKED, {**REFUND, "priority": "high", "text": "New."}, {**PARCEL, "priority": 2}]
     )
     assert (summary.documents, summary.failed) == (2, 1)
-    reason = "metadata field 'priority' is a string here and a number in the index: give it one type, or another name"
+    reason = (
+        "metadata field 'priority' is a string here and a number in the index: give it one "
+        "type, or another name"
+    )
     assert [(entry["line"], entry["reason"]) for entry in read_rejects()] == [(2, reason)]
     assert [hit.text for hit in client.query("money", where={"id": "refund"})] == [
         "I want my money back."
@@ -347,7 +348,12 @@ def test_a_second_writer_is_told_to_wait_and_the_first_goes_on(
             ingest_documents(open_backend("embedded:store"), recording_encoder, [LOCKED])
         yield SourceLine("x", 2, json.dumps(PARCEL).encode())
 
-    assert pipeline.ingest(lines(), backend, recording_encoder, "calls", REJECTS).documents == 2
+    assert (
+        pipeline.ingest(
+            lines(), backend, recording_encoder, IngestOptions("calls", REJECTS)
+        ).documents
+        == 2
+    )
 
 
 def test_progress_is_reported_at_the_beginning_and_after_each_block(
@@ -359,87 +365,13 @@ def test_progress_is_reported_at_the_beginning_and_after_each_block(
         lines,
         backend,
         recording_encoder,
-        "calls",
-        REJECTS,
-        report=lambda summary: reported.append(summary.passages),
+        IngestOptions(
+            "calls",
+            REJECTS,
+            report=lambda summary: reported.append(summary.passages),
+        ),
     )
     assert reported == [0, 64, 70]
-
-
-PREPARATION = """
-from pathlib import Path
-from hybrid_search.backends.base import IndexSpec
-from hybrid_search.ingest import prepare, rejects, seen, sources, summary
-spec = IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1")
-preparation = prepare.Preparation(spec, lambda ids: {}, rejects.Rejects(Path("rejected")), seen.Seen(), summary.Summary())
-print(sum(len(block) for block in preparation.blocks(sources.read(["big.jsonl"]), 64)))
-"""
-COMMAND = """
-from hybrid_search.cli.app import app
-try:
-    app(["ingest", "--url", "embedded:{}", "--index", "calls", "big.jsonl"])
-except SystemExit as end:
-    assert not end.code
-"""
-STATUS = Path("/proc/self/status")
-# not ru_maxrss: that begins with the peak of the parent
-PEAK = f"\nprint(open({str(STATUS)!r}).read().split('VmHWM:')[1].split()[0])"
-needs_proc_status = pytest.mark.skipif(
-    not STATUS.exists(),
-    reason=f"peak memory is read from {STATUS}, which this system does not have",
-)
-
-
-def peak_memory(program: str, texts: Sequence[str]) -> float:
-    """The most memory, in MiB, that a process had while it read `texts` from ``big.jsonl``."""
-    with Path("big.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines(
-            json.dumps({"id": str(number), "text": text}) + "\n"
-            for number, text in enumerate(texts)
-        )
-    process = subprocess.run(
-        [sys.executable, "-c", program + PEAK],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=600,
-    )
-    return int(process.stdout.splitlines()[-1]) / 1024  # it is given in KiB
-
-
-def five_megabytes(word: str, texts: int) -> list[str]:
-    """5 MB of sentences of `word`, in so many texts of equal length."""
-    sentence = " ".join([word] * 12) + ". "
-    return [sentence * (5_000_000 // len(sentence) // texts)] * texts
-
-
-@needs_proc_status
-def test_to_cut_a_text_of_5_mb_takes_little_more_memory_than_to_cut_its_parts() -> None:
-    """One text of a million words against the same in 500: 30 MB more were measured.
-
-    5 MB each for the line, its decoding, the text, and the two copies that are hashed; 8 for the
-    bounds of the words. 60 are allowed: a Python object a word would take 100 to 200 more.
-    """
-    growth = peak_memory(PREPARATION, five_megabytes("four", 1)) - peak_memory(
-        PREPARATION, five_megabytes("four", 500)
-    )
-    assert growth < 60
-
-
-@needs_proc_status
-def test_to_index_a_text_of_5_mb_takes_little_more_memory_than_to_index_its_parts() -> None:
-    """One text against the same in 50, through the whole command. 29 MB more were measured, for the
-    reasons above; 64 are allowed.
-
-    The words have 110 letters and are one token each, so that 5 MB are 45,000 words and take 20
-    seconds instead of five minutes. To hold the encodings of the whole text would take 45,000 * 1.3
-    tokens * 384 numbers * 4 bytes = 90 MB more.
-    """
-    word = "x" * 110
-    growth = peak_memory(COMMAND.format("one"), five_megabytes(word, 1)) - peak_memory(
-        COMMAND.format("fifty"), five_megabytes(word, 50)
-    )
-    assert growth < 64
 
 
 def test_a_full_temporary_folder_is_one_error_and_what_was_committed_stays(
@@ -463,7 +395,9 @@ def test_a_full_temporary_folder_is_one_error_and_what_was_committed_stays(
         IndexStoreError,
         match=r"temporary folder: database or disk is full\. Make room there, or name",
     ):
-        pipeline.ingest(lines, backend, recording_encoder, "calls", Path("rejected.jsonl"))
+        pipeline.ingest(
+            lines, backend, recording_encoder, IngestOptions("calls", Path("rejected.jsonl"))
+        )
     assert backend.describe_index("calls").documents > 500
 
 
@@ -478,7 +412,10 @@ def test_documents_that_where_does_not_select_are_passed_over_and_counted(backen
         for number, document in enumerate(documents, 1)
     ]
     summary = pipeline.ingest(
-        lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": ["shop", "post"]}
+        lines,
+        backend,
+        TinyEncoder(),
+        IngestOptions("calls", REJECTS, where={"sector": ["shop", "post"]}),
     )
     assert (
         summary.read,
@@ -490,7 +427,10 @@ def test_documents_that_where_does_not_select_are_passed_over_and_counted(backen
     assert summary.to_dict()["excluded"] == 3
     with pytest.raises(UsageError, match="cannot filter 'sector' by like"):
         pipeline.ingest(
-            lines, backend, TinyEncoder(), "calls", REJECTS, where={"sector": {"like": "s"}}
+            lines,
+            backend,
+            TinyEncoder(),
+            IngestOptions("calls", REJECTS, where={"sector": {"like": "s"}}),
         )
 
 

@@ -1,6 +1,4 @@
-"""What is served while a run runs: its numbers, and whether it gets on; and the table that says
-where its time went.
-"""
+"""Watching a run: its metrics and health over HTTP, and the table of where its time went."""
 
 from __future__ import annotations
 
@@ -26,6 +24,7 @@ from hybrid_search.ingest import pipeline
 from hybrid_search.ingest.observe import profile_table
 from hybrid_search.ingest.observe.metrics import PREFIX, serve_metrics
 from hybrid_search.ingest.observe.stall_detector import StallDetector
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Entry
@@ -36,7 +35,7 @@ HOST = "127.0.0.1"
 
 
 def fetch(port: int, path: str) -> tuple[int, str]:
-    """Status and body."""
+    """Return status and body."""
     try:
         with urllib.request.urlopen(
             f"http://{HOST}:{port}{path}", timeout=10
@@ -47,7 +46,7 @@ def fetch(port: int, path: str) -> tuple[int, str]:
 
 
 def read_samples(port: int) -> dict[str, float]:
-    """Every sample by its name and labels, without the prefix."""
+    """Return every sample by its name and labels, without the prefix."""
     status, body = fetch(port, "/metrics")
     assert status == 200
     return {
@@ -57,7 +56,7 @@ def read_samples(port: int) -> dict[str, float]:
 
 
 def make_lines(count: int, first: int = 0) -> list[SourceLine]:
-    """Documents of one passage each."""
+    """Return lines of documents with one passage each."""
     texts = (
         f'{{"id": "d{number}", "text": "some words of number {number}"}}'
         for number in range(first, first + count)
@@ -66,7 +65,7 @@ def make_lines(count: int, first: int = 0) -> list[SourceLine]:
 
 
 class BlockingBackend(MemoryBackend):
-    """A store whose writer waits at its second block until it is let go."""
+    """A store whose writer waits at its second block until the test releases it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,8 +106,12 @@ def test_a_run_is_watched_while_it_runs(watch: StallDetector, port: int) -> None
     store = BlockingBackend()
     run = threading.Thread(
         target=pipeline.ingest,
-        args=(make_lines(1000), store, TinyEncoder(), "calls", Path("r.jsonl")),
-        kwargs={"report": watch},
+        args=(
+            make_lines(1000),
+            store,
+            TinyEncoder(),
+            IngestOptions("calls", Path("r.jsonl"), report=watch),
+        ),
     )
     run.start()
     try:
@@ -157,8 +160,12 @@ def test_a_run_that_waits_for_its_source_is_healthy(watch: StallDetector, port: 
 
     run = threading.Thread(
         target=pipeline.ingest,
-        args=(slow_lines(), MemoryBackend(), TinyEncoder(), "calls", Path("r.jsonl")),
-        kwargs={"report": watch},
+        args=(
+            slow_lines(),
+            MemoryBackend(),
+            TinyEncoder(),
+            IngestOptions("calls", Path("r.jsonl"), report=watch),
+        ),
     )
     run.start()
     try:
@@ -178,7 +185,9 @@ def test_what_is_refused_skipped_and_doubled_is_counted(watch: StallDetector, po
         SourceLine("calls", 7, b"nonsense"),
         SourceLine("calls", 8, b'{"id": ""}'),
     ]
-    pipeline.ingest(source_lines, store, TinyEncoder(), "calls", Path("r.jsonl"), report=watch)
+    pipeline.ingest(
+        source_lines, store, TinyEncoder(), IngestOptions("calls", Path("r.jsonl"), report=watch)
+    )
     assert {
         name: read_samples(port)[name]
         for name in ("documents_total", "refused_total", "duplicates_total", "lines_total")
@@ -192,9 +201,11 @@ def test_what_is_refused_skipped_and_doubled_is_counted(watch: StallDetector, po
         [*make_lines(5), *make_lines(1, 9)],
         store,
         TinyEncoder(),
-        "calls",
-        Path("r.jsonl"),
-        report=watch,
+        IngestOptions(
+            "calls",
+            Path("r.jsonl"),
+            report=watch,
+        ),
     )
     assert read_samples(port)["skipped_total"] == 5
 
@@ -246,8 +257,9 @@ def test_nothing_else_is_served(port: int) -> None:
 
 
 def test_the_encoder_says_how_full_its_batches_were(real_encoder: Any) -> None:
-    """Two texts of unlike length share a batch: 2 rows of the longer one's tokens and 2 special
-    ones each.
+    """Two texts of different length share a batch: 2 rows of the longer text's tokens.
+
+    Each row has 2 special tokens more.
     """
     before = real_encoder.padding.cells
     short, long = (
@@ -308,7 +320,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_table_says_where_the_time_went() -> None:
-    """Of 10 s of work 8 are encoding's; of the run's 8 s encoding took all."""
+    """Encoding takes 8 of 10 s of work, and all of the 8 s of the run."""
     summary = Summary(
         tokens=900,
         cells=1000,

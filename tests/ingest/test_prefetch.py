@@ -1,6 +1,4 @@
-"""An iterator made in another thread gives the same items in the same order, never runs far ahead,
-and stops when nobody listens.
-"""
+"""Prefetch: the same items in the same order, never far ahead, and an end when nobody reads."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ from hybrid_search.ingest.prefetch import prefetch
 
 
 class Source:
-    """Numbers from 0, counted as they are made; says whether it was closed, and in which thread it
-    ran.
-    """
+    """Numbers from 0; counts them, and notes its thread and whether it was closed."""
 
     def __init__(self, fails_at: int | None = None) -> None:
         self.produced = 0
@@ -40,7 +36,7 @@ class Source:
 
 
 def wait_until(condition: Callable[[], bool]) -> bool:
-    """Whether `condition` comes true within ten seconds."""
+    """Return whether `condition` becomes true within ten seconds."""
     end = time.monotonic() + 10
     while not condition() and time.monotonic() < end:
         time.sleep(0.005)

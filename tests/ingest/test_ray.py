@@ -1,5 +1,6 @@
-"""The encoder on a Ray cluster of two workers on this machine: the same index, in order, a few
-blocks ahead, whatever dies. ``make test-ray``.
+"""The Ray executor, on a cluster of two workers on this machine: ``make test-ray``.
+
+The index is the same as without Ray, in order, a few blocks ahead, whatever dies.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from hybrid_search import connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
-from hybrid_search.ingest.encode import EncodingOrError
 from hybrid_search.ingest.executors import ray as ray_executor
-from hybrid_search.ingest.executors.local import Executor, ExecutorCache, LocalExecutor
+from hybrid_search.ingest.executors.base import Executor
+from hybrid_search.ingest.executors.cache import ExecutorCache
+from hybrid_search.ingest.executors.local import LocalExecutor
 from hybrid_search.ingest.executors.ray import AHEAD, RETRIES, RayExecutor
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.sources.files import SAMPLE, read
 from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.text.types import Encoding
 from tests.helpers.cli import invoke_cli, run_cli
 
@@ -35,7 +39,7 @@ WORKERS = 2
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Two cores' worth of Ray, with nothing of it in the user's home."""
+    """Start Ray with two cores, and nothing of it in the user's home folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -58,7 +62,7 @@ def executor(cluster: Any) -> Iterator[RayExecutor]:
 
 
 class Jobs:
-    """Numbered jobs of 20 short texts; it knows how many were taken."""
+    """Numbered jobs of 20 short texts; counts how many were taken."""
 
     def __init__(self, count: int) -> None:
         self.count, self.consumed = count, 0
@@ -84,7 +88,7 @@ def encodings_match(encodings: Sequence[EncodingOrError], expected: list[Encodin
 
 
 def processes() -> list[int]:
-    """The processes of the cluster's workers."""
+    """Return the processes of the cluster's workers."""
     return [
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/cmdline")
@@ -104,9 +108,11 @@ def test_the_index_is_that_of_one_process_byte_for_byte(executor: RayExecutor) -
     local_backend, ray_backend = MemoryBackend(), MemoryBackend()
     local_encoder = encoder.truncate_encoder(encoder.load(device="cpu", precision="int8"))
     local_summary = ingest(
-        read([str(SAMPLE)]), local_backend, local_encoder, "calls", Path("rejected")
+        read([str(SAMPLE)]), local_backend, local_encoder, IngestOptions("calls", Path("rejected"))
     )
-    ray_summary = ingest(read([str(SAMPLE)]), ray_backend, executor, "calls", Path("rejected"))
+    ray_summary = ingest(
+        read([str(SAMPLE)]), ray_backend, executor, IngestOptions("calls", Path("rejected"))
+    )
     passages, expected = (
         ray_backend._indexes["calls"].passages(),
         local_backend._indexes["calls"].passages(),
@@ -187,7 +193,10 @@ def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> 
 def test_a_worker_s_card_is_the_cluster_s_choice(cluster: Any, device: str) -> None:
     with pytest.raises(
         UsageError,
-        match=f"device {device!r} is not one of auto, cpu, cuda, tensorrt: which card a worker has is the Ray cluster's",
+        match=(
+            f"device {device!r} is not one of auto, cpu, cuda, tensorrt: the Ray cluster "
+            f"chooses which card a worker has"
+        ),
     ):
         RayExecutor(SHIPPED, device, "auto", None)
 
@@ -199,7 +208,7 @@ def test_workers_on_gpus_are_refused_where_there_is_none(cluster: Any) -> None:
 
 
 class BrokenWorker(ray_executor.Worker):
-    """Fails as no error of ours does, or dies whenever it is given something to encode."""
+    """Fails with a foreign error, or dies, whenever it has something to encode."""
 
     def encode(self, texts: Any) -> Any:
         if texts == ["die"]:
@@ -311,7 +320,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     ("arguments", "message"),
     [
         (("--engine", "spark"), "engine 'spark' is not one of local, ray"),
-        (("--workers", "2"), "has none"),
+        (("--workers", "2"), "takes no workers"),
     ],
 )
 def test_an_engine_that_is_none_is_refused(arguments: tuple[str, ...], message: str) -> None:

@@ -1,5 +1,6 @@
-"""What breaks, and what is there afterwards: lost and damaged files, killed writers, several
-processes, full disks.
+"""The embedded backend after something went wrong.
+
+Graph files are lost or damaged, writers are killed, several processes use an index, disks are full.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ SMALL = {"EXACT_SPANS": 200, "SEGMENT_SPANS": 1000, "ADD_SPANS": 100}
 
 
 def walk(number: int, version: str = "first") -> dict[str, Any]:
-    """A document of 60 words, all but one of a common vocabulary."""
+    """Return a document of 60 words, all but one from a common vocabulary."""
     return {
         "id": f"d{number:03d}",
         "text": f"{version} " + " ".join(f"word{number * step % 701}" for step in range(1, 60)),
@@ -45,15 +46,16 @@ WALKS = [walk(number) for number in range(400)]
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Segments so small that a few hundred documents make several."""
+    """Make segments so small that a few hundred documents need several."""
     for name, value in SMALL.items():
         monkeypatch.setattr(graph_builder, name, value)
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of `WALKS` in four segments, the last of which grew in a second run; in ``older`` as
-    it was before. Only to be copied.
+    """An index of `WALKS` in four segments; tests work on a copy of it.
+
+    The last segment was extended in a second run; ``older`` is the index before that run.
     """
     folder = tmp_path_factory.mktemp("original")
     with pytest.MonkeyPatch.context() as patch:
@@ -68,7 +70,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(original: Path, tmp_path: Path, small: None) -> Path:
-    """A copy of the index, times of its files included."""
+    """A copy of the index that keeps the times of its files."""
     return Path(shutil.copytree(original / "index", tmp_path / "index"))
 
 
@@ -87,7 +89,7 @@ def graphs(folder: Path) -> list[Path]:
 
 
 def answers(folder: Path, method: str | None = None) -> list[list[str]]:
-    """Ids of the best passages for some phrases, by a process that opens the index now."""
+    """Return the ids of the best passages for a few phrases, from an index that is opened now."""
     ids_per_phrase = []
     with closing(EmbeddedBackend(folder)) as store:
         for phrase in ("word7 word14 word21", "word350", "word699 word697"):
@@ -106,8 +108,9 @@ def answers(folder: Path, method: str | None = None) -> list[list[str]]:
 
 
 def assert_sound(folder: Path) -> None:
-    """Every document is there once with all its passages, and SQLite finds nothing wrong with
-    itself or its full-text index.
+    """Check that every document is there once, with all its passages, and that SQLite is intact.
+
+    SQLite checks its file and its full-text index.
     """
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -208,7 +211,7 @@ def test_a_reader_still_answers_right_and_says_so(
     apply_fault(fault, folder, original)
     assert answers(folder) == expected
     assert (
-        "spans are searched exactly, from the codes, until the next ingest makes it again"
+        "vectors are searched exactly, from the codes, until the next ingest rebuilds it"
         in caplog.text
     )
     assert all(record.levelno == logging.WARNING for record in caplog.records)
@@ -221,7 +224,7 @@ def test_the_next_writer_repairs_it_and_says_so(
     expected = answers(folder)
     apply_fault(fault, folder, original)
     ingest_documents(folder, [])
-    assert "made again from the codes of passages" in caplog.text
+    assert "rebuilt from the codes of passages" in caplog.text
     assert all(
         segment.find_fault(folder / "calls.spans") is None for segment in list_segments(folder)
     )
@@ -329,7 +332,8 @@ def test_a_sqlite_file_that_is_none_is_named_with_the_remedy(folder: Path) -> No
     (folder / "calls.sqlite").write_text("not a database at all, just some text " * 200)
     with pytest.raises(
         IndexStoreError,
-        match=r"calls\.sqlite is damaged .*: restore it from a backup, or delete it and ingest again",
+        match=r"calls\.sqlite is damaged .*: "
+        r"restore it from a backup, or delete it and ingest again",
     ):
         answers(folder)
 
@@ -345,7 +349,9 @@ def test_an_index_whose_writer_was_killed_while_making_it_says_so_and_can_be_mad
         connection.execute("PRAGMA journal_mode = WAL" if statement else "SELECT 1")
         connection.execute(statement)
     (tmp_path / "calls.sqlite").touch()
-    with pytest.raises(IndexMissingError, match="'calls' was begun and never made: ingest into it"):
+    with pytest.raises(
+        IndexMissingError, match="the creation of index 'calls' was interrupted: ingest into it"
+    ):
         answers(tmp_path)
     ingest_documents(tmp_path, WALKS[:5])
     assert len(answers(tmp_path)[0]) == 5
@@ -357,7 +363,8 @@ def test_a_sqlite_file_that_was_cut_off_is_named_with_the_remedy(folder: Path) -
     os.truncate(folder / "calls.sqlite", (folder / "calls.sqlite").stat().st_size // 3)
     with pytest.raises(
         IndexStoreError,
-        match=r"calls\.sqlite is damaged .*: restore it from a backup, or delete it and ingest again",
+        match=r"calls\.sqlite is damaged .*: "
+        r"restore it from a backup, or delete it and ingest again",
     ):
         answers(folder)
 
@@ -372,7 +379,7 @@ def test_a_place_that_is_no_folder_is_an_error_in_words(tmp_path: Path) -> None:
 
 
 def short_calls(calls: list[dict[str, Any]], times: int) -> list[dict[str, Any]]:
-    """The first turns of the bundled sample, several times with new ids."""
+    """Return the first turns of the calls of the bundled sample, several times with new ids."""
     return [
         {**call, "id": f"{call['id']}-{time_}", "turns": call["turns"][:2]}
         for time_ in range(times)
@@ -433,7 +440,7 @@ def test_an_ingest_that_is_killed_again_and_again_ends_with_every_document_once(
 
 
 def random_delay(chance: random.Random, least: float, most: float) -> float:
-    """A random number of seconds, printed: pytest shows it if the test fails."""
+    """Return a random number of seconds, and print it: pytest shows it if the test fails."""
     seconds = chance.uniform(least, most)
     print(f"killed after {seconds:.3f} s")
     return seconds
@@ -449,14 +456,17 @@ from tests.helpers.tiny_encoder import fill_index
 for name, value in {SMALL!r}.items():
     setattr(graph_builder, name, value)
 print("begun", flush=True)
-fill_index(EmbeddedBackend(Path(sys.argv[1])), [walk(number, sys.argv[2]) for number in range(len(WALKS))], Path(sys.argv[1]) / "rejected.jsonl")
+folder, version = Path(sys.argv[1]), sys.argv[2]
+documents = [walk(number, version) for number in range(len(WALKS))]
+fill_index(EmbeddedBackend(folder), documents, folder / "rejected.jsonl")
 print("ended", flush=True)
 """
 
 
 def rewrite(folder: Path, version: str) -> subprocess.Popen[str]:
-    """A process that replaces every document by another version of it; nearly all of its time is
-    writing.
+    """Start a process that replaces every document by another version of it.
+
+    It spends nearly all of its time writing.
     """
     return subprocess.Popen(
         [sys.executable, "-c", REWRITE, str(folder), version],
@@ -526,7 +536,9 @@ with connect(sys.argv[1], device="cpu") as client:
     print("begun", flush=True)
     while not (totals and Path(sys.argv[2]).exists()):
         result = client.query("Good morning, how can I help?", size=1000, spans=1)
-        assert all(hit.text[span.start - hit.start : span.end - hit.start] == span.text for hit in result for span in hit.spans)
+        for hit in result:
+            for span in hit.spans:
+                assert hit.text[span.start - hit.start : span.end - hit.start] == span.text
         assert len({hit.id for hit in result}) == result.total
         totals.append(result.total)
 print(json.dumps(totals))
@@ -576,7 +588,7 @@ def test_a_document_that_is_deleted_while_a_query_runs_is_neither_shown_nor_coun
         contents = client.backend.fetch_contents
 
         def delete_before_contents(*args: Any) -> Any:
-            """Another process deletes it between the scores and the texts."""
+            """Delete the document as another process might, after the scores were computed."""
             client.delete([deleted_id])
             return contents(*args)
 
@@ -670,7 +682,8 @@ def test_a_database_that_may_not_grow_keeps_what_was_committed(
             patch.setattr(schema, "connect", connect_limited)
             with pytest.raises(
                 IndexStoreError,
-                match=r"the disk is full at .*calls\.sqlite: what was committed is safe\. Free space",
+                match=r"the disk is full at .*calls\.sqlite: "
+                r"what was committed is safe\. Free space",
             ):
                 fill_index(store, WALKS)
         committed = store.describe_index("calls").documents
@@ -685,7 +698,7 @@ def test_a_database_that_may_not_grow_keeps_what_was_committed(
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MB, where this process may mount one."""
+    """A file system of 3 MB; the test is skipped if this process may not mount one."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")

@@ -1,5 +1,6 @@
-"""What was refused is tried again: from the rejects file itself, under its first source and line,
-and never lost on the way.
+"""Retries of refused documents, from the rejects file, with their first source and line.
+
+No document is lost on the way.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def count_documents() -> int:
 
 @pytest.fixture
 def _rejects_file() -> None:
-    """A run that refused line 2, which is no UTF-8, and lines 3 to 5, at which the encoder failed."""
+    """Refuse line 2, which is not UTF-8, and lines 3 to 5, at which the encoder fails."""
     lines = [
         json.dumps(GOOD).encode(),
         BAD,
@@ -117,8 +118,8 @@ def test_a_retry_that_is_killed_or_stopped_or_fails_leaves_the_old_file_as_it_wa
     end_retry("kill")
     failed = ingest("--retry", str(REJECTS), env={"ENCODER_FAILS_AFTER": "0"})
     assert failed.error == (
-        "the encoder tiny fails at every text: RuntimeError: the device is gone. What was committed is safe: see to the device, and run the same "
-        "command again"
+        "the encoder tiny fails at every text: RuntimeError: the device is gone. "
+        "What was committed is safe: check the device, and run the same command again"
     )
     assert REJECTS.read_bytes() == before
     end_retry("terminate")  # what was read by then is indexed
@@ -174,17 +175,18 @@ def test_an_entry_that_was_cut_off_is_kept_as_it_is() -> None:
     [
         (
             ["--retry", "calls.jsonl"],
-            "calls.jsonl is no file of refused documents (its lines have source, line, reason and document)",
+            "calls.jsonl is not a file of refused documents "
+            "(their lines have source, line, reason and document)",
         ),
         (["--retry", "none.jsonl"], "there is no file none.jsonl of refused documents"),
         (["--retry", "calls.jsonl", "calls.jsonl"], "both --retry and sources (calls.jsonl)"),
         (
             ["--retry", "calls.jsonl", "--checkpoint", "done.json"],
-            "--checkpoint is for files, and --retry was given: leave it out",
+            "--checkpoint is for files, and --retry was given: leave --checkpoint out",
         ),
         (
             ["--checkpoint", "calls.jsonl", "calls.jsonl"],
-            "calls.jsonl is no checkpoint: name another file",
+            "calls.jsonl is not a checkpoint: name another file",
         ),
     ],
 )

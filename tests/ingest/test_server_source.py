@@ -1,5 +1,6 @@
-"""An index of somebody else's on a real server as the source: all of its documents at one point in
-time, and what is asked of the server.
+"""The index of a real server as the source: all its documents as of one point in time.
+
+Also which queries the server gets.
 """
 
 from __future__ import annotations
@@ -15,14 +16,13 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
-from hybrid_search.ingest.sources import server_filter, server_reader
 from hybrid_search.ingest.sources.server_index import ForeignIndex
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
 
 MANY = 130
-"""Documents: two pages and a part of a third, if a page is of 50."""
+"""Number of documents: two pages of 50 and a part of a third."""
 
 MAPPINGS = {
     "properties": {
@@ -54,7 +54,7 @@ def server(url: str) -> Iterator[Server]:
 def make_raw_index(
     server: Server, documents: Mapping[str, Mapping[str, Any]], shards: int = 3
 ) -> Iterator[str]:
-    """An index of somebody else's with `documents`, by their ids."""
+    """Yield the name of a foreign index with `documents`, by their ids."""
     settings = {"number_of_shards": shards, "number_of_replicas": 0}
     with live_servers.scratch_index(server, {"settings": settings, "mappings": MAPPINGS}) as name:
         write_documents(server, name, documents)
@@ -75,7 +75,7 @@ def call(number: int, **more: Any) -> dict[str, Any]:
 
 
 def pits(server: Server) -> int:
-    """How many points in time (and scrolls) are open."""
+    """Return how many points in time (and scrolls) are open."""
     nodes = server.request("GET", "/_nodes/stats/indices/search")["nodes"].values()
     return sum(int(node["indices"]["search"]["open_contexts"]) for node in nodes)
 
@@ -85,7 +85,7 @@ def read(server: Server, index: str, **more: Any) -> list[dict[str, Any]]:
 
 
 class RecordingServer:
-    """A server, and the searches that were asked of it."""
+    """A server that records the searches sent to it."""
 
     def __init__(self, inner: Server, fail_after: int | None = None) -> None:
         self.inner, self.fail_after = inner, fail_after
@@ -209,7 +209,7 @@ def test_a_point_in_time_that_is_gone_says_what_to_do(server: Server) -> None:
 
 
 class PitClosingServer(RecordingServer):
-    """A server that forgets what it was reading, after the first page."""
+    """A server that loses the point in time after the first page."""
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         if path == "/_search" and self.searches:
@@ -280,7 +280,7 @@ def test_the_server_finds_all_that_the_filter_selects_and_leaves_out_what_it_can
 
 
 def select_ids(lines: list[SourceLine], where: dict[str, list[str]]) -> set[str]:
-    """What ingest would take."""
+    """Return the ids of the documents that ingest selects."""
     from hybrid_search.ingest.document_parser import parse
     from hybrid_search.text.filters import matches_where
 
@@ -341,70 +341,7 @@ def test_the_command_adds_an_index_of_ours_beside_the_other_and_again_skips_what
 
 
 def test_a_place_that_is_no_server_is_an_error() -> None:
-    message = "embedded: is no server: an index is read from one, as in --from-url opensearch+https://HOST"
+    message = (
+        "embedded: is not the URL of a server: use one, as in --from-url opensearch+https://HOST"
+    )
     assert invoke_cli("ingest", "--from-index", "raw", "--url", "embedded:store").error == message
-
-
-PROPERTIES = MAPPINGS["properties"]
-
-
-@pytest.mark.parametrize(
-    ("where", "expected_filter"),
-    [
-        ({"sector": ["bank", "shop"]}, {"terms": {"sector": ["bank", "shop"]}}),
-        ({"sector": "bank"}, {"terms": {"sector": ["bank"]}}),
-        ({"sector": "7"}, None),
-        ({"sector": "True"}, None),
-        ({"sector": "x" * 11}, None),
-        ({"topic": "a refund"}, {"terms": {"topic.keyword": ["a refund"]}}),
-        ({"body": "a refund"}, None),
-        ({"minutes": ["7", "-8"]}, {"terms": {"minutes": [7, -8]}}),
-        ({"minutes": "7.5"}, None),
-        ({"minutes": {"gte": 3}}, None),
-        ({"solved": "TRUE"}, {"terms": {"solved": [True]}}),
-        ({"customer.tier": "gold"}, {"terms": {"customer.tier": ["gold"]}}),
-        ({"at": "2026-01-01"}, None),
-        ({"unsearched": "u"}, None),
-        ({"inner.x": "u"}, None),
-        ({"unknown": "u"}, None),
-        ({"id": ["a", "b"]}, {"ids": {"values": ["a", "b"]}}),
-    ],
-)
-def test_only_what_a_server_compares_as_we_do_is_asked_of_it(
-    where: dict[str, Any], expected_filter: dict[str, Any] | None
-) -> None:
-    expected_query = (
-        {"bool": {"filter": [expected_filter]}} if expected_filter else {"match_all": {}}
-    )
-    assert server_filter.build_query(where, [PROPERTIES], by_id=True) == expected_query
-
-
-def test_indexes_that_map_a_field_differently_are_not_asked_for_it() -> None:
-    other_properties = {**PROPERTIES, "sector": {"type": "text"}}
-    assert (
-        server_filter.build_query({"sector": "bank"}, [PROPERTIES, other_properties], by_id=True)
-        == server_filter.EVERYTHING
-    )
-    assert (
-        server_filter.build_query({"id": "a"}, [PROPERTIES], by_id=False)
-        == server_filter.EVERYTHING
-    )
-
-
-def test_an_old_opensearch_is_read_shard_by_shard() -> None:
-    class OldServer:
-        engine, version = "opensearch", (2, 12, 0)
-
-        def request(self, method: str, path: str, **_: Any) -> Any:
-            assert (method, path) == ("GET", "/raw/_settings/index.number_of_shards")
-            return {
-                "raw-2": {"settings": {"index.number_of_shards": "1"}},
-                "raw-1": {"settings": {"index.number_of_shards": "2"}},
-            }
-
-    views = list(server_reader._views(OldServer(), "raw"))  # type: ignore[arg-type]
-    assert views == [
-        ("raw-1", "_shards:0", ["_doc"]),
-        ("raw-1", "_shards:1", ["_doc"]),
-        ("raw-2", "_shards:0", ["_doc"]),
-    ]

@@ -1,5 +1,6 @@
-"""Several processes share one source: each document and each bad line is exactly one's, and
-together they give what one alone gives.
+"""Shards: each document and each bad line belongs to exactly one of several processes.
+
+Together they give the index that one process gives alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.errors import IndexBusyError, UsageError
+from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
@@ -53,10 +55,10 @@ def number_lines(data: Sequence[bytes]) -> list[SourceLine]:
 def ingest_shard(
     backend: MemoryBackend, lines: Sequence[SourceLine], shard: Shard, folder: Path
 ) -> tuple[Summary, list[int]]:
-    """What a run of one shard counted, and the numbers of the lines that it refused."""
+    """Return the summary of a run of one shard, and the numbers of the refused lines."""
     rejects = folder / shard.add_suffix("calls")
     rejects.unlink(missing_ok=True)
-    summary = ingest(lines, backend, TinyEncoder(), "calls", rejects, shard=shard)
+    summary = ingest(lines, backend, TinyEncoder(), IngestOptions("calls", rejects, shard=shard))
     refused = (
         [json.loads(line)["line"] for line in rejects.read_text().splitlines()]
         if rejects.exists()
@@ -66,7 +68,7 @@ def ingest_shard(
 
 
 def stored_passages(backend: MemoryBackend) -> dict[str, list[tuple[str, str, bytes]]]:
-    """Every passage that is there: its document's source hash, its text and its codes."""
+    """Return every passage of the index: its document's source hash, its text and its codes."""
     passages = backend._indexes["calls"].passages()
     passages_by_document: dict[str, list[tuple[str, str, bytes]]] = {}
     for (name, _), passage in passages.items():
@@ -101,7 +103,7 @@ def test_shards_are_of_like_size() -> None:
 
 
 def test_a_shard_does_not_change_from_one_release_to_the_next() -> None:
-    # printf 'call-1' | sha256sum begins with 5d7963c4f471e142, which is taken modulo 7.
+    # printf 'call-1' | sha256sum begins with 5d7963c4f471e142, taken modulo 7
     line = SourceLine("calls.jsonl", 1, b'{"id": "call-1"}')
     assert [number for number in range(7) if Shard(number, 7).owns(line)] == [
         0x5D7963C4F471E142 % 7
@@ -121,7 +123,7 @@ def test_a_line_without_an_id_belongs_to_the_shard_of_its_number(fault: str | No
 def test_a_shard_that_is_not_there_is_refused_with_both_values(text: str) -> None:
     with pytest.raises(
         UsageError,
-        match=rf"'{text}' is not there: shards are numbered from 0, the last of 3 is 2/3",
+        match=rf"'{text}' does not exist: shards are numbered from 0, the last of 3 is 2/3",
     ):
         Shard.parse(text)
 
@@ -175,10 +177,18 @@ def test_an_embedded_index_takes_one_shard_at_a_time(tmp_path: Path) -> None:
         closing(open_backend("embedded:store")) as second,
     ):
         with first.writer("calls", make_spec()), pytest.raises(IndexBusyError):
-            ingest(lines, second, TinyEncoder(), "calls", tmp_path / "rejected", shard=Shard(1, 2))
+            ingest(
+                lines,
+                second,
+                TinyEncoder(),
+                IngestOptions("calls", tmp_path / "rejected", shard=Shard(1, 2)),
+            )
         shares = [
             ingest(
-                lines, second, TinyEncoder(), "calls", tmp_path / "rejected", shard=Shard(number, 2)
+                lines,
+                second,
+                TinyEncoder(),
+                IngestOptions("calls", tmp_path / "rejected", shard=Shard(number, 2)),
             )
             for number in range(2)
         ]
@@ -192,7 +202,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 
 def test_shards_that_begin_at_once_make_one_index_and_fill_it_together(place: Place) -> None:
-    """Each finds no index and makes it, and each brings a metadata field that the others have not."""
+    """Each process finds no index and makes one, and brings a metadata field of its own."""
     good = [
         {**document, f"of_{number % 7}": number}
         for number, document in enumerate(make_calls("first", lambda number: number % 4 + 1, 60))

@@ -1,4 +1,4 @@
-"""Asked to stop, an ingest reads no more, finishes what it has read, says so, and can go on later."""
+"""Stopping: an ingest reads no more, finishes what it has read, says so, and can go on later."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_the_handlers_are_as_before_behind_the_block() -> None:
 
 
 class Source:
-    """Numbers; `blocked` waits before the one of that value."""
+    """Yield numbers, and wait before the number `blocked`."""
 
     def __init__(self, blocks_at: int) -> None:
         self.blocks_at, self.release, self.closed = blocks_at, threading.Event(), threading.Event()

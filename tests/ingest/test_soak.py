@@ -1,8 +1,8 @@
-"""One ingest after the other that fails, at every seam and in no order: in the end each good
-document is there once, each bad one is told of.
+"""Ingests that fail again and again, at every seam, in random order.
 
-The seeds are printed. ``make soak`` runs it for `SOAK_MINUTES` (10), on servers through a proxy
-that fails; a short one is among the ordinary tests.
+In the end each good document is in the index once, and each bad one in the rejects file. The seeds
+are printed. ``make soak`` runs it for `SOAK_MINUTES` (10), on servers through a proxy that fails; a
+short one is among the ordinary tests.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from tests.helpers.tiny_encoder import fill_index
 MINUTES = float(os.environ.get("SOAK_MINUTES", "10"))
 GOOD = 60
 TRIES = 40
-"""Attempts of one round, at most, before one is left to end."""
+"""Attempts of one round at most, before one may run to its end."""
 
-Chance = random.Random
+Chance = random.Random  # noqa: S311 (no secret)
 REJECTS = Path("calls.rejected.jsonl")
 
 
@@ -48,9 +48,7 @@ REJECTS = Path("calls.rejected.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Lines, the documents that are to be there in the end by their ids, and why others are
-    refused, by line.
-    """
+    """Lines, the documents expected in the end by id, and the reasons of refused lines."""
 
     lines: list[bytes]
     good: Mapping[str, Call]
@@ -72,14 +70,14 @@ BAD: Mapping[str, Callable[[int], Call | bytes]] = {
 
 
 def make_poisoned_call(number: int) -> Call:
-    """A call whose fourth turn breaks the encoder, so that some passages of it are encoded before."""
+    """Return a call whose fourth turn breaks the encoder, after some of its passages."""
     document = make_call(number, "bad", 6)
     document["turns"][3]["text"] += f" {POISON}"
     return document
 
 
 def make_corpus(chance: Chance) -> Corpus:
-    """Calls of one to seven turns, some in two versions, and bad lines among them."""
+    """Return calls of one to seven turns, some in two versions, and bad lines among them."""
     lines: list[bytes] = []
     good: dict[str, Call] = {}
     refused: dict[int, str] = {}
@@ -108,23 +106,21 @@ class Store(Protocol):
 
     @property
     def url(self) -> str:
-        """As the command takes it."""
+        """Return the URL for the command."""
         ...
 
     @property
     def index(self) -> str:
-        """Its name there."""
+        """Return the name of the index."""
         ...
 
     @property
     def allowed_statuses(self) -> tuple[int, ...]:
-        """Statuses that an attempt may have besides its own."""
+        """Return exit statuses that an attempt may have besides its own."""
         ...
 
     def verify(self, good: Sequence[Call]) -> None:
-        """Fail unless exactly those documents are there, each once and as a clean ingest would have
-        them.
-        """
+        """Fail unless the index has exactly these documents, each once, as after a clean ingest."""
         ...
 
 
@@ -147,9 +143,7 @@ class EmbeddedStore:
 
 
 def content(folder: Path) -> list[tuple[Any, ...]]:
-    """All passages with their documents, offsets, texts and codes, without the numbers that rows
-    have.
-    """
+    """Return all passages with documents, offsets, texts and codes, without row numbers."""
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         connection.execute("INSERT INTO texts (texts, rank) VALUES ('integrity-check', 1)")
@@ -158,7 +152,8 @@ def content(folder: Path) -> list[tuple[Any, ...]]:
         ).fetchone()
         assert orphans == 0
         return connection.execute(
-            "SELECT id, source_hash, passages, metadata, ordinal, start, spans, layout, text, data FROM documents JOIN passages USING (document) "
+            "SELECT id, source_hash, passages, metadata, ordinal, start, spans, layout, text, data "
+            "FROM documents JOIN passages USING (document) "
             "JOIN texts ON texts.rowid = passage JOIN tokens USING (passage) ORDER BY id, ordinal"
         ).fetchall()
 
@@ -192,8 +187,9 @@ class Round:
     fault_counts: Counter[str] = field(default_factory=Counter)
 
     def write_source(self, size: int | None = None) -> None:
-        """Put the source there, or as much of it as somebody who writes it has got to; a whole one
-        stays the same file.
+        """Write the source, or only a beginning of it, as if it were still being written.
+
+        A whole source that is there already stays the same file.
         """
         data = b"".join(line + b"\n" for line in self.corpus.lines)
         packed = gzip.compress(data, mtime=0) if self.source.suffix == ".gz" else data
@@ -201,11 +197,11 @@ class Round:
             self.source.write_bytes(packed if size is None else packed[: size % len(packed)])
 
     def start(self, **env: str) -> subprocess.Popen[str]:
-        """An attempt, by an encoder that breaks at the poison."""
+        """Start an attempt with an encoder that breaks at the poison."""
         return self._start_ingest(*self.options, str(self.source), BREAKS="yes", **env)
 
     def start_retry(self) -> subprocess.Popen[str]:
-        """Another look at what was refused, by an encoder that works."""
+        """Start a retry of the refused documents with an encoder that works."""
         return self._start_ingest("--retry", str(REJECTS))
 
     def _start_ingest(self, *arguments: str, **env: str) -> subprocess.Popen[str]:
@@ -230,8 +226,10 @@ class Round:
     def wait_for_summary(
         self, process: subprocess.Popen[str], *statuses: int
     ) -> dict[str, Any] | None:
-        """The summary, if there is one; fails for another status, or an error that is not one line.
-        A server may be away when it is begun.
+        """Return the summary, if there is one.
+
+        Fails for an unexpected status, or an error that is not one line. A server may be away when
+        the process starts.
         """
         stdout, err = process.communicate(timeout=180)
         assert process.returncode in (*statuses, *self.store.allowed_statuses), err
@@ -246,7 +244,7 @@ class Round:
         return summary
 
     def run_to_end(self, begin: Callable[[], subprocess.Popen[str]]) -> None:
-        """Let one attempt end: the next one, or where the server was away, one soon after."""
+        """Let an attempt run to its end; start another if the server was away."""
         for _ in range(5):
             if summary := self.wait_for_summary(begin(), 0, 1):
                 assert not summary["stopped"]
@@ -286,7 +284,7 @@ def fail_encoder(round_: Round) -> None:
 
 
 def truncate_source(round_: Round) -> None:
-    """In the middle of a line, or of what is packed."""
+    """Cut the source in the middle of a line, or of the gzip data."""
     round_.write_source(round_.chance.randrange(10**9))
     try:
         round_.wait_for_summary(round_.start(), 0, 1)
@@ -314,7 +312,7 @@ FAULTS = (
 
 
 def run_with_faults(round_: Round, end: float) -> None:
-    """Attempts that fail until `end`, each kind in its turn, and then one that is left to end."""
+    """Run attempts that fail until `end`, each kind in turn, then one that runs to its end."""
     bag: list[Callable[[Round], None]] = []
     round_.write_source()
     for _ in range(round_.chance.randrange(3, TRIES)):
@@ -328,8 +326,9 @@ def run_with_faults(round_: Round, end: float) -> None:
 
 
 def verify_round(round_: Round) -> None:
-    """Every good document once, as a clean ingest has it, and every bad one with its line and
-    reason, once.
+    """Check that every good document is indexed once and every bad one rejected once.
+
+    Good documents are as after a clean ingest; bad ones have their line and reason.
     """
     round_.store.verify(list(round_.corpus.good.values()))
     check_rejects(round_, round_.corpus.refused)
@@ -337,7 +336,7 @@ def verify_round(round_: Round) -> None:
 
 
 def check_rejects(round_: Round, refused: Mapping[int, str]) -> None:
-    """The rejects file has those lines, byte for byte, and the reasons."""
+    """Check that the rejects file has these lines, byte for byte, and the reasons."""
     entries = [json.loads(line) for line in REJECTS.read_text().splitlines()] if refused else []
     assert sorted(entry["line"] for entry in entries) == sorted(refused)
     for entry in entries:
@@ -349,8 +348,9 @@ def check_rejects(round_: Round, refused: Mapping[int, str]) -> None:
 
 
 def retry_rejected(round_: Round) -> None:
-    """What the encoder alone refused is indexed by another one, by a process that is killed first;
-    the rest stays in the file.
+    """Retry the refused documents with a working encoder, after a process that is killed.
+
+    The documents that are bad in themselves stay in the file.
     """
     if not round_.corpus.refused:
         return
@@ -373,7 +373,7 @@ def retry_rejected(round_: Round) -> None:
 
 
 def soak(stores: Callable[[int], AbstractContextManager[Store]], minutes: float) -> None:
-    """Rounds for so long, the first in any case."""
+    """Run rounds for this time, at least one."""
     end, seed, rounds = time.monotonic() + minutes * 60, random.randrange(10**6), 0  # noqa: S311
     fault_counts: Counter[str] = Counter()
     while not rounds or time.monotonic() < end:
@@ -404,8 +404,9 @@ def open_embedded_store(seed: int) -> Iterator[Store]:
 
 @contextmanager
 def open_server_store(url: str, seed: int) -> Iterator[Store]:
-    """By way of a proxy that injures a third of the requests, and is away for three seconds of each
-    twenty.
+    """Yield a store behind a proxy that damages a third of the requests.
+
+    The proxy is also away for three seconds of every twenty.
     """
     third = EveryThirdRequest(seed)
 

@@ -1,6 +1,4 @@
-"""CSV, TSV and Parquet as sources: which column gives which key, and what becomes of rows that are
-none.
-"""
+"""CSV, TSV and Parquet as sources: which column gives which key, and which rows are refused."""
 
 from __future__ import annotations
 
@@ -91,9 +89,7 @@ def test_empty_cells_are_left_out() -> None:
     ]
 
 
-def test_quoted_newlines_commas_and_quotes_are_part_of_the_text_and_rows_are_numbered_by_the_line_they_begin_in() -> (
-    None
-):
+def test_quoted_newlines_commas_and_quotes_are_text_and_rows_are_numbered_by_first_line() -> None:
     source = write_source(b'id,text\r\na,"one\r\ntwo, ""three"""\r\n\r\nb,four\r\n')
     assert [(line.number, json.loads(line.data)["text"]) for line in read_lines(source)] == [
         (2, 'one\r\ntwo, "three"'),
@@ -119,9 +115,7 @@ def test_an_empty_file_and_one_with_a_header_alone_have_no_rows() -> None:
 BAD = b'id,text\na,good\nb\nc,"two\nlines",more\nd,caf\xe9\ne,"stray" quote\nf,good\n'
 
 
-def test_bad_rows_are_refused_as_they_stand_with_their_line_and_the_good_ones_around_them_are_read() -> (
-    None
-):
+def test_bad_rows_are_refused_as_they_stand_with_their_line_and_good_ones_are_read() -> None:
     source = write_source(BAD)
     assert read_faults(source) == [
         (3, b"b\n", "the row has 1 cells, and the header has 2"),
@@ -156,7 +150,10 @@ def test_an_over_long_line_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> No
         (
             b"call_id,body",
             SAME,
-            "no columns id and text among 'call_id', 'body': say which they are, as in --columns id=call_id,text=body",
+            (
+                "no columns id and text among 'call_id', 'body': say which they are, as in "
+                "--columns id=call_id,text=body"
+            ),
         ),
         (
             b"call_id,text",
@@ -259,14 +256,16 @@ def test_times_become_iso_strings_decimals_numbers_and_maps_objects() -> None:
     nanoseconds = pa.array(
         [[{"at": 1_772_357_400_000_000_123}]], pa.list_(pa.struct([("at", pa.timestamp("ns"))]))
     )
+    price = pa.array([Decimal("9.50")], pa.decimal128(10, 2))
+    labels = pa.array([[("tier", "gold")]], pa.map_(pa.string(), pa.string()))
     source = write_parquet(
         id=["a"],
         text=["x"],
         day=pa.array([at.date()]),
         at=pa.array([at], pa.timestamp("ms", "UTC")),
         fine=nanoseconds,
-        price=pa.array([Decimal("9.50")], pa.decimal128(10, 2)),
-        labels=pa.array([[("tier", "gold")]], pa.map_(pa.string(), pa.string())),
+        price=price,
+        labels=labels,
     )
     (document,) = read_documents(source)
     assert (document["day"], document["at"]) == ("2026-03-01", "2026-03-01T09:30:00+00:00")
@@ -280,7 +279,7 @@ def test_binary_is_refused_with_a_reason_and_the_row_is_told() -> None:
         (
             1,
             b'{"id": "a", "text": "x"}',
-            "'audio' is binary, which no JSON can hold: leave the column out, or write it as text",
+            "'audio' is binary, which JSON cannot hold: leave the column out, or write it as text",
         )
     ]
     assert [json.loads(line.data) for line in read_lines(source) if not line.fault] == [
@@ -312,16 +311,18 @@ def test_a_file_that_is_only_called_parquet_or_breaks_off_is_a_fault(
 
 
 def test_rows_are_held_by_their_size_not_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = write_parquet(
-        id=[str(n) for n in range(10)], text=["x" * 1000 + str(n) for n in range(10)]
-    )
+    ids = [str(number) for number in range(10)]
+    source = write_parquet(id=ids, text=["x" * 1000 + id_ for id_ in ids])
     monkeypatch.setattr(parquet, "BATCH_BYTES", 1)
-    assert [document["id"] for document in read_documents(source)] == [str(n) for n in range(10)]
+    assert [document["id"] for document in read_documents(source)] == ids
 
 
 def test_without_pyarrow_the_extra_is_named_before_anything_begins() -> None:
-    program = "import sys; sys.modules['pyarrow'] = None; from pathlib import Path; from hybrid_search.ingest import sources\n"
-    program += "sources.check(['calls.parquet'], Path('r'))"
+    program = (
+        "import sys; sys.modules['pyarrow'] = None; from pathlib import Path; from "
+        "hybrid_search.ingest.sources import files\n"
+    )
+    program += "files.check(['calls.parquet'], Path('r'))"
     write_parquet(id=["a"], text=["x"])
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False

@@ -1,6 +1,4 @@
-"""`doctor`: what it says of a sound installation, and of each that is broken on purpose; one broken
-thing hides no other.
-"""
+"""Test `doctor` on sound installations, and on some that are broken on purpose."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ def run_checks(url: str, index: str = "calls", **settings: Any) -> dict[str, Che
 
 
 def states_not_ok(checks: dict[str, Check]) -> dict[str, str]:
-    """All that is not well."""
+    """Return the states of the checks that are not ok, each of which must have a remedy."""
     assert all(bool(check.remedy) == (check.state != "ok") for check in checks.values())
     return {name: check.state for name, check in checks.items() if check.state != "ok"}
 

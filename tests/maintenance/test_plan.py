@@ -1,6 +1,4 @@
-"""``plan``: what it says of a sample is what an index of that sample holds, and what it says of
-more is that many times as much.
-"""
+"""Test `plan`: a sample is counted as an index counts it, and a plan is a multiple of it."""
 
 from __future__ import annotations
 
@@ -85,12 +83,12 @@ def test_a_sample_ends_after_so_many_documents_or_seconds() -> None:
 def test_nothing_to_plan_by_is_an_error() -> None:
     with pytest.raises(
         UsageError,
-        match=r"no document with a word to plan by: 0 documents were read, and 1 lines that are none",
+        match=r"no words to plan by: 0 documents and 1 lines that are not documents were read",
     ):
         take_sample(TinyEncoder(), make_lines([b"{"]))
 
 
-def test_the_bytes_of_an_embedded_index_are_those_on_disk_but_for_the_graph_that_a_small_one_has_not(
+def test_the_bytes_of_an_embedded_index_without_its_graph_are_those_on_disk_of_a_small_one(
     sample_url: str, real_encoder: Encoder
 ) -> None:
     folder = Path(sample_url.removeprefix("embedded:"))
@@ -233,10 +231,10 @@ def test_people_are_told_the_same() -> None:
         "plan", "-", "--documents", "2000", stdin='{"id": "a", "text": "I want my money back"}\n{\n'
     ).stdout
     assert "sample: 1 documents, 5 tokens" in output
-    assert "1 lines of it are no documents" in output
+    assert "1 lines were left out: they are not valid documents" in output
     assert "2,000 documents" in output
     assert (
-        "2,000 vectors of 288 numbers, policy 6/1" in output
+        "2,000 vectors of 288 dimensions, policy 6/1" in output
     )  # five words are one window, in each of 2,000 documents
     assert "1 primary shards of 50 GiB" in output
 

@@ -1,6 +1,4 @@
-"""`verify` on indexes that are damaged by hand: each damage is found where it is, with what to do,
-and nothing else is.
-"""
+"""Test `verify` on indexes that are damaged on purpose: each damage is found, and nothing else."""
 
 from __future__ import annotations
 
@@ -73,14 +71,17 @@ def list_findings(store: Any, sample: int = 100) -> list[tuple[str, str, int | N
 
 
 def change_rows(statement: str, *values: object) -> None:
-    """Damage the file of the index."""
+    """Damage the SQLite file of the index by a statement that changes rows."""
     with closing(sqlite3.connect(FILE)) as connection, connection:
         assert connection.execute(statement, values).rowcount > 0
 
 
 def passage_number(document_id: str, ordinal: int) -> int:
     with closing(sqlite3.connect(FILE)) as connection:
-        query = "SELECT passage FROM passages JOIN documents USING (document) WHERE id = ? AND ordinal = ?"
+        query = (
+            "SELECT passage FROM passages JOIN documents USING (document) "
+            "WHERE id = ? AND ordinal = ?"
+        )
         return int(connection.execute(query, (document_id, ordinal)).fetchone()[0])
 
 
@@ -177,7 +178,7 @@ def test_what_is_said_to_be_done_mends_it(store: EmbeddedBackend) -> None:
     (finding,) = verify_store(store).findings
     assert (finding.kind, finding.document_id, finding.ordinal) == ("codes", "turns", 2)
     assert "hybrid-search delete --index calls -- 'turns'" in finding.remedy
-    assert fill_index(store, FOUR).skipped == 4  # which is why it is to be deleted before
+    assert fill_index(store, FOUR).skipped == 4  # so the document must be deleted first
     with store.writer("calls", store.read_head("calls")[0]) as writer:
         assert writer.delete(["turns"]) == 1
     assert fill_index(store, FOUR).documents == 1
@@ -200,9 +201,7 @@ def test_passages_beyond_the_last_are_orphans(store: EmbeddedBackend) -> None:
 
 
 def test_passages_of_two_versions_are_told_apart(store: EmbeddedBackend) -> None:
-    """A store in which each passage says of which version it is: memory, changed under its writer's
-    hands.
-    """
+    """Only the memory backend stores a version for each passage, so it is changed there."""
     memory = MemoryBackend()
     fill_index(memory, FOUR)
     passages = memory._get_index("calls").documents["turns"]
@@ -216,13 +215,14 @@ def test_a_document_that_was_made_by_other_settings_is_of_an_old_version(
     store: EmbeddedBackend,
 ) -> None:
     change_rows(
-        "UPDATE documents SET source_hash = substr(source_hash, 1, 41) || 'ffffffffffffffff' WHERE id = 'dots'"
+        "UPDATE documents SET source_hash = substr(source_hash, 1, 41) || 'ffffffffffffffff' "
+        "WHERE id = 'dots'"
     )
     assert list_findings(store) == [("version", "dots", 0)]
 
 
 def test_swapped_codes_are_found_in_both_places(store: EmbeddedBackend) -> None:
-    """Of two passages whose words stand at the same places, so that nothing but the vectors tells."""
+    """The words of both passages have the same offsets, so that only the vectors differ."""
     fill_index(
         store,
         [{"id": "one", "text": "apple juice please"}, {"id": "two", "text": "drink spice really"}],
@@ -360,9 +360,7 @@ def test_a_lost_graph_is_told_for_each_of_its_passages(
 
 
 class RotatedEncoder(TinyEncoder):
-    """The tiny encoder, all its vectors turned by one angle: the cosine of every span is off by 1 -
-    cos(angle).
-    """
+    """The tiny encoder with all vectors rotated: every span's cosine is off by 1 - cos(angle)."""
 
     def __init__(self, angle: float, precision: str = "float32") -> None:
         plane = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
@@ -422,7 +420,7 @@ def test_a_missing_index_and_a_sample_under_0_are_errors(store: EmbeddedBackend)
     [(3, 2, [0, 1]), (3, 3, [0, 1, 2]), (2, 100, [0, 64]), (0, 9, []), (5, 10, [0, 2, 4, 6, 8])],
 )
 def test_a_sample_is_spread_evenly(count: int, length: int, expected: list[int]) -> None:
-    """Of 100, every 32nd is held in the end (0, 32, 64, 96 were four, so every 64th: 0, 64)."""
+    """Of 100 every 32nd would be four (0, 32, 64, 96), so every 64th is left: 0, 64."""
     spread = EvenSample[int](count)
     for number in range(length):
         spread.add(number)
@@ -463,8 +461,8 @@ def test_the_command_says_what_is_wrong_and_ends_with_1(
     result = invoke_cli("verify", "--url", "embedded:store")
     assert result.status == 1
     assert (
-        "missing: 'turns' passage 3: it is not there, and its document has 4 passages; ingest it again"
-        in result.stdout
+        "missing: 'turns' passage 3: it is not there, and its document has 4 passages; "
+        "ingest it again" in result.stdout
     )
     assert result.stdout.splitlines()[-1] == "wrong: 8 orphan, 4 missing"
     json_result = invoke_cli("verify", "--url", "embedded:store", "--json")
@@ -510,7 +508,7 @@ def findings_on_server(place: Place) -> list[tuple[str, str, int | None]]:
 
 
 def overwrite_passage(place: Place, document_id: str, number: int, **changed: Any) -> None:
-    """Write one passage anew, with fields changed."""
+    """Write one passage again, with changed fields."""
     entry = make_entries(next(document for document in FOUR if document["id"] == document_id))[
         number
     ]
@@ -522,11 +520,8 @@ def overwrite_passage(place: Place, document_id: str, number: int, **changed: An
         )
         | changed
     )
-    place.write_passage(
-        "PUT",
-        f"/{place.index}/_doc/{quote(passage_codec.passage_id(document_id, changed.get('ordinal', number)))}",
-        source,
-    )
+    passage_id = passage_codec.passage_id(document_id, changed.get("ordinal", number))
+    place.write_passage("PUT", f"/{place.index}/_doc/{quote(passage_id)}", source)
 
 
 def test_each_damage_of_an_index_on_a_server_is_found(place: Place) -> None:

@@ -17,7 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.quality.mcphrasy import (
+from benchmarks.quality.systems import Scorer, TokenMeans
+from benchmarks.quality.vectors import MeteredEncoder
+from hybrid_search.encoder import Encoder
+from hybrid_search.text.types import Encoding, Floats
+from papers.mcphrasy import (
     choice,
     clusters,
     corpora,
@@ -30,22 +34,11 @@ from benchmarks.quality.mcphrasy import (
     synonyms,
     wordnet,
 )
-from benchmarks.quality.mcphrasy.contexts import (
-    LEAST_WORDS,
-    MOST_WORDS,
-    Context,
-    ContextCache,
-    search,
-    words,
-)
-from benchmarks.quality.mcphrasy.embedder import Embedder
-from benchmarks.quality.mcphrasy.masks import Masks
-from benchmarks.quality.mcphrasy.similarity import Cloud, average, differences, mcphrasy
-from benchmarks.quality.mcphrasy.system import Base, Contextual, McPhraSy, Store, Variant
-from benchmarks.quality.systems.base import Scorer, TokenMeans
-from benchmarks.quality.vectors import MeteredEncoder
-from hybrid_search.encoder import Encoder
-from hybrid_search.text.types import Encoding, Floats
+from papers.mcphrasy.contexts import LEAST_WORDS, MOST_WORDS, Context, ContextCache, search, words
+from papers.mcphrasy.embedder import Embedder
+from papers.mcphrasy.masks import Masks
+from papers.mcphrasy.similarity import Cloud, average, differences, mcphrasy
+from papers.mcphrasy.system import Base, Contextual, McPhraSy, Store, Variant
 from tests.conftest import DATA
 from tests.helpers.table_encoder import SpelledEncoder, Vector
 from tests.helpers.tiny_encoder import TinyEncoder

@@ -20,14 +20,14 @@ torch = pytest.importorskip("torch", reason="the extra [export] is not installed
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from benchmarks.quality.mcphrasy import corpora, measured_on, wordnet  # noqa: E402 (torch is asked for first)
-from benchmarks.quality.mcphrasy.contexts import Context, words  # noqa: E402
-from benchmarks.quality.mcphrasy.embedder import Embedder  # noqa: E402
-from benchmarks.quality.mcphrasy.similarity import Cloud, mcphrasy  # noqa: E402
-from benchmarks.quality.mcphrasy.system import Base, Initial  # noqa: E402
-from export import mcphrasy as training  # noqa: E402
 from export.training import data as triples  # noqa: E402
 from hybrid_search.encoder import SHIPPED  # noqa: E402
+from papers.mcphrasy import corpora, measured_on, wordnet  # noqa: E402 (torch is asked for first)
+from papers.mcphrasy import training as training  # noqa: E402
+from papers.mcphrasy.contexts import Context, words  # noqa: E402
+from papers.mcphrasy.embedder import Embedder  # noqa: E402
+from papers.mcphrasy.similarity import Cloud, mcphrasy  # noqa: E402
+from papers.mcphrasy.system import Base, Initial  # noqa: E402
 from tests.helpers.tiny_encoder import TinyEncoder  # noqa: E402
 from tests.papers.test_mcphrasy import definition_row, example_row, tiny_base, write_lines  # noqa: E402
 

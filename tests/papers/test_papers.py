@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import results
-from benchmarks.quality import papers
-from benchmarks.quality.evaluations import EVALUATIONS
-from benchmarks.quality.systems.registry import SYSTEMS
+from papers import measured, tables
+from papers.evaluations import EVALUATIONS
+from papers.systems.registry import SYSTEMS
 
-TABLES = [table for paper in papers.PAPERS for table in papers.read(paper)]
+TABLES = [table for paper in tables.PAPERS for table in tables.read(paper)]
 
 ROWS = {
     "SLICE, table 1": 19,  # 1 baseline, 6 in full context, 5 an n-gram, 7 in a single pass
@@ -38,13 +37,13 @@ ROWS = {
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_no_row_of_a_paper_is_missing(table: papers.Table) -> None:
+def test_no_row_of_a_paper_is_missing(table: tables.Table) -> None:
     theirs = [row for row in table.rows if row.figures]
     assert len(theirs) == ROWS[table.name]
     assert all(len(row.figures) == len(table.columns) for row in theirs)
     assert len({(row.system, row.setup) for row in table.rows}) == len(table.rows)
     assert table.task in EVALUATIONS
-    assert {row.system for row in table.rows} <= {*SYSTEMS, papers.PEOPLE}
+    assert {row.system for row in table.rows} <= {*SYSTEMS, tables.PEOPLE}
 
 
 def test_every_table_is_counted() -> None:
@@ -52,7 +51,7 @@ def test_every_table_is_counted() -> None:
 
 
 def test_every_row_that_is_ours_alone_can_be_run() -> None:
-    tasks_by_system = papers.runs()
+    tasks_by_system = tables.tasks_by_system()
     assert {table.task for table in TABLES} == {
         task for tasks in tasks_by_system.values() for task in tasks
     }
@@ -63,15 +62,15 @@ def test_every_row_that_is_ours_alone_can_be_run() -> None:
         "synonyms",
         "senses",
     ]
-    assert papers.PEOPLE not in tasks_by_system
+    assert tables.PEOPLE not in tasks_by_system
 
 
-TABLE = papers.Table(
+TABLE = tables.Table(
     "T",
     "About it.",
     "clusters",
     ("V", "ARI"),
-    (papers.Row("glove", "k = 10", (0.5, 0.25)), papers.Row("slice", "k = 10")),
+    (tables.Row("glove", "k = 10", (0.5, 0.25)), tables.Row("slice", "k = 10")),
     False,
 )
 
@@ -79,12 +78,12 @@ TABLE = papers.Table(
 def test_a_row_shows_our_figure_beside_the_paper_s(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
-    monkeypatch.setattr(papers, "read", lambda _: [TABLE])
-    (tmp_path / "clusters_glove-0123456789.json").write_text(
+    monkeypatch.setattr(measured, "RESULTS", tmp_path)
+    monkeypatch.setattr(tables, "read", lambda _: [TABLE])
+    (tmp_path / "clusters_glove.json").write_text(
         json.dumps({"setups": {"k = 10": {"V": 0.625, "ARI": 0.125}}})
     )
-    lines = papers.render_paper("any").splitlines()
+    lines = tables.render_paper("any").splitlines()
     assert lines[:3] == ["### T", "", "About it."]
     assert "| `glove` | k = 10 | 0.500 / 0.250 | 0.625 / 0.125 | +0.125 / -0.125 |" in lines
     assert "| `slice` | k = 10 |  | a run: `--task clusters --system slice` |  |" in lines
@@ -93,37 +92,24 @@ def test_a_row_shows_our_figure_beside_the_paper_s(
 def test_a_row_without_a_figure_says_what_it_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(measured, "RESULTS", tmp_path)
     messages_by_system = {
-        row.system: papers.explain_missing(table, row) for table in TABLES for row in table.rows
+        row.system: tables.explain_missing(table, row) for table in TABLES for row in table.rows
     }
     assert "glove.840B.300d.txt" in messages_by_system["glove"]
     assert messages_by_system["glove"].endswith("--system glove --weights FILE`")
     assert "google-bert/bert-base-uncased" in messages_by_system["bert"]
-    assert "export.reading" in messages_by_system["reader-bert"]
-    assert "export.mcphrasy" in messages_by_system["mcphrasy"]
+    assert "papers.reading" in messages_by_system["reader-bert"]
+    assert "papers.mcphrasy.training" in messages_by_system["mcphrasy"]
 
 
 def test_percents_are_a_hundredfold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    monkeypatch.setattr(measured, "RESULTS", tmp_path)
     table = next(paper_table for paper_table in TABLES if paper_table.name == "PiC, table 5")
-    (tmp_path / "pic-pr-pass_use-v5-0123456789.json").write_text(
+    (tmp_path / "pic-pr-pass_use-v5.json").write_text(
         json.dumps(
             {"setups": {"phrase": {"top-1": 0.5, "top-3": 0.75, "top-5": 1.0, "MRR@5": 0.625}}}
         )
     )
     row = next(table_row for table_row in table.rows if table_row.system == "use-v5")
-    assert papers.measured_figures(table, row) == (50.0, 75.0, 100.0, 62.5)
-
-
-def test_results_are_found_by_their_whole_name(tmp_path: Path) -> None:
-    for name in (
-        "clusters_glove-0123456789.json",
-        "clusters_glove-large-0123456789.json",
-        "dev_a_int8_01234567-0123456789.json",
-    ):
-        (tmp_path / name).write_text("{}")
-    assert [path.name for path in results.find_results("clusters_glove", tmp_path)] == [
-        "clusters_glove-0123456789.json"
-    ]
-    assert len(results.find_results("dev_a_int8_????????", tmp_path)) == 1
+    assert tables.measured_figures(table, row) == (50.0, 75.0, 100.0, 62.5)

@@ -16,20 +16,12 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from benchmarks.quality import evaluations, pic
-from benchmarks.quality.pic import (
-    candidates,
-    classifier,
-    files,
-    ranking,
-    selection,
-    sense,
-    similarity,
-)
-from benchmarks.quality.pic.files import Pair, Search
-from benchmarks.quality.systems.base import Range, System, TokenMeans
-from benchmarks.quality.systems.edit_distance import EditDistance
+from benchmarks.quality.systems import Range, System, TokenMeans
 from hybrid_search.text.types import Floats
+from papers import evaluations
+from papers.pic import candidates, classifier, files, ranking, selection, sense, similarity
+from papers.pic.files import Pair, Search
+from papers.systems.edit_distance import EditDistance
 from tests.conftest import DATA
 from tests.helpers.table_encoder import SpelledEncoder
 from tests.helpers.tiny_encoder import TinyEncoder
@@ -56,35 +48,6 @@ def write_rows(folder: Path, name: str, rows: Any) -> Path:
     text = "".join(json.dumps(row) + "\n" for row in rows) if ".jsonl" in name else json.dumps(rows)
     path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
     return path
-
-
-# --- the dev set: the product's own similarity ---
-
-
-def test_a_pair_alone_and_in_its_sentences() -> None:
-    # alone (1, 0, 0) and (.8, .6, 0); in a sentence of three words both have (0, 0, 1) added: (.8 +
-    # 1) / (sqrt 2 * sqrt 2)
-    assert pic.cosines(ENCODER, make_pair("large", 1)) == pytest.approx((0.8, 0.9))
-
-
-def test_a_phrase_that_its_sentence_does_not_hold_is_left_out() -> None:
-    assert pic.cosines(ENCODER, {**make_pair("large", 1), "sentence2": "something else"}) is None
-
-
-def test_the_area_under_the_curve(tmp_path: Path) -> None:
-    # right .8 and 0, wrong .6 and 0: .8 > .6, .8 > 0, 0 < .6, and 0 = 0 is half
-    rows = [
-        make_pair("large", 1),
-        make_pair("odd", 0),
-        make_pair("wrong", 1),
-        make_pair("wrong", 0),
-        {**make_pair("odd", 1), "sentence1": "nothing"},
-    ]
-    (tmp_path / "pic").mkdir()
-    (tmp_path / pic.FILE).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    measured = pic.measure(ENCODER, tmp_path)
-    assert measured == {"pairs": 4, "phrases alone": 2.5 / 4, "in context": 2.5 / 4}
-    assert not math.isnan(measured["in context"])
 
 
 # --- phrase similarity ---

@@ -24,13 +24,13 @@ torch = pytest.importorskip("torch", reason="the extra [export] is not installed
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from benchmarks.quality.evaluations import EVALUATIONS  # noqa: E402 (torch is asked for first)
-from benchmarks.quality.systems import registry  # noqa: E402
-from benchmarks.quality.systems.huggingface import HuggingFace  # noqa: E402
-from benchmarks.quality.systems.reader import ANSWER, Reader, find_best_span  # noqa: E402
 from benchmarks.quality.tasks import spread_evenly  # noqa: E402
-from export import reading  # noqa: E402
-from export.reading import Example  # noqa: E402
+from papers import reading  # noqa: E402
+from papers.evaluations import EVALUATIONS  # noqa: E402 (torch is asked for first)
+from papers.reading import Example  # noqa: E402
+from papers.systems import registry  # noqa: E402
+from papers.systems.huggingface import HuggingFace  # noqa: E402
+from papers.systems.reader import ANSWER, Reader, find_best_span  # noqa: E402
 
 WORDS = [
     f"{a}{b}"
@@ -424,7 +424,7 @@ def test_a_reader_is_a_system_of_the_tables(tiny: Path, tmp_path: Path, reader: 
 def test_an_encoder_without_heads_is_no_reader(tiny: Path, tmp_path: Path) -> None:
     with pytest.raises(
         SystemExit,
-        match=r"has no qa_outputs\.bias and qa_outputs\.weight, so it is no reader: train one",
+        match=r"has no qa_outputs\.bias and qa_outputs\.weight, so it is not a reader: train one",
     ):
         registry.load("reader-slice", str(tiny), tmp_path)
 

@@ -14,16 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.quality import evaluations, setups, stsb_context
-from benchmarks.quality.__main__ import parse_columns
-from benchmarks.quality.mcphrasy.embedder import Embedder
-from benchmarks.quality.mcphrasy.system import McPhraSy
-from benchmarks.quality.systems import edit_distance, glove, registry
-from benchmarks.quality.systems.base import Scorer, SpanEncoder, TextEncoder, TokenMeans, span_means
-from benchmarks.quality.systems.bm25 import Bm25
-from benchmarks.quality.systems.densephrases import end_vectors
-from benchmarks.quality.systems.huggingface import join_windows
+from benchmarks.quality import setups, stsb_context
+from benchmarks.quality.systems import Scorer, SpanEncoder, TextEncoder, TokenMeans, span_means
 from hybrid_search.text.types import Encoding, Floats
+from papers import evaluations
+from papers.__main__ import parse_columns
+from papers.mcphrasy.embedder import Embedder
+from papers.mcphrasy.system import McPhraSy
+from papers.systems import edit_distance, glove, registry
+from papers.systems.bm25 import Bm25
+from papers.systems.densephrases import end_vectors
+from papers.systems.huggingface import join_windows
 from tests.helpers.table_encoder import SpelledEncoder
 
 WORDS = st.text("ab ", max_size=12)
@@ -258,7 +259,8 @@ def test_a_table_of_other_columns_and_one_without_a_heading(tmp_path: Path) -> N
     assert stsb_context.read(renamed, columns=column_names) == rows
     with pytest.raises(
         SystemExit,
-        match="row 1: no column query, context, target, score: it has origin, text, phrase, gold; --columns says",
+        match="row 1: no column query, context, target, score: it has "
+        "origin, text, phrase, gold; name them by --columns",
     ):
         stsb_context.read(renamed)
     renamed.write_text("query\tcontext\ttarget\tscore\nq\tnothing of it\tthe target\t1\n")
@@ -275,7 +277,7 @@ def test_a_table_of_other_columns_and_one_without_a_heading(tmp_path: Path) -> N
 def test_a_system_without_its_weights_says_what_it_needs(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "MADE", tmp_path)
+    monkeypatch.setattr("benchmarks.results.WEIGHTS", tmp_path)
     with pytest.raises(SystemExit, match=r"needs|give --weights|not installed"):
         registry.load(
             name, str(tmp_path / "nowhere") if registry.SYSTEMS[name].weights else None, tmp_path
@@ -300,17 +302,20 @@ def test_another_table_is_measured_by_the_command_s_columns(tmp_path: Path) -> N
     assert (measured["file"], measured["setups"]["text scores"]["rows"]) == ("authors.tsv", 4)
     assert "gold" not in measured  # the data stay where they are
     assert parse_columns("score=gold")["query"] == "query"
-    with pytest.raises(ArgumentTypeError, match="querry is none of query, context, target, score"):
+    with pytest.raises(
+        ArgumentTypeError, match="unknown column querry: give NAME=COLUMN for query,"
+    ):
         parse_columns("querry=origin")
 
 
 def test_what_a_training_here_has_left_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "MADE", tmp_path)
+    monkeypatch.setattr("benchmarks.results.WEIGHTS", tmp_path)
     with pytest.raises(
         SystemExit,
-        match=r"mcphrasy needs embedder.npz of python -m export.mcphrasy: give it as --weights",
+        match=r"mcphrasy needs embedder.npz of python -m papers.mcphrasy.training:"
+        " give it as --weights",
     ):
         registry.load("mcphrasy", None, tmp_path)
     (tmp_path / "mcphrasy").mkdir()
@@ -331,7 +336,7 @@ def test_what_a_training_here_has_left_is_loaded(
 def test_the_variants_of_mcphrasy_on_the_same_models_share_what_they_have_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "MADE", tmp_path)
+    monkeypatch.setattr("benchmarks.results.WEIGHTS", tmp_path)
     alone = registry.load("mcphrasy-mask", None, tmp_path)
     assert isinstance(alone, McPhraSy)
     own = np.zeros(1, dtype=np.float32)

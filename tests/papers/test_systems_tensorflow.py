@@ -15,8 +15,8 @@ tensorflow = pytest.importorskip(
     "tensorflow", reason="tensorflow is not installed: pip install tensorflow-cpu"
 )
 
-from benchmarks.quality.systems import registry, use  # noqa: E402 (tensorflow is asked for first)
-from benchmarks.quality.systems.base import SpanEncoder, TextEncoder  # noqa: E402
+from benchmarks.quality.systems import SpanEncoder, TextEncoder  # noqa: E402
+from papers.systems import registry, use  # noqa: E402 (tensorflow is asked for first)
 
 
 @pytest.fixture(scope="module")

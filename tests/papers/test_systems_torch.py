@@ -18,11 +18,11 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 from benchmarks.quality import stsb_context  # noqa: E402 (torch is asked for first)
-from benchmarks.quality.mcphrasy.embedder import Embedder  # noqa: E402
-from benchmarks.quality.mcphrasy.system import McPhraSy  # noqa: E402
-from benchmarks.quality.systems import huggingface, registry  # noqa: E402
-from benchmarks.quality.systems.base import SpanEncoder  # noqa: E402
-from benchmarks.quality.systems.densephrases import DensePhrases  # noqa: E402
+from benchmarks.quality.systems import SpanEncoder  # noqa: E402
+from papers.mcphrasy.embedder import Embedder  # noqa: E402
+from papers.mcphrasy.system import McPhraSy  # noqa: E402
+from papers.systems import huggingface, registry  # noqa: E402
+from papers.systems.densephrases import DensePhrases  # noqa: E402
 
 WORDS = [
     "the",
@@ -169,7 +169,8 @@ def test_the_pooling_is_the_folder_s_own_or_what_is_asked_for(tmp_path: Path) ->
     noted.write_text(json.dumps({"pooling_mode_max_tokens": True}))
     with pytest.raises(
         SystemExit,
-        match="asks for pooling_mode_max_tokens: only pooling_mode_mean_tokens or pooling_mode_cls_token is read",
+        match="asks for pooling_mode_max_tokens:"
+        " only pooling_mode_mean_tokens or pooling_mode_cls_token is read",
     ):
         huggingface.HuggingFace(str(folder))
 

@@ -1,6 +1,4 @@
-"""Hits in the order of a field, and documents counted by value: over the window and over all
-matches, on every backend.
-"""
+"""Hits sorted by a field and documents counted by value, over the window and over all matches."""
 
 from __future__ import annotations
 
@@ -381,7 +379,8 @@ def test_several_phrases_are_counted_over_the_window(filled_client: Client) -> N
     assert of_one == of_two == {"solved": {True: 3, False: 2}}
     with pytest.raises(
         UsageError,
-        match=r"facets over matches are counted for one phrase, and there are 2: ask for one, or for facets over the window",
+        match="facets over matches are counted for one phrase, and there are 2: ask for one, or "
+        "for facets over the window",
     ):
         filled_client.query(["refund", "stolen card"], facets="solved", facets_over="matches")
 
@@ -468,9 +467,7 @@ def test_ids_are_put_in_order_and_never_counted(filled_client: Client) -> None:
 
 
 def test_another_set_to_count_over_is_refused(filled_client: Client) -> None:
-    with pytest.raises(
-        UsageError, match=r"facets_over 'everything' \(of \('window', 'matches'\)\)"
-    ):
+    with pytest.raises(UsageError, match=r"facets_over is 'everything': .*'window' or 'matches'"):
         filled_client.query("refund", facets="city", facets_over="everything")
 
 

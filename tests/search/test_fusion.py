@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from hybrid_search.errors import UsageError
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.candidates import rank_scores
-from hybrid_search.search.fusion import DEFAULT, FUSIONS, get_fusion
-from hybrid_search.search.fusion.base import Legs
+from hybrid_search.search.fusion import FUSIONS, get_fusion
+from hybrid_search.search.query import DEFAULT_FUSION
+from hybrid_search.search.types import Legs
 
 PLAIN = Calibration(midpoint=0.5, slope=10.0, saturation=1.0)
 
@@ -124,7 +125,7 @@ def test_every_fusion_has_cases() -> None:
 
 
 def test_calibrated_is_the_default() -> None:
-    assert DEFAULT == "calibrated"
+    assert DEFAULT_FUSION == "calibrated"
 
 
 def test_calibrated_expects_more_bm25_of_more_terms() -> None:
@@ -248,8 +249,8 @@ def test_more_of_both_legs_is_never_worth_less(
     for first, score in zip(pairs, scores, strict=True):
         worse = [
             other_score
-            for pair, other_score in zip(pairs, scores, strict=True)
-            if pair[0] < first[0] and pair[1] < first[1]
+            for (bm25, cosine), other_score in zip(pairs, scores, strict=True)
+            if bm25 < first[0] and cosine < first[1]
         ]
         assert all(score >= worse_score - 1e-12 for worse_score in worse)
 

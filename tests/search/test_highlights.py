@@ -1,4 +1,4 @@
-"""Highlights: the words that made a passage's BM25 score, by their true offsets, on every backend."""
+"""Highlights: the words that made a passage's BM25 score, by their true offsets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ CALLS: list[dict[str, Any]] = [
     {"id": "windows", "text": "\r\n\r\n \t The refund\r\nof order 17,\r\n\r\nthe refund.\r\n\t "},
     {
         "id": "separators",
-        "text": "first refund\u2029second refund\u2028third\u0085refund\x0bfourth\x1f refund\x0c\n\n\nlast\u00a0refund\u3000",
+        "text": "first refund\u2029second refund\u2028third\u0085refund\x0bfourth\x1f refund"
+        "\x0c\n\n\nlast\u00a0refund\u3000",
     },
     {"id": "marks", "text": "Zu\u0308rich cafe\u0301 refund na\u00efve, e\u0301tat: refund."},
     {
@@ -51,11 +52,13 @@ CALLS: list[dict[str, Any]] = [
     },
     {
         "id": "alike",
-        "text": "\ue000refund\ue001 ([ refund ]) \ue000deadbeefdeadbeef(refund\ue000deadbeefdeadbeef[ refund",
+        "text": "\ue000refund\ue001 ([ refund ]) \ue000deadbeefdeadbeef(refund"
+        "\ue000deadbeefdeadbeef[ refund",
     },
     {
         "id": "dashes",
-        "text": "refund-request, refund_request refund/request refund.request refund'request refund",
+        "text": "refund-request, refund_request refund/request refund.request "
+        "refund'request refund",
     },
     {"id": "chinese", "text": "我想要退款。订单号是12345，退款！"},
     {"id": "twice", "text": "refund refund refund"},
@@ -141,8 +144,9 @@ PHRASES = {
 def test_highlighted_words_match_alone_and_nothing_else_does(
     filled_client: Client, index: str
 ) -> None:
-    """Each highlighted word, as a document of its own, has a BM25 score for its phrase; what is
-    left of a passage without them has none.
+    """A highlighted word, as a document of its own, has a BM25 score for its phrase.
+
+    The rest of a passage, without its highlighted words, has none.
     """
     labelled_pieces = [
         (phrase, piece, is_highlighted)

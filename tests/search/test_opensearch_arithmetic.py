@@ -74,8 +74,9 @@ def test_a_leg_is_normalized_as_the_formula_says(
 
 
 def test_a_deviation_of_nothing_counts_the_lowest_raw_score() -> None:
-    """Only the two smallest numbers of single precision come so close: the deviation, 1.4e-45 /
-    sqrt 5, is rounded to 0, the mean to the lower.
+    """Only the two smallest numbers of single precision come so close.
+
+    The deviation, 1.4e-45 / sqrt 5, is rounded to 0, the mean to the lower number.
     """
     higher, lower = Single(2.8e-45), Single(1.4e-45)
     assert NORMALIZATIONS["z_score"]([higher, lower, lower, lower, lower]) == [
@@ -212,17 +213,19 @@ RACCOONS: list[Leg] = [
     ],
     [("1", 1.1546944)],
 ]
-"""What three sub-queries of a hybrid query returned on an OpenSearch 3 (zenn.dev/opensearch, 26
-November 2025: raw scores beside the fused).
+"""The answers of three sub-queries of a hybrid query on an OpenSearch 3.
+
+From zenn.dev/opensearch, 26 November 2025, which has raw scores beside the fused.
 """
 
 
 def test_the_answer_of_a_real_server_is_reproduced_to_the_last_digit_and_tie() -> None:
-    """1: (0 + 1.7888 + its raw 1.1547, being a lone hit) / 3; 4: (1 / sqrt 2 + 0.001) / 3; 2:
-    (0.001 +
-    0.001) / 3; 3 and 5: 0.001 / 3.
+    """The arithmetic by document.
 
-    Each document has three nested ones before it, so that its number in Lucene is 3, 7, 11, 15, 19;
+    1: (0 + 1.7888 + its raw 1.1547, being a lone hit) / 3; 4: (1 / sqrt 2 + 0.001) / 3;
+    2: (0.001 + 0.001) / 3; 3 and 5: 0.001 / 3.
+
+    Each document has three nested ones before it, so its number in Lucene is 3, 7, 11, 15, 19;
     19 is in the bucket of 3, before that of 11.
     """
     ranking = fuse(
@@ -238,8 +241,9 @@ def test_the_answer_of_a_real_server_is_reproduced_to_the_last_digit_and_tie() -
 
 
 def test_asked_to_explain_the_server_normalizes_twice() -> None:
-    """The same page has the score of document 1 with explain, of the last two sub-queries: 4 / sqrt
-    5 of the outlier 1.7888 among 0.001s.
+    """The same page has the score of document 1 with explain, for the last two sub-queries.
+
+    It is 4 / sqrt 5 of the outlier 1.7888 among 0.001s.
     """
     assert fuse(RACCOONS[1:], [1.0, 1.0], "z_score", explain=True)[0] == ("1", 1.4717745)
     assert fuse(RACCOONS[1:], [1.0, 1.0], "z_score")[0] == ("1", 1.471756)
@@ -360,9 +364,10 @@ def test_every_fusion_of_ours_has_a_technique_and_the_one_it_lacks_is_its_defaul
     ],
 )
 def test_what_the_server_does_not_combine_is_an_error(technique: str, combination: str) -> None:
+    allowed = COMBINATIONS_BY_NORMALIZATION[technique][0]
     with pytest.raises(
         UsageError,
-        match=rf"does not combine {technique} by {combination}: use {COMBINATIONS_BY_NORMALIZATION[technique][0]}",
+        match=f"does not combine {technique} by {combination}: use {allowed}",
     ):
         fuse([BM25], [1.0], technique, combination)
 
@@ -448,8 +453,9 @@ def test_the_floor_puts_the_worst_before_one_that_was_a_hair_better() -> None:
 def test_the_scale_of_a_leg_does_not_matter_but_for_the_oddities_of_z_score(
     lexical: Leg, semantic: Leg, factor: float, pair: tuple[str, str]
 ) -> None:
-    """So it is one whether spans are scored (1 + cosine) / 2, or 1 + cosine as an inner product is.
-    By a power of two no rounding changes.
+    """Spans may be scored (1 + cosine) / 2, or 1 + cosine as an inner product is.
+
+    A factor that is a power of two changes no rounding.
     """
     scaled = [(key, score * factor) for key, score in semantic]
     if pair[0] != "z_score":

@@ -16,11 +16,15 @@ from hybrid_search.search import span_search
 from hybrid_search.search.phrase_vector import query_vector, similarity
 from hybrid_search.search.result import Span
 from hybrid_search.search.span_search import best_spans
+from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import passages
 from hybrid_search.text.types import Document, Floats, Turn
 from hybrid_search.text.words import words
 
-TEXT = "Hello, thank you for calling. I'd like my money back for the blue jacket: it never arrived! Can you tell me the opening hours, too?"
+TEXT = (
+    "Hello, thank you for calling. I'd like my money back for the blue jacket: it never arrived! "
+    "Can you tell me the opening hours, too?"
+)
 RIVER = "We sat on the bank of the river and watched the water."
 MONEY = "I went to the bank to deposit money into my account."
 GERMAN = "Die Bank in der Hauptstraße hat heute geschlossen."
@@ -79,7 +83,7 @@ def test_of_several_occurrences_the_first_counts(real_encoder: Encoder) -> None:
             "bank",
             GERMAN,
             "Bank",
-            # "ß" further on is two letters when it is folded, and every place behind it moves by one
+            # "ß" further on is two letters when folded, and every place behind it moves by one
         ),
         ("heute", GERMAN, "heute"),
         ("GESCHLOSSEN", GERMAN, "geschlossen"),
@@ -287,9 +291,9 @@ def test_the_public_best_spans_need_no_index() -> None:
     assert TEXT[span.start : span.end] == span.text
 
 
-def make_piece(*places: tuple[int, int, float]) -> span_search.PassageSpans:
+def make_piece(*places: tuple[int, int, float]) -> PassageSpans:
     starts, ends, cosines = zip(*places, strict=True)
-    return span_search.PassageSpans(
+    return PassageSpans(
         np.array(cosines, np.float32), np.array(starts, np.int32), np.array(ends, np.int32)
     )
 

@@ -1,6 +1,4 @@
-"""A query from phrase to hits, on every backend: the rules of the legs, of grouping, paging,
-filters and spans, and what is refused.
-"""
+"""A query from phrase to hits, on every backend: legs, grouping, pages, filters, spans, errors."""
 
 from __future__ import annotations
 
@@ -25,9 +23,9 @@ from hybrid_search.search.fusion import FUSIONS
 from hybrid_search.search.result import Hit
 
 FILLER = (
-    "and then we talked for a while about the weather and the football and the price of bread in town "
-    * 4
-)
+    "and then we talked for a while about the weather and the football and the price of bread in "
+    "town "
+) * 4
 
 CALLS: list[dict[str, Any]] = [
     {
@@ -75,7 +73,8 @@ CALLS: list[dict[str, Any]] = [
         "solved": False,
         "date": "2026-02-20",
         "customer": {"tier": "gold"},
-        "text": "🔒 It says too many attempts, and now I can't get into my account at all — naïve of me!",
+        "text": "🔒 It says too many attempts, and now I can't get into my account at all — "
+        "naïve of me!",
     },
     {
         "id": "card",
@@ -127,8 +126,9 @@ def scores(client: Client, phrase: str | list[str], **options: Any) -> dict[tupl
 
 
 def is_subset(subset: dict[tuple[str, int], float], superset: dict[tuple[str, int], float]) -> bool:
-    """Whether `many` holds all of `few` with the same scores, but for the rounding of sums in
-    another order.
+    """Return whether `superset` holds all of `subset` with the same scores.
+
+    Scores may differ by the rounding of sums in another order.
     """
     return all(
         key in superset and score == pytest.approx(superset[key], abs=1e-6)
@@ -769,12 +769,13 @@ def test_an_impossible_page_is_refused_with_both_numbers(
     [
         ({"fusion": "borda"}, "fusion 'borda' is not one of calibrated, min_max, l2, z_score, rrf"),
         ({"group_by": "turn"}, "group_by is 'turn'"),
-        ({"refine": "twice"}, "refine 'twice'"),
-        ({"spans": -1}, "spans -1"),
-        ({"spans": 101}, "spans 101"),
+        ({"refine": "twice"}, "refine is 'twice'"),
+        ({"spans": -1}, "spans is -1"),
+        ({"spans": 101}, "spans is 101"),
         (
             {"where": {"sektor": "bank"}},
-            "no such field. Its fields: customer.orders.n, customer.tier, date, id, minutes, sector, solved, tags",
+            "no such field. Its fields: customer.orders.n, customer.tier, date, id, minutes, "
+            "sector, solved, tags",
         ),
         ({"where": {"customer": "gold"}}, "cannot filter on 'customer'"),
         ({"where": {"minutes": "many"}}, "'minutes' by 'many': the field is a number"),

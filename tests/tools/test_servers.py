@@ -1,6 +1,4 @@
-"""The servers of the tests: the Java that is chosen, the guard that leaves nothing behind, what is
-removed from them, and compose.yaml.
-"""
+"""Test the launcher of real servers: the choice of Java, the guard, its command, compose.yaml."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ import yaml
 
 from hybrid_search.backends.server.transport.base import Server
 from tests.helpers import live_servers
+from tools.servers import __main__ as launcher
 from tools.servers import guard, jdk
 from tools.servers.catalog import (
     ELASTICSEARCH_8,
@@ -35,7 +35,7 @@ PATIENCE = 20
 
 
 def make_jdk(folder: Path, version: str) -> Path:
-    """What a JDK looks like."""
+    """Make a folder that looks like a JDK."""
     (folder / "bin").mkdir(parents=True)
     (folder / "bin" / "javac").touch()
     (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
@@ -71,7 +71,8 @@ def test_a_missing_java_is_named_with_those_there_are_and_the_server(jvms: Path)
     (jvms / "a-jre").mkdir()
     with pytest.raises(
         StartError,
-        match=r"^opensearch-3.5.0 needs JDK 21 to 25, here is 17: install JDK 25 under .*jvm or set JAVA_HOME$",
+        match=r"^opensearch-3.5.0 needs JDK 21 to 25, and installed is 17: "
+        r"install JDK 25 under .*jvm, or set JAVA_HOME$",
     ):
         jdk.find_jdk(OPENSEARCH_3)
 
@@ -95,7 +96,7 @@ def test_a_server_that_there_is_none_of_is_refused_with_those_there_are(names: s
 
 
 def wait_until(holds: Callable[[], object]) -> bool:
-    """Whether `holds` within some seconds."""
+    """Tell whether `holds` becomes true within some seconds."""
     late = time.monotonic() + PATIENCE
     while not holds() and time.monotonic() < late:
         time.sleep(0.05)
@@ -103,13 +104,10 @@ def wait_until(holds: Callable[[], object]) -> bool:
 
 
 def is_running(process: int) -> bool:
-    """Whether it does; one that has ended and was not waited for has no command line."""
+    """Tell whether a process runs; one that ended and was not collected has no command line."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes() != b""
-    except (
-        FileNotFoundError,
-        ProcessLookupError,
-    ):  # the latter where it ends between the opening and the reading
+    except (FileNotFoundError, ProcessLookupError):  # the latter: it ended after the file was open
         return False
 
 
@@ -118,7 +116,9 @@ def guard_command(folder: Path, seconds: float = 600) -> list[str]:
     ``processes`` beside `folder`, and sleeps.
     """
     folder.mkdir()
-    program = f"sleep 600 & echo $$ $! >> {folder.parent}/new && mv {folder.parent}/new {folder.parent}/processes; wait"
+    parent = folder.parent
+    write_numbers = f"echo $$ $! >> {parent}/new && mv {parent}/new {parent}/processes"
+    program = f"sleep 600 & {write_numbers}; wait"
     dies = ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
     return [
         sys.executable,
@@ -134,7 +134,7 @@ def guard_command(folder: Path, seconds: float = 600) -> list[str]:
 
 
 def processes(folder: Path) -> list[int]:
-    """Those of the server that was last started."""
+    """Return the numbers of the processes of the server that was started last."""
     file = folder / "processes"
     assert wait_until(file.is_file)
     return [int(number) for number in file.read_text().split()]
@@ -177,7 +177,10 @@ def test_a_server_is_killed_started_again_and_asked_to_end(tmp_path: Path) -> No
 
 
 def test_a_server_and_its_folder_are_gone_when_its_starter_is_killed(tmp_path: Path) -> None:
-    program = "import subprocess, sys, time; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE); time.sleep(600)"
+    program = (
+        "import subprocess, sys, time; "
+        "subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE); time.sleep(600)"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", program, *guard_command(tmp_path / "run")]
     ) as starter:
@@ -207,11 +210,8 @@ def test_a_server_does_not_outlive_its_guard(tmp_path: Path, number: int) -> Non
     process.wait(PATIENCE)
     assert wait_until(lambda: not is_running(first))
     end_guard(process)
-    if is_running(
-        second
-        # of a server with two processes the second ends itself when the first is gone; this one does
-        # not
-    ):
+    # the second process of a real server ends when the first is gone; this one does not
+    if is_running(second):
         os.kill(second, signal.SIGKILL)
 
 
@@ -228,9 +228,21 @@ def test_a_named_server_that_does_not_answer_is_an_error() -> None:
     ran = run_with_servers("opensearch+http://127.0.0.1:1?replicas=0", "true")
     assert ran.returncode == 1
     assert (
-        "error: HYBRID_SEARCH_TEST_URLS is set, and nobody answers at opensearch+http://127.0.0.1:1?replicas=0"
-        in ran.stderr
+        "error: HYBRID_SEARCH_TEST_URLS is set, and nobody answers at "
+        "opensearch+http://127.0.0.1:1?replicas=0" in ran.stderr
     )
+
+
+def test_without_a_command_the_urls_are_printed_and_the_servers_end_at_their_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    url = "opensearch+http://127.0.0.1:9?replicas=0"
+    server: Any = SimpleNamespace(test_url=url, release=OPENSEARCH_3, is_alive=lambda: True)
+    assert launcher._wait([server], time.monotonic() + 0.5) == 0
+    output = capsys.readouterr()
+    assert output.out == f"{url}\n"
+    assert f"export HYBRID_SEARCH_URL='{url}'" in output.err
+    assert "time is up" in output.err
 
 
 @pytest.mark.server

@@ -1,6 +1,6 @@
-"""Whom a server runs as.
+"""The user that a server runs as: ``nobody`` if we are root, otherwise ourselves.
 
-The servers refuse to be run by root, so for root it is ``nobody``; for everybody else, himself.
+The servers refuse to be run by root.
 """
 
 from __future__ import annotations
@@ -17,20 +17,25 @@ NAME = "nobody"
 
 
 def command() -> list[str]:
-    """What is put before a server's command: it changes the user where it must, and has the system
-    end the server when its guard is gone.
+    """Return what to put before a server's command: it changes the user, if that is needed.
+
+    It also has the system end the server when its guard is gone. Without setpriv it is empty.
+
+    Raises:
+        StartError: If we are root and setpriv is missing.
     """
     if not shutil.which("setpriv"):
         if _is_root():
             raise StartError(
-                "as root, servers are started by setpriv (util-linux), which is not on the PATH: install it, or be another user"
+                "servers cannot run as root, and setpriv (util-linux), which changes the user, "
+                "is not on the PATH: install it, or run this as another user"
             )
         return []
     return ["setpriv", "--pdeathsig", "KILL", *(_nobody_options() if _is_root() else [])]
 
 
 def own(folder: Path) -> None:
-    """Give `folder` and all in it to the server's user, and to nobody else: it may hold keys."""
+    """Give a folder with all its files to the server's user alone: it may hold keys."""
     folder.chmod(0o700)
     if _is_root():
         user = pwd.getpwnam(NAME)
@@ -39,9 +44,7 @@ def own(folder: Path) -> None:
 
 
 def can_read(path: Path) -> bool:
-    """Whether the server's user can read `path`: root's checkout may lie in a folder that is closed
-    to others.
-    """
+    """Tell whether the server's user can read `path`: root's checkout may be closed to others."""
     return (
         not _is_root()
         or subprocess.run([*command(), "test", "-r", str(path)], check=False).returncode == 0

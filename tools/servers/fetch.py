@@ -1,6 +1,4 @@
-"""From Maven Central to a folder, by the machine's own Maven: its settings, mirrors and proxies
-hold.
-"""
+"""Fetch from Maven Central into a folder, by the machine's own Maven and with its settings."""
 
 from __future__ import annotations
 
@@ -18,18 +16,21 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>tests</groupId> <artifactId>servers</artifactId> <version>1</version>
   <dependencies>
-    <dependency> <groupId>{}</groupId> <artifactId>{}</artifactId> <version>{}</version> </dependency>
+    <dependency>
+      <groupId>{}</groupId> <artifactId>{}</artifactId> <version>{}</version>
+    </dependency>
   </dependencies>
 </project>
 """
 
 
 def unpack_artifact(artifact: str, folder: Path) -> None:
-    """The content of the zip `artifact` (``group:name:version:zip``) in `folder`, without the one
-    folder that all of it may lie in.
+    """Unpack the zip `artifact` (``group:name:version:zip``) into a folder, less its top folder.
 
-    Raises StartError also where it is another than the one that was tried: not every mirror of
-    Maven Central has the checksums of these.
+    Its digest is compared here, since not every mirror of Maven Central has the checksums.
+
+    Raises:
+        StartError: If the zip is not the one that was tried.
     """
     staging = folder.with_name(folder.name + ".fetched")
     shutil.rmtree(staging, ignore_errors=True)
@@ -39,7 +40,8 @@ def unpack_artifact(artifact: str, folder: Path) -> None:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
     if digest != DIGESTS[artifact]:
         raise StartError(
-            f"{artifact} was fetched with SHA-256 {digest}, and is to have {DIGESTS[artifact]}: delete it from the local Maven repository"
+            f"{artifact} has SHA-256 {digest} instead of {DIGESTS[artifact]}: "
+            "delete it from the local Maven repository, and run this again"
         )
     zipfile.ZipFile(archive).extractall(staging / "content")
     inside = list((staging / "content").iterdir())
@@ -49,7 +51,7 @@ def unpack_artifact(artifact: str, folder: Path) -> None:
 
 
 def fetch_with_dependencies(artifact: str, folder: Path) -> None:
-    """The jar `artifact` (``group:name:version``) and all that it needs to run, in `folder`."""
+    """Fetch the jar `artifact` (``group:name:version``) and its dependencies into a folder."""
     folder.mkdir(parents=True)
     pom = folder / "pom.xml"
     pom.write_text(POM.format(*artifact.split(":")), encoding="utf-8")
@@ -64,7 +66,8 @@ def fetch_with_dependencies(artifact: str, folder: Path) -> None:
 def _maven(goal: str, *arguments: str) -> None:
     if not shutil.which("mvn"):
         raise StartError(
-            "the servers are fetched by Maven, and there is no mvn on the PATH: install Maven, or name running servers in HYBRID_SEARCH_TEST_URLS"
+            "the servers are fetched by Maven, and mvn is not on the PATH: "
+            "install Maven, or name running servers in HYBRID_SEARCH_TEST_URLS"
         )
     command = ["mvn", "--batch-mode", "--quiet", f"{PLUGIN}:{goal}", *arguments]
     result = subprocess.run(

@@ -1,12 +1,11 @@
-"""Keeps one server for the process that asked for it, and ends it with that process.
+"""Run one server for another process, and end it with that process.
 
-Run as a program: ``guard.py FOLDER SECONDS COMMAND...``.
-
-It starts COMMAND and obeys one order a line: start, halt (SIGTERM), kill (SIGKILL), state; each is
-answered by "running" or "ended". When its standard input ends, which it does however its starter
-ends, or after SECONDS, it kills the server and removes FOLDER. Should the guard itself be killed,
-the system ends the server (``setpriv --pdeathsig`` in COMMAND). It has one thread, as for that
-signal a thread's death is enough.
+This is a program: ``guard.py FOLDER SECONDS COMMAND...``. It starts COMMAND and reads one order a
+line: start, halt (SIGTERM), kill (SIGKILL), state. It answers each with "running" or "ended". When
+its standard input ends, which happens however its starter ends, or after SECONDS, it kills the
+server and removes FOLDER. If the guard itself is killed, the system ends the server (``setpriv
+--pdeathsig`` in COMMAND). The guard has a single thread, since the end of any thread sends that
+signal.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PATIENCE = 30
-"""Seconds that a server has to end by itself."""
+"""Seconds that a server has to end after SIGTERM."""
 
 
 @dataclass(slots=True)
 class Guard:
-    """The server that `command` starts.
+    """The server that `command` starts, in a process group of its own.
 
-    It is a group of processes of its own: Elasticsearch starts another from its first.
+    Elasticsearch starts a second process from its first.
     """
 
     command: list[str]
@@ -37,7 +36,7 @@ class Guard:
     server: subprocess.Popen[bytes] | None = None
 
     def obey(self, order: str) -> str:
-        """Do `order`; how the server is afterwards."""
+        """Carry out an order, and return the state of the server afterwards."""
         if order == "start" and not self.is_running():
             self._end()
             self._start()
@@ -48,10 +47,8 @@ class Guard:
         return "running" if self.is_running() else "ended"
 
     def is_running(self) -> bool:
-        """Whether the server's first process runs.
-
-        It is not waited for here, so that its number stays its own.
-        """
+        """Tell whether the server's first process runs."""
+        # WNOWAIT: an ended process is not collected here, so that no other one gets its number
         return self.server is not None and not os.waitid(
             os.P_PID, self.server.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT
         )
@@ -82,8 +79,9 @@ class Guard:
 
 
 def _wait_for_group(group: int) -> None:
-    """Until the last process of `group` is gone, which held the server's port and files; where
-    nobody collects orphans, two seconds.
+    """Wait until the last process of a group has ended, which held the server's port and files.
+
+    Where nobody collects orphans, this ends after two seconds.
     """
     for _ in range(40):
         try:
@@ -94,13 +92,13 @@ def _wait_for_group(group: int) -> None:
 
 
 def read_order(deadline: float) -> str:
-    """The next order; empty when there will be none, or none in time."""
+    """Return the next order; "" at the end of the input, or if none comes in time."""
     ready, _, _ = select.select([0], [], [], max(0.0, deadline - time.monotonic()))
     return os.read(0, 100).decode().strip() if ready else ""
 
 
 def main(folder: str, seconds: str, *command: str) -> None:
-    """Serve until there are no more orders."""
+    """Start the server, and carry out orders until there are no more."""
     guard = Guard(list(command), Path(folder) / "console.log")
     deadline = time.monotonic() + float(seconds)
     try:

@@ -1,6 +1,4 @@
-"""A server's folder in ``.servers/``: fetched, completed with what its distribution lacks, and only
-then given its name.
-"""
+"""Make the folder of a release in ``.servers/``: fetch it, and add what its distribution lacks."""
 
 from __future__ import annotations
 
@@ -29,15 +27,16 @@ elasticsearch.version={}
 
 
 def is_complete(release: Release) -> bool:
-    """Whether `release` lies there as it would be made now."""
+    """Tell whether a release is installed, and would be made of the same parts today."""
     recipe = FOLDER / release.name / "recipe"
     return recipe.is_file() and recipe.read_text(encoding="utf-8") == _recipe(release)
 
 
 def install_release(release: Release, jdk: Jdk) -> Path:
-    """The folder of `release`, made if it is not there.
+    """Return the folder of a release, which is made first if it is missing or out of date.
 
-    Nothing is written into it afterwards: any number of servers run from it.
+    It gets its name when it is complete, and is never written afterwards: any number of servers may
+    run from it.
     """
     folder = FOLDER / release.name
     with _exclusive_lock():
@@ -45,7 +44,8 @@ def install_release(release: Release, jdk: Jdk) -> Path:
             staging = folder.with_name(folder.name + ".part")
             for old in (staging, folder):
                 shutil.rmtree(old, ignore_errors=True)
-            (_distribution if release.is_distribution else _jars)(release, jdk, staging)
+            make_folder = _install_distribution if release.is_distribution else _install_jars
+            make_folder(release, jdk, staging)
             _make_readable(staging)
             (staging / "recipe").write_text(_recipe(release), encoding="utf-8")
             staging.rename(folder)
@@ -54,7 +54,7 @@ def install_release(release: Release, jdk: Jdk) -> Path:
 
 @contextmanager
 def _exclusive_lock() -> Iterator[None]:
-    """One at a time, over all processes: two Mavens may spoil one local repository."""
+    """Keep other processes out: two Mavens at once may spoil the local repository."""
     FOLDER.mkdir(exist_ok=True)
     with (FOLDER / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -62,12 +62,12 @@ def _exclusive_lock() -> Iterator[None]:
 
 
 def _recipe(release: Release) -> str:
-    """What the folder is made from: with other sources it is made anew."""
+    """Return what a folder is made from; if that changes, the folder is made again."""
     sources = b"".join((SOURCES / f"{name}.java").read_bytes() for name in release.sources)
     return f"{release}\n{hashlib.sha256(sources).hexdigest()}\n"
 
 
-def _distribution(release: Release, jdk: Jdk, folder: Path) -> None:
+def _install_distribution(release: Release, jdk: Jdk, folder: Path) -> None:
     fetch.unpack_artifact(release.artifact, folder)
     if release.knn:
         fetch.unpack_artifact(release.knn, folder / "plugins" / "opensearch-knn")
@@ -78,7 +78,7 @@ def _distribution(release: Release, jdk: Jdk, folder: Path) -> None:
         (plugin / "plugin-descriptor.properties").write_text(descriptor, encoding="utf-8")
 
 
-def _jars(release: Release, jdk: Jdk, folder: Path) -> None:
+def _install_jars(release: Release, jdk: Jdk, folder: Path) -> None:
     fetch.fetch_with_dependencies(release.artifact, folder / "lib")
     fetch.unpack_artifact(release.knn, folder / "knn")
     _compile(release, jdk, [folder / "lib", folder / "knn"], folder / "lib")
@@ -86,7 +86,7 @@ def _jars(release: Release, jdk: Jdk, folder: Path) -> None:
 
 
 def _compile(release: Release, jdk: Jdk, libraries: list[Path], folder: Path) -> None:
-    """A jar in `folder` from the sources of `release`, for the oldest Java that `release` runs on."""
+    """Make a jar of a release's sources, for the oldest Java that the release runs on."""
     classes = folder / "classes"
     classes.mkdir(parents=True)
     path = ":".join(f"{library}/*" for library in libraries)
@@ -117,14 +117,14 @@ def _run(jdk: Jdk, tool: str, *arguments: str) -> None:
         check=False,
     )
     if result.returncode:
-        raise StartError(
-            f"{tool} of JDK {jdk.version} failed:\n{(result.stdout + result.stderr).strip()[-2000:]}"
-        )
+        output = (result.stdout + result.stderr).strip()
+        raise StartError(f"{tool} of JDK {jdk.version} failed:\n{output[-2000:]}")
 
 
 def _make_readable(folder: Path) -> None:
-    """For every user, whatever our umask is: zipfile keeps no permissions, and the server may run
-    as somebody else.
+    """Let every user read a folder, whatever our umask is.
+
+    zipfile keeps no permissions, and the server may run as another user.
     """
     folder.chmod(0o755)
     for path in folder.rglob("*"):

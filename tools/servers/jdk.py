@@ -1,4 +1,4 @@
-"""The Java of each server: the nearest of those that are installed."""
+"""Find an installed Java that a server runs on."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class Jdk:
 
 
 def find_jdk(release: Release) -> Jdk:
-    """The oldest JDK that `release` runs on.
+    """Return the oldest installed JDK that a release runs on.
 
-    Raises StartError where there is none, naming those there are.
+    Raises:
+        StartError: If there is none; the message lists the JDKs that are installed.
     """
     jdks = sorted(iterate_jdks(), key=lambda jdk: jdk.version)
     suitable = [jdk for jdk in jdks if jdk.version in release.java]
@@ -34,25 +35,26 @@ def find_jdk(release: Release) -> Jdk:
     versions = ", ".join(str(jdk.version) for jdk in jdks) or "none"
     newest = release.java[-1]
     raise StartError(
-        f"{release.name} needs JDK {release.java[0]} to {newest}, here is {versions}: install JDK {newest} under {FOLDER} or set JAVA_HOME"
+        f"{release.name} needs JDK {release.java[0]} to {newest}, and installed is {versions}: "
+        f"install JDK {newest} under {FOLDER}, or set JAVA_HOME"
     )
 
 
 def iterate_jdks() -> Iterator[Jdk]:
-    """The JDKs that JAVA_HOME (also JAVA_HOME_21_X64 and the like) and the system's folder hold."""
+    """Yield the JDKs of JAVA_HOME, JAVA_HOME_21_X64 and the like, and of the system's folder."""
     java_homes = [
         Path(folder)
         for name, folder in os.environ.items()
         if name.startswith("JAVA_HOME") and folder
     ]
     for home in dict.fromkeys(path.resolve() for path in [*java_homes, *FOLDER.glob("*")]):
-        version = _version(home)
+        version = _read_version(home)
         if version and (home / "bin" / "javac").exists():
             yield Jdk(home, version)
 
 
-def _version(home: Path) -> int:
-    """From the file ``release``: 17 of ``JAVA_VERSION="17.0.15"``; 0 where it says nothing."""
+def _read_version(home: Path) -> int:
+    """Return 17 for ``JAVA_VERSION="17.0.15"`` in the file ``release``; 0 without one."""
     file = home / "release"
     match = (
         re.search(r'^JAVA_VERSION="(\d+)', file.read_text(encoding="utf-8"), re.MULTILINE)

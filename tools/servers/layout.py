@@ -1,4 +1,4 @@
-"""The folder that one server runs in: its configuration, data, logs and temporary files.
+"""Make the folder that one server runs in: configuration, data, logs and temporary files.
 
 The installed server itself is only read.
 """
@@ -20,19 +20,22 @@ from tools.servers.catalog import Release, StartError
 from tools.servers.jdk import Jdk
 
 HEAP = ("-Xms2g", "-Xmx2g", "-XX:G1HeapRegionSize=4m")
-"""In regions of 1 MB, which so small a heap has otherwise, what one kNN search takes is a humongous
-object; some hundred searches filled the heap with them before a collection began, and OpenSearch's
-circuit breaker answered 429.
+"""Options of the heap. The size of its regions matters.
+
+A heap of this size has regions of 1 MB by default, in which what one kNN search takes is a
+humongous object. Some hundred searches filled the heap with them before a collection began, and
+OpenSearch's circuit breaker answered 429.
 """
 PORTS = range(20_000, 32_000)
-"""Below those that the system gives to outgoing connections: a server that is started again finds
-its port free.
+"""Ports for servers, below those that the system gives to outgoing connections.
+
+So a server that is started again finds its port free.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ServerLayout:
-    """Where a server runs, and how it is called."""
+    """The folders and the port of one server."""
 
     release: Release
     home: Path
@@ -41,16 +44,16 @@ class ServerLayout:
 
     @property
     def log(self) -> Path:
-        """What the server wrote to its standard output and error."""
+        """The file with the server's standard output and error."""
         return self.folder / "console.log"
 
     @property
     def scratch(self) -> Path:
-        """For its temporary files, native libraries among them."""
+        """The folder for temporary files, native libraries among them."""
         return self.folder / "temporary"
 
     def command(self, jdk: Jdk) -> list[str]:
-        """Starts the server."""
+        """Return the command that starts the server."""
         if self.release.is_distribution:
             return [str(self.home / "bin" / self.release.engine)]
         options = [
@@ -71,7 +74,10 @@ class ServerLayout:
         ]
 
     def environment(self, jdk: Jdk) -> dict[str, str]:
-        """Nothing of ours but the path: a developer's own ES_JAVA_OPTS change nothing here."""
+        """Return the server's environment.
+
+        Only PATH is taken over from ours: a developer's ES_JAVA_OPTS must change nothing here.
+        """
         prefix = {"opensearch": "OPENSEARCH", "elasticsearch": "ES"}[self.release.engine]
         own = {
             "JAVA_HOME": str(jdk.home),
@@ -90,13 +96,21 @@ class ServerLayout:
 def prepare(
     release: Release, home: Path, settings: Mapping[str, str], files: Mapping[str, bytes]
 ) -> ServerLayout:
-    """A new folder under the system's temporary folder, the server's user's own."""
+    """Make a new folder under the system's temporary folder, owned by the server's user.
+
+    Returns:
+        The folders and the port.
+
+    Raises:
+        StartError: If the server's user cannot read the temporary folder.
+    """
     folder = Path(tempfile.mkdtemp(prefix=f"{release.name}-"))
     folder.chmod(0o755)
     try:
         if not account.can_read(folder):
             raise StartError(
-                f"the user {account.NAME}, whom {release.name} runs as, cannot read {folder}: set TMPDIR to a folder open to all"
+                f"{release.name} runs as the user {account.NAME}, who cannot read {folder}: "
+                "set TMPDIR to a folder that everybody can read"
             )
         place = ServerLayout(release, _readable_home(home, folder), folder, free_port())
         _configure(place, settings, files)
@@ -107,7 +121,7 @@ def prepare(
 
 
 def _readable_home(home: Path, folder: Path) -> Path:
-    """`home`, or a copy of it in `folder` where the server's user cannot read it."""
+    """Return `home`, or a copy of it in `folder` if the server's user cannot read `home`."""
     if account.can_read(home / "config"):
         return home
     return Path(shutil.copytree(home, folder / "home"))
@@ -156,7 +170,7 @@ def _settings(place: ServerLayout) -> dict[str, str]:
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on."""
+    """Return a port of loopback that nobody listens on."""
     while True:
         port = random.SystemRandom().choice(PORTS)
         with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""Starts a server, and everything one does with it while it runs."""
+"""Start a server, wait for it, kill it, start it again, and stop it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tools.servers.install import install_release
 from tools.servers.jdk import find_jdk
 
 PATIENCE = 300
-"""Seconds to the first answer; a quiet machine takes 35."""
+"""Seconds that a server may take to its first answer; a quiet machine takes 35."""
 
 LIFE = 60
-"""Minutes that a server lives at most, whatever becomes of its starter."""
+"""Minutes after which a server is ended in any case."""
 
 
 @dataclass(slots=True, eq=False)
@@ -37,46 +37,46 @@ class Running:
 
     @property
     def url(self) -> str:
-        """As in ``http://127.0.0.1:20901``."""
+        """The server's address, as in ``http://127.0.0.1:20901``."""
         return f"{'https' if self.tls else 'http'}://127.0.0.1:{self.place.port}"
 
     @property
     def test_url(self) -> str:
-        """As the product takes it: with its scheme, and the options of indexes that are made
-        through it.
-        """
-        return f"{self.release.engine}+{self.url}?{'&'.join(filter(None, (self.release.options, 'replicas=0')))}"
+        """The URL for hybrid_search, with options for the indexes that are made through it."""
+        options = "&".join(filter(None, (self.release.options, "replicas=0")))
+        return f"{self.release.engine}+{self.url}?{options}"
 
     def is_alive(self) -> bool:
-        """Whether the server's process runs."""
+        """Tell whether the server's process runs."""
         return self._order("state") == "running"
 
     def stop(self) -> None:
-        """End the server and remove all that it wrote."""
+        """End the server, and remove all files that it wrote."""
         if self.process.stdin and self.process.stdout:
             self.process.stdin.close()
             self.process.wait()
             self.process.stdout.close()
-            shutil.rmtree(
-                self.place.folder, ignore_errors=True
-            )  # the guard did it, unless it was killed itself
+            # the guard has removed the folder, unless it was killed itself
+            shutil.rmtree(self.place.folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """SIGKILL. `restart` starts it again."""
+        """Kill the server (SIGKILL); `restart` starts it again."""
         self._order("kill")
 
     def restart(self) -> None:
-        """Start the server again on its data and its port, after it has ended by itself or by
-        `kill`, or having asked it to end (SIGTERM).
+        """Start the server again on its data and its port.
+
+        If it still runs, it is asked to end before (SIGTERM).
         """
         self._order("halt")
         self._order("start")
         self.wait()
 
     def wait(self) -> None:
-        """Until the server `answers`.
+        """Wait until the server is ready.
 
-        Raises StartError, with the end of its log, when it ended or answers too late.
+        Raises:
+            StartError: If the server ended or took too long; the message has the end of its log.
         """
         deadline = time.monotonic() + PATIENCE
         while not self.is_ready():
@@ -84,13 +84,15 @@ class Running:
                 raise StartError(f"{self.release.name} ended before it answered. {self.tail_log()}")
             if time.monotonic() > deadline:
                 raise StartError(
-                    f"{self.release.name} did not answer at {self.url} within {PATIENCE} s. {self.tail_log()}"
+                    f"{self.release.name} did not answer at {self.url} within {PATIENCE} s. "
+                    f"{self.tail_log()}"
                 )
             time.sleep(0.3)
 
     def is_ready(self) -> bool:
-        """Whether the server answers and its indexes can be searched; where security is on and we
-        have no login, whether it refuses to say so.
+        """Return True if the server answers, and its indexes can be searched.
+
+        If security is on and we have no login, a refusal (401) is answer enough.
         """
         connection = self._connection()
         headers = (
@@ -113,10 +115,10 @@ class Running:
             connection.close()
 
     def tail_log(self, lines: int = 40) -> str:
-        """The last lines of the server's log, with a heading."""
+        """Return the last lines of the server's log, with a heading."""
         log = self.place.log
         if not log.is_file():
-            return "Its log is gone, as it is when the server was ended because its time was up: give it more minutes."
+            return "Its log is gone, probably because its time was up: give it more minutes."
         log_lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(["The last lines of its log:", *log_lines[-lines:]])
 
@@ -137,8 +139,9 @@ class Running:
         )
 
     def _order(self, order: Literal["start", "halt", "kill", "state"]) -> str:
-        """Have the guard do it; "ended" also where the guard is gone, as it is when the server's
-        time was up.
+        """Return the guard's answer to an order.
+
+        The answer is "ended" too if the guard is gone, as it is when the server's time was up.
         """
         if not self.process.stdin or not self.process.stdout or self.process.stdin.closed:
             return "ended"
@@ -157,12 +160,19 @@ def start(
     login: str = "",
     minutes: float = LIFE,
 ) -> Running:
-    """Start the release called `server`, as in ``opensearch-3.5.0``, and wait until it answers.
+    """Start a server, and wait until it answers.
 
-    `settings` are added to its own in opensearch.yml or elasticsearch.yml, `files` are put into its
-    config folder by their names. Where security is on, `login` (``name:password``) is of a user who
-    may ask how the cluster is. The server is killed after `minutes` in any case. Raises StartError,
-    with the last lines of the server's log where there is one.
+    A server that does not start raises StartError, with the last lines of its log if there is one.
+
+    Args:
+        server: Name of the release, as in ``opensearch-3.5.0``.
+        settings: More settings for opensearch.yml or elasticsearch.yml.
+        files: More files for the server's config folder, by name.
+        login: ``name:password`` of a user who may see the cluster's health, if security is on.
+        minutes: After so many minutes the server is killed in any case.
+
+    Returns:
+        The running server.
     """
     release, settings = RELEASES[server], settings or {}
     jdk = find_jdk(release)

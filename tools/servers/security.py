@@ -1,6 +1,4 @@
-"""Elasticsearch with its security on: a certificate for https and users with passwords, made by the
-server's own tools.
-"""
+"""Make what Elasticsearch's security needs: a certificate for https, and users with passwords."""
 
 from __future__ import annotations
 
@@ -26,8 +24,12 @@ SETTINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """`settings` and `files` are for `start`; `ca` is the certificate, as PEM, that the server's
-    own is to be checked with.
+    """Settings and files for a server with security, and a certificate for its clients.
+
+    Attributes:
+        settings: Settings for `start`.
+        files: Files for `start`.
+        ca: The certificate, as PEM, that signs the server's own.
     """
 
     settings: Mapping[str, str]
@@ -36,8 +38,9 @@ class Security:
 
 
 def security(server: str, users: Mapping[str, tuple[str, str]]) -> Security:
-    """For the release called `server`: https at 127.0.0.1 and localhost, and `users`, each with a
-    password (6 letters or more) and a role.
+    """Return https at 127.0.0.1 and localhost, and users, for the release called `server`.
+
+    The server's own tools make them. Each user has a password (6 letters or more) and a role.
     """
     release = RELEASES[server]
     jdk = find_jdk(release)
@@ -71,7 +74,7 @@ def security(server: str, users: Mapping[str, tuple[str, str]]) -> Security:
 
 
 def _certify(environment: Mapping[str, str], tool: Path, folder: Path) -> None:
-    """``ca/`` and ``node/`` in `folder`, each a certificate and its key."""
+    """Make ``ca/`` and ``node/`` in a folder, each with a certificate and its key."""
     _run(environment, tool, "ca", "--silent", "--pem", "--out", str(folder / "ca.zip"))
     zipfile.ZipFile(folder / "ca.zip").extractall(folder)
     signed = ("--ca-cert", str(folder / "ca" / "ca.crt"), "--ca-key", str(folder / "ca" / "ca.key"))

@@ -1,1 +1,11 @@
-"""The embedded backend: SQLite is the truth, usearch finds, nothing needs a server."""
+"""The embedded backend: indexes in a folder, without a server.
+
+In come encoded passages and requests, out come candidates with scores and token codes. SQLite
+stores everything and computes BM25; usearch's graphs, derived from the token codes, find the
+passages of the span leg, whose spans are then scored exactly.
+
+In reading order: `schema` (tables, connections, the writer's lock), `sql` (statements on documents
+and passages), `bm25` (the BM25 leg), `graph_segments` (the graph files), `graph_builder` (builds
+them) and `graph_reader` (searches them), `writer`, `scan` (lists passages with their faults), and
+`backend`, which puts them together. A new table goes into `schema`, its statements into `sql`.
+"""

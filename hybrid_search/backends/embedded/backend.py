@@ -1,4 +1,4 @@
-"""The embedded backend: one SQLite file an index, its graphs in a folder beside it.
+"""The embedded backend: an index is one SQLite file, with its graphs in a folder beside it.
 
 Many processes may read while one writes.
 """
@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,29 +37,30 @@ from hybrid_search.text.token_codes import best_passages, from_bytes
 from hybrid_search.text.types import TokenCodes
 
 EXACT_PASSAGES = 2000
-"""A filter that leaves so few passages is answered by scoring all their spans: about 0.1 s, and
-nothing can be missed.
+"""If a filter leaves at most so many passages, all their spans are scored.
+
+That takes about 0.1 s, and no passage can be missed.
 """
 
 CANDIDATES = 2000
-"""Passages that the covering spans propose and whose every span is then scored. More of them buy
-the same recall as more covering spans (`covering`), at a fraction of the space and of the time to
-build: of the exact ten best on calls_sgd .930 with 1,000 of them (and graphs searched for 2,048
-spans), .957 with 2,000 (and 4,096).
+"""How many passages the covering windows propose; all spans of these are then scored.
+
+More of them raise recall as more covering windows (`text.window_policy`) would, for a fraction of
+the space and of the build time. Share of the exact ten best on calls_sgd: .930 with 1,000 of them
+(and graphs searched for 2,048 windows), .957 with 2,000 (and 4,096).
 """
 
 FILTERED = 3
-"""Windows of passages that are scored exactly, at least, where a filter holds."""
+"""Under a filter at least so many times the request's `window` of passages are scored exactly."""
 
 
 @dataclass(slots=True, eq=False)
 class _Reader:
-    """What a process keeps open of an index that it queries.
+    """An index that is open for queries.
 
-    `matches` is the last BM25 list, which both round trips of a query need.
-
-    `file` is the identity of the SQLite file: another process may drop an index and make it again,
-    and what is open then shows what was.
+    `matches` is the latest BM25 list with its cache key: finding and completing candidates both
+    need it. `file` is the identity of the SQLite file: if another process drops the index and
+    creates it again, an open connection would still show the old one.
     """
 
     connection: sqlite3.Connection
@@ -82,13 +82,10 @@ class EmbeddedBackend:
         self._lock = threading.RLock()
 
     def writer(self, index: str, spec: IndexSpec) -> EmbeddedWriter:
-        """Open `index` for writing, and make it if it is not there.
-
-        Raises IndexBusyError, ModelError.
-        """
+        """Open `index` for writing; create it if it does not exist."""
         path = self._path(index)
         with schema.translate_errors(path):
-            _make_folder(self._folder)
+            self._folder.mkdir(parents=True, exist_ok=True)
             lock = schema.WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._create_tables(index, spec)
@@ -110,41 +107,45 @@ class EmbeddedBackend:
             connection.close()
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
-        """Make an empty `index`, if there is none.
+        """Create an empty `index`, unless it exists.
 
-        Raises UsageError for any options: those are for servers.
+        Raises:
+            UsageError: If there are any options: only servers have them.
         """
         if options:
             raise UsageError(
-                f"an embedded index has no {', '.join(options)}: that is for one on a server (--url opensearch+https://... )"
+                f"an embedded index has no {', '.join(options)}: "
+                "that is for an index on a server (--url opensearch+https://...)"
             )
         with self.writer(index, spec):
             pass
 
     def read_head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
-        """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
+        """Return the spec of `index` and its metadata fields (dotted name -> type)."""
         with self._open_reader(index) as reader:
             return reader.spec, sql.read_fields(reader.connection)
 
     def describe_index(self, index: str) -> IndexInfo:
-        """What `index` holds, counted. Raises IndexMissingError."""
+        """Return the spec and fields of `index`, and count what it contains."""
         with self._open_reader(index) as reader:
             return sql.describe_index(reader.connection, reader.spec)
 
     def list_indexes(self) -> list[str]:
-        """The names of all indexes, sorted."""
+        """Return the names of all indexes, sorted."""
         return sorted(path.stem for path in self._folder.glob("*.sqlite"))
 
     def iterate_passages(self, index: str) -> Iterator[ListedPassage]:
-        """Every passage, as they are when the walk begins."""
+        """Yield every passage, from a snapshot of the index."""
         path = self._path(index)
         self._check_exists(index)
         with schema.translate_errors(path), closing(schema.connect(path)) as connection:
             yield from scan.iterate_passages(connection, self._graphs(index))
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
-        """BM25 by FTS5; spans by the graphs, or by exact scoring where a filter leaves few
-        passages.
+        """Return the best passages of each leg.
+
+        BM25 is computed by FTS5. Spans are found by the graphs, or by scoring all of them if a
+        filter leaves few passages.
         """
         with self._open_reader(index) as reader:
             bm25_scores = self._scores(reader, request, request.window) if request.lexical else {}
@@ -156,63 +157,60 @@ class EmbeddedBackend:
     def _find_by_spans(
         self, reader: _Reader, request: Request
     ) -> tuple[dict[Key, TokenCodes], str]:
-        allowed = (
-            _allowed_passages(reader.connection, request.conditions) if request.conditions else None
-        )
+        """Return the passages of the span leg with their codes, and how they were found."""
+        connection = reader.connection
+        allowed = _allowed_passages(connection, request.conditions) if request.conditions else None
         if allowed is not None and len(allowed) <= EXACT_PASSAGES:
-            return _score_exactly(
-                reader.connection, request, allowed
-            ), "exact, on what the filter leaves"
-        reader.graph_reader.refresh(reader.connection)
-        usable, exact_count = (
-            np.zeros(0, np.int64),
-            _count_to_score(reader.connection, request, allowed),
-        )
+            best = _score_exactly(connection, request, allowed)
+            return best, "exact, on what the filter leaves"
+        reader.graph_reader.refresh(connection)
+        exact_count = _count_to_score(connection, request, allowed)
+        usable = np.zeros(0, np.int64)
         for passages in reader.graph_reader.iterate_passages(request.vector, exact_count):
             usable = passages if allowed is None else passages[np.isin(passages, allowed)]
-            best = (
-                _score_exactly(reader.connection, request, usable[:exact_count])
-                if len(usable) >= exact_count
-                else {}
-            )
-            if (
-                len(best) >= request.window
-            ):  # fewer, where many of the passages that were found are gone
+            if len(usable) < exact_count:
+                continue
+            best = _score_exactly(connection, request, usable[:exact_count])
+            # There are fewer than the window if many of the passages in the graphs were deleted.
+            if len(best) >= request.window:
                 return best, reader.graph_reader.method
-        return _score_exactly(reader.connection, request, usable), reader.graph_reader.method
+        return _score_exactly(connection, request, usable), reader.graph_reader.method
 
     def complete_candidates(
         self,
         index: str,
         request: Request,
         keys: Sequence[Key],
-        candidates: Candidates | None = None,  # all is at hand  # noqa: ARG002
+        candidates: Candidates | None = None,  # noqa: ARG002 (reading it again is cheap)
     ) -> list[StoredPassage]:
-        """The passages of `keys` with BM25 and codes, in order; those deleted in between left out."""
+        """Return the passages of `keys` that still exist, with BM25 scores and token codes."""
         with self._open_reader(index) as reader:
             return sql.read_passages(reader.connection, keys, self._scores(reader, request))
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
-        """What is shown of each passage of `keys` that is there."""
+        """Return what a hit shows of each passage of `keys` that still exists."""
         with self._open_reader(index) as reader:
             return sql.read_contents(reader.connection, keys)
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
-        """Start and end of the matching words of each passage of `keys` that has any."""
+        """Return start and end of the matching words of each passage that has any."""
         with self._open_reader(index) as reader:
             return bm25.find_highlights(reader.connection, request.phrase, keys)
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
-        """How many matching documents have each value of each field."""
+        """Return for each field how many matching documents have each value."""
         with self._open_reader(index) as reader:
             match = bm25.build_match_expression(reader.connection, request.phrase)
             clause, values = sql.build_where(request.conditions)
             filter_clause = f" AND {clause}" if clause else ""
-            matching = f"SELECT document FROM passages WHERE passage IN (SELECT rowid FROM texts WHERE texts MATCH ?){filter_clause}"
+            matching = (
+                "SELECT document FROM passages WHERE passage IN "
+                f"(SELECT rowid FROM texts WHERE texts MATCH ?){filter_clause}"
+            )
             return {
                 name: sql.count_facet(reader.connection, name, matching, (match, *values))
                 if match
@@ -242,30 +240,8 @@ class EmbeddedBackend:
             )
         return reader.matches[1]
 
-    def fetch_hybrid_scores(
-        self,
-        index: str,
-        request: Request,
-        alpha: float,
-        technique: str,  # noqa: ARG002
-    ) -> None:  # noqa: E501
-        """None: there is no fusion but ours."""
-        return
-
-    def create_next_version(self, *_: object) -> NoReturn:
-        """There are none. Raises UsageError."""
-        raise UsageError(
-            "only an index on a server has versions: ingest into one of another name, and drop this one"
-        )
-
-    def build_request_bodies(self, *_: object) -> NoReturn:
-        """There are none. Raises UsageError."""
-        raise UsageError(
-            "an embedded index is asked without requests: there is nothing to print. Use --url opensearch+https://..."
-        )
-
     def drop_index(self, index: str) -> None:
-        """Remove `index` and its files. Raises IndexMissingError, IndexBusyError."""
+        """Remove `index` and its files; raise IndexBusyError if another process is writing it."""
         path = self._path(index)
         self._check_exists(index)
         lock = schema.WriterLock(path.with_suffix(".lock"), index)
@@ -279,7 +255,7 @@ class EmbeddedBackend:
         path.with_suffix(".lock").unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close what is open; the next call opens it again."""
+        """Close all files; the next call opens them again."""
         with self._lock:
             while self._readers:
                 self._readers.popitem()[1].connection.close()
@@ -301,7 +277,9 @@ class EmbeddedBackend:
         spec = sql.read_spec(connection)
         if spec is None:
             connection.close()
-            raise IndexMissingError(f"index {index!r} was begun and never made: ingest into it")
+            raise IndexMissingError(
+                f"the creation of index {index!r} was interrupted: ingest into it to complete it"
+            )
         return _Reader(
             connection, spec, GraphReader(self._graphs(index), spec.dimension, spec.policy), file
         )
@@ -310,7 +288,8 @@ class EmbeddedBackend:
         if not self._path(index).is_file():
             existing = ", ".join(self.list_indexes()) or "none"
             raise IndexMissingError(
-                f"there is no index {index!r} in {self._folder} (indexes there: {existing}). Make it: python -m hybrid_search.ingest --index {index}"
+                f"there is no index {index!r} in {self._folder} (indexes there: {existing}). "
+                f"Create it: python -m hybrid_search.ingest --index {index}"
             )
 
     def _path(self, index: str) -> Path:
@@ -325,10 +304,6 @@ def _identity(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _make_folder(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-
-
 def _allowed_passages(
     connection: sqlite3.Connection, conditions: Sequence[Condition]
 ) -> NDArray[np.int64]:
@@ -340,8 +315,10 @@ def _allowed_passages(
 def _count_to_score(
     connection: sqlite3.Connection, request: Request, allowed: NDArray[np.int64] | None
 ) -> int:
-    """How many passages to score exactly: under a filter, the share of `CANDIDATES` that it leaves,
-    and some more.
+    """Return how many passages to score exactly.
+
+    Under a filter it is the share of `CANDIDATES` that the filter leaves, but at least `FILTERED`
+    windows.
     """
     if allowed is None:
         return max(CANDIDATES, request.window)
@@ -352,8 +329,9 @@ def _count_to_score(
 def _score_exactly(
     connection: sqlite3.Connection, request: Request, passages: NDArray[np.int64]
 ) -> dict[Key, TokenCodes]:
-    """The window of those of `passages` that are there, with their codes, by their best span, all
-    spans scored.
+    """Return the best of `passages` by scoring all their spans, with their token codes.
+
+    There are at most `request.window`; deleted passages are left out.
     """
     codes_by_passage = {
         number: from_bytes(data)

@@ -1,11 +1,12 @@
-"""BM25 by SQLite's FTS5, on the scale of Lucene.
+"""BM25 computed by SQLite's FTS5, on the scale of Lucene.
 
-FTS5's ``bm25()`` sums ``idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average))`` with k1
-= 1.2, b = 0.75 and ``idf = max(1e-6, ln((N - n + 0.5) / (n + 0.5)))``, as its documentation says: a
-term in half of the passages or more weighs nothing, which in a small index is every term. Lucene's
-idf, ``ln(1 + (N - n + 0.5) / (n + 0.5))``, never vanishes, and Lucene dropped the constant factor
-k1 + 1. So each term is asked for by itself and its FTS5 weight replaced by Lucene's: scores are
-then those that a server would give.
+According to its documentation FTS5's ``bm25()`` is the sum over terms of
+``idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average))`` with k1 = 1.2, b = 0.75 and
+``idf = max(1e-6, ln((N - n + 0.5) / (n + 0.5)))``. There a term in half of the passages or more
+weighs nothing, and in a small index that is every term. Lucene's idf
+``ln(1 + (N - n + 0.5) / (n + 0.5))`` never vanishes, and Lucene dropped the constant factor k1 + 1.
+Therefore each term is searched by itself and its FTS5 weight is replaced by Lucene's: the scores
+are then those that a server would give.
 """
 
 from __future__ import annotations
@@ -24,15 +25,21 @@ from hybrid_search.text.words import query_terms
 
 K1 = 1.2
 COMMON = 0.5
-"""A term in more than this share of the passages costs the most time and says the least."""
+"""A term in a larger share of the passages than this is skipped beside rarer ones.
+
+Such terms cost the most time and distinguish the least.
+"""
 SMALL = 1000
-"""In an index of fewer passages every term is kept."""
+"""In an index with fewer passages than this every term is used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """All passages that match: int64 numbers and float64 BM25 scores, best first (equal ones by
-    number).
+    """All passages that match, best first; equal scores in the order of passage numbers.
+
+    Attributes:
+        passages: Passage numbers, int64 ``[passages]``.
+        scores: BM25 scores, float64 ``[passages]``.
     """
 
     passages: NDArray[np.int64]
@@ -45,8 +52,10 @@ def search(
     filter_clause: str = "",
     values: tuple[object, ...] = (),
 ) -> Matches:
-    """BM25 of every passage that holds a word of `phrase` and fulfils the condition `within`, an
-    SQL expression on ``rowid``.
+    """Return the BM25 score of every passage that contains a word of `phrase`.
+
+    `filter_clause` is SQL on ``rowid`` that narrows the search, beginning with AND; `values` are
+    its parameters.
     """
     total = int(connection.execute("SELECT count(*) FROM texts_docsize").fetchone()[0])
     query = f"SELECT rowid, -bm25(texts) * ? FROM texts WHERE texts MATCH ?{filter_clause}"
@@ -66,8 +75,9 @@ def search(
 
 
 def build_match_expression(connection: sqlite3.Connection, phrase: str) -> str:
-    """FTS5's expression for the passages that hold a word of `phrase` that counts; empty if none
-    can.
+    """Return the FTS5 expression that matches the passages that `search` finds.
+
+    It is empty if no passage can match.
     """
     total = int(connection.execute("SELECT count(*) FROM texts_docsize").fetchone()[0])
     return " OR ".join(_term_weights(connection, phrase, total))
@@ -76,7 +86,7 @@ def build_match_expression(connection: sqlite3.Connection, phrase: str) -> str:
 def find_highlights(
     connection: sqlite3.Connection, phrase: str, passages: Sequence[Key]
 ) -> dict[Key, list[tuple[int, int]]]:
-    """Start and end of the words of each of `passages` that made its BM25 score."""
+    """Return start and end of the words that BM25 matched in each of `passages`."""
     match = build_match_expression(connection, phrase)
     query = "SELECT highlight(texts, 0, ?, ?) FROM texts WHERE texts MATCH ? AND rowid = ?"
     rows = (
@@ -88,8 +98,9 @@ def find_highlights(
 
 
 def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> dict[str, float]:
-    """The factor from FTS5's score of each term to Lucene's; terms that no passage has, and common
-    ones beside rarer ones, left out.
+    """Return for each term the factor from its FTS5 score to its Lucene score.
+
+    Terms that no passage contains are left out, and so are common ones beside rarer ones.
     """
     frequencies = {term: _frequency(connection, term) for term in map(_quote, query_terms(phrase))}
     frequencies = {term: count for term, count in frequencies.items() if count}
@@ -105,7 +116,7 @@ def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> di
 
 
 def _quote(term: str) -> str:
-    """A term as an FTS5 string, which can never be query syntax."""
+    """Return the term as an FTS5 string literal, which is never read as query syntax."""
     return '"' + term.replace('"', '""') + '"'
 
 
@@ -116,10 +127,10 @@ def _frequency(connection: sqlite3.Connection, term: str) -> int:
 
 
 def fts5_idf(total: int, count: int) -> float:
-    """The weight of a term in `count` of `total` passages, as FTS5 has it."""
+    """Return FTS5's weight of a term that `count` of `total` passages contain."""
     return max(1e-6, math.log((total - count + 0.5) / (count + 0.5)))
 
 
 def lucene_idf(total: int, count: int) -> float:
-    """The weight of a term in `count` of `total` passages, as Lucene has it."""
+    """Return Lucene's weight of a term that `count` of `total` passages contain."""
     return math.log(1 + (total - count + 0.5) / (count + 0.5))

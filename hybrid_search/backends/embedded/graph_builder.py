@@ -1,5 +1,6 @@
-"""Keeps the nearest-neighbour graphs in step with the codes: grows the newest, seals it when it is
-full, makes lost ones again.
+"""Keeps the nearest-neighbour graphs in step with the stored token codes.
+
+The newest graph grows until it is full and is then sealed; a lost or damaged one is rebuilt.
 """
 
 from __future__ import annotations
@@ -20,26 +21,28 @@ from hybrid_search.text.types import Codes
 _log = logging.getLogger(__name__)
 
 SEGMENT_SPANS = 100_000
-"""Spans in a sealed segment: about 55 MB at 384 dimensions. Only the newest one is in this
-process's own memory.
+"""Covering windows in a sealed segment: about 55 MB at 384 dimensions.
+
+Only the newest segment is in this process's own memory.
 """
 
 EXACT_SPANS = 20_000
-"""So many spans are compared one by one in about 2 ms: no graph is made for a tail of fewer."""
+"""A tail of fewer covering windows than this gets no graph.
 
-STALE_SHARE = 0.5
-"""When more than this share of the graphs' spans belongs to passages that are gone, all graphs are
-made anew.
+Comparing so many one by one takes about 2 ms.
 """
 
+STALE_SHARE = 0.5
+"""All graphs are rebuilt if more than this share of their windows is of deleted passages."""
+
 ADD_SPANS = 4096
-"""Spans handed to the graph at once, so that it can use all cores."""
+"""Covering windows added to the graph in one call, so that it can use all cores."""
 
 
 class GraphBuilder:
-    """Grows the graphs in `folder` from the codes that `connection` sees.
+    """Grows the graphs in `folder` from the token codes that `connection` reads.
 
-    Used by the one writer of an index.
+    Only the writer of an index has one.
     """
 
     def __init__(self, connection: sqlite3.Connection, folder: Path, spec: IndexSpec) -> None:
@@ -54,13 +57,14 @@ class GraphBuilder:
         self._extended_segment: Segment | None = None
 
     def repair(self) -> None:
-        """Make again every segment whose file is missing, older, newer or damaged, and sweep up
-        what a killed writer left.
+        """Rebuild every segment whose file is missing, outdated or damaged.
+
+        Files that a killed writer left behind are deleted.
         """
         for segment in graph_segments.list_segments(self._connection):
             if fault := segment.find_fault(self._folder):
                 _log.warning(
-                    "%s: made again from the codes of passages %d to %d",
+                    "%s: rebuilt from the codes of passages %d to %d",
                     fault,
                     segment.first,
                     segment.last,
@@ -79,7 +83,7 @@ class GraphBuilder:
         graph_segments.sweep(self._folder, graph_segments.list_segments(self._connection))
 
     def grow(self) -> None:
-        """Take in what was committed since the last call. A small tail is left as it is."""
+        """Add the passages committed since the last call; a small tail stays without a graph."""
         newest = self._select_int("SELECT coalesce(max(passage), 0) FROM passages")
         if (
             self._graph is None
@@ -97,9 +101,7 @@ class GraphBuilder:
                 self._seal()
 
     def finish(self) -> None:
-        """Seal what has been grown; start over if most of the graphs' spans are of passages that
-        are gone.
-        """
+        """Seal the newest graph; rebuild all if most of their windows are of deleted passages."""
         self.grow()
         self._seal()
         total = sum(segment.vectors for segment in graph_segments.list_segments(self._connection))
@@ -114,8 +116,9 @@ class GraphBuilder:
         graph_segments.sweep(self._folder, graph_segments.list_segments(self._connection))
 
     def _open_graph(self) -> Index:
-        """The graph that grows: the newest segment once more where it was sealed before it was
-        full, else a new one.
+        """Return the graph that grows.
+
+        It is the newest segment if that was sealed when less than half full, else a new graph.
         """
         if self._graph is None:
             newest = max(
@@ -158,7 +161,7 @@ class GraphBuilder:
 
 
 def _chunks(vectors: Iterable[tuple[Keys, Codes]]) -> Iterator[tuple[Keys, Codes, int]]:
-    """Keys and codes of whole passages, some `ADD_SPANS` at a time, and the last passage in them."""
+    """Yield about `ADD_SPANS` keys and codes of whole passages, and the last passage of them."""
     chunk: list[tuple[Keys, Codes]] = []
     for keys, codes in vectors:
         if len(keys):

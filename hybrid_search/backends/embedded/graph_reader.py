@@ -1,4 +1,4 @@
-"""The span leg of a reader: every sealed segment memory-mapped, the tail searched exactly."""
+"""The span leg of a query: sealed segments are memory-mapped, the tail is searched exactly."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from hybrid_search.text.types import Codes, Floats
 _log = logging.getLogger(__name__)
 
 OVERSAMPLE = 2
-"""How much more than its share of the spans each segment is asked for, because what is alike may
-have come in together.
+"""Each segment is asked for so many times its share of the windows.
+
+Similar passages are often ingested together and then lie in one segment.
 """
 
 SPANS_A_PASSAGE = 2
-"""Spans asked for to find one passage: several of its windows are alike. Asked again, for more, if
-that was too few.
+"""Covering windows requested for each passage wanted: several windows of a passage are alike.
+
+If they were too few, more are requested.
 """
 
 
 class FlatIndex:
-    """Covering spans held in memory and compared one by one: the tail, and what a damaged file
-    should have held.
+    """Covering windows in memory, compared one by one.
+
+    It holds the tail, or the windows of a segment whose file is damaged.
     """
 
     def __init__(self, dimension: int) -> None:
@@ -43,14 +46,14 @@ class FlatIndex:
         return sum(map(len, self._keys))
 
     def extend(self, vectors: Iterable[tuple[Keys, Codes]]) -> None:
-        """Take in the keys and codes of some more passages."""
+        """Add the keys and codes of more passages."""
         for keys, codes in vectors:
             self._keys.append(keys)
             self._codes.append(codes)
         self._keys, self._codes = [np.concatenate(self._keys)], [np.concatenate(self._codes)]
 
     def search(self, query: Codes, count: int) -> tuple[Keys, Floats]:
-        """Keys and distances of the `count` nearest spans, nearest first."""
+        """Return keys and distances of the `count` nearest windows, nearest first."""
         if not len(self):
             return self._keys[0], np.zeros(0, np.float32)
         matches = search(self._codes[0], query, min(count, len(self)), "cos", exact=True)
@@ -58,9 +61,9 @@ class FlatIndex:
 
 
 class GraphReader:
-    """Finds passages by their covering spans.
+    """Finds passages by their covering windows.
 
-    `refresh` brings it up to date with what other processes committed.
+    `refresh` brings it up to date with what other processes have committed.
     """
 
     def __init__(self, folder: Path, dimension: int, policy: str) -> None:
@@ -69,15 +72,14 @@ class GraphReader:
         self._tail = FlatIndex(dimension)
 
     def refresh(self, connection: sqlite3.Connection) -> None:
-        """Open segments that are new, let go of those that are gone, and take in the tail."""
+        """Open new segments, close removed ones, and add new passages to the tail."""
         current_segments = graph_segments.list_segments(connection)
         if any(
             segment not in self._graphs and not segment.path(self._folder).is_file()
             for segment in current_segments
         ):
-            current_segments = graph_segments.list_segments(
-                connection
-            )  # swept up by the writer between our reading of its name and of the file
+            # The writer deleted a file after we had read its name: read the names again.
+            current_segments = graph_segments.list_segments(connection)
         self._graphs = {
             segment: self._graphs.get(segment) or self._open_segment(connection, segment)
             for segment in current_segments
@@ -98,7 +100,8 @@ class GraphReader:
         if fault is None:
             return graph_segments.open_graph(segment, self._folder)
         _log.warning(
-            "%s: its %d spans are searched exactly, from the codes, until the next ingest makes it again",
+            "%s: its %d vectors are searched exactly, from the codes, until the next ingest "
+            "rebuilds it",
             fault,
             segment.vectors,
         )
@@ -111,8 +114,9 @@ class GraphReader:
         return exact
 
     def iterate_passages(self, vector: Floats, window: int) -> Iterator[NDArray[np.int64]]:
-        """Passages by their best covering span, in growing lists: the caller takes the first that
-        holds enough of what it may use.
+        """Yield growing lists of passages, ordered by their best covering window.
+
+        The caller takes the first list that has enough passages for it.
         """
         query, total = quantize(vector[None])[0][0], len(self)
         count = window * SPANS_A_PASSAGE
@@ -124,14 +128,11 @@ class GraphReader:
     def _search(self, query: Codes, count: int) -> NDArray[np.int64]:
         if not len(self):
             return np.zeros(0, np.int64)
-        graphs = [self._tail, *self._graphs.values()]
-        results = [
-            _search_graph(
-                graph, query, min(count, OVERSAMPLE * count * len(graph) // len(self) + OVERSAMPLE)
-            )
-            for graph in graphs
-            if len(graph)
-        ]
+        results, total = [], len(self)
+        for graph in (self._tail, *self._graphs.values()):
+            if len(graph):
+                share = OVERSAMPLE * count * len(graph) // total + OVERSAMPLE
+                results.append(_search_graph(graph, query, min(count, share)))
         keys, distances = (np.concatenate(column) for column in zip(*results, strict=True))
         passages = graph_segments.passages_of_keys(keys[np.argsort(distances, kind="stable")])
         first = np.unique(passages, return_index=True)[1]
@@ -142,7 +143,7 @@ class GraphReader:
 
     @property
     def method(self) -> str:
-        """How passages are found, for the plan of a result."""
+        """How passages are found, in words, for the plan of a result."""
         graphs = sum(isinstance(graph, Index) for graph in self._graphs.values())
         return "exact" if not graphs else f"HNSW in {graphs} segments"
 

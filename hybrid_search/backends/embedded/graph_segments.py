@@ -1,11 +1,10 @@
-"""The nearest-neighbour files of an index: sealed HNSW segments over covering spans, memory-mapped
-when they are read.
+"""The nearest-neighbour files of an index: sealed HNSW segments of covering windows.
 
-A key is ``passage * 2**SPAN_BITS + number of the span``, so a hit names its passage without a
-table. A segment holds the passages from `first` to `last`; what is newer than the last segment is
-the tail, which readers search exactly. A file is named by a number that is never used again and
-recorded with its size, time and SHA-256: one that is missing, older, newer or damaged is found
-before it is mapped.
+Readers memory-map them. A key is ``passage * 2**SPAN_BITS + number of the window``, so that a hit
+gives its passage without a table. A segment contains the passages from `first` to `last`. Newer
+passages are the tail, which readers search exactly. A file is named by a number that is never
+reused, and its size, time and SHA-256 are recorded: a file that is missing, outdated or damaged is
+recognised before it is mapped.
 """
 
 from __future__ import annotations
@@ -31,10 +30,11 @@ SPAN_BITS = 20
 CONNECTIVITY = 16
 EXPANSION_ADD = 128
 EXPANSION_SEARCH = 4096
-"""Transcripts repeat themselves, and a graph of near copies is hard to walk. On 52,000 spans of
-calls,
-99.3% of the exact 100 nearest were among 800 found with 96 and 2048 (98.2% with 96 and 256); 256
-for adding doubles the time to build for 99.9%.
+"""Neighbours examined in a search; `EXPANSION_ADD` is the same for adding a vector.
+
+Transcripts repeat themselves, and a graph of near copies is hard to search. On 52,000 windows of
+calls, 99.3% of the exact 100 nearest were among the 800 found with 96 for adding and 2048 for
+searching (98.2% with 96 and 256). 256 for adding doubles the build time for 99.9%.
 """
 
 Keys = NDArray[np.uint64]
@@ -42,7 +42,7 @@ Keys = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A sealed file and the passages it covers."""
+    """A sealed file, the passages `first` to `last` in it, and how to recognise the file."""
 
     number: int
     first: int
@@ -53,13 +53,13 @@ class Segment:
     sha256: str
 
     def path(self, folder: Path) -> Path:
-        """Where its file is."""
+        """Return the path of its file."""
         return folder / f"{self.number:06d}.usearch"
 
     def find_fault(self, folder: Path) -> str | None:
-        """What is wrong with the file, or None.
+        """Return what is wrong with the file, or None.
 
-        The digest is only computed where size is right and the time is not.
+        The digest is only computed if the size is right and the time is not.
         """
         path = self.path(folder)
         try:
@@ -74,7 +74,7 @@ class Segment:
 
 
 def create_graph(dimension: int) -> Index:
-    """An HNSW graph over int8 vectors, compared by cosine."""
+    """Return an empty HNSW graph of int8 vectors, compared by cosine."""
     return Index(
         ndim=dimension,
         metric="cos",
@@ -86,18 +86,18 @@ def create_graph(dimension: int) -> Index:
 
 
 def build_keyed_vectors(passage: int, tokens: TokenCodes, policy: str) -> tuple[Keys, Codes]:
-    """Keys and int8 vectors of the covering spans of a passage."""
+    """Return keys and int8 vectors of the covering windows of a passage."""
     codes, _ = quantize(window_vectors(tokens, policy))
     return np.uint64(passage << SPAN_BITS) + np.arange(len(codes), dtype=np.uint64), codes
 
 
 def passages_of_keys(keys: Keys) -> NDArray[np.int64]:
-    """The passage of each key, int64 ``[keys]``."""
+    """Return the passage of each key, int64 ``[keys]``."""
     return (keys >> np.uint64(SPAN_BITS)).astype(np.int64)
 
 
 def list_segments(connection: sqlite3.Connection) -> list[Segment]:
-    """All segments, oldest first."""
+    """Return all segments, ordered by their passages."""
     rows = connection.execute(
         "SELECT segment, first, last, vectors, size, modified, sha256 FROM segments ORDER BY first"
     )
@@ -105,7 +105,7 @@ def list_segments(connection: sqlite3.Connection) -> list[Segment]:
 
 
 def open_graph(segment: Segment, folder: Path) -> Index:
-    """The graph of a segment, memory-mapped, to be searched."""
+    """Return the graph of a segment, memory-mapped and ready to be searched."""
     graph = Index.restore(str(segment.path(folder)), view=True)
     graph.expansion_search = EXPANSION_SEARCH
     return graph
@@ -114,7 +114,7 @@ def open_graph(segment: Segment, folder: Path) -> Index:
 def iterate_stored_vectors(
     connection: sqlite3.Connection, first: int, last: int, policy: str
 ) -> Iterator[tuple[Keys, Codes]]:
-    """Covering spans of the passages from `first` to `last`, made again from their codes."""
+    """Yield the covering windows of the passages `first` to `last`, computed from their codes."""
     rows = connection.execute(
         "SELECT passage, data FROM tokens WHERE passage BETWEEN ? AND ? ORDER BY passage",
         (first, last),
@@ -131,16 +131,24 @@ def seal(
     last: int,
     replaced: Segment | None = None,
 ) -> Segment:
-    """Write `graph` to a new file, then record it: whoever is killed in between leaves a file that
-    nobody names.
+    """Write `graph` to a new file, then record it, in place of `replaced` if given.
+
+    If the process is killed in between, it leaves a file that no segment refers to.
+
+    Returns:
+        The recorded segment.
+
+    Raises:
+        IndexStoreError: If the file cannot be written.
     """
     folder.mkdir(exist_ok=True)
     unfinished = folder / "unfinished.tmp"
     try:
         graph.save(str(unfinished))
-    except RuntimeError as error:  # all that the library says of a file that it cannot write
+    except RuntimeError as error:  # the library raises nothing more specific
         raise IndexStoreError(
-            f"{unfinished}: {error}. What was committed is safe: free space and run the same command again."
+            f"{unfinished}: {error}. "
+            "What was committed is safe: free space and run the same command again."
         ) from error
     with unfinished.open("rb+") as file:
         os.fsync(file.fileno())
@@ -160,9 +168,9 @@ def seal(
 
 
 def sweep(folder: Path, current_segments: list[Segment]) -> None:
-    """Delete the files that no segment names.
+    """Delete the files that no segment refers to.
 
-    One that another process still maps is deleted by a later sweep where the system asks for it.
+    If the system forbids deleting a file that another process still maps, a later sweep does it.
     """
     current_paths = {segment.path(folder) for segment in current_segments}
     for path in folder.glob("*") if folder.is_dir() else ():

@@ -1,7 +1,7 @@
-"""The SQLite file of an index: its tables, and how it is opened.
+"""The SQLite file of an index: its tables, its connections, and the lock of its writer.
 
-SQLite is the truth: documents, metadata, passages, BM25 and token codes, one transaction a batch.
-The nearest-neighbour files beside it are derived from the codes and can be made again.
+SQLite has the data itself: documents, metadata, passages, BM25 and token codes, one transaction a
+batch. The nearest-neighbour files beside it are derived from the codes and can be rebuilt.
 """
 
 from __future__ import annotations
@@ -16,43 +16,46 @@ from hybrid_search.errors import IndexBusyError, IndexStoreError
 TOKENIZER = (
     "porter unicode61 remove_diacritics 2 categories 'L* N* Mn Mc Co' separators '\ufe0e\ufe0f'"
 )
-"""Marks belong to words: without them, FTS5 cuts Hindi at each vowel sign. Variation selectors
-follow an emoji and belong to none.
+"""FTS5's tokenizer, with marks as parts of words: else it cuts Hindi at each vowel sign.
+
+Variation selectors follow an emoji and are no part of a word.
 """
 
 TABLES = f"""
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS fields (name TEXT PRIMARY KEY, type TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
-    document INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source_hash TEXT NOT NULL, passages INTEGER NOT NULL, metadata TEXT NOT NULL);
+    document INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source_hash TEXT NOT NULL,
+    passages INTEGER NOT NULL, metadata TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS metadata (document INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL);
 CREATE INDEX IF NOT EXISTS metadata_by_value ON metadata (name, value, document);
 CREATE INDEX IF NOT EXISTS metadata_by_document ON metadata (document);
 CREATE TABLE IF NOT EXISTS passages (
-    passage INTEGER PRIMARY KEY AUTOINCREMENT, document INTEGER NOT NULL, ordinal INTEGER NOT NULL, start INTEGER NOT NULL,
-    spans INTEGER NOT NULL, layout TEXT NOT NULL);
+    passage INTEGER PRIMARY KEY AUTOINCREMENT, document INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL, start INTEGER NOT NULL, spans INTEGER NOT NULL, layout TEXT NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS passages_by_document ON passages (document, ordinal);
 CREATE TABLE IF NOT EXISTS tokens (passage INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS segments (
-    segment INTEGER PRIMARY KEY AUTOINCREMENT, first INTEGER NOT NULL, last INTEGER NOT NULL, vectors INTEGER NOT NULL,
-    size INTEGER NOT NULL, modified INTEGER NOT NULL, sha256 TEXT NOT NULL);
+    segment INTEGER PRIMARY KEY AUTOINCREMENT, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    vectors INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,
+    sha256 TEXT NOT NULL);
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = "{TOKENIZER}");
 """
-# Passage numbers are never used again (AUTOINCREMENT): a vector of a passage that was replaced can
-# then not be taken for another's.
+# Passage numbers are never reused (AUTOINCREMENT): a graph may still contain the vector of a
+# passage that was replaced, which can then not be taken for another passage's.
 
 BUSY_SECONDS = 30.0
+"""How long a connection waits for a lock that another process holds."""
+
 MAPPED_BYTES = 2**31 - 65536
-"""The most that SQLite maps unless it was built otherwise; what lies behind is read as usual."""
+"""The most that SQLite maps in its default build; the rest of the file is read as usual."""
 
 
 def connect(path: Path | str, *, mapped: bool = False) -> sqlite3.Connection:
-    """A connection in autocommit mode; transactions are begun by name.
+    """Return a connection in autocommit mode; transactions are begun explicitly.
 
-    May be handed between threads, never used by two at once.
-
-    `mapped` reads the file through the address space: codes are then not copied page by page, and
-    the system alone caches them.
+    Different threads may use it, but only one at a time. With `mapped` the file is memory-mapped:
+    codes are then not copied page by page, and are cached by the system only.
     """
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -66,20 +69,28 @@ def connect(path: Path | str, *, mapped: bool = False) -> sqlite3.Connection:
 
 @contextmanager
 def translate_errors(path: Path | str) -> Iterator[None]:
-    """Errors of SQLite and of the file system as ours, saying which file and what to do."""
+    """Raise errors of SQLite and of the file system as ours, with the file and the remedy.
+
+    Raises:
+        IndexStoreError: If the disk is full or fails, or the file is damaged or not accessible.
+        IndexBusyError: If another process locks the file for too long.
+    """
     try:
         yield
     except sqlite3.OperationalError as error:
         if "full" in str(error):
             raise IndexStoreError(
-                f"the disk is full at {path}: what was committed is safe. Free space and run the same command again."
+                f"the disk is full at {path}: what was committed is safe. "
+                "Free space and run the same command again."
             ) from error
         if "locked" in str(error):
             raise IndexBusyError(
-                f"{path} is locked by another process for over {BUSY_SECONDS:.0f} s: wait for it to end, then try again"
+                f"{path} has been locked by another process for over {BUSY_SECONDS:.0f} s: "
+                "wait for it to end, then try again"
             ) from error
         raise IndexStoreError(
-            f"{path}: {error}. What was committed is safe: see to the disk and run the same command again."
+            f"{path}: {error}. "
+            "What was committed is safe: check the disk and run the same command again."
         ) from error
     except sqlite3.DatabaseError as error:
         raise IndexStoreError(
@@ -87,13 +98,14 @@ def translate_errors(path: Path | str) -> Iterator[None]:
         ) from error
     except OSError as error:
         raise IndexStoreError(
-            f"{error.filename or path}: {error.strerror}: use another folder, or let this user write there"
+            f"{error.filename or path}: {error.strerror}: "
+            "use another folder, or let this user write there"
         ) from error
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """All of the block, or nothing of it."""
+    """Commit everything that the block writes, or nothing of it."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -105,8 +117,13 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 class WriterLock:
-    """One writer an index, across processes: an exclusive transaction in a file of its own, let go
-    by the system when its holder dies.
+    """Ensures that an index has one writer, across processes.
+
+    It is an exclusive transaction in a file of its own: the system releases it when the process
+    dies.
+
+    Raises:
+        IndexBusyError: If another process has the lock.
     """
 
     def __init__(self, path: Path, index: str) -> None:
@@ -120,7 +137,8 @@ class WriterLock:
             if "locked" not in str(error):
                 raise
             raise IndexBusyError(
-                f"index {index!r} is being written by another process: wait for it to end, or use another index name"
+                f"index {index!r} is being written by another process: "
+                "wait for it to end, or use another index name"
             ) from error
 
     def release(self) -> None:

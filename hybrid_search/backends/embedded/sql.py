@@ -1,4 +1,4 @@
-"""Documents and passages in SQLite: written as a set, filtered, read back."""
+"""The SQL of an index: documents and passages are inserted, deleted, filtered and read."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, ne
 from hybrid_search.text.types import Entry
 
 MAX_STATEMENT_VALUES = 500
-"""Values in one SQL statement; SQLite's own limit is higher on every supported version."""
+"""Values in one SQL statement; every supported version of SQLite allows more."""
 
 
 def read_spec(connection: sqlite3.Connection) -> IndexSpec | None:
-    """What the index was made for, or None where nothing was written yet."""
+    """Return the spec of the index, or None if none has been written yet."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
-        return None  # its writer was killed before there was a table
+        return None  # its writer was killed before it had created the tables
     row = connection.execute("SELECT value FROM settings WHERE name = 'spec'").fetchone()
     return IndexSpec(**json.loads(row[0])) if row else None
 
 
 def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
-    """Record what the index is made for."""
+    """Record the spec of the index."""
     value = json.dumps({name: getattr(spec, name) for name in IndexSpec.__slots__})
     connection.execute("INSERT INTO settings VALUES ('spec', ?)", (value,))
 
 
 def read_fields(connection: sqlite3.Connection) -> dict[str, str]:
-    """The metadata fields: dotted name -> type."""
+    """Return the metadata fields: dotted name -> type."""
     return dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
 
 
 def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo:
-    """What the index holds, counted."""
+    """Return the spec and fields of the index, and count what it contains."""
     documents = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
     passages, spans = connection.execute(
         "SELECT count(*), coalesce(sum(spans), 0) FROM passages"
@@ -53,21 +53,21 @@ def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo
 
 
 def read_source_hashes(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, str]:
-    """Source hashes of those of `ids` that are there."""
+    """Return the source hashes of those documents of `ids` that exist."""
     return dict(_select_in(connection, "SELECT id, source_hash FROM documents WHERE id IN", ids))
 
 
 def learn_fields(connection: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
     """Record the types of the metadata's fields.
 
-    Raises InputError where one has another type in the index; nothing is then recorded.
+    If one has another type in the index, InputError is raised and nothing is recorded.
     """
     new = new_fields(read_fields(connection), metadata)
     connection.executemany("INSERT INTO fields VALUES (?, ?)", new.items())
 
 
 def delete_document(connection: sqlite3.Connection, id: str) -> bool:
-    """Remove a document with all that hangs on it; whether it was there."""
+    """Remove a document with everything of it, and return whether it existed."""
     row = connection.execute("SELECT document FROM documents WHERE id = ?", (id,)).fetchone()
     if row is None:
         return False
@@ -80,7 +80,7 @@ def delete_document(connection: sqlite3.Connection, id: str) -> bool:
 
 
 def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
-    """The number of a document that replaces the one of its id."""
+    """Insert a document in place of an earlier one with its id, and return its number."""
     document = entry.document
     delete_document(connection, document.id)
     metadata = json.dumps(document.metadata, ensure_ascii=False)
@@ -97,7 +97,7 @@ def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
 
 
 def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) -> int:
-    """The number of a passage; numbers only grow."""
+    """Insert a passage, and return its number, which is higher than all before it."""
     passage = entry.passage
     row = connection.execute(
         "INSERT INTO passages (document, ordinal, start, spans, layout) VALUES (?, ?, ?, ?, ?)",
@@ -112,8 +112,9 @@ def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) 
 
 
 def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
-    """SQL on ``documents.document`` that holds where all `conditions` do, and its values; empty for
-    no condition.
+    """Return an SQL expression on ``document`` for `conditions`, and the values for it.
+
+    Without conditions both are empty.
     """
     clauses: list[str] = []
     values: list[object] = []
@@ -139,10 +140,11 @@ def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
 def read_passages(
     connection: sqlite3.Connection, passages: Sequence[Key], scores: Mapping[Key, float]
 ) -> list[StoredPassage]:
-    """All that the score of each of `passages` is made of, in order, with its BM25 score of
-    `scores`; those that are gone left out.
-    """
-    query = "SELECT passage, id, ordinal, data FROM passages JOIN documents USING (document) JOIN tokens USING (passage) WHERE passage IN"
+    """Return those of `passages` that still exist, in order, with BM25 from `scores` and codes."""
+    query = (
+        "SELECT passage, id, ordinal, data FROM passages "
+        "JOIN documents USING (document) JOIN tokens USING (passage) WHERE passage IN"
+    )
     rows_by_passage = {row[0]: row for row in _select_in(connection, query, passages)}
     present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
     return [
@@ -156,7 +158,7 @@ def read_passages(
 def read_contents(
     connection: sqlite3.Connection, passages: Sequence[Key]
 ) -> dict[Key, PassageContent]:
-    """What is shown of each of `passages` that is there."""
+    """Return what a hit shows of each of `passages` that still exists."""
     query = (
         "SELECT passage, start, text, layout, documents.metadata FROM passages "
         "JOIN documents USING (document) JOIN texts ON texts.rowid = passage WHERE passage IN"
@@ -167,21 +169,24 @@ def read_contents(
 def count_facet(
     connection: sqlite3.Connection, name: str, matching: str, values: Sequence[object]
 ) -> dict[Scalar, int]:
-    """How many documents have each value of a field, the most frequent first, of those whose number
-    the SQL `matching` selects.
+    """Return how many documents have each value of a field, the most frequent values first.
+
+    Only documents are counted whose number the SQL `matching` selects.
     """
-    query = f"SELECT value, count(DISTINCT document) AS held FROM metadata WHERE name = ? AND document IN ({matching}) GROUP BY value"
-    counts = connection.execute(
-        f"{query} ORDER BY held DESC, value LIMIT ?", (name, *values, FACETS)
-    ).fetchall()
-    boolean = read_fields(connection).get(name) == "boolean"  # which SQLite holds as a number
+    query = (
+        "SELECT value, count(DISTINCT document) AS documents FROM metadata "
+        f"WHERE name = ? AND document IN ({matching}) "
+        "GROUP BY value ORDER BY documents DESC, value LIMIT ?"
+    )
+    counts = connection.execute(query, (name, *values, FACETS)).fetchall()
+    boolean = read_fields(connection).get(name) == "boolean"  # SQLite stores these as numbers
     return {bool(value) if boolean else value: count for value, count in counts}
 
 
 def read_codes(
     connection: sqlite3.Connection, passages: Sequence[int]
 ) -> Iterator[tuple[int, bytes]]:
-    """The token codes of each of `passages` that is there."""
+    """Return passage and token codes of each of `passages` that still exists."""
     return _select_in(connection, "SELECT passage, data FROM tokens WHERE passage IN", passages)
 
 

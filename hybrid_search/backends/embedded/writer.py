@@ -1,6 +1,4 @@
-"""The one writer of an embedded index: SQLite first, then the nearest-neighbour graph that follows
-from its codes.
-"""
+"""The writer of an embedded index: first SQLite, then the graphs, built from its codes."""
 
 from __future__ import annotations
 
@@ -16,15 +14,14 @@ from hybrid_search.errors import InputError
 from hybrid_search.text.types import Document, Entry
 
 SAVEPOINT = "before_the_document"
-"""The savepoint to which a document is undone that does not come whole."""
+"""The savepoint to which an incomplete document is rolled back."""
 
 
 class EmbeddedWriter:
-    """Writes the index in the SQLite file at `path`, its graphs in `folder`; `lock` is let go when
-    the writer is closed.
+    """Writes the SQLite file at `path` and the graphs in `folder`; closing releases `lock`.
 
-    `known` may be called from another thread than the rest: it reads what was committed, on a
-    connection of its own.
+    `read_source_hashes` may be called from another thread than the other methods: it reads what was
+    committed, on a connection of its own.
     """
 
     def __init__(self, path: Path, folder: Path, spec: IndexSpec, lock: schema.WriterLock) -> None:
@@ -36,13 +33,15 @@ class EmbeddedWriter:
             self._graph_builder.repair()
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
-        """The source hash of each of `ids` that is wholly indexed."""
+        """Return the source hashes of those documents of `ids` that are completely indexed."""
         with schema.translate_errors(self._path):
             return sql.read_source_hashes(self._reader, ids)
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Write passages; a transaction ends where no document is half written, so that none can
-        ever be seen half.
+        """Write passages; a transaction ends only between documents, so nobody sees half of one.
+
+        Returns:
+            The documents whose metadata does not fit the index's fields.
         """
         with schema.translate_errors(self._path):
             if not self._connection.in_transaction:
@@ -62,9 +61,7 @@ class EmbeddedWriter:
         self._graph_builder.grow()
 
     def abandon(self) -> None:
-        """Undo what was written of the document whose last passage has not come, and commit those
-        before it.
-        """
+        """Undo the unfinished document, if there is one, and commit those before it."""
         with schema.translate_errors(self._path):
             if self._document is not None:
                 self._connection.execute(f"ROLLBACK TO {SAVEPOINT}")
@@ -74,9 +71,8 @@ class EmbeddedWriter:
 
     def _insert_entry(self, entry: Entry, open_document: Document | None) -> Refusal | None:
         if entry.passage.ordinal == 0:
-            if (
-                entry.document is open_document
-            ):  # not for each: a savepoint makes FTS5 write what it holds
+            # Only this document needs a savepoint: each one makes FTS5 write out its buffer.
+            if entry.document is open_document:
                 self._connection.execute(f"SAVEPOINT {SAVEPOINT}")
             try:
                 sql.learn_fields(self._connection, entry.document.metadata)
@@ -91,12 +87,12 @@ class EmbeddedWriter:
         return None
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents; how many there were."""
+        """Remove documents, and return how many of `ids` existed."""
         with schema.translate_errors(self._path), schema.transaction(self._connection):
             return sum(sql.delete_document(self._connection, document_id) for document_id in ids)
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
-        """Nothing: the rejects file is all that there is."""
+        """Do nothing: rejected documents are only in the rejects file."""
 
     def __enter__(self) -> Self:
         return self

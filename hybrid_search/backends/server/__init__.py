@@ -1,1 +1,16 @@
-"""OpenSearch and Elasticsearch: one backend over two client libraries."""
+"""OpenSearch and Elasticsearch as a backend.
+
+In: entries to write and requests to answer. Out: HTTP requests to one cluster, and the types of
+`backends/types.py`. In reading order:
+
+* `backend` is the `Backend`; `searcher` sends its searches, and `head_cache` remembers heads.
+* `aliases` finds and creates the versioned indexes behind an alias, by the bodies of `mappings`.
+* `request_bodies` builds searches, `passage_codec` converts passages to documents and back.
+* `writer` writes documents, each held whole by `document_buffer`; `scan` lists all passages.
+* `next_version` is blue-green reindexing.
+* `hybrid_request`, with `hybrid_features` and `hybrid_techniques`, is the server's own fusion.
+* `transport` is the connection.
+
+A new field of a passage goes into ``mappings/`` and `passage_codec`, a new search into
+`request_bodies`, and whatever depends on the client library into `transport`.
+"""

@@ -1,6 +1,4 @@
-"""Versioned indexes behind an alias: ``calls`` is an alias, ``calls-000001`` the index that it
-stands for now.
-"""
+"""Versioned indexes behind an alias: ``calls`` stands for ``calls-000001``, say."""
 
 from __future__ import annotations
 
@@ -20,16 +18,18 @@ from hybrid_search.errors import AccessError, IndexMissingError, IndexStoreError
 
 _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
-"""What the name of an index's notes on refused documents ends in."""
+"""Ends the name of the index with notes on rejected documents."""
 
 TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "boolean"}
-"""What a server calls a type, and what we do."""
+"""The types of metadata fields: the server's names and ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerIndex:
-    """An index as it is on the server: its own `name`, the `alias` that it stands behind, what it
-    was made for, its metadata fields, and with which `options` it was made.
+    """An index as the server describes it.
+
+    `name` is its own name and `alias` the name it stands behind. It was created with `spec` and
+    `options`; `fields` are its metadata fields (dotted name -> type).
     """
 
     name: str
@@ -40,43 +40,54 @@ class ServerIndex:
 
 
 def find_index(server: Server, alias: str) -> ServerIndex:
-    """The index behind `alias`.
+    """Return the index behind `alias`.
 
-    Raises IndexMissingError, and IndexStoreError for one that is not ours or of another schema.
+    Raises IndexMissingError if there is none.
+
+    Raises:
+        IndexStoreError: If `alias` stands for several indexes, or the index was not made by this
+            project, or has another schema.
     """
     mappings_by_name = _fetch_mapping(server, check_index_name(alias))
     if mappings_by_name is None:
-        raise build_missing_error(server, alias)
+        missing_error = build_missing_error(server, alias)
+        raise missing_error
     if len(mappings_by_name) > 1:
         raise IndexStoreError(
-            f"{alias!r} stands for {len(mappings_by_name)} indexes, {', '.join(sorted(mappings_by_name))}, and must stand for one: remove it from the others"
+            f"{alias!r} stands for {len(mappings_by_name)} indexes, "
+            f"{', '.join(sorted(mappings_by_name))}, and must stand for one: "
+            "remove it from the others"
         )
     ((name, mapping),) = mappings_by_name.items()
     return parse_mapping(server, name, alias, mapping["mappings"])
 
 
 def build_missing_error(server: Server, alias: str) -> IndexMissingError:
-    """That there is no index `alias`, but which there are."""
+    """Build the error for a missing index; it lists the indexes that exist."""
     index_names = _format_names(server)
     return IndexMissingError(
-        f"there is no index {alias!r} on {server} (indexes there: {index_names}). Make it: python -m hybrid_search.ingest --index {alias}"
+        f"there is no index {alias!r} on {server} (indexes there: {index_names}). "
+        f"Make it: python -m hybrid_search.ingest --index {alias}"
     )
 
 
 def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, Any]) -> ServerIndex:
-    """An index by its mapping.
+    """Return the index that a mapping describes.
 
-    Raises IndexStoreError for one that is not ours, or of another schema.
+    Raises:
+        IndexStoreError: If it was not made by this project, or has another schema.
     """
     meta = mapping.get("_meta", {}).get("hybrid_search")
     if meta is None:
         raise IndexStoreError(
-            f"index {name!r} on {server} was not made by hybrid_search: use another name, or delete it"
+            f"index {name!r} on {server} was not made by hybrid_search: "
+            "use another name, or delete it"
         )
     if meta.get("schema") != SCHEMA:
         raise IndexStoreError(
-            f"index {name!r} on {server} is of schema {meta.get('schema')}, and this version of hybrid_search reads {SCHEMA}: "
-            "use the version that wrote it, or ingest into a new index"
+            f"index {name!r} on {server} has schema {meta.get('schema')}, and this version of "
+            f"hybrid_search reads {SCHEMA}: use the version that wrote it, or ingest into a new "
+            "index"
         )
     metadata = mapping["properties"]["metadata"].get("properties", {})
     return ServerIndex(
@@ -89,7 +100,7 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
 
 
 def read_options(server: Server, index: ServerIndex) -> dict[str, str]:
-    """All options of an index, its shards and copies as they are now."""
+    """Return all options of an index, with the shards and replicas that it has now."""
     ((_, index_settings),) = server.request(
         "GET", f"/{quote(index.alias)}/_settings/index.number_of_*", params={"flat_settings": True}
     ).items()
@@ -120,8 +131,9 @@ def _flatten_fields(properties: Mapping[str, Any], prefix: str) -> list[tuple[st
 
 
 def _format_names(server: Server) -> str:
-    """The names of all indexes, for a message; who may read one index may not be allowed to see
-    which others there are.
+    """Return the names of all indexes for a message.
+
+    A login that may read one index may not be allowed to list the others.
     """
     try:
         return ", ".join(list_names(server)) or "none"
@@ -130,7 +142,7 @@ def _format_names(server: Server) -> str:
 
 
 def list_names(server: Server) -> list[str]:
-    """The names of all indexes that are ours, sorted: their aliases."""
+    """Return the names (aliases) of all indexes of this project, sorted."""
     mappings_by_name = server.request(
         "GET", "/_all/_mapping", params={"filter_path": "*.mappings._meta.hybrid_search.schema"}
     )
@@ -144,9 +156,12 @@ def list_names(server: Server) -> list[str]:
 def create_version(
     server: Server, alias: str, spec: IndexSpec, options: IndexOptions, *, behind_alias: bool = True
 ) -> ServerIndex:
-    """Make the next version of `alias` (``-000001`` is the first), and put it behind the alias.
+    """Return the next version of `alias` (``-000001`` is the first), created behind the alias.
 
-    Raises UsageError for what the server cannot.
+    Raises UsageError if the server does not support an option.
+
+    Raises:
+        ServerError: If the server refuses to create it.
     """
     body = mappings.index_body(server.engine, spec, options, server.version)
     name = f"{check_index_name(alias)}-{_last_version_number(server, alias) + 1:06d}"
@@ -162,15 +177,16 @@ def create_version(
 
 
 def _is_created_by(server: Server, name: str, creation_token: str) -> bool:
-    """Whether there is an index that this very `making` made: its answer was lost, and the request
-    that was sent again found it there.
+    """Return whether the index `name` was created by the request with this token.
+
+    If the answer to that request is lost, it is sent again and then finds its own index.
     """
     mapping = (_fetch_mapping(server, name) or {}).get(name, {}).get("mappings", {})
     return bool(mapping.get("_meta", {}).get("making") == creation_token)
 
 
 def _last_version_number(server: Server, alias: str) -> int:
-    """The highest number that an index of `alias` has, 0 for none."""
+    """Return the highest version number that `alias` has had so far, 0 if none."""
     settings_by_name = server.request(
         "GET", f"/{quote(alias)}-*/_settings/index.uuid", params={"expand_wildcards": "all"}
     )
@@ -183,9 +199,12 @@ def _last_version_number(server: Server, alias: str) -> int:
 def open_or_create(
     server: Server, alias: str, spec: IndexSpec, options: IndexOptions
 ) -> ServerIndex:
-    """The index behind `alias`, made if there is none.
+    """Return the index behind `alias`; create it if there is none.
 
-    Raises ModelError where it was made for another spec.
+    Raises ModelError if it was created for another spec.
+
+    Raises:
+        ServerError: If the server refuses to create it.
     """
     try:
         index = find_index(server, alias)
@@ -193,11 +212,9 @@ def open_or_create(
         try:
             return create_version(server, alias, spec, options)
         except ServerError as error:
-            if (
-                error.status not in (400, 500)
-                # another process may have made it meanwhile: it is there, or the alias has its index to
-                # write to
-            ):
+            # another process may have created it meanwhile: then the index exists, or the alias
+            # already has an index to write to
+            if error.status not in (400, 500):
                 raise
             try:
                 index = find_index(server, alias)
@@ -208,9 +225,13 @@ def open_or_create(
 
 
 def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> None:
-    """Let the alias stand for `new` instead of `old`, at once.
+    """Make the alias stand for `new` instead of `old`, in one step.
 
-    The request may find it done, when the answer to it was lost and it is sent again.
+    If the answer was lost and the request is sent again, the swap is found done.
+
+    Raises:
+        IndexStoreError: If another reindex has swapped the alias meanwhile.
+        ServerError: If the server refuses the swap.
     """
     actions: list[dict[str, Any]] = [
         {"add": {"index": new.name, "alias": new.alias, "is_write_index": True}}
@@ -223,7 +244,8 @@ def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> Non
         current_names = resolve_alias(server, new.alias)
         if old is not None and current_names not in ({old.name}, {new.name}):
             raise IndexStoreError(
-                f"{new.alias!r} stood for {old.name} before, and stands for {', '.join(sorted(current_names)) or 'none'} now: another reindex was faster. "
+                f"{new.alias!r} stood for {old.name} before, and stands for "
+                f"{', '.join(sorted(current_names)) or 'none'} now: another reindex was faster. "
                 "Nothing was changed"
             ) from error
         if current_names != {new.name}:
@@ -231,13 +253,17 @@ def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> Non
 
 
 def resolve_alias(server: Server, alias: str) -> set[str]:
-    """The names of the indexes that `alias` stands for."""
+    """Return the names of the indexes behind `alias`."""
     return set(_fetch_mapping(server, alias) or ())
 
 
 def delete_index(server: Server, name: str) -> None:
-    """Remove an index by its own name, if it is there: an answer may be lost, and the request be
-    sent again.
+    """Delete an index by its own name; a missing one counts as deleted.
+
+    The answer to the first request may have been lost.
+
+    Raises:
+        ServerError: If the server refuses to delete it.
     """
     try:
         server.request("DELETE", f"/{quote(name)}")
@@ -247,8 +273,12 @@ def delete_index(server: Server, name: str) -> None:
 
 
 def ensure_index(server: Server, name: str, body: Mapping[str, Any]) -> None:
-    """Make an index, unless there is one of that name: another process may have made it meanwhile,
-    or we did and the answer was lost.
+    """Create an index, unless it exists.
+
+    Another process may have created it meanwhile, or this one did and the answer was lost.
+
+    Raises:
+        ServerError: If the server refuses to create it.
     """
     path = f"/{quote(name)}"
     if server.request("HEAD", path):
@@ -261,15 +291,15 @@ def ensure_index(server: Server, name: str, body: Mapping[str, Any]) -> None:
 
 
 COMPLETE_RESULTS = {"allow_partial_search_results": False}
-"""An answer from some of the shards alone, as while a server starts, would pass for one that says
-less is there: it is to be an error.
+"""Makes an answer from only some of the shards an error, as while a server starts: it would look
+like an answer from an index that holds less.
 """
 
 
 def search(
     server: Server, name: str, body: Mapping[str, Any], params: Mapping[str, Any] = COMPLETE_RESULTS
 ) -> dict[str, Any]:
-    """The answer to one search of an index or alias; in CBOR, where it holds codes."""
+    """Return the answer to one search of an index or alias, decoded from CBOR."""
     response: dict[str, Any] = server.request(
         "POST", f"/{quote(name)}/_search", params=params, body=body, binary=True
     )
@@ -277,5 +307,5 @@ def search(
 
 
 def refresh(server: Server, name: str) -> None:
-    """Let searches see all that was written."""
+    """Make everything that was written visible to searches."""
     server.request("POST", f"/{quote(name)}/_refresh")

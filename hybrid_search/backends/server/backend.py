@@ -1,22 +1,25 @@
 """OpenSearch and Elasticsearch as a backend.
 
-Candidates come from the server's BM25 and kNN; cosines are computed from the codes that it stores.
+Candidates come from the server's BM25 and kNN; cosines are computed here, from the token codes that
+the server stores.
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from hybrid_search.backends.index_head import Head
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
+from hybrid_search.backends.server.head_cache import PROBE, HeadCache
+from hybrid_search.backends.server.hybrid_request import hybrid_body
 from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
+from hybrid_search.backends.server.searcher import Hits, Searcher
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.errors import reason
 from hybrid_search.backends.server.transport.plugins import has_neural_search
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import (
@@ -30,125 +33,112 @@ from hybrid_search.backends.types import (
     StoredPassage,
 )
 from hybrid_search.credentials import PATIENCE
-from hybrid_search.errors import AccessError, HybridSearchError, ServerError, UsageError
-from hybrid_search.search.opensearch import hybrid_body
+from hybrid_search.errors import AccessError, UsageError
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes
 
 CANDIDATES = 500
-"""Passages that the covering spans propose and whose every span is then scored."""
+"""Passages that the span leg takes from the server; all their spans are then scored exactly."""
+
+BATCH_PASSAGES = 500
+"""Passages in one further request: their token codes are 16 MB."""
 
 _log = logging.getLogger(__name__)
 
-LIMITS = ("maxClauseCount", "max_terms_count")
-"""What servers call their limits of the words of a phrase (OpenSearch takes 1,024) and of the
-values of a filter (65,536).
-"""
-
-BATCH_PASSAGES = 500
-"""Passages of one further request: their codes are 16 MB."""
-
 
 class ServerBackend:
-    """Indexes on one cluster.
+    """Indexes on one cluster. Safe to use from several threads.
 
-    `options` are for those that are made here; a writer waits `patience` seconds. Safe to use from
-    several threads.
+    `options` apply to indexes that are created here; a writer waits `patience` seconds for a server
+    that is away.
     """
 
     def __init__(self, server: Server, options: IndexOptions, patience: float = PATIENCE) -> None:
         self.server, self.options, self._patience = server, options, patience
+        self._searcher = Searcher(server)
+        self._heads = HeadCache(server)
         self._supports_hybrid: bool | None = None
-        self._preference = secrets.token_hex(8)
-        """Sends all requests of this object to the same copies of the shards: replicas that differ
-        in deleted passages differ in scores.
-        """
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
-        """Open `index` for writing, and make it if it is not there.
+        """Return a writer of `index`; create the index if it does not exist.
 
-        Raises ModelError if it is of another model or policy.
+        Raises ModelError if the index was written with another model or policy.
         """
-        return ServerWriter(
-            self.server,
-            aliases.open_or_create(self.server, index, spec, self.options),
-            self.options,
-            patience=self._patience,
-        )
+        server_index = aliases.open_or_create(self.server, index, spec, self.options)
+        return ServerWriter(self.server, server_index, self.options, patience=self._patience)
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
-        """Make an empty `index`, if there is none, by this object's options and those given here.
+        """Create an empty `index`, unless it exists.
 
-        Raises ModelError for an index of another model or policy, UsageError for one that was made
-        with other options than those given here.
+        `options` take precedence over those of this backend.
+
+        Raises ModelError if the index exists and was written with another model or policy, and
+        UsageError if the index exists and has other `options`.
         """
-        server_index = aliases.open_or_create(
-            self.server, index, spec, self.options.override(options)
-        )
-        index_options = aliases.read_options(self.server, server_index) if options else {}
-        conflict = next(
-            (name for name, value in options.items() if index_options.get(name, value) != value),
-            None,
-        )
-        if conflict:
-            raise UsageError(
-                f"index {index!r} has {conflict} {index_options[conflict]!r}, and this is {options[conflict]!r}: leave it out, or make the next version by reindex"
-            )
+        index_options = self.options.override(options)
+        server_index = aliases.open_or_create(self.server, index, spec, index_options)
+        if options:
+            _check_options(index, options, aliases.read_options(self.server, server_index))
 
     def create_next_version(
         self, index: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> NextVersion:
-        """A new index for `index`, to be filled and published, with its options but for those
-        given.
+        """Return a new index beside `index`, to be filled and published in its place.
 
-        Raises IndexMissingError, UsageError.
+        `options` not given here are those of the current version. Raises IndexMissingError if the
+        index does not exist, UsageError if an option or the policy is unknown.
         """
         return NextVersion(self.server, index, spec, options)
 
-    def read_head(self, index: str) -> tuple[IndexSpec, Mapping[str, str]]:
-        """What `index` was made for, and its metadata fields. Raises IndexMissingError."""
-        server_index = aliases.find_index(self.server, index)
+    def read_head(self, index: str) -> Head:
+        """Return the spec of `index` and its metadata fields, read from the server.
+
+        Raises IndexMissingError if the index does not exist.
+        """
+        server_index = self._heads.read(index)
         return server_index.spec, server_index.fields
 
+    def recall_head(self, index: str) -> Head | None:
+        """Return the remembered head of `index` without a request, None if there is none."""
+        server_index = self._heads.recall(index)
+        return (server_index.spec, server_index.fields) if server_index else None
+
+    def is_remembered(self, index: str, head: Head) -> bool:
+        """Return whether `head` is still the one remembered, without a request."""
+        server_index = self._heads.peek(index)
+        return server_index is not None and (server_index.spec, server_index.fields) == head
+
     def describe_index(self, index: str) -> IndexInfo:
-        """What `index` holds, counted. Raises IndexMissingError."""
+        """Return the spec and fields of `index`, and count its documents, passages and spans.
+
+        Raises IndexMissingError if the index does not exist.
+        """
         server_index = aliases.find_index(self.server, index)
-        return parse_counts(server_index, self._search(index, COUNTS))
+        return parse_counts(server_index, self._searcher.search(index, COUNTS))
 
     def list_indexes(self) -> list[str]:
-        """The names of all indexes, sorted."""
+        """Return the names of all indexes, sorted."""
         return aliases.list_names(self.server)
 
     def iterate_passages(self, index: str) -> Iterator[ListedPassage]:
-        """Every passage that searches see."""
+        """Yield every passage that searches see."""
         return scan.iterate_passages(self.server, aliases.find_index(self.server, index).name)
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
-        """Both legs in one ``_msearch``.
+        """Return the best passages of each leg, from one ``_msearch``.
 
-        Their passages come with their codes; those of the span leg are put in the order of their
-        best span, all scored.
+        Passages come with their token codes. Those of the span leg are in the order of their best
+        span, after all their spans were scored.
+
+        Raises IndexChangedError if the index was replaced since its head was remembered.
         """
-        hit_lists = self._msearch(index, self._leg_bodies(request))
-        codes = (
-            {}
-            if _is_wide(request)
-            else {
-                key: token_codes
-                for hits in hit_lists
-                for key, token_codes in _codes_by_key(hits).items()
-            }
-        )
-        lexical = (
-            {passage_codec.hit_key(hit): hit["_score"] for hit in hit_lists.pop(0)}
-            if request.lexical
-            else {}
-        )
+        hit_lists = self._search_legs(index, request)
+        codes = {} if _is_wide(request) else _collect_codes(hit_lists)
+        lexical = _read_scores(hit_lists.pop(0)) if request.lexical else {}
         if not request.semantic:
             return Candidates(lexical, codes=codes)
-        # Of passages of equal scores the first id comes first, not the first that the graph came
-        # upon.
+        # of passages of equal scores the first id comes first, and not the first in the graph
         keys = sorted(map(passage_codec.hit_key, hit_lists[0]), key=passage_codec.parse_passage_id)
         codes |= self._fetch_codes(index, keys) if _is_wide(request) else {}
         semantic = best_passages(request.vector, {key: codes[key] for key in keys}, request.window)
@@ -161,116 +151,108 @@ class ServerBackend:
         keys: Sequence[Key],
         candidates: Candidates | None = None,
     ) -> list[StoredPassage]:
-        """The passages of `keys` with BM25 and codes, in order: what `found` does not have, in one
-        ``_msearch``; vanished ones left out.
+        """Return the passages of `keys` in order, each with its BM25 score and token codes.
+
+        What `candidates` does not hold is fetched in one ``_msearch`` per batch. Passages that have
+        been deleted are left out.
         """
-        is_lexical_complete = (
+        has_all_matches = (
             candidates is not None and request.lexical and len(candidates.lexical) < request.window
-        )  # what else is there does not match
+        )  # the leg was not full, so no other passage matches
         candidates = candidates or Candidates()
-        scores: dict[str, float] = (dict.fromkeys(keys, 0.0) if is_lexical_complete else {}) | dict(
-            candidates.lexical
-        )
+        scores: dict[str, float] = dict.fromkeys(keys, 0.0) if has_all_matches else {}
+        scores |= candidates.lexical
         codes: dict[str, TokenCodes] = {**candidates.codes, **candidates.semantic}
         for batch in _batches([key for key in keys if key not in scores or key not in codes]):
-            unscored, uncoded = (
-                [key for key in batch if key not in scores],
-                [key for key in batch if key not in codes],
-            )
-            searches = (
-                [request_bodies.match_body(request, len(unscored), among=unscored)]
-                if unscored
-                else []
-            )
-            hit_lists = self._msearch(
-                index, searches + ([request_bodies.codes_body(uncoded)] if uncoded else [])
-            )
-            scores |= {
-                passage_codec.hit_key(hit): hit["_score"]
-                for hit in (hit_lists.pop(0) if unscored else [])
-            }
-            codes |= {
-                key: token_codes
-                for hits in hit_lists
-                for key, token_codes in _codes_by_key(hits).items()
-            }
+            unscored = [key for key in batch if key not in scores]
+            uncoded = [key for key in batch if key not in codes]
+            batch_scores, batch_codes = self._complete_batch(index, request, unscored, uncoded)
+            scores |= batch_scores
+            codes |= batch_codes
         return [
             passage_codec.build_stored_passage(key, scores.get(key, 0.0), codes[key])
             for key in keys
             if key in codes
         ]
 
+    def _search_legs(self, index: str, request: Request) -> list[Hits]:
+        """Return the hits of each leg; check in the same request that the head still holds."""
+        legs = self._leg_bodies(request)
+        if self._heads.peek(index) is None:
+            return self._searcher.search_together(index, legs)
+        *hit_lists, probe_hits = self._searcher.search_together(index, [*legs, PROBE])
+        self._heads.check(index, probe_hits)
+        return hit_lists
+
+    def _complete_batch(
+        self, index: str, request: Request, unscored: Sequence[str], uncoded: Sequence[str]
+    ) -> tuple[dict[str, float], dict[str, TokenCodes]]:
+        """Return the BM25 scores of the passages `unscored` and the token codes of `uncoded`."""
+        searches = []
+        if unscored:
+            searches.append(request_bodies.match_body(request, len(unscored), among=unscored))
+        if uncoded:
+            searches.append(request_bodies.codes_body(uncoded))
+        hit_lists = self._searcher.search_together(index, searches)
+        scores = _read_scores(hit_lists.pop(0)) if unscored else {}
+        return scores, _collect_codes(hit_lists)
+
     def _fetch_codes(self, index: str, keys: Sequence[str]) -> dict[str, TokenCodes]:
-        """The codes of many passages, some at a time."""
-        hit_lists = (
-            self._search(index, request_bodies.codes_body(batch))["hits"]["hits"]
-            for batch in _batches(keys)
-        )
-        return {
-            key: token_codes
-            for hits in hit_lists
-            for key, token_codes in _codes_by_key(hits).items()
-        }
+        """Return the token codes of many passages, fetched in batches."""
+        bodies = map(request_bodies.codes_body, _batches(keys))
+        return _collect_codes([self._searcher.search_batches(index, bodies)])
 
     def _leg_bodies(self, request: Request) -> list[dict[str, Any]]:
-        """The searches for the candidates."""
+        """Return the searches of the legs that are requested."""
         fields = request_bodies.KEYS if _is_wide(request) else request_bodies.CODES
-        match_body = request_bodies.match_body(request, request.window, **fields)
-        knn_body = request_bodies.knn_body(
-            self.server.engine, request, max(CANDIDATES, request.window), **fields
-        )
-        return [
-            leg
-            for leg, is_enabled in ((match_body, request.lexical), (knn_body, request.semantic))
-            if is_enabled
-        ]
+        bodies = []
+        if request.lexical:
+            bodies.append(request_bodies.match_body(request, request.window, **fields))
+        if request.semantic:
+            size = max(CANDIDATES, request.window)
+            bodies.append(request_bodies.knn_body(self.server.engine, request, size, **fields))
+        return bodies
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
-        """What is shown of each passage of `keys` that is there."""
-        hit_lists = (
-            self._search(index, request_bodies.contents_body(batch))["hits"]["hits"]
-            for batch in _batches(keys)
-        )
-        return {hit["_id"]: passage_codec.build_content(hit) for hits in hit_lists for hit in hits}
+        """Return what a hit shows of each passage of `keys` that still exists."""
+        bodies = map(request_bodies.contents_body, _batches(keys))
+        hits = self._searcher.search_batches(index, bodies)
+        return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
-        """Start and end of the matching words of each passage of `keys` that has any."""
-        hit_lists = (
-            self._search(index, request_bodies.highlights_body(request, batch))["hits"]["hits"]
-            for batch in _batches(keys)
-        )
+        """Return the start and end of the matching words of each passage of `keys` that has any."""
+        bodies = (request_bodies.highlights_body(request, batch) for batch in _batches(keys))
+        hits = self._searcher.search_batches(index, bodies)
         return {
-            hit["_id"]: passage_codec.read_highlights(hit)
-            for hits in hit_lists
-            for hit in hits
-            if "highlight" in hit
+            hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
         }
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
-        """How many matching documents have each value of each field."""
-        aggregations = self._search(index, request_bodies.facets_body(request, fields))[
-            "aggregations"
-        ]
+        """Return for each field how many matching documents have each value."""
+        answer = self._searcher.search(index, request_bodies.facets_body(request, fields))
+        aggregations = answer["aggregations"]
         return {
-            name: {
-                _bucket_value(bucket): bucket["documents"]["value"]
-                for bucket in aggregations[str(number)]["buckets"]
-            }
+            name: _count_documents(aggregations[str(number)]["buckets"])
             for number, name in enumerate(fields)
         }
 
     def fetch_hybrid_scores(
         self, index: str, request: Request, alpha: float, technique: str
     ) -> dict[Key, float] | None:
-        """The scores of the server's own ``hybrid`` query; None where it has none."""
+        """Return the scores of the server's own ``hybrid`` query, None if it has none.
+
+        Raises IndexChangedError if the index was replaced since its head was remembered.
+        """
         if not self._has_hybrid():
             return None
+        self._heads.check(index, ())  # this search takes no probe
         body = self._hybrid_body(request, alpha, technique, request.window, 0) | {"_source": False}
-        return {hit["_id"]: hit["_score"] for hit in self._search(index, body)["hits"]["hits"]}
+        hits = self._searcher.search(index, body)["hits"]["hits"]
+        return {hit["_id"]: hit["_score"] for hit in hits}
 
     def build_request_bodies(
         self,
@@ -281,8 +263,12 @@ class ServerBackend:
         size: int,
         offset: int,
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Path and body of both legs, or by `technique` of the server's own ``hybrid`` query, as
-        its Dev Tools take them.
+        """Return path and body of each request of a query, as the server's Dev Tools take them.
+
+        They are those of the two legs, or if `technique` is given that of the server's own
+        ``hybrid`` query.
+
+        Raises UsageError if `technique` is given and the server is not OpenSearch.
         """
         path = f"/{quote(check_index_name(index))}/_search"
         if technique is not None:
@@ -294,12 +280,12 @@ class ServerBackend:
     ) -> dict[str, Any]:
         if self.server.engine != "opensearch":
             raise UsageError(
-                f"{self.server} is {self.server.engine}, whose own fusion this is not: leave compat out"
+                f"{self.server} is {self.server.engine}, which does not have OpenSearch's own "
+                "fusion: leave compat out"
             )
-        vector = passage_codec.round_vector(request.vector)
         return hybrid_body(
             request.phrase,
-            vector,
+            passage_codec.round_vector(request.vector),
             version=self.server.version,
             alpha=alpha,
             technique=technique,
@@ -313,21 +299,19 @@ class ServerBackend:
         if self._supports_hybrid is None:
             try:
                 self._supports_hybrid = has_neural_search(self.server)
-            except (
-                AccessError
-            ) as error:  # listing plugins is a privilege that searching does not need
-                _log.info(
-                    "whether %s has its own hybrid query cannot be seen: %s", self.server, error
-                )
+            except AccessError as error:
+                # listing plugins is a privilege that searching does not need
+                _log.info("cannot see whether %s has a hybrid query: %s", self.server, error)
                 self._supports_hybrid = False
         return self._supports_hybrid
 
     def drop_index(self, index: str) -> None:
-        """Remove `index` and all in it, and its notes on refused documents.
+        """Remove `index`, everything in it, and its notes on rejected documents.
 
-        Raises IndexMissingError.
+        Raises IndexMissingError if the index does not exist.
         """
         server_index = aliases.find_index(self.server, index)
+        self._heads.forget(index)
         aliases.delete_index(self.server, server_index.name)
         aliases.delete_index(self.server, f"{index}{aliases.REJECTED}")
 
@@ -335,61 +319,14 @@ class ServerBackend:
         """Close the connections; the next call opens them again."""
         self.server.close()
 
-    def _search(self, index: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        try:
-            return aliases.search(
-                self.server,
-                check_index_name(index),
-                body,
-                {"preference": self._preference, **aliases.COMPLETE_RESULTS},
+
+def _check_options(index: str, options: Mapping[str, str], current: Mapping[str, str]) -> None:
+    for name, value in options.items():
+        if current.get(name, value) != value:
+            raise UsageError(
+                f"index {index!r} has {name} {current[name]!r}, and this is {value!r}: "
+                "leave it out, or make the next version by reindex"
             )
-        except ServerError as error:
-            raise self._translate_error(index, error) from error
-
-    def _msearch(
-        self, index: str, searches: Sequence[Mapping[str, Any]]
-    ) -> list[list[dict[str, Any]]]:
-        """The hits of several searches of `index`, in one round trip; tried again where the server
-        was too busy for one of them.
-        """
-        if not searches:
-            return []
-        head = {
-            "index": check_index_name(index),
-            "preference": self._preference,
-            **aliases.COMPLETE_RESULTS,
-        }
-        lines = [line for body in searches for line in (head, body)]
-
-        def check(answer: Mapping[str, Any]) -> None:
-            failed = next(
-                (response for response in answer["responses"] if "error" in response), None
-            )
-            if failed is not None:
-                raise ServerError(
-                    f"{self.server} could not search {index!r}: {reason(failed)}",
-                    int(failed.get("status", 500)),
-                )
-
-        try:
-            answers = self.server.request(
-                "POST", "/_msearch", lines=lines, binary=True, check=check
-            )["responses"]
-        except ServerError as error:
-            raise self._translate_error(index, error) from error
-        return [answer["hits"]["hits"] for answer in answers]
-
-    def _translate_error(self, index: str, error: ServerError) -> HybridSearchError:
-        """`error`, or what it says of the caller: that there is no such index, or that too much was
-        asked at once.
-        """
-        if error.status == 404:
-            return aliases.build_missing_error(self.server, index)
-        if error.status == 400 and any(limit in str(error) for limit in LIMITS):
-            return UsageError(
-                f"that is too much to ask at once: {error}. Use a shorter phrase, or fewer values in where"
-            )
-        return error
 
 
 def _batches(keys: Sequence[Key]) -> Iterator[list[Key]]:
@@ -398,17 +335,27 @@ def _batches(keys: Sequence[Key]) -> Iterator[list[Key]]:
 
 
 def _is_wide(request: Request) -> bool:
-    """Whether so many candidates are asked for that all their codes would not do in one answer."""
+    """Return whether the codes of all candidates are too much for one answer."""
     return request.window > BATCH_PASSAGES
 
 
-def _codes_by_key(hits: Sequence[Mapping[str, Any]]) -> dict[Key, TokenCodes]:
+def _read_scores(hits: Hits) -> dict[Key, float]:
+    return {passage_codec.hit_key(hit): hit["_score"] for hit in hits}
+
+
+def _collect_codes(hit_lists: Iterable[Hits]) -> dict[Key, TokenCodes]:
+    hits = (hit for hits in hit_lists for hit in hits)
     return {passage_codec.hit_key(hit): passage_codec.decode_codes(hit) for hit in hits}
 
 
+def _count_documents(buckets: Iterable[Mapping[str, Any]]) -> dict[Scalar, int]:
+    return {_bucket_value(bucket): bucket["documents"]["value"] for bucket in buckets}
+
+
 def _bucket_value(bucket: Mapping[str, Any]) -> Scalar:
-    """The value that a bucket counts: booleans are numbers to a server, and say so in words beside
-    them.
+    """Return the value that a bucket counts.
+
+    To a server booleans are numbers, and a string beside them says which they are.
     """
     if bucket.get("key_as_string") in ("true", "false"):
         return bool(bucket["key"])

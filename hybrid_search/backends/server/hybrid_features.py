@@ -1,4 +1,4 @@
-"""What an OpenSearch has from which version on: the one table that the bodies are made by."""
+"""The features of OpenSearch that requests depend on, and the versions that brought them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ServerVersion = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """Something that came with a version, and what to do without it."""
+    """A feature that came with a version, and what to do without it."""
 
     name: str
     since: ServerVersion
@@ -43,14 +43,19 @@ RRF_WEIGHTS = Feature("weights for rrf", (3, 1, 0), f"use alpha=0.5, or {FALLBAC
 
 
 def has(version: ServerVersion, feature: Feature) -> bool:
-    """Whether an OpenSearch of `version` has `feature`."""
+    """Return whether an OpenSearch of `version` has `feature`."""
     return version >= feature.since
 
 
 def require(version: ServerVersion, feature: Feature) -> None:
-    """Raises UsageError where an OpenSearch of `version` lacks `feature`."""
+    """Check that an OpenSearch of `version` has `feature`.
+
+    Raises:
+        UsageError: If it does not.
+    """
     if not has(version, feature):
         version_text, since = ".".join(map(str, version)), ".".join(map(str, feature.since[:2]))
         raise UsageError(
-            f"OpenSearch {version_text} has no {feature.name}: it came with {since}. Remedy: {feature.remedy}"
+            f"OpenSearch {version_text} has no {feature.name}: it came with {since}. "
+            f"Remedy: {feature.remedy}"
         )

@@ -1,10 +1,11 @@
-"""The server's own hybrid query: the whole body of one ``_search``, its pipeline included, for an
-OpenSearch with the plugin neural-search.
+"""Builds the server's own hybrid query, pipeline included, as the body of one ``_search``.
+
+It needs an OpenSearch with the plugin neural-search.
 
 Filters stand on the match leg and inside the nested kNN. ``hybrid.filter`` (3.0) is not used: it
-puts a nested leg's filter around it, which leaves fewer than k hits
-(opensearch-project/neural-search#1759). ``profile`` is not asked for: with it, scores were wrong
-until 3.9 (#1950).
+wraps a nested leg in its filter, which leaves fewer than k hits
+(opensearch-project/neural-search#1759). ``profile`` is not requested either: with it, scores were
+wrong until 3.9 (#1950).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from hybrid_search.backends.server.hybrid_techniques import (
 Json = dict[str, Any]
 
 EXCLUDED_FIELDS = ("spans", "tokens")
-"""Fields that no hit needs to bring along; together they are most of a passage."""
+"""Fields that no hit needs; together they are most of a passage."""
 
 
 def hybrid_body(
@@ -54,14 +55,31 @@ def hybrid_body(
     text_field: str = "text",
     path: str = "spans",
 ) -> Json:
-    """The body of the request that lets the server fuse both legs, each `window` passages deep.
+    """Return the body of a request in which the server fuses both legs.
 
-    The legs are BM25, then spans; so are the weights.
+    Before 2.19 a leg is as deep as the size of the request: the body then asks for `window` hits,
+    of which the first `size` are the ones wanted.
 
-    `technique` may be one of our fusions, too. From 3.0 up to `spans` inner hits of a passage say
-    which spans matched. Before 2.19 a leg is as deep as the request's size: the body then asks for
-    `window` hits, of which the first `size` are those wanted. `explain` changes the scores (as
-    `fuse` says). Raises UsageError naming the version and what it lacks.
+    Args:
+        phrase: The text for BM25.
+        vector: The unit vector of the phrase.
+        version: The version of the server.
+        alpha: The weight of the span leg; the BM25 leg has ``1 - alpha``.
+        technique: The server's normalization, or one of our fusions.
+        combination: The server's combination; by default the one that goes with `technique`.
+        size: The hits wanted.
+        offset: The hits to leave out before them.
+        window: The passages taken from each leg, at least.
+        filter: Filters that hold for both legs.
+        spans: The most inner hits of a passage, which say which spans matched (from 3.0 on).
+        explain: Whether the server explains its scores. This changes them (see `fuse`).
+        text_field: The field with the text.
+        path: The nested field with the spans.
+
+    Returns:
+        The body, with its search pipeline.
+
+    Raises UsageError if this version lacks a feature; the message names both.
     """
     require(version, HYBRID)
     if offset:
@@ -91,7 +109,7 @@ def hybrid_body(
 
 
 def lexical_leg(phrase: str, filter: Sequence[Json] = (), text_field: str = "text") -> Json:
-    """The BM25 leg. The phrase is data: ``match`` knows no syntax."""
+    """Return the BM25 leg. The phrase is data: ``match`` knows no syntax."""
     match = {"match": {text_field: {"query": phrase}}}
     return {"bool": {"must": [match], "filter": list(filter)}} if filter else match
 
@@ -104,18 +122,17 @@ def semantic_leg(
     path: str = "spans",
     inner: int = 0,
 ) -> Json:
-    """The span leg: the `k` passages whose best span is nearest to `vector`, with up to `inner` of
-    their spans.
+    """Return the span leg: the `k` passages whose best span is nearest to `vector`.
+
+    Each passage comes with up to `inner` of its spans.
     """
     knn: Json = {"vector": [float(value) for value in vector], "k": k}
     if filter:
         knn["filter"] = {"bool": {"filter": list(filter)}}
     if has(version, EXPAND):
-        knn["expand_nested_docs"] = (
-            # else a passage has one inner hit, and for its score the span that the graph happened
-            # to meet
-            True
-        )
+        # without it a passage has one inner hit, and the score of the span that the graph happened
+        # to reach
+        knn["expand_nested_docs"] = True
     nested: Json = {"path": path, "score_mode": "max", "query": {"knn": {f"{path}.vector": knn}}}
     if inner:
         nested["inner_hits"] = {
@@ -135,7 +152,7 @@ def pipeline(
     *,
     explain: bool = False,
 ) -> Json:
-    """The search pipeline of the request, which no cluster needs to have stored."""
+    """Return the search pipeline of the request, which the cluster need not have stored."""
     name = technique_of(technique)
     combined: Json = {"technique": choose_combination(name, combination)}
     processor = (

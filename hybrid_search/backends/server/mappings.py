@@ -1,11 +1,9 @@
-"""What a server is told about its indexes: ``mappings/ENGINE/*.json``, filled in.
+"""Fills in the bodies that create indexes, from ``mappings/ENGINE/*.json``.
 
-The only module that knows where the files lie.
-
-``passages.json`` is the body of the request that makes an index of passages, ``rejected.json`` that
-of the notes on refused documents; ``vectors.json`` says how a vector is kept, by version. A value
-``"$name"`` in them is a placeholder; where it is None, it and its name are left out. All else is
-sent as it stands.
+This is the only module that knows where those files are. ``passages.json`` creates an index of
+passages and ``rejected.json`` the index of notes on rejected documents; ``vectors.json`` says, by
+version, how a vector is stored. A value ``"$name"`` is a placeholder; if it is None, its key is
+left out. Everything else is sent as it stands.
 """
 
 from __future__ import annotations
@@ -21,24 +19,23 @@ from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import UsageError
 
 ENGINES = {"opensearch": "OpenSearch", "elasticsearch": "Elasticsearch"}
-"""The kinds of server, and what people call them."""
+"""The engines, and how their names are written."""
 
 ServerVersion = tuple[int, int, int]
 Row = Mapping[str, Any]
 
 _PACKAGED_FOLDER = Path(__file__).parents[2] / "_mappings"
 FOLDER = _PACKAGED_FOLDER if _PACKAGED_FOLDER.is_dir() else Path(__file__).parents[3] / "mappings"
-"""A wheel carries the folder inside the package; in a checkout it is beside it."""
+"""In a wheel the folder is inside the package; in a checkout it is beside it."""
 
 
 def index_body(
     engine: str, spec: IndexSpec, options: IndexOptions, version: ServerVersion
 ) -> dict[str, Any]:
-    """The body of the request that makes an index of passages for `spec` on a server of this kind
-    and version, a new one at each call.
+    """Return the body of the request that creates an index of passages, a new one each time.
 
-    Raises UsageError for a kind of server that there is none for, and where that server cannot keep
-    vectors as `options` asks.
+    Raises UsageError if the engine is unknown, or this version cannot store vectors as `options`
+    say.
     """
     row = _row(engine, spec, options, version)
     values = {**asdict(spec), **asdict(options), "quantization": row["quantization"]}
@@ -49,9 +46,9 @@ def index_body(
 
 
 def rejected_body(engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
-    """The body of the request that makes an index of notes on refused documents.
+    """Return the body of the request that creates an index of notes on rejected documents.
 
-    Raises UsageError for a kind of server that there is none for.
+    Raises UsageError if the engine is unknown.
     """
     filled: dict[str, Any] = _fill(
         _read(engine, "rejected"), {"replicas": (options or IndexOptions()).replicas}
@@ -66,16 +63,17 @@ def _read(engine: str, name: str) -> Any:
 
 
 FIELDS: tuple[str, ...] = tuple(_read("opensearch", "passages")["mappings"]["properties"])
-"""The fields of a passage on a server: all that its writer may name, and no other."""
+"""All fields of a passage on a server; the writer may use no other."""
 
 REJECTED_FIELDS: tuple[str, ...] = tuple(_read("opensearch", "rejected")["mappings"]["properties"])
-"""The fields of a note on a refused document."""
+"""The fields of a note on a rejected document."""
 
 
 def _row(engine: str, spec: IndexSpec, options: IndexOptions, version: ServerVersion) -> Row:
-    """The row of ``vectors.json`` that says how such a server keeps a vector.
+    """Return the row of ``vectors.json`` that says how this server stores a vector.
 
-    Raises UsageError where it cannot.
+    Raises:
+        UsageError: If it cannot.
     """
     rows: list[Row] = _read(engine, "vectors")
     matching_rows = [
@@ -96,12 +94,10 @@ def _matches_quantization(row: Row, quantization: str | None) -> bool:
 
 
 def _supports(row: Row, version: ServerVersion) -> bool:
-    """Whether a server of `version` takes the vectors of `row`: from `since` on, and before `until`
-    where there is one.
-    """
-    return _parse_version(row["since"]) <= version and (
-        "until" not in row or version < _parse_version(row["until"])
-    )
+    """Return whether a server from `since` up to, but not including, `until` has this version."""
+    if version < _parse_version(row["since"]):
+        return False
+    return "until" not in row or version < _parse_version(row["until"])
 
 
 def _parse_version(version: str) -> tuple[int, ...]:
@@ -115,8 +111,9 @@ def _explain_missing(
     rows: Sequence[Row],
     matching_rows: Sequence[Row],
 ) -> str:
-    """Why there is no row: what was asked of which server, which version has it, and what there is
-    instead.
+    """Return the message for a missing row.
+
+    It says what was requested of which server, which version has it, and what to use instead.
     """
     requested = f"knn_engine {options.knn_engine!r}" + (
         f" with quantization {options.quantization!r}" if options.quantization else ""
@@ -130,17 +127,16 @@ def _explain_missing(
     quantizations = [
         row["quantization"] for row in supported_rows if row["knn_engine"] == options.knn_engine
     ]
-    other_engines = [
+    remedies = [f"quantization {', '.join(quantizations)}"] if quantizations else []
+    remedies += [
         f"knn_engine {row['knn_engine']}"
         for row in supported_rows
         if row["knn_engine"] != options.knn_engine
         and _matches_quantization(row, options.quantization)
     ]
-    remedies = [
-        *([f"quantization {', '.join(quantizations)}"] if quantizations else []),
-        *other_engines,
-    ] or ["a newer server"]
-    return f"{ENGINES[engine]} {'.'.join(map(str, version))} has no {requested} ({needed}). Use {' or '.join(remedies)}"
+    remedies = remedies or ["a newer server"]
+    server = f"{ENGINES[engine]} {'.'.join(map(str, version))}"
+    return f"{server} has no {requested} ({needed}). Use {' or '.join(remedies)}"
 
 
 def _check_dimension(engine: str, row: Row, dimension: int) -> None:
@@ -149,12 +145,13 @@ def _check_dimension(engine: str, row: Row, dimension: int) -> None:
         needed = f"at least {minimum}" if dimension < minimum else f"a multiple of {step}"
         requested = f"quantization {row['quantization']!r} on {ENGINES[engine]}"
         raise UsageError(
-            f"{requested} needs vectors of {needed} dimensions, and those of the model have {dimension}. Use another, such as int8"
+            f"{requested} needs vectors of {needed} dimensions, and those of the model have "
+            f"{dimension}. Use another, such as int8"
         )
 
 
 def _fill(node: Any, values: Mapping[str, Any]) -> Any:
-    """`node` with each ``"$name"`` in it replaced by the value of that name."""
+    """Return `node` with each ``"$name"`` replaced by the value of that name."""
     if isinstance(node, dict):
         return {
             key: _fill(value, values) for key, value in node.items() if not _is_empty(value, values)

@@ -1,5 +1,6 @@
-"""The next version of an index (blue-green): written beside the old one, compared with it, and put
-in its place at once.
+"""The next version of an index (blue-green reindexing).
+
+It is written beside the old one, compared with it, and put in its place in one step.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hybrid_search.errors import IndexStoreError, ServerError, UsageError
 from hybrid_search.text import window_policy
 
 PAGE = 200
-"""Passages read at once: 7 MB of codes."""
+"""Passages in one page: 7 MB of token codes."""
 
 Rehash = Callable[[str, IndexSpec], str]
 
@@ -28,11 +29,10 @@ _log = logging.getLogger(__name__)
 
 
 class NextVersion:
-    """A new index for `alias`, which nobody sees before it is published.
+    """A new index for `alias`, invisible to queries until it is published.
 
-    As a place to write it stands for the index itself.
-
-    It is made with the options of the old one, but for those given.
+    Ingest can write into it like into the index itself. It has the options of the old index, except
+    for those given.
     """
 
     def __init__(
@@ -47,16 +47,21 @@ class NextVersion:
         self.new = aliases.create_version(server, alias, spec, self._options, behind_alias=False)
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
-        """Open the new index for writing. Raises ModelError for another spec than it was made for."""
+        """Return a writer of the new index; raises ModelError if that is for another spec."""
         check_spec(index, self.new.spec, spec)
         return ServerWriter(self._server, self.new, self._options, published=False)
 
     def copy(self, rehash: Rehash, report: Callable[[int], None]) -> None:
-        """Copy every passage, its codes as they are, its vectors made from them anew; `report` is
-        told how many there are so far.
+        """Copy every passage with its token codes; the vectors are made from these anew.
 
-        Raises ModelError where the new index is for another model, IndexStoreError where the old
-        one changed meanwhile or a passage was refused.
+        Args:
+            rehash: Turns a document's source hash into its hash under the new spec.
+            report: Is called with the number of passages copied so far.
+
+        Raises ModelError if the new index is for another model.
+
+        Raises:
+            IndexStoreError: If the old one changed meanwhile, or a passage was refused.
         """
         check_spec(
             self.old.alias, replace(self.old.spec, policy=self.new.spec.policy), self.new.spec
@@ -67,39 +72,45 @@ class NextVersion:
         ):
             if not outcome.is_accepted:
                 raise IndexStoreError(
-                    f"passage {outcome.action['_id']!r} was refused by the new index: {outcome.reason}. Nothing was changed"
+                    f"passage {outcome.action['_id']!r} was refused by the new index: "
+                    f"{outcome.reason}. Nothing was changed"
                 )
             if copied % PAGE == 0:
                 report(copied)
         state_after, new_state = self._read_state(self.old), self._read_state(self.new)
         if state_before != state_after or new_state[:2] != state_after[:2]:
             raise IndexStoreError(
-                f"{self.old.name} had {state_before[:2]} documents and passages before and {state_after[:2]} after the copy, "
-                f"the new index has {new_state[:2]}: somebody wrote meanwhile. Nothing was changed; stop the writers and run the same command again"
+                f"{self.old.name} had {state_before[:2]} documents and passages before and "
+                f"{state_after[:2]} after the copy, the new index has {new_state[:2]}: somebody "
+                "wrote meanwhile. Nothing was changed; stop the writers and run the same command "
+                "again"
             )
 
     def check(self, expected_documents: int) -> None:
-        """Raise IndexStoreError unless the new index has so many documents, each with all its
-        passages.
+        """Check that the new index holds this many documents, each with all its passages.
+
+        Raises:
+            IndexStoreError: If it does not.
         """
         info = self._describe(self.new)
         expected_passages = int(self._sum_field(self.new, "passages", {"term": {"ordinal": 0}}))
         if (info.documents, info.passages) != (expected_documents, expected_passages):
             raise IndexStoreError(
-                f"the new index has {info.documents} documents of {expected_documents} and {info.passages} passages of {expected_passages}. "
+                f"the new index has {info.documents} documents of {expected_documents} and "
+                f"{info.passages} passages of {expected_passages}. "
                 "Nothing was changed; run the same command again"
             )
 
     def publish(self, *, keep: bool) -> None:
-        """Let the alias stand for the new index, and remove the old one unless it is to be kept."""
+        """Make the alias stand for the new index, and delete the old one unless `keep` is set."""
         aliases.swap_alias(self._server, self.new, self.old)
         if not keep:
             aliases.delete_index(self._server, self.old.name)
 
     def discard(self) -> None:
-        """Remove the new index, unless it was published after all.
+        """Delete the new index, unless it was published after all.
 
-        Where that fails a line is logged: what went wrong before is what counts.
+        If that fails it is only logged: the error that led here matters more.
         """
         try:
             if self.new.name not in aliases.resolve_alias(self._server, self.new.alias):
@@ -112,6 +123,7 @@ class NextVersion:
             )
 
     def _build_actions(self, rehash: Rehash) -> Iterator[dict[str, Any]]:
+        """Yield for each passage the bulk action that copies it."""
         for hit in self._iterate_hits():
             source = hit["_source"]
             derived_fields = passage_codec.derive_fields(
@@ -141,8 +153,9 @@ class NextVersion:
         return parse_counts(index, self._search(index, COUNTS))
 
     def _read_state(self, index: aliases.ServerIndex) -> tuple[int, int, float]:
-        """Documents, passages, and the sum of the passages' sequence numbers, which rises when one
-        is written anew.
+        """Return documents, passages, and the sum of the passages' sequence numbers.
+
+        The sum rises when a passage is written again.
         """
         info = self._describe(index)
         return info.documents, info.passages, self._sum_field(index, "_seq_no", {"match_all": {}})
@@ -165,16 +178,12 @@ COUNTS = {
         "spans": {"sum": {"field": "span_count"}},
     },
 }
-"""Counts documents, passages and covering spans."""
+"""A search that counts documents, passages and covering spans."""
 
 
 def parse_counts(index: aliases.ServerIndex, response: Mapping[str, Any]) -> IndexInfo:
-    """What an index holds, by the answer to `COUNTS`."""
+    """Return what an index holds, from the answer to `COUNTS`."""
     aggregations = response["aggregations"]
-    return IndexInfo(
-        index.spec,
-        index.fields,
-        aggregations["documents"]["doc_count"],
-        response["hits"]["total"]["value"],
-        int(aggregations["spans"]["value"]),
-    )
+    documents = aggregations["documents"]["doc_count"]
+    spans = int(aggregations["spans"]["value"])
+    return IndexInfo(index.spec, index.fields, documents, response["hits"]["total"]["value"], spans)

@@ -1,4 +1,4 @@
-"""A passage as a server stores it, and back."""
+"""Converts a passage to the document that a server stores, and back."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.types import Entry, Floats, TokenCodes
 
 DECIMALS = 5
-"""Of a vector's numbers: a third of the bytes of all digits. They only have to find passages, whose
-scores are computed from the token codes.
+"""Decimal places of a vector's numbers: a third of the bytes of all digits. The vectors only have
+to find passages, whose scores are computed from the token codes.
 """
 
 
 def passage_id(document_id: str, ordinal: int) -> str:
-    """The ``_id`` of a passage: deterministic, so that whatever is sent twice is there once."""
+    """Return the ``_id`` of a passage; it is deterministic, so sending twice stores it once."""
     return f"{document_id}#{ordinal}"
 
 
 def parse_passage_id(id_: str) -> tuple[str, int]:
-    """Document id and ordinal of a passage's ``_id``."""
+    """Return document id and ordinal from a passage's ``_id``."""
     document_id, _, ordinal = id_.rpartition("#")
     return document_id, int(ordinal)
 
 
 def build_source(entry: Entry, spec: IndexSpec, written_at: str) -> dict[str, Any]:
-    """The server document of a passage; `written` is the time of writing, in ISO 8601."""
+    """Return the server document of a passage; `written_at` is the time in ISO 8601."""
     passage = entry.passage
     return {
         "document_id": entry.document.id,
@@ -53,8 +53,9 @@ def build_source(entry: Entry, spec: IndexSpec, written_at: str) -> dict[str, An
 
 
 def derive_fields(codes: TokenCodes, start: int, policy: str) -> dict[str, Any]:
-    """The fields that follow from a passage's token codes: the codes themselves, and the covering
-    spans of `policy` with their vectors.
+    """Return the fields that follow from a passage's token codes.
+
+    They are the codes themselves, and the covering spans of `policy` with their vectors.
     """
     spans = build_window_fields(codes, start, policy)
     return {
@@ -65,9 +66,9 @@ def derive_fields(codes: TokenCodes, start: int, policy: str) -> dict[str, Any]:
 
 
 def build_window_fields(codes: TokenCodes, start: int, policy: str) -> list[dict[str, Any]]:
-    """The covering spans: start and end in the document, and the unit vector.
+    """Return the covering spans: start and end in the document, and the unit vector.
 
-    One without tokens has none, which no server takes: left out.
+    A span without tokens has no vector, which no server accepts: it is left out.
     """
     windows, vectors = (
         window_policy.window_bounds(codes.counts, policy),
@@ -89,33 +90,38 @@ def build_window_fields(codes: TokenCodes, start: int, policy: str) -> list[dict
 
 
 def to_json(source: Mapping[str, Any]) -> bytes:
-    """A server document on one line.
+    """Return a server document as one line of JSON.
 
-    Each number of a vector, float32 ``[dimension]``, is written in the fewest digits that say it.
+    Each number of a vector, float32 ``[dimension]``, is written with the fewest digits that
+    identify it.
     """
     return orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY)
 
 
 def round_vector(vector: Floats) -> list[float]:
-    """The vector of a query as JSON has it, to `DECIMALS` places."""
+    """Return the vector of a query for JSON, rounded to `DECIMALS` places."""
     numbers: list[float] = np.round(vector.astype(np.float64), DECIMALS).tolist()
     return numbers
 
 
 def hit_key(hit: Mapping[str, Any]) -> str:
-    """The ``_id`` of a hit of `bodies.KEYS`."""
+    """Return the ``_id`` of a hit of a search with `request_bodies.KEYS`."""
     return passage_id(hit["fields"]["document_id"][0], hit["fields"]["ordinal"][0])
 
 
 def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
-    """The token codes of a hit of `bodies.CODES`: base64 without padding.
+    """Return the token codes of a hit of a search with `request_bodies.CODES`.
 
-    Raises IndexStoreError where it has none.
+    They are in base64 without padding.
+
+    Raises:
+        IndexStoreError: If the passage has none.
     """
     encoded_codes = hit["fields"].get("tokens")
     if not encoded_codes:
         raise IndexStoreError(
-            f"passage {hit_key(hit)!r} has lost its token codes (was the index copied without them?): ingest its document again"
+            f"passage {hit_key(hit)!r} has lost its token codes (was the index copied without "
+            "them?): ingest its document again"
         )
     return token_codes.from_bytes(
         pybase64.b64decode(encoded_codes[0] + "=" * (-len(encoded_codes[0]) % 4), validate=True)
@@ -123,12 +129,12 @@ def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
 
 
 def build_stored_passage(id_: str, bm25: float, codes: TokenCodes) -> StoredPassage:
-    """What a score is made of."""
+    """Return everything that the score of a passage is computed from."""
     return StoredPassage(id_, *parse_passage_id(id_), bm25, codes)
 
 
 def build_content(hit: Mapping[str, Any]) -> PassageContent:
-    """What is shown of a hit."""
+    """Return what a hit shows of a passage."""
     source_fields = hit["_source"]
     return PassageContent(
         source_fields["start"],
@@ -139,11 +145,11 @@ def build_content(hit: Mapping[str, Any]) -> PassageContent:
 
 
 def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
-    """Start and end, in the passage's text, of the words that a hit of `bodies.highlights` has
-    marked.
+    """Return start and end, in the passage's text, of the words that a hit has marked.
+
+    The search is that of `request_bodies.highlights_body`.
     """
     marked_text = hit["highlight"]["text"][0]
-    offset = hit["_source"]["text"].index(
-        strip_marks(marked_text)
-    )  # OpenSearch cuts blanks off before a text that it has marked
+    # OpenSearch strips the blanks before a text that it has marked
+    offset = hit["_source"]["text"].index(strip_marks(marked_text))
     return [(start + offset, end + offset) for start, end in parse_marks(marked_text)]

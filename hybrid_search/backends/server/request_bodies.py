@@ -1,4 +1,4 @@
-"""Request bodies: both legs, what completes them, and the filters.
+"""Builds request bodies: both legs, the searches that complete them, and the filters.
 
 Whatever a user gives is a value in them, never syntax.
 """
@@ -17,40 +17,43 @@ from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Scalar
 
 MAX_EXACT_INTEGER = 2**53
-"""From here on a double does not tell neighbouring integers apart; the sub-field ``long`` does."""
+"""From here on doubles cannot represent every integer; the sub-field ``long`` can."""
 
 SEARCHED_SPANS = 2500
-"""Covering spans that the graph is searched for, of which the best passages become candidates.
-Transcripts repeat themselves, and a graph is left too early among near duplicates: docs/servers.md
-has the recall for fewer (`benchmarks.servers.graph`).
+"""Covering spans that the graph search returns; the passages of the best become candidates.
+
+Transcripts repeat themselves, and among near duplicates a graph search ends too early:
+docs/servers.md has the recall for fewer (`benchmarks.servers.graph`).
 """
 
 MAX_VALUE_UNITS = 8191
-"""UTF-16 units of a metadata value that a server can find: `ignore_above` in the mappings. Of a
-longer one it keeps the text alone.
+"""The longest metadata value, in UTF-16 units, that a server can find (`ignore_above` in the
+mappings). A longer value is stored, but not indexed.
 """
 
 EVERY_PASSAGE = {"range": {"ordinal": {"gte": 0}}}
-"""Every passage. Before OpenSearch 3.5 a filter inside a nested kNN whose clauses are all on doc
-values of numbers or keywords finds nothing (opensearch-project/k-NN#2222); with this one among them
-it finds what it should (tried on 2.19.1).
+"""Matches every passage.
+
+Before OpenSearch 3.5 a filter inside a nested kNN finds nothing if all its clauses are on doc
+values of numbers or keywords (opensearch-project/k-NN#2222); with this clause among them it finds
+what it should (tried on 2.19.1).
 """
 
 KEYS: dict[str, Any] = {
     "_source": False,
     "stored_fields": "_none_",
     "docvalue_fields": ["document_id", "ordinal"],
-    # nobody asks how many there are, and a server that need not count may skip
+    # no caller needs the total, and a server that need not count may skip passages
     "track_total_hits": False,
 }
-"""What names a passage, from columns. A hit's ``_id`` lies among the stored fields: to read it is
-to unpack a block of its neighbours too, and for 500 hits that took as long as the search
-(OpenSearch
-3.5.0).
+"""Returns the key of a passage, from columns.
+
+A hit's ``_id`` is a stored field: to read it the server unpacks a block of its neighbours too, and
+for 500 hits that took as long as the search (OpenSearch 3.5.0).
 """
 
 CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "tokens"]}
-"""The same with the token codes, which are a column too."""
+"""Returns the key and the token codes, which are a column too."""
 
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
@@ -58,10 +61,10 @@ CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 def match_body(
     request: Request, size: int, *, among: Sequence[str] | None = None, **fields: Any
 ) -> dict[str, Any]:
-    """BM25 of the phrase: the server's own ``match``, under the conditions; only of the passages
-    `among`, where they are given.
+    """Return the BM25 search of the phrase: the server's own ``match``, under the conditions.
 
-    What is shown of them is their keys, or what `more` says.
+    If `among` is given, only those passages can match. `fields` say what is returned of a hit, by
+    default its key.
     """
     filters = condition_filters(request.conditions) + (
         [ids_query(among)] if among is not None else []
@@ -76,9 +79,9 @@ def match_body(
 
 
 def knn_body(engine: Engine, request: Request, candidates: int, **fields: Any) -> dict[str, Any]:
-    """The passages whose covering spans are nearest to the vector, as `shown` says.
+    """Return the search for the passages whose covering spans are nearest to the vector.
 
-    The conditions hold during the search, not after it.
+    The conditions hold during the search, not after it. `fields` say what is returned of a hit.
     """
     vector = round_vector(request.vector)
     filters = knn_filters(engine, request)
@@ -114,23 +117,23 @@ def knn_body(engine: Engine, request: Request, candidates: int, **fields: Any) -
 
 
 def knn_filters(engine: Engine, request: Request) -> list[dict[str, Any]]:
-    """The conditions as filters inside a kNN; none for none."""
+    """Return the conditions as filters inside a kNN, an empty list if there are none."""
     filters = condition_filters(request.conditions)
     return [EVERY_PASSAGE, *filters] if filters and engine == "opensearch" else filters
 
 
 def codes_body(keys: Sequence[str]) -> dict[str, Any]:
-    """The token codes of passages."""
+    """Return the search for the token codes of passages."""
     return {"size": len(keys), "query": ids_query(keys), **CODES}
 
 
 def contents_body(keys: Sequence[str]) -> dict[str, Any]:
-    """What is shown of passages."""
+    """Return the search for what is shown of passages."""
     return {"size": len(keys), "query": ids_query(keys), "_source": CONTENT_FIELDS}
 
 
 def highlights_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
-    """The passages' texts, and the same with the matching words marked."""
+    """Return the search for the passages' texts with the matching words marked."""
     highlight = {
         "fields": {"text": {"number_of_fragments": 0, "pre_tags": [OPEN], "post_tags": [CLOSE]}}
     }
@@ -138,10 +141,10 @@ def highlights_body(request: Request, keys: Sequence[str]) -> dict[str, Any]:
 
 
 def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:
-    """Documents by value of each field.
+    """Return the search that counts documents by the values of each field.
 
-    Exact up to some thousand documents a value, then within a few percent (a server's
-    ``cardinality``); integers from `EXACT` on are counted as the doubles next to them.
+    Counts are exact up to some thousand documents a value, then within a few percent (a server's
+    ``cardinality``). Integers from `MAX_EXACT_INTEGER` on are counted as the nearest doubles.
     """
     documents = {
         "documents": {"cardinality": {"field": "document_id", "precision_threshold": 3000}}
@@ -155,12 +158,15 @@ def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:
 
 
 def ids_query(keys: Sequence[str]) -> dict[str, Any]:
-    """The passages of these ``_id``s."""
+    """Return a query for the passages with these ``_id``s."""
     return {"ids": {"values": list(keys)}}
 
 
 def condition_filters(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
-    """A filter for each condition. Raises UsageError for a value that is too long to be found."""
+    """Return a filter for each condition.
+
+    Raises UsageError if a value is too long for the server to find.
+    """
     return [
         _range_filter(condition) if condition.ranges else _terms_filter(condition)
         for condition in map(_check_findable, conditions)
@@ -168,19 +174,19 @@ def condition_filters(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
 
 
 def _check_findable(condition: Condition) -> Condition:
-    texts = (
-        text
-        for text in (*condition.values, *(bound for _, bound in condition.ranges))
-        if isinstance(text, str)
-    )
-    if any(
-        len(text) > MAX_VALUE_UNITS // 2 and len(text.encode("utf-16-le")) // 2 > MAX_VALUE_UNITS
-        for text in texts
-    ):
+    values = (*condition.values, *(bound for _, bound in condition.ranges))
+    if any(isinstance(value, str) and _is_too_long(value) for value in values):
         raise UsageError(
-            f"cannot filter {condition.field!r} by so long a text: servers find values of up to {MAX_VALUE_UNITS} characters (in UTF-16)"
+            f"cannot filter {condition.field!r} by so long a text: servers find values of up to "
+            f"{MAX_VALUE_UNITS} characters (in UTF-16)"
         )
     return condition
+
+
+def _is_too_long(text: str) -> bool:
+    # only a text of more than half as many characters can have so many units
+    is_candidate = len(text) > MAX_VALUE_UNITS // 2
+    return is_candidate and len(text.encode("utf-16-le")) // 2 > MAX_VALUE_UNITS
 
 
 def _field_name(condition: Condition) -> str:
@@ -212,7 +218,7 @@ def _is_large(value: Scalar) -> bool:
 
 
 def _clamp_to_finite(bound: Scalar) -> Scalar:
-    """JSON has no infinity; the largest double bounds as much."""
+    """Replace infinity, which JSON lacks, by the largest double."""
     return (
         max(-sys.float_info.max, min(sys.float_info.max, bound))
         if isinstance(bound, float)

@@ -1,4 +1,4 @@
-"""Every passage of an index on a server, page by page, in the order of their documents."""
+"""Lists every passage of an index on a server, page by page, ordered by document."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import Fault, ListedPassage
 
 PAGE_PASSAGES = 5000
-"""Passages of a page without texts and codes: 1 MB."""
+"""Passages in a page without texts and token codes: 1 MB."""
 
 COLUMNS = ["document_id", "ordinal", "passages", "source_hash"]
 
@@ -20,14 +20,16 @@ UNFINDABLE = {
         "must_not": [{"nested": {"path": "spans", "query": {"exists": {"field": "spans.vector"}}}}],
     }
 }
-"""Passages that have spans and not one vector: the span leg never finds them."""
+"""Matches passages that have spans but no vector: the span leg never finds them."""
 
 
 def iterate_hits(
     server: Server, name: str, overrides: Mapping[str, Any], page: int
 ) -> Iterator[dict[str, Any]]:
-    """The hits of all passages of an index or alias, or of those that `shown` asks for, with what
-    it shows of them; `page` are read at once.
+    """Yield the hits of all passages of an index or alias, `page` of them per request.
+
+    `overrides` are merged into the request body: the fields of a hit, and a query to narrow the
+    passages.
     """
     body: dict[str, Any] = {"size": page, "sort": ["document_id", "ordinal"], **overrides}
     while page_hits := aliases.search(server, name, body)["hits"]["hits"]:
@@ -36,7 +38,7 @@ def iterate_hits(
 
 
 def iterate_passages(server: Server, name: str) -> Iterator[ListedPassage]:
-    """All passages, and which of them have no vectors."""
+    """Yield all passages, with the fault of those that have no vectors."""
     unfindable_keys = {
         passage_codec.hit_key(hit)
         for hit in iterate_hits(
@@ -46,10 +48,8 @@ def iterate_passages(server: Server, name: str) -> Iterator[ListedPassage]:
     for hit in iterate_hits(
         server, name, {**request_bodies.KEYS, "docvalue_fields": COLUMNS}, PAGE_PASSAGES
     ):
-        key, values = (
-            passage_codec.hit_key(hit),
-            {column: hit["fields"][column][0] for column in COLUMNS},
-        )
+        key = passage_codec.hit_key(hit)
+        values = {column: hit["fields"][column][0] for column in COLUMNS}
         faults = (
             (Fault("vectors", "none of its spans has a vector on the server"),)
             if key in unfindable_keys

@@ -1,5 +1,6 @@
-"""Writes documents into one index of a server: all passages of a version together, then what an
-older version had more.
+"""Writes documents into one index of a server.
+
+All passages of a version are sent together; then what an older version had more is removed.
 """
 
 from __future__ import annotations
@@ -28,27 +29,28 @@ from hybrid_search.text.types import Entry
 BATCH_IDS = 1000
 """Document ids in one request."""
 PAGE_HITS = 10_000
-"""Hits of one search, as servers allow by default."""
+"""The most hits of one search that servers allow by default."""
 MAX_UNREFRESHED = 10_000
-"""Documents written before the index is refreshed, at the latest, so that a further version of one
-of them finds what it replaces.
+"""The most documents that are written before the index is refreshed.
+
+A further version of one of them then finds the passages that it replaces.
 """
 
 NOTES_SECONDS = 10.0
-"""Seconds for which a server may not take notes on refused documents before they are given up."""
+"""Seconds for which notes on rejected documents are tried before they are given up."""
 
 _log = logging.getLogger(__name__)
 
 
 class ServerWriter:
-    """Writes the index `made`.
+    """Writes one index.
 
-    Several may write at once, if not the same documents. `known` may be called from another thread
-    than the rest.
+    Several writers may work at once if they do not write the same documents. `read_source_hashes`
+    may be called from another thread than the rest.
 
-    A server that takes nothing is waited for up to `patience` seconds. `published` says that its
-    alias stands for it: where it no longer does, nobody would see what is written, and that is an
-    error.
+    A server that accepts nothing is waited for up to `patience` seconds. `published` says that the
+    alias stands for this index: if it no longer does, nobody would see what is written, and that is
+    an error.
     """
 
     def __init__(
@@ -60,10 +62,8 @@ class ServerWriter:
         patience: float = PATIENCE,
         published: bool = True,
     ) -> None:
-        self._server, self._notes_server = (
-            PatientServer(server, patience),
-            PatientServer(server, NOTES_SECONDS),
-        )
+        self._server = PatientServer(server, patience)
+        self._notes_server = PatientServer(server, NOTES_SECONDS)
         self._index, self._options, self._published = index, options, published
         self._fields = dict(index.fields)
         self._buffer: DocumentBuffer | None = None
@@ -82,8 +82,9 @@ class ServerWriter:
         return int({**index_settings.get("defaults", {}), **index_settings["settings"]}[name])
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
-        """The source hash of each of `ids` that was wholly indexed when the writer was opened, or
-        was seen to be since.
+        """Return the source hashes of those documents of `ids` that are completely indexed.
+
+        A document counts if it was complete when the writer was opened or has been seen so since.
         """
         hashes: dict[str, str] = {}
         for start in range(0, len(ids), BATCH_IDS):
@@ -97,9 +98,10 @@ class ServerWriter:
         return hashes
 
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
-        """Take in passages; documents whose last one has come are sent.
+        """Return the documents that are refused; complete ones are sent.
 
-        Raises ServerError when the server takes no more.
+        The passages of an unfinished document are held. Raises ServerError if the server accepts no
+        more.
         """
         refusals: list[Refusal] = []
         buffers: list[DocumentBuffer] = []
@@ -119,7 +121,7 @@ class ServerWriter:
         return refusals
 
     def _take(self, entry: Entry) -> str | None:
-        """Why the document cannot be indexed, said once; None if it can, or was refused before."""
+        """Return why the document cannot be indexed; None if it can, or was refused before."""
         try:
             if entry.passage.ordinal == 0:
                 self.abandon()
@@ -141,13 +143,13 @@ class ServerWriter:
         return None
 
     def abandon(self) -> None:
-        """Forget the document whose last passage has not come; of its passages nothing was sent."""
+        """Forget the unfinished document; none of its passages was sent."""
         if self._buffer:
             self._buffer.close()
         self._buffer = None
 
     def _check_alias(self) -> None:
-        """Raise IndexStoreError where the alias stands for another version by now."""
+        """Raise IndexStoreError if the alias stands for another version by now."""
         current_names = (
             aliases.resolve_alias(self._server, self._index.alias)
             if self._published
@@ -155,21 +157,24 @@ class ServerWriter:
         )
         if self._index.name not in current_names:
             raise IndexStoreError(
-                f"{self._index.alias!r} stood for {self._index.name} when this began, and stands for {', '.join(sorted(current_names)) or 'none'} now: "
+                f"{self._index.alias!r} stood for {self._index.name} when this began, and stands "
+                f"for {', '.join(sorted(current_names)) or 'none'} now: "
                 "it was reindexed or deleted meanwhile. Run the same command again"
             )
 
     def _check(self, entry: Entry) -> None:
         if entry.spans > self._max_spans:
             raise InputError(
-                f"passage {entry.passage.ordinal} has {entry.spans} covering spans, and index {self._index.name!r} takes {self._max_spans} nested "
-                f"objects: use a policy of fewer spans than {self._index.spec.policy!r}, or raise index.mapping.nested_objects.limit"
+                f"passage {entry.passage.ordinal} has {entry.spans} covering spans, and index "
+                f"{self._index.name!r} takes {self._max_spans} nested objects: "
+                f"use a policy of fewer spans than {self._index.spec.policy!r}, or raise "
+                "index.mapping.nested_objects.limit"
             )
 
     def _send(self, buffers: Sequence[DocumentBuffer]) -> list[Refusal]:
-        """Write the passages of some documents, and remove what older versions had more.
+        """Return the documents of `buffers` that the server refuses; the others are written.
 
-        None of them is left half written.
+        What older versions had more is removed, and none of the documents is left half written.
         """
         self._check_alias()
         leftovers = self._find_leftovers(buffers)
@@ -186,9 +191,8 @@ class ServerWriter:
             for buffer in buffers
             if buffer.document.id in reasons and accepted_counts[buffer.document.id]
         ]
-        untouched_ids = set(reasons) - {
-            buffer.document.id for buffer in partial_buffers
-        }  # whose older version is whole
+        # the older versions of these are still whole
+        untouched_ids = set(reasons) - {buffer.document.id for buffer in partial_buffers}
         partial_passages = [
             (buffer.document.id, ordinal)
             for buffer in partial_buffers
@@ -219,7 +223,7 @@ class ServerWriter:
                 }
 
     def _find_leftovers(self, buffers: Sequence[DocumentBuffer]) -> list[tuple[str, int]]:
-        """Passages that the index has of these documents beyond those of the new version."""
+        """Return the passages that the index has beyond those of the new versions."""
         if len(self._unrefreshed_ids) > MAX_UNREFRESHED or any(
             buffer.document.id in self._unrefreshed_ids for buffer in buffers
         ):
@@ -244,7 +248,7 @@ class ServerWriter:
         ]
 
     def _find_passages(self, query: dict[str, Any]) -> list[tuple[str, int]]:
-        """Document id and ordinal of every passage that fulfils `query`."""
+        """Return document id and ordinal of every passage that matches `query`."""
         body: dict[str, Any] = {
             "size": PAGE_HITS,
             "query": query,
@@ -271,7 +275,7 @@ class ServerWriter:
         _check_accepted(self._server.send_all(actions))
 
     def delete(self, ids: Sequence[str]) -> int:
-        """Remove documents; how many there were."""
+        """Remove documents, and return how many of `ids` existed."""
         self._check_alias()
         self._refresh()
         passages: list[tuple[str, int]] = []
@@ -284,14 +288,12 @@ class ServerWriter:
         return len({document_id for document_id, _ in passages})
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
-        """Keep notes of refused documents in the index ``NAME-rejected``, for dashboards.
+        """Record rejected documents in the index ``NAME-rejected``, for dashboards.
 
-        It is a courtesy: where it fails, a line is logged.
+        A failure is only logged: they are in the rejects file as well.
         """
-        name, noted_at = (
-            f"{self._index.alias}{aliases.REJECTED}",
-            datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+        name = f"{self._index.alias}{aliases.REJECTED}"
+        noted_at = datetime.now(UTC).isoformat(timespec="seconds")
         try:
             aliases.ensure_index(
                 self._notes_server, name, mappings.rejected_body(self._server.engine, self._options)
@@ -339,7 +341,7 @@ class ServerWriter:
 
 
 def _build_versions_body(ids: Sequence[str]) -> dict[str, Any]:
-    """How many passages each document has, by the version that they are of."""
+    """Return the search that counts the passages of each document by version."""
     hashes = {
         "terms": {"field": "source_hash", "size": 2},
         "aggs": {"passages": {"max": {"field": "passages"}}},
@@ -356,14 +358,17 @@ def _build_versions_body(ids: Sequence[str]) -> dict[str, Any]:
 
 
 def _is_complete(bucket: dict[str, Any]) -> bool:
-    """Whether a document has all passages of one version, and none of another."""
+    """Return whether a document has all passages of one version, and none of another."""
     versions = bucket["hashes"]["buckets"]
-    return len(versions) == 1 and versions[0]["doc_count"] == versions[0]["passages"]["value"]
+    if len(versions) != 1:
+        return False
+    return bool(versions[0]["doc_count"] == versions[0]["passages"]["value"])
 
 
 def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[DocumentBuffer]]:
-    """Drafts that may be sent together: a second version of a document waits until the first is
-    there.
+    """Yield batches of documents that may be sent together.
+
+    A second version of a document waits until the first is written.
     """
     batch: dict[str, DocumentBuffer] = {}
     for buffer in buffers:
@@ -379,6 +384,7 @@ def _check_accepted(outcomes: Iterable[Outcome]) -> None:
     for outcome in outcomes:
         if not outcome.is_accepted:
             raise ServerError(
-                f"the server refused to {outcome.action['_op_type']} {outcome.action['_id']!r}: {outcome.reason}",
+                f"the server refused to {outcome.action['_op_type']} "
+                f"{outcome.action['_id']!r}: {outcome.reason}",
                 outcome.status,
             )

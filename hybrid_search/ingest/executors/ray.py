@@ -1,13 +1,13 @@
-"""The encoder as actors on a Ray cluster: one a GPU, or where there is none one a core.
+"""The executor that runs the encoder on a Ray cluster: one actor a GPU, or without any one a core.
 
 Reading, shaping and writing stay in this process.
 
-Actors of Ray's core and not of Ray Data, which takes its sources to be such as can be read again,
-and has none that is an iterator of this process. Fed by way of a queue and a task that empties it,
-Ray Data 2.60 kept the order, but read 99 of 100 blocks before it encoded the first (73, with blocks
-of one row), needed a core more than its actors, and when that task was killed went on with 27
-blocks lost and no error. Here each worker has `AHEAD` blocks under way, which are kept until their
-vectors are there.
+These are actors of Ray's core, not of Ray Data, which expects sources that can be read again, and
+has none that is an iterator of this process. Fed through a queue and a task that empties it, Ray
+Data 2.60 kept the order, but read 99 of 100 blocks before it encoded the first (73, with blocks of
+one row), needed a core more than its actors, and when that task was killed went on with 27 blocks
+lost and no error. Here each worker has `AHEAD` blocks under way, and this process keeps a block
+until its vectors are there.
 """
 
 from __future__ import annotations
@@ -33,29 +33,28 @@ from hybrid_search.errors import (
     UsageError,
     WorkerError,
 )
-from hybrid_search.ingest.encode import EncodingOrError, encode_or_isolate
-from hybrid_search.ingest.executors.local import T
+from hybrid_search.ingest.encode import encode_or_isolate
+from hybrid_search.ingest.executors.base import T
 from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.types import EncodingOrError
 
 AHEAD = 3
-"""Blocks under way for each worker: one that it encodes, one that waits for it, one whose vectors
-are on their way here.
-"""
+"""Blocks under way for each worker: one that it encodes, one that waits, one on its way back."""
 
 RETRIES = 3
-"""How often a block is tried again whose worker died. Ray starts the worker anew each time; a block
-that kills every one must not go on for ever.
+"""How often a block is tried again if its worker dies. Ray restarts the worker each time; a block
+that kills every worker must not go on for ever.
 """
 
 THREADS = 1
-"""Of a worker on a CPU: the cluster gives it one core."""
+"""Threads of a worker on a CPU: the cluster gives it one core."""
 
 
 class Worker:
-    """Runs in an actor.
+    """The encoder in an actor.
 
-    The model is loaded by the first call, so that its errors are those of a call; a restarted actor
-    loads it again.
+    The first call loads the model, so that an error of loading is the error of a call. A restarted
+    actor loads it again.
     """
 
     def __init__(self, folder: Path, device: str, precision: str, dimension: int | None) -> None:
@@ -64,11 +63,11 @@ class Worker:
         self._encoder: Encoder | None = None
 
     def info(self) -> EncoderInfo:
-        """What an index must know of this worker's encoder."""
+        """Return what an index must know of this worker's encoder."""
         return self._load_encoder().info
 
     def encode(self, texts: Sequence[str]) -> tuple[list[EncodingOrError], float]:
-        """What was found, and the seconds that it took."""
+        """Return the result of each text, and the seconds that encoding took."""
         encoder, started_at = self._load_encoder(), time.perf_counter()
         return encode_or_isolate(encoder, texts), time.perf_counter() - started_at
 
@@ -82,12 +81,16 @@ class Worker:
 
 
 class RayExecutor:
-    """An `Engine` of `workers` actors on the cluster that ``RAY_ADDRESS`` names, else on one that
-    runs here or is started for this.
+    """An `Executor` of `workers` actors on a Ray cluster.
 
-    `folder` is the model's, on every node. To be used in a ``with`` block, whose end frees what the
-    workers hold. Raises MissingExtraError without Ray, UsageError for more workers than there is
-    room for, WorkerError, and what loading the model raises.
+    The cluster is the one that ``RAY_ADDRESS`` names, else one that runs here or is started for
+    this. `folder` is the model folder, on every node. Use it in a ``with`` block, whose end frees
+    what the workers hold. Errors of loading the model are raised as they are.
+
+    Raises:
+        MissingExtraError: If Ray is not installed.
+        UsageError: If there is no room for so many workers.
+        WorkerError: If the cluster cannot be joined, or a worker dies.
     """
 
     def __init__(
@@ -126,10 +129,10 @@ class RayExecutor:
     def run(
         self, jobs: Iterator[tuple[T, Sequence[str]]], summary: Summary
     ) -> Iterator[tuple[T, list[EncodingOrError]]]:
-        """See `Engine.run`.
+        """Yield each job with the results of its texts, see `Executor.run`.
 
-        The vectors lie in memory that Ray's processes share: they are not copied on their way here,
-        and can only be read.
+        The vectors are in memory that Ray's processes share: they are not copied on their way here,
+        and are read-only.
         """
         pending_jobs: deque[_PendingJob[T]] = deque()
         for job, texts in jobs:
@@ -143,8 +146,9 @@ class RayExecutor:
             yield self._finish(pending_jobs.popleft(), summary)
 
     def _find_idlest(self, pending_jobs: Collection[_PendingJob[T]]) -> int:
-        """The worker that has least to do: one that was started anew, or has a slower machine, is
-        given less.
+        """Return the number of the worker with the fewest unfinished jobs.
+
+        A worker that was restarted, or is on a slower machine, thus gets fewer.
         """
         references = [pending.reference for pending in pending_jobs]
         finished = (
@@ -163,7 +167,7 @@ class RayExecutor:
         return pending.job, results
 
     def _fetch(self, reference: Any) -> Any:
-        """What a worker gives, or its error as one of ours."""
+        """Return the result of a call, or raise its error as one of ours."""
         errors = self._ray.exceptions
         try:
             return self._ray.get(reference)
@@ -171,16 +175,18 @@ class RayExecutor:
             if isinstance(error.cause, HybridSearchError):
                 raise error.cause from None
             raise WorkerError(
-                f"a Ray worker failed: {error.cause!r}. What was written stays: the same command again goes on from there"
+                f"a Ray worker failed: {error.cause!r}. "
+                "What was written stays: run the same command again to go on from there"
             ) from error
         except errors.RayError as error:
             message = str(error).partition("\n")[0]
             raise WorkerError(
-                f"a Ray worker died {RETRIES + 1} times, or cannot be reached: {message} Look at the logs of the cluster"
+                f"a Ray worker died {RETRIES + 1} times, or cannot be reached: {message} "
+                "Look at the logs of the cluster"
             ) from error
 
     def close(self) -> None:
-        """End the workers, and the cluster if it was started for this."""
+        """End the workers, and leave the cluster if this process joined it."""
         for worker in self._workers:
             self._ray.kill(worker)
         self._workers = []
@@ -208,7 +214,7 @@ class _PendingJob(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _WorkerAllocation:
-    """How many workers, on which device, and what each takes of the cluster."""
+    """How many workers there are, on which device, and what each takes of the cluster."""
 
     workers: int
     device: str
@@ -218,12 +224,15 @@ class _WorkerAllocation:
     def from_resources(
         cls, resources: Mapping[str, float], device: str, workers: int | None
     ) -> Self:
-        """One worker a GPU where the device is one, or is left open and the cluster has any; else
-        one a core.
+        """Return one worker a GPU if the device allows it and the cluster has any, else one a core.
+
+        Raises:
+            UsageError: If the device is unknown, or the cluster has no room for so many workers.
         """
         if device not in DEVICES:
             raise UsageError(
-                f"device {device!r} is not one of {', '.join(DEVICES)}: which card a worker has is the Ray cluster's choice"
+                f"device {device!r} is not one of {', '.join(DEVICES)}: "
+                "the Ray cluster chooses which card a worker has"
             )
         gpus = device in ("cuda", "tensorrt") or (device == "auto" and resources.get("GPU", 0) >= 1)
         kind = "GPU" if gpus else "CPU"
@@ -231,7 +240,8 @@ class _WorkerAllocation:
         count = available if workers is None else workers
         if not 1 <= count <= available:
             raise UsageError(
-                f"{max(count, 1)} workers take one {kind} each, and the Ray cluster has {available}: ask for fewer, or another device"
+                f"{max(count, 1)} workers take one {kind} each, and the Ray cluster has "
+                f"{available}: ask for fewer, or another device"
             )
         return cls(
             count,
@@ -241,14 +251,16 @@ class _WorkerAllocation:
 
 
 def _require_same_info(infos: Sequence[EncoderInfo]) -> EncoderInfo:
-    """The one info of all workers.
+    """Return the info that all workers share.
 
-    Raises ModelError where two run different models, whose vectors could not be compared.
+    Raises:
+        ModelError: If two run different models, whose vectors cannot be compared.
     """
     for info in infos:
         if info != infos[0]:
             raise ModelError(
-                f"the Ray workers have different models, {infos[0]} and {info}: let all nodes have the same folder and device"
+                f"the Ray workers have different models, {infos[0]} and {info}: "
+                "give all nodes the same folder and device"
             )
     return infos[0]
 
@@ -258,24 +270,26 @@ def _import_ray() -> Any:
         import ray
     except ImportError as error:
         raise MissingExtraError(
-            "Ray is not installed: pip install 'hybrid-search[cpu,ray]', or [gpu,ray] on machines with CUDA"
+            "Ray is not installed: pip install 'hybrid-search[cpu,ray]', "
+            "or [gpu,ray] on machines with CUDA"
         ) from error
     return ray
 
 
 def _join_cluster(ray: Any) -> bool:
-    """Join a cluster, unless this process is in one. Whether it has to be left again."""
+    """Join a cluster, unless this process is in one; return whether to leave it again."""
     if ray.is_initialized():
         return False
     own_handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(
             log_to_driver=False, logging_level=logging.ERROR
-        )  # what workers say would stand among the results, on standard output
+        )  # logs of workers would mix with the results on standard output
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise WorkerError(
-            f"the Ray cluster cannot be joined: {error}. RAY_ADDRESS names one; without it one is started here"
+            f"the Ray cluster cannot be joined: {error}. "
+            "RAY_ADDRESS names one; without it one is started here"
         ) from error
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, own_handler)  # Ray ends the process at once
+        signal.signal(signal.SIGTERM, own_handler)  # Ray's handler ends the process at once
     return True

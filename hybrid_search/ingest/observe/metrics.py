@@ -1,6 +1,6 @@
-"""A run's numbers for Prometheus, and whether it gets on, over HTTP: ``/metrics`` and ``/healthz``.
+"""Serve a run's numbers and its health over HTTP: ``/metrics`` for Prometheus and ``/healthz``.
 
-They are read when somebody asks.
+The numbers are read when somebody asks for them.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ COUNTERS = {
     "skipped": ("skipped", "Documents skipped because they were unchanged."),
     "duplicates": ("duplicates", "Documents whose id came again in this run."),
 }
-"""What of a summary is counted, by which name, and what it is."""
+"""The counters of a summary, each with its name and description as a metric."""
 
 
 class _RunCollector(Collector):
-    """What Prometheus is told when it asks."""
+    """Collects the metrics of a run when Prometheus asks."""
 
     def __init__(self, watch: StallDetector) -> None:
         self._watch = watch
@@ -55,7 +55,7 @@ class _RunCollector(Collector):
         self._retries = tracing.counts["retries"]
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics as they are now."""
+        """Yield all metrics as they are now."""
         summary = self._watch.summary
         for name, (metric, description) in COUNTERS.items():
             yield CounterMetricFamily(
@@ -63,7 +63,7 @@ class _RunCollector(Collector):
             )
         yield CounterMetricFamily(
             f"{PREFIX}_retries",
-            "What a server was asked for again.",
+            "Requests and passages that were sent to a server again.",
             tracing.counts["retries"] - self._retries,
         )
         stages = CounterMetricFamily(
@@ -82,7 +82,7 @@ class _RunCollector(Collector):
         yield from (stages, queues)
         yield GaugeMetricFamily(
             f"{PREFIX}_batch_fill_ratio",
-            "Share of what the encoder computed that is a text's tokens; 0: not known.",
+            "Share of the computed tokens that are a text's; 0: not known.",
             fill,
         )
         yield GaugeMetricFamily(
@@ -90,21 +90,24 @@ class _RunCollector(Collector):
         )
         yield GaugeMetricFamily(
             f"{PREFIX}_healthy",
-            "1 while the run gets on or idles.",
+            "1 while the run makes progress or idles.",
             0.0 if self._watch.stall_reason else 1.0,
         )
 
     def _keep_highest(self, name: str, value: float) -> float:
-        """The highest value so far: passages of a document that is refused in the end are taken
-        back, and a counter that falls looks restarted.
+        """Return the highest value so far.
+
+        Passages of a document that is refused in the end are taken back, and Prometheus takes a
+        counter that falls for one that was restarted.
         """
         self._highest[name] = max(value, self._highest.get(name, 0))
         return self._highest[name]
 
 
 def build_registry(watch: StallDetector) -> CollectorRegistry:
-    """The numbers of the run that reports to `watch`, and this process's own: memory, processor
-    time, files.
+    """Return a registry with the numbers of a run and of this process.
+
+    The run reports to `watch`; of the process there are memory, processor time and files.
     """
     collector_registry = CollectorRegistry()
     collector_registry.register(_RunCollector(watch))
@@ -115,9 +118,10 @@ def build_registry(watch: StallDetector) -> CollectorRegistry:
 
 @contextmanager
 def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
-    """Answer at `host` and `port` (0: any that is free) during the block; the port.
+    """Yield the port at which metrics are served during the block; `port` 0 is any that is free.
 
-    Raises UsageError where that cannot be had.
+    Raises:
+        UsageError: If nothing can be served at this address.
     """
     collector_registry = build_registry(watch)
 
@@ -144,13 +148,14 @@ def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nothing: who asks every few seconds is no news."""
+            """Log nothing: somebody asks every few seconds."""
 
     try:
         server = ThreadingHTTPServer((host, port), MetricsHandler)
     except (OSError, OverflowError) as error:
         raise UsageError(
-            f"metrics cannot be served at {host}:{port} ({error}): name another with --metrics-port or --metrics-host"
+            f"metrics cannot be served at {host}:{port} ({error}): "
+            "name another address with --metrics-port or --metrics-host"
         ) from error
     with server:
         threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()

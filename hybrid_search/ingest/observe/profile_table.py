@@ -1,4 +1,4 @@
-"""Where the time of a run went: a table of its stages, for people."""
+"""The table of ``--profile``: where the time of a run went, stage by stage."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from hybrid_search.ingest.summary import Summary
 
 
 def table(summary: Summary) -> str:
-    """Seconds of each stage, its share of all work and of the run's time, and what that comes to;
-    then which stage the others wait for.
+    """Return a table of the stages: seconds, share of all work, share of the run's time.
+
+    Below it are rates, and which stage the others wait for.
     """
     work, seconds = sum(summary.stages.values()), summary.seconds
     rows = [f"{'stage':<8}{'seconds':>10}{'of work':>9}{'busy':>7}"]
@@ -15,18 +16,15 @@ def table(summary: Summary) -> str:
         f"{name:<8}{spent:>10.1f}{_share(spent, work):>9}{_share(spent, seconds):>7}"
         for name, spent in summary.stages.items()
     ]
-    rows.append(
-        f"{'all':<8}{work:>10.1f}{_share(work, work):>9}{_share(work, seconds):>7}  in {seconds:.1f} s"
-    )
+    busy = _share(work, seconds)
+    rows.append(f"{'all':<8}{work:>10.1f}{_share(work, work):>9}{busy:>7}  in {seconds:.1f} s")
     fill = f", batches {_share(summary.tokens, summary.cells)} full" if summary.cells else ""
-    rows.append(
-        f"{_rate(summary.tokens, seconds)} tokens/s, {_rate(summary.passages, seconds)} passages/s{fill}"
-    )
+    tokens, passages = _rate(summary.tokens, seconds), _rate(summary.passages, seconds)
+    rows.append(f"{tokens} tokens/s, {passages} passages/s{fill}")
     if work:
         longest = max(summary.stages, key=lambda name: summary.stages[name])
-        rows.append(
-            f"the others wait for {longest}, which is busy {_share(summary.stages[longest], seconds)} of the time"
-        )
+        busy = _share(summary.stages[longest], seconds)
+        rows.append(f"the others wait for {longest}, which is busy {busy} of the time")
     return "\n".join(rows)
 
 

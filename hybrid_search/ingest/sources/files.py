@@ -1,7 +1,6 @@
-"""Where documents come from: JSONL, CSV and TSV files, gzipped or not, Parquet files, standard
-input, or the bundled sample.
+"""Read files: JSONL, CSV and TSV (gzipped or not), Parquet, standard input, the bundled sample.
 
-One line at a time, whatever the size.
+One line at a time, whatever the size of the file.
 """
 
 from __future__ import annotations
@@ -21,17 +20,21 @@ from hybrid_search.ingest.types import SourceLine
 SAMPLE = Path(__file__).parents[2] / "sample" / "calls.jsonl"
 STDIN = "-"
 MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer line cannot be a document (a text has at most 10 MB, JSON at most six bytes for one of
-it) and is not read into memory.
+"""A longer line cannot be a document, and is not read into memory: a text has at most 10 MB, and
+JSON needs at most six bytes for one of them.
 """
-
 
 PARQUET = ".parquet"
 
 
 def check(sources: Sequence[str], rejects: Path | None = None, columns: Columns = SAME) -> None:
-    """Raise UsageError for a source that is not there, or that `rejects` would overwrite, before
-    anything is begun; MissingExtraError for one that cannot be read here.
+    """Check that all sources can be read, before anything is written.
+
+    MissingExtraError is raised if a source needs a package that is not installed.
+
+    Raises:
+        UsageError: If a source does not exist, is a folder or is the file `rejects`, or if
+            `columns` are given and no source is a table.
     """
     for source in sources:
         if source != STDIN and (Path(source).is_dir() or not Path(source).exists()):
@@ -39,21 +42,23 @@ def check(sources: Sequence[str], rejects: Path | None = None, columns: Columns 
             raise UsageError(f"source {source} {kind}")
         if source != STDIN and rejects and rejects.exists() and rejects.samefile(source):
             raise UsageError(
-                f"source {source} is the file that refused documents are written to: rename it, or name another with --rejects"
+                f"source {source} is the file that refused documents are written to: "
+                "rename it, or name another with --rejects"
             )
     kinds = {_kind(source) for source in sources}
     if columns.of and not kinds & {PARQUET, *DELIMITERS}:
         raise UsageError(
-            f"--columns is for CSV, TSV and Parquet, and the sources are {', '.join(sources)}: leave it out"
+            f"--columns is for CSV, TSV and Parquet, and the sources are {', '.join(sources)}: "
+            "leave it out"
         )
     if PARQUET in kinds:
         _import_parquet_rows()
 
 
 def read(sources: Sequence[str], columns: Columns = SAME) -> Iterator[SourceLine]:
-    """All lines of all sources, rows of tables by `columns`.
+    """Yield all lines of all sources; `columns` say which columns of a table give which keys.
 
-    A source that breaks off ends with a line that says so; the next one is read.
+    A source that breaks off ends with a line whose fault says so; then the next source is read.
     """
     for source in sources:
         number = 0
@@ -71,7 +76,7 @@ def read(sources: Sequence[str], columns: Columns = SAME) -> Iterator[SourceLine
 
 
 def size(sources: Sequence[str]) -> int | None:
-    """Bytes of all sources, or None where standard input is among them."""
+    """Return the bytes of all sources, None if standard input is among them."""
     return None if STDIN in sources else sum(Path(source).stat().st_size for source in sources)
 
 
@@ -86,17 +91,18 @@ def _open(source: str) -> AbstractContextManager[BinaryIO]:
 
 
 def _stdin() -> AbstractContextManager[BinaryIO]:
-    """A reader of its own: a thread that waits in Python's would hold a lock that the interpreter
-    wants when it ends.
+    """Return standard input, opened anew for a thread that may wait for it when the process ends.
+
+    A thread that waits in Python's own reader holds a lock that the interpreter needs at its end.
     """
     try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
-    except (OSError, ValueError):  # standard input of a test is no file
+    except (OSError, ValueError):  # in a test, standard input is not a file
         return nullcontext(sys.stdin.buffer)
 
 
 def _kind(source: str) -> str:
-    """How its name ends, without ``.gz``."""
+    """Return how the name of `source` ends, without ``.gz``."""
     return Path(source.lower().removesuffix(".gz")).suffix
 
 
@@ -118,7 +124,7 @@ def _rows(source: str, columns: Columns) -> Generator[Row, None, None]:
 
 
 def _lines(file: BinaryIO) -> Iterator[Row]:
-    """Number, bytes, and what is wrong with a line that is too long: the rest of it is passed over."""
+    """Yield the rows of a file; of a line that is too long, only the beginning and a fault."""
     number = 0
     while data := file.readline(MAX_LINE_BYTES):
         number += 1

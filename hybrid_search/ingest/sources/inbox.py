@@ -1,5 +1,6 @@
-"""A watched folder as the source: each file that is moved into it is ingested, and then moved on,
-into ``done/`` or ``failed/``.
+"""A watched folder as the source: each file moved into it is ingested, then moved on.
+
+It goes into ``done/``, or into ``failed/`` if a document was refused.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ from hybrid_search.ingest.summary import Summary
 
 POLL_SECONDS = 1.0
 UNFINISHED = (".tmp", ".part")
-"""How the names of files end that are still being written."""
+"""Endings of files that are still being written."""
 
 REJECTED = ".rejected.jsonl"
+"""Added to the name of a file for its refused documents."""
 
 _log = logging.getLogger(__name__)
 
 IngestFile = Callable[[Path, Path], Summary]
-"""Ingests a file, and returns when all of it is committed. Refused documents go to the other one.
+"""Ingests the file of the first path, refused documents into that of the second.
+
+Returns when all of it is committed.
 """
 
 
@@ -34,12 +38,14 @@ def follow(
     should_stop: Callable[[], bool],
     on_ingested: Callable[[Path, Summary], None],
 ) -> Summary:
-    """Ingest what comes into `inbox` until `stopped` says so; `told` hears where each file went.
+    """Ingest the files that come into `inbox` until `should_stop` says so.
 
-    A file that was not ended stays for the next run.
+    `on_ingested` is called with the place that each file was moved to. A file that was interrupted
+    stays for the next run, and so does one whose `ingest` raises an error, and one that cannot be
+    moved, which raises UsageError.
 
-    Raises UsageError where a file cannot be moved, and what `ingest` raises; the file stays then,
-    too.
+    Returns:
+        The sum of all runs.
     """
     total = Summary()
     while not should_stop():
@@ -68,7 +74,7 @@ class Inbox:
     folder: Path
 
     def prepare(self) -> None:
-        """Make the folders inside. Raises UsageError where it is no folder, or none can be made."""
+        """Make the folders inside. Raises UsageError if they cannot be made."""
         try:
             for name in ("done", "failed"):
                 (self.folder / name).mkdir(exist_ok=True)
@@ -78,9 +84,12 @@ class Inbox:
             ) from error
 
     def list_waiting(self) -> list[Path]:
-        """The files to ingest, the oldest first.
+        """Return the files to ingest, the oldest first.
 
-        Hidden ones and those with an ending of `UNFINISHED` are left alone. Raises UsageError.
+        Hidden files and those with an ending of `UNFINISHED` are left alone.
+
+        Raises:
+            UsageError: If the folder cannot be read.
         """
         try:
             with os.scandir(self.folder) as entries:
@@ -96,18 +105,22 @@ class Inbox:
         return [self.folder / name for _, name in sorted(files)]
 
     def prepare_rejects_path(self, file: Path) -> Path:
-        """Where refused documents of `file` go while it is read.
+        """Return where refused documents of `file` go while it is read.
 
-        What an earlier run left there is removed.
+        A file that an earlier run left there is removed.
         """
         path = self.folder / f".{file.name}{REJECTED}"
         path.unlink(missing_ok=True)
         return path
 
     def move_ingested(self, file: Path, *, failed: bool) -> Path:
-        """Move `file` where it belongs, its refused documents before it; where it is now.
+        """Move `file` into ``done/`` or ``failed/``, after its refused documents.
 
-        Raises UsageError.
+        Returns:
+            Where the file is now.
+
+        Raises:
+            UsageError: If it cannot be moved.
         """
         rejects = self.folder / f".{file.name}{REJECTED}"
         destination = _find_free_path(self.folder / ("failed" if failed else "done"), file.name)
@@ -117,11 +130,11 @@ class Inbox:
             file.replace(destination)
         except FileNotFoundError:
             _log.warning(
-                "%s was ingested, and is no longer there to be moved to %s", file, destination
+                "%s was ingested, but is no longer there to be moved to %s", file, destination
             )
         except OSError as error:
             raise UsageError(
-                f"{file} was ingested, and cannot be moved to {destination}: {error.strerror}"
+                f"{file} was ingested, but cannot be moved to {destination}: {error.strerror}"
             ) from error
         return destination
 
@@ -133,12 +146,12 @@ def _is_finished(name: str) -> bool:
 def _modification_time(entry: os.DirEntry[str]) -> int:
     try:
         return entry.stat().st_mtime_ns
-    except OSError:  # it is gone: reading it will say so
+    except OSError:  # the file is gone: reading it will say so
         return 0
 
 
 def _find_free_path(folder: Path, name: str) -> Path:
-    """A name in `folder` that no earlier file has: ``calls-2.jsonl`` for a second ``calls.jsonl``."""
+    """Return a new path in `folder`: ``calls-2.jsonl`` for the second ``calls.jsonl``."""
     stem, dot, extension = name.partition(".")
     names = itertools.chain(
         [name], (f"{stem}-{number}{dot}{extension}" for number in itertools.count(2))

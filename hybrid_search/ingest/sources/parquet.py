@@ -1,4 +1,4 @@
-"""Rows of Parquet files as documents, some at a time: the only place of pyarrow."""
+"""Read rows of Parquet files as documents, in batches: the only module that imports pyarrow."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ except ModuleNotFoundError as missing:
 
 BATCH_ROWS = 1000
 BATCH_BYTES = 8 * 1024 * 1024
-"""Of the rows that are held at once, by the mean of their row group."""
+"""Bytes of the rows that are in memory at once, reckoned by the mean of their row group."""
 
 BUFFER_BYTES = 1024 * 1024
-"""Read ahead of each column; without a buffer a whole row group would be in memory."""
+"""Bytes read ahead of each column; without a buffer a whole row group would be in memory."""
 
 
 def rows(source: str, columns: Columns) -> Iterator[Row]:
-    """The rows of a file, numbered from 1. Raises OSError where it cannot be read on."""
+    """Yield the rows of a file, numbered from 1. Raises OSError if it cannot be read to its end."""
     number = 0
     try:
         with ParquetFile(Path(source), buffer_size=BUFFER_BYTES) as file:
@@ -54,14 +54,14 @@ def rows(source: str, columns: Columns) -> Iterator[Row]:
 
 
 def _batch_rows(metadata: Any) -> int:
-    """As many rows as have `BATCH_BYTES` in the largest row group."""
+    """Return how many rows have `BATCH_BYTES` in the largest row group."""
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     mean = max((group.total_byte_size / max(1, group.num_rows) for group in groups), default=1.0)
     return max(1, min(BATCH_ROWS, int(BATCH_BYTES / max(1.0, mean))))
 
 
 def _read_row(keys: list[str], fields: Any, row_number: int) -> tuple[bytes, str | None]:
-    """The document of a row, or the row and what is wrong with it."""
+    """Return (document, None), or (the cells as JSON, why it is not a document)."""
     cells: list[Any] = []
     try:
         for key, field in zip(keys, fields, strict=True):
@@ -77,7 +77,7 @@ def _read_row(keys: list[str], fields: Any, row_number: int) -> tuple[bytes, str
 
 
 def _to_json_value(value: Any, key: str) -> Any:
-    """`value` as JSON has it. Raises InputError for what JSON cannot say."""
+    """Return `value` as JSON has it. Raises InputError for types that JSON does not have."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     if isinstance(value, (datetime, date, time)):
@@ -87,7 +87,7 @@ def _to_json_value(value: Any, key: str) -> Any:
     if isinstance(value, dict):
         return {name: _to_json_value(item, f"{key}.{name}") for name, item in value.items()}
     if isinstance(value, list):
-        pairs = bool(value) and all(isinstance(item, tuple) for item in value)  # of a map
+        pairs = bool(value) and all(isinstance(item, tuple) for item in value)  # a map
         return (
             _to_json_value(dict(value), key)
             if pairs
@@ -95,12 +95,12 @@ def _to_json_value(value: Any, key: str) -> Any:
         )
     kind = "binary" if isinstance(value, bytes) else f"a {type(value).__name__}"
     raise InputError(
-        f"{key!r} is {kind}, which no JSON can hold: leave the column out, or write it as text"
+        f"{key!r} is {kind}, which JSON cannot hold: leave the column out, or write it as text"
     )
 
 
 def _limit_to_microseconds(kind: Any) -> Any:
-    """The type with times of at most microseconds: Python has no finer ones."""
+    """Return the type with times in microseconds at most: Python has no finer ones."""
     if pa.types.is_timestamp(kind) and kind.unit == "ns":
         return pa.timestamp("us", kind.tz)
     if pa.types.is_time64(kind):

@@ -1,4 +1,4 @@
-"""``--retry``: the documents of a rejects file, tried again under their first source and line."""
+"""``--retry``: the documents of a rejects file as the source, with their first source and line."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ def check(file: Path) -> None:
     """Raise UsageError unless `file` begins as a rejects file does."""
     if not file.is_file():
         raise UsageError(
-            f"there is no file {file} of refused documents: --retry takes one, as in calls.rejected.jsonl"
+            f"there is no file {file} of refused documents: "
+            "--retry takes one, as in calls.rejected.jsonl"
         )
     with file.open("rb") as stream:
         first_line = stream.readline()
     if first_line.strip() and parse_entry(first_line) is None:
         raise UsageError(
-            f"{file} is no file of refused documents (its lines have source, line, reason and document): ingest it as a source"
+            f"{file} is not a file of refused documents "
+            "(their lines have source, line, reason and document): ingest it as a source"
         )
 
 
 def read(file: Path) -> Iterator[SourceLine]:
-    """The refused lines, byte for byte.
+    """Yield the refused lines, byte for byte.
 
-    What was no whole line then, or is no entry now, keeps its reason: it cannot be tried.
+    A line that was not whole when it was refused keeps its reason as a fault: it cannot be tried
+    again. The same goes for a line of `file` that is not a valid entry.
     """
     with file.open("rb") as stream:
         for number, data in enumerate(stream, 1):
@@ -51,8 +54,9 @@ def _line_from_entry(file: Path, number: int, data: bytes) -> SourceLine:
 
 
 def make_retry_path(rejects: Path) -> Path:
-    """Where to write what is refused again until all was tried: a process that is killed before
-    leaves the old file as it was.
+    """Return where to write documents that are refused again, until all were tried.
+
+    A process that is killed before that leaves the old rejects file as it was.
     """
     path = rejects.with_name(f"{rejects.name}.again")
     path.unlink(missing_ok=True)
@@ -60,9 +64,10 @@ def make_retry_path(rejects: Path) -> Path:
 
 
 def settle(fresh: Path, rejects: Path, retried: Path) -> None:
-    """Put `fresh` in the place of `rejects`, all of the file `tried` having been tried.
+    """Put `fresh` in the place of `rejects`, after all documents of `retried` were tried.
 
-    Where nothing was refused again, a `rejects` that is that very file goes: all in it is indexed.
+    If nothing was refused again, and `rejects` is the file `retried`, it is removed: all documents
+    in it are indexed.
     """
     if fresh.exists():
         with fresh.open("rb") as file:

@@ -1,5 +1,7 @@
-"""`where` as a filter of a foreign index: never narrower than `hybrid_search.text.filters.selects`,
-which has the last word on every document.
+"""Translate `where` into a filter query for the index of a server.
+
+The query may find too much, never too little: `hybrid_search.text.filters.matches_where` decides
+about every document that it finds.
 """
 
 from __future__ import annotations
@@ -16,12 +18,11 @@ EVERYTHING: dict[str, Any] = {"match_all": {}}
 def build_query(
     where: Mapping[str, Any], mappings: Sequence[Mapping[str, Any]], *, by_id: bool
 ) -> dict[str, Any]:
-    """A query that finds all that `where` selects in indexes with these properties.
+    """Return a query that finds all that `where` selects in indexes with these `mappings`.
 
-    `by_id` says that a document's id is its ``_id``.
-
-    Only what a server compares as we do is asked of it: whole keywords, integers and booleans. All
-    else it would cut into terms, round, or convert.
+    `by_id` says that a document's id is its ``_id``. The query has only conditions that a server
+    compares as we do, on whole keywords, integers and booleans: any other value it would cut into
+    terms, round, or convert.
     """
     filters = [
         clause
@@ -44,8 +45,9 @@ def _build_filter(
 
 
 def _find_field(properties: Mapping[str, Any], steps: Sequence[str]) -> Mapping[str, Any]:
-    """How a field is mapped; nothing where it is not, or lies in ``nested`` objects, which have
-    queries of their own.
+    """Return how a field is mapped, or an empty mapping if it is not.
+
+    Empty also for fields of ``nested`` objects, which have queries of their own.
     """
     field: Mapping[str, Any] = {"properties": properties}
     for step in steps:
@@ -80,9 +82,9 @@ def _build_terms(
 
 
 def _is_plain_keyword(value: Any, longest: int) -> bool:
-    """Whether a keyword of this value is stored under it alone.
+    """Return whether the server stores a keyword of this value under no other one.
 
-    One that reads as a number or boolean may stand for 7.0, or for true.
+    A text that reads as a number or boolean may stand for 7.0, or for true.
     """
     return (
         isinstance(value, str)
@@ -101,8 +103,6 @@ def _is_number(value: str) -> bool:
 
 
 def _is_integer(value: Any) -> bool:
-    return (
-        not isinstance(value, bool)
-        and str(value).removeprefix("-").isdecimal()
-        and abs(int(value)) < 2**31
-    )
+    if isinstance(value, bool) or not str(value).removeprefix("-").isdecimal():
+        return False
+    return abs(int(value)) < 2**31

@@ -1,4 +1,4 @@
-"""An index of somebody else's as the source: its documents, read through the server, as lines."""
+"""An index of a server that another program filled, as the source: its documents as lines."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ RESERVED = ("id", "text", "turns")
 
 @dataclass(frozen=True, slots=True)
 class ForeignIndex:
-    """Which index, which of its fields is the text (or, where it holds a list, the turns), which
-    the id, and what its documents must fulfil.
+    """An index to read, the fields of its text and id, and what its documents must fulfil.
 
-    Fields have dotted names. All others are metadata; those called id, text or turns, which a
-    document has itself, as ``source_id`` and so on.
+    Fields have dotted names. A text field that holds a list is taken as the turns. All other fields
+    are metadata; those called id, text or turns become ``source_id`` and so on, because a document
+    has its own.
     """
 
     index: str
@@ -32,12 +32,11 @@ class ForeignIndex:
     where: Mapping[str, Any] = field(default_factory=dict)
 
     def lines(self, server: Server) -> Generator[SourceLine, None, None]:
-        """All documents at this point in time.
+        """Yield all documents of this point in time.
 
-        Close the generator, or read it to its end: the server keeps what it reads until then.
-
-        The server leaves out some of what `where` does not select, not all of it. Raises
-        IndexMissingError, ServerError.
+        The server leaves out some of the documents that `where` does not select, not all. Close the
+        generator, or read it to its end: until then the server keeps the point in time.
+        IndexMissingError is raised if there is no such index, ServerError if the server fails.
         """
         query = server_filter.build_query(
             self.where,
@@ -49,34 +48,38 @@ class ForeignIndex:
                 yield self._build_line(hit, number)
 
     def _build_line(self, hit: Mapping[str, Any], number: int) -> SourceLine:
-        source = {**hit.get("_source", {}), **({ID: hit["_id"]} if self.id_field == ID else {})}
-        location, places = (
-            f"{hit['_index']}/{hit['_id']}",
-            [_find_field(source, name) for name in (self.id_field, self.text_field)],
-        )
-        for place, name in zip(places, (self.id_field, self.text_field), strict=True):
+        source = dict(hit.get("_source", {}))
+        if self.id_field == ID:
+            source[ID] = hit["_id"]
+        location = f"{hit['_index']}/{hit['_id']}"
+        names = self.id_field, self.text_field
+        places = [_find_field(source, name) for name in names]
+        for place, name in zip(places, names, strict=True):
             if place is None:
-                fault = f"the document has no field {name!r}: its fields are {', '.join(sorted(source))}"
+                known_fields = ", ".join(sorted(source))
+                fault = f"the document has no field {name!r}: its fields are {known_fields}"
                 return SourceLine(location, number, json.dumps(source).encode(), fault)
         name, content = (place[0].pop(place[1]) for place in places if place)
         own = {"id": stringify_id(name), "turns" if isinstance(content, list) else "text": content}
-        metadata = {
-            _rename_reserved(key, source) if key in RESERVED else key: value
-            for key, value in source.items()
-            if key not in own or own[key] != value
-        }
+        fields = {key: value for key, value in source.items() if (key, value) not in own.items()}
+        metadata = {_rename_reserved(key, source): value for key, value in fields.items()}
         return SourceLine(location, number, json.dumps({**metadata, **own}).encode())
 
 
 def _rename_reserved(key: str, used_names: Container[str]) -> str:
-    """A name for a field that a document has itself."""
+    """Return `key`, or a new name for it if a document has a field of this name itself."""
+    if key not in RESERVED:
+        return key
     name = f"source_{key}"
-    return _rename_reserved(name, used_names) if name in used_names else name
+    while name in used_names:
+        name = f"source_{name}"
+    return name
 
 
 def _find_field(source: dict[str, Any], name: str) -> tuple[dict[str, Any], str] | None:
-    """The object that holds the field of a dotted name, and its key there; None where there is
-    none, or null.
+    """Return the object that holds the field of a dotted name, and its key in that object.
+
+    None if there is no such field, or it is null.
     """
     if source.get(name) is not None:
         return source, name

@@ -1,5 +1,6 @@
-"""All documents of any index on a server, as they are at one point in time: pages behind one
-another, whatever is written meanwhile.
+"""Read all documents of an index on a server, page by page, as of one point in time.
+
+What is written meanwhile does not show.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ ingested, a server that is away meanwhile included.
 """
 
 FIRST, MOST = 50, 500
-"""Documents of the first page, and of any."""
+"""Documents of the first page, and of any page at most."""
 PAGE_BYTES = 4 * 1024 * 1024
-"""About that much in a page, by the mean of the one before."""
+"""Bytes of a page, about: its number of documents follows from the mean of the page before."""
 
 SHARD_DOC = (3, 3, 0)
-"""From here on OpenSearch has ``_shard_doc``, which tells documents of several shards apart.
-Elasticsearch had it before our oldest.
+"""The first OpenSearch with ``_shard_doc``, which tells documents of several shards apart.
+
+The oldest Elasticsearch that we support has it.
 """
 
 _log = logging.getLogger(__name__)
@@ -37,9 +39,10 @@ ServerHit = Mapping[str, Any]
 def iterate_hits(
     server: Server, index: str, query: Mapping[str, Any]
 ) -> Generator[ServerHit, None, None]:
-    """Every document of `index` (also an alias, or several with commas) that fulfils `query`.
+    """Yield every document of `index` that fulfils `query`.
 
-    Raises IndexMissingError, and IndexStoreError where the server no longer has the point in time.
+    `index` may also be an alias, or several names with commas. IndexMissingError is raised if there
+    is no such index, IndexStoreError if the server no longer has the point in time.
     """
     for target, preference, sort in _views(server, index):
         with _open_point_in_time(server, target, preference) as pit:
@@ -49,8 +52,10 @@ def iterate_hits(
 
 
 def _views(server: Server, index: str) -> Iterator[tuple[str, str | None, list[str]]]:
-    """What to open, of which shard, and an order in which no two documents are equal: ``_doc``
-    comes first, because the server can go on from it without looking at what came before.
+    """Yield (index to open, shard preference, sort order) for each part that is read by itself.
+
+    No two documents of a part are equal in its order. ``_doc`` comes first, because the server can
+    go on from it without looking at the documents before.
     """
     if server.engine == "elasticsearch":
         yield index, None, ["_shard_doc"]
@@ -76,8 +81,9 @@ def _shard_counts(server: Server, index: str) -> list[tuple[str, int]]:
 def _open_point_in_time(
     server: Server, index: str, preference: str | None
 ) -> Iterator[dict[str, Any]]:
-    """A point in time as searches name it; closed in the end, and by the server itself where that
-    fails.
+    """Yield a point in time as searches name it, and close it at the end of the block.
+
+    If closing fails, it ends by itself.
     """
     path = "_pit" if server.engine == "elasticsearch" else "_search/point_in_time"
     answer = _request_index(
@@ -123,8 +129,9 @@ def _fetch_page(
         if error.status != 404:
             raise
         raise IndexStoreError(
-            f"{server} no longer has the point in time that was read (it was started anew, or a page took over {KEEP}): run the same command again, "
-            "which skips what is unchanged"
+            f"{server} no longer has the point in time that was read (the server was restarted, "
+            f"or a page took over {KEEP}): run the same command again, which skips what is "
+            "unchanged"
         ) from error
     pit["id"] = answer.get("pit_id", pit["id"])
     hits: Sequence[ServerHit] = answer["hits"]["hits"]
@@ -132,7 +139,7 @@ def _fetch_page(
 
 
 def fetch_properties(server: Server, index: str) -> list[Mapping[str, Any]]:
-    """The properties of each index behind `index`. Raises IndexMissingError."""
+    """Return the properties of each index behind `index`. Raises IndexMissingError."""
     mappings_by_index = _request_index(server, index, "GET", f"/{_path(index)}/_mapping")
     return [
         index_mapping["mappings"].get("properties", {})
@@ -146,7 +153,8 @@ def _request_index(server: Server, index: str, method: str, path: str, **options
     except ServerError as error:
         if error.status == 404:
             raise IndexMissingError(
-                f"there is no index {index!r} on {server} to read from: see GET /_cat/indices for those there are"
+                f"there is no index {index!r} on {server} to read from: "
+                "GET /_cat/indices lists those that exist"
             ) from error
         raise
 

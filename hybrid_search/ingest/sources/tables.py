@@ -1,4 +1,4 @@
-"""Rows of tables as documents: which column gives which key, and the reading of CSV and TSV."""
+"""Read rows of tables as documents: the mapping of columns to keys, and CSV and TSV files."""
 
 from __future__ import annotations
 
@@ -12,63 +12,64 @@ from typing import Any, Self
 from hybrid_search.errors import InputError, UsageError
 
 Row = tuple[int, bytes, str | None]
-"""Number from 1, the document as JSON, and why it is none: then the bytes are the row as it stands
-in the source.
-"""
+"""(line number from 1, JSON of a document, fault). With a fault the bytes are the raw row."""
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MAX_CELL = 64 * 1024 * 1024
-"""Characters. A larger cell is a quote that nobody closed."""
+"""Characters of a cell at most. A larger one is a quote that nobody closed."""
 
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column gives which key of a document, where the two have different names.
-
-    All other columns keep theirs.
-    """
+    """Which column gives which key of a document; all other columns give the key of their name."""
 
     of: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``KEY=COLUMN,KEY=COLUMN``; a column with a comma in its name stands in double quotes
-        with its key.
+        """Return the mapping in ``KEY=COLUMN,KEY=COLUMN``.
 
-        Raises UsageError.
+        A pair whose column has a comma in its name stands in double quotes.
+
+        Raises:
+            UsageError: If `text` is not of this form, or has a key twice.
         """
         pairs = [pair.partition("=") for pair in next(csv.reader([text]), [])]
         keys = [key.strip() for key, _, _ in pairs]
-        if not all(equals and key.strip() for key, equals, _ in pairs) or len(set(keys)) < len(
-            keys
-        ):
+        are_pairs = all(equals and key.strip() for key, equals, _ in pairs)
+        if not are_pairs or len(set(keys)) < len(keys):
             raise UsageError(
-                f"--columns takes KEY=COLUMN,... with each key once, as in id=call_id,text=body, and {text!r} is not that"
+                f"--columns takes KEY=COLUMN,... with each key once, as in id=call_id,text=body, "
+                f"not {text!r}"
             )
         return cls({key: column for key, (_, _, column) in zip(keys, pairs, strict=True)})
 
     def keys(self, header: Sequence[str]) -> list[str]:
-        """The key that each column of `header` gives.
+        """Return the key that each column of `header` gives.
 
-        Raises InputError where a column is missing, or two would give the same key.
+        Raises:
+            InputError: If a column is missing, or two would give the same key.
         """
         missing = [column for column in self.of.values() if column not in header]
         if missing:
             raise InputError(
-                f"no column {missing[0]!r}, which --columns names: the columns are {', '.join(map(repr, header))}"
+                f"no column {missing[0]!r}, which --columns names: "
+                f"the columns are {', '.join(map(repr, header))}"
             )
         keys_by_column = {column: key for key, column in self.of.items()}
         keys = [keys_by_column.get(column, column) for column in header]
         duplicate = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
         if duplicate is not None:
             raise InputError(
-                f"two columns give {duplicate!r}: name another key for one of them, as in --columns KEY={duplicate}"
+                f"two columns give {duplicate!r}: name another key for one of them, "
+                f"as in --columns KEY={duplicate}"
             )
         if "id" not in keys or not {"text", "turns"} & set(keys):
             raise InputError(
-                f"no columns id and text among {', '.join(map(repr, header))}: say which they are, as in --columns id=call_id,text=body"
+                f"no columns id and text among {', '.join(map(repr, header))}: "
+                "say which they are, as in --columns id=call_id,text=body"
             )
         return keys
 
@@ -78,7 +79,7 @@ SAME = Columns()
 
 
 def document(keys: Iterable[str], cells: Iterable[Any]) -> bytes:
-    """The JSON of a document, without the keys whose cell is empty."""
+    """Return the JSON of a document, without the keys whose cell is empty."""
     values = {
         key: cell for key, cell in zip(keys, cells, strict=True) if cell is not None and cell != ""
     }
@@ -88,14 +89,14 @@ def document(keys: Iterable[str], cells: Iterable[Any]) -> bytes:
 
 
 def stringify_id(id: Any) -> Any:
-    """An id that is an integer, as text: tables and databases number their rows."""
+    """Return an integer id as text, because tables and databases number their rows."""
     return str(id) if isinstance(id, int) and not isinstance(id, bool) else id
 
 
 def rows(lines: Iterator[Row], columns: Columns, delimiter: str) -> Iterator[Row]:
-    """The rows below the header, each numbered by the line that it begins in.
+    """Yield the rows below the header, each numbered by the line that it begins in.
 
-    A header that does not fit `columns` is the one row, with its fault.
+    If the header does not fit `columns`, it is the only row, with a fault.
     """
     csv_lines = _CsvLines(lines)
     cell_rows = _cells(csv_lines, delimiter)
@@ -117,7 +118,7 @@ def rows(lines: Iterator[Row], columns: Columns, delimiter: str) -> Iterator[Row
 
 
 def _cells(csv_lines: _CsvLines, delimiter: str) -> Iterator[list[str] | InputError]:
-    """The cells of each row that is not blank, or what is wrong with it."""
+    """Yield the cells of each row that is not blank, or the error of the row."""
     csv.field_size_limit(MAX_CELL)
     reader = csv.reader(csv_lines, delimiter=delimiter, strict=True)
     while True:
@@ -149,22 +150,20 @@ def _require_width(keys: Sequence[str], cells: list[str]) -> list[str]:
 
 
 class _CsvLines:
-    """Lines as the csv module wants them, one at a time; those of the row at hand are kept as they
-    were.
-    """
+    """Iterates over lines as the csv module needs them, and keeps the raw lines of the row."""
 
     def __init__(self, lines: Iterator[Row]) -> None:
         self._lines, self._row_lines = lines, list[bytes]()
         self._next_number = self.row_start = 1
 
     def begin_row(self) -> None:
-        """A new row begins in the next line."""
+        """Begin a new row with the next line."""
         self._row_lines.clear()
         self.row_start = self._next_number
 
     @property
     def row_bytes(self) -> bytes:
-        """The row so far."""
+        """Return the raw bytes of the row so far."""
         return b"".join(self._row_lines)
 
     def __iter__(self) -> Self:

@@ -1,7 +1,16 @@
-"""What is the matter with an installation: each thing that a run needs, looked at by itself, and
-what to do about it.
+"""Check an installation: everything that a run needs, one by one, with a remedy for each problem.
 
-Nothing is changed.
+In: the settings of a run and the name of an index. Out: one `Check` after the other; an error in
+one hides no other, and nothing is changed. In reading order:
+
+    check      the result of one check, and how errors become results
+    machine    Python, packages, ONNX Runtime, device, cache
+    model      the model folder, the encoder, and whether an index was made by this model
+    embedded   the folder of embedded indexes
+    server     a server: login, version, plugins, health, privileges, mapping
+
+A new check is a generator of `Check` in one of these, with a line in `_model_checks` or
+`_store_checks` below.
 """
 
 from __future__ import annotations
@@ -21,9 +30,9 @@ Checks = Callable[[], Iterable[Check]]
 
 
 def examine(settings: Callable[[], Settings], index: str) -> Iterator[Check]:
-    """Every check, each when it is done.
+    """Yield the result of every check as soon as it is there.
 
-    `settings` may raise UsageError, which is a finding; then only the machine is looked at.
+    If `settings` raises UsageError, that is a result too, and only the machine is checked.
     """
     yield from attempt("python", machine.python)
     yield from attempt("packages", machine.packages)
@@ -31,7 +40,9 @@ def examine(settings: Callable[[], Settings], index: str) -> Iterator[Check]:
     try:
         resolved_settings = settings()
     except UsageError as error:
-        yield problem("settings", str(error), "mend what it names, and run this again")
+        yield problem(
+            "settings", str(error), "correct the setting that it names, then run doctor again"
+        )
         return
     for name, check in (
         *_model_checks(resolved_settings),
@@ -62,7 +73,7 @@ def _store_checks(settings: Settings, index: str) -> Sequence[tuple[str, Checks]
 
 
 def _scrub(check: Check, settings: Settings) -> Check:
-    """Servers and proxies sometimes say what they were sent."""
+    """Remove secrets from a result: servers and proxies sometimes echo what they were sent."""
     return replace(
         check, found=settings.access.scrub(check.found), remedy=settings.access.scrub(check.remedy)
     )

@@ -1,4 +1,4 @@
-"""One thing that was looked at."""
+"""The result of one check, and how checks that fail are turned into results."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ State = Literal["ok", "warning", "problem"]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was found, whether a run can do with it (`problem`: it cannot), and one line of what to
-    do.
+    """A finding, how bad it is (a `problem` stops a run), and one line that says what to do.
+
+    `found` is a key of the JSON that ``doctor --json`` prints, and keeps its name.
     """
 
     name: str
@@ -24,39 +25,39 @@ class Check:
 
 
 def ok(name: str, finding: str) -> Check:
-    """All is well."""
+    """Return a check that passed."""
     return Check(name, "ok", finding)
 
 
 def warning(name: str, finding: str, remedy: str) -> Check:
-    """It works, and somebody should know."""
+    """Return a check that passed, with something that the user should know."""
     return Check(name, "warning", finding, remedy)
 
 
 def problem(name: str, finding: str, remedy: str) -> Check:
-    """It does not work."""
+    """Return a check that failed: a run would not work."""
     return Check(name, "problem", finding, remedy)
 
 
-def attempt(name: str, look: Callable[[], Iterable[Check]]) -> Iterator[Check]:
-    """What `look` finds; an error of any kind is a finding, and stops no other check.
+def attempt(name: str, run_checks: Callable[[], Iterable[Check]]) -> Iterator[Check]:
+    """Yield the results of `run_checks`; an error becomes a result and stops no other check.
 
-    What a login is not shown may be as it should be.
+    A permission error is only a warning: the account may be restricted on purpose.
     """
     try:
-        yield from look()
+        yield from run_checks()
     except AccessError as error:
         yield warning(
             name,
-            f"it is not shown to this login: {error}",
-            "nothing, where that is as it should be: see privileges",
+            f"this login may not see it: {error}",
+            "leave it, if this login is restricted on purpose: see the check of privileges",
         )
     except HybridSearchError as error:
-        yield problem(name, str(error), "do as the message says, and run this again")
-    # a check that was not prepared for what it met is no reason to be silent about the rest
+        yield problem(name, str(error), "do as the message says, then run doctor again")
+    # a check that breaks on something unexpected must not hide the results of the others
     except Exception as error:
         yield problem(
             name,
             f"{type(error).__name__}: {error}",
-            "this check itself failed: see to what the message names",
+            "the check itself failed: look into what the message names",
         )

@@ -1,4 +1,4 @@
-"""The folder of embedded indexes."""
+"""Check the folder of embedded indexes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybrid_search.maintenance.doctor.machine import LOW_SPACE, MINIMUM_SPACE, c
 
 
 def checks(path: str) -> Iterator[Check]:
-    """Whether it can be written, and how much is free there."""
+    """Check that the folder can be written, and how much space is free."""
     folder = Path(path).expanduser()
     try:
         finding = check_writable(folder)
@@ -19,7 +19,7 @@ def checks(path: str) -> Iterator[Check]:
         yield problem(
             "store",
             f"{folder}: {error.strerror}",
-            "let this user write there, or name another folder: --url embedded:PATH",
+            "let this user write there, or use another folder: --url embedded:PATH",
         )
         return
     existing_folder = next(
@@ -30,9 +30,9 @@ def checks(path: str) -> Iterator[Check]:
         yield problem(
             "store",
             finding,
-            "free space: an ingest stops where the disk is full, and goes on with the same command",
+            "free some space: an ingest stops when the disk is full; the same command resumes it",
         )
     elif free < LOW_SPACE:
-        yield warning("store", finding, "free space: 1,000 words take about half a megabyte")
+        yield warning("store", finding, "free some space: 1,000 words take about half a megabyte")
     else:
         yield ok("store", finding)

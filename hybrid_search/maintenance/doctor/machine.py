@@ -1,6 +1,4 @@
-"""This machine: Python, packages, ONNX Runtime and what it runs on, and the folder for what is made
-once.
-"""
+"""Check this machine: Python, packages, ONNX Runtime and its devices, and the cache folder."""
 
 from __future__ import annotations
 
@@ -31,14 +29,13 @@ OPTIONAL = (
 RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 
 LOW_SPACE, MINIMUM_SPACE = 2 * 10**9, 10**8
-"""Bytes free on a disk: with less than the first a run may not come to its end, with less than the
-second none begins.
-"""
+"""Free bytes on a disk. Below the first a run may not finish, below the second it cannot start."""
 
 
 def python() -> Iterator[Check]:
-    """The interpreter."""
-    finding = f"{platform.python_version()} on {platform.system()} {platform.machine()}, {available_cores()} cores"
+    """Check the version of the Python interpreter."""
+    system = f"{platform.system()} {platform.machine()}"
+    finding = f"{platform.python_version()} on {system}, {available_cores()} cores"
     is_old = sys.version_info < OLDEST
     yield (
         problem("python", finding, "use Python 3.11 or newer") if is_old else ok("python", finding)
@@ -46,7 +43,7 @@ def python() -> Iterator[Check]:
 
 
 def packages() -> Iterator[Check]:
-    """What is installed."""
+    """Check that all packages are installed, and list their versions."""
     installed = {
         name: package_version
         for name in ("hybrid-search", *NEEDED, *OPTIONAL)
@@ -62,14 +59,14 @@ def packages() -> Iterator[Check]:
 
 
 def runtime() -> Iterator[Check]:
-    """ONNX Runtime: one of its packages, not both."""
+    """Check that exactly one package of ONNX Runtime is installed."""
     installed = [
         f"{name} {package_version}" for name in RUNTIMES if (package_version := _version(name))
     ]
     if len(installed) > 1:
         yield problem(
             "onnxruntime",
-            f"{' and '.join(installed)} collide",
+            f"{' and '.join(installed)} are both installed, and only one of them works",
             "pip uninstall both, then install hybrid-search[cpu] or hybrid-search[gpu]",
         )
     elif not installed:
@@ -83,20 +80,23 @@ def runtime() -> Iterator[Check]:
 
 
 def device(name: str) -> Iterator[Check]:
-    """The device that would run. Raises DeviceError, UsageError."""
+    """Check the device that the encoder would run on; it may raise DeviceError or UsageError."""
     selected = devices.Device.choose(name, devices.list_providers())
     finding = f"{name} runs on {selected.provider}"
     idle = not selected.is_accelerated and name == "auto" and shutil.which("nvidia-smi")
-    remedy = "to use it install hybrid-search[gpu] in the place of [cpu]; to keep the processor set HYBRID_SEARCH_DEVICE=cpu"
+    remedy = (
+        "install hybrid-search[gpu] instead of [cpu] to use the GPU, "
+        "or set HYBRID_SEARCH_DEVICE=cpu to keep using the CPU"
+    )
     yield (
-        warning("device", f"{finding}, and there is an NVIDIA driver", remedy)
+        warning("device", f"{finding}, although an NVIDIA driver is installed", remedy)
         if idle
         else ok("device", finding)
     )
 
 
 def cache() -> Iterator[Check]:
-    """Where graphs in other precisions are kept."""
+    """Check that the cache folder, which holds graphs in other precisions, can be written."""
     folder = cache_folder()
     try:
         finding = check_writable(folder)
@@ -104,16 +104,17 @@ def cache() -> Iterator[Check]:
         yield warning(
             "cache",
             f"{folder}: {error.strerror}",
-            "let HYBRID_SEARCH_CACHE name a folder to write in: each process makes its graph anew",
+            "set HYBRID_SEARCH_CACHE to a folder that can be written: "
+            "until then every process converts the model again",
         )
     else:
         yield ok("cache", finding)
 
 
 def check_writable(folder: Path) -> str:
-    """That a file can be written in `folder`, or that it could be made, and how much is free there.
+    """Return a sentence that says that `folder` can be written, and how much space is free.
 
-    Raises OSError.
+    A folder that does not exist passes if it could be made; otherwise this raises OSError.
     """
     existing_folder = next(
         parent for parent in (folder, *folder.absolute().parents) if parent.exists()
@@ -121,7 +122,8 @@ def check_writable(folder: Path) -> str:
     with tempfile.TemporaryFile(dir=existing_folder):
         pass
     free = shutil.disk_usage(existing_folder).free
-    return f"{folder} can be written{'' if existing_folder == folder else ' once it is made'}, {free / 1e9:,.1f} GB free"
+    state = "can be written" if existing_folder == folder else "can be made"
+    return f"{folder} {state}, {free / 1e9:,.1f} GB free"
 
 
 def _version(name: str) -> str | None:

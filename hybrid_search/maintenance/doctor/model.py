@@ -1,4 +1,4 @@
-"""The model: its folder, whether it encodes, and whether an index was made by it."""
+"""Check the model: its folder, whether it encodes, and whether an index was made by it."""
 
 from __future__ import annotations
 
@@ -15,23 +15,27 @@ from hybrid_search.encoder import model_folder
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
 
-SENTENCE = "I would like what I paid last week to go back on my card, since the kettle leaks and nobody picks up the phone."
+SENTENCE = (
+    "I would like what I paid last week to go back on my card, "
+    "since the kettle leaks and nobody picks up the phone."
+)
 TIMED = 64
-"""Sentences that are encoded to see how fast that is: a tenth of a second on two cores."""
+"""Sentences that are encoded to measure the rate: a tenth of a second on two cores."""
 
 
 def folder(settings: Settings) -> Iterator[Check]:
-    """The files and their digests. Raises ModelError."""
+    """Check the files of the model folder and their digests; a damaged one raises ModelError."""
     path = settings.model or encoders.SHIPPED
     model_artifact = model_folder.read(path)
     yield ok(
         "model",
-        f"{model_artifact.name} in {path}: {len(model_artifact.sha256)} files as their SHA-256 says, {model_artifact.dimension} numbers a vector",
+        f"{model_artifact.name} in {path}: {len(model_artifact.sha256)} files match their SHA-256, "
+        f"{model_artifact.dimension} dimensions",
     )
 
 
 def encoder(settings: Settings) -> Iterator[Check]:
-    """One sentence, and then many. Raises ModelError, DeviceError, MissingExtraError."""
+    """Check that the model can be loaded and encodes a sentence, and measure how fast it is."""
     loaded = _load_encoder(settings)
     (sentence_encoding,) = loaded.encode([SENTENCE])
     if (
@@ -41,8 +45,8 @@ def encoder(settings: Settings) -> Iterator[Check]:
     ):
         yield problem(
             "encoder",
-            f"a sentence of {len(SENTENCE.split())} words gives no vectors that could be compared",
-            "export the model again",
+            f"a sentence of {len(SENTENCE.split())} words gives no vectors, or zeros or NaN",
+            "export the model again, or use the shipped one: leave out --model",
         )
         return
     started_at = time.perf_counter()
@@ -51,17 +55,17 @@ def encoder(settings: Settings) -> Iterator[Check]:
     provider = loaded.info.provider or "this process"
     yield ok(
         "encoder",
-        f"a sentence is encoded, in {loaded.info.precision} on {provider}, about {rate:,.0f} tokens a second",
+        f"encodes in {loaded.info.precision} on {provider}, about {rate:,.0f} tokens a second",
     )
 
 
 def index(settings: Settings, name: str) -> Iterator[Check]:
-    """Whether it is there, and whether this model can ask it and write it."""
+    """Check that the index exists, and that this model can search and write it."""
     backend = open_backend(settings.url, settings.access)
     try:
         info = backend.describe_index(name)
     except IndexMissingError as error:
-        yield warning("index", str(error), f"python -m hybrid_search.ingest --index {name}")
+        yield warning("index", str(error), "ingest documents into it first, or name another index")
         return
     finally:
         backend.close()
@@ -69,7 +73,7 @@ def index(settings: Settings, name: str) -> Iterator[Check]:
 
 
 def check_index_model(settings: Settings, name: str, info: IndexInfo) -> Check:
-    """Whether an index is of this model. Raises ModelError where it is not."""
+    """Return the counts of an index that this model made; another model's raises ModelError."""
     full_encoder, spec = _load_encoder(settings), info.spec
     index_encoder = (
         encoders.truncate_encoder(full_encoder, spec.dimension)
@@ -77,8 +81,8 @@ def check_index_model(settings: Settings, name: str, info: IndexInfo) -> Check:
         else full_encoder
     )
     check_spec(name, spec, IndexSpec.from_encoder(index_encoder.info, spec.policy))
-    finding = f"{info.documents:,} documents, {info.passages:,} passages, {info.spans:,} spans, by {spec.model} in {spec.precision}"
-    return ok("index", f"{name!r}: {finding}")
+    counts = f"{info.documents:,} documents, {info.passages:,} passages, {info.spans:,} spans"
+    return ok("index", f"{name!r}: {counts}, written by {spec.model} in {spec.precision}")
 
 
 def _load_encoder(settings: Settings) -> encoders.Encoder:

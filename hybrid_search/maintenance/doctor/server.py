@@ -1,6 +1,4 @@
-"""A server: whether it answers, what it is, how it is, whether its index is as we made it, and what
-this login may do.
-"""
+"""Check a server: whether it answers, version, plugins, health, privileges, mapping and index."""
 
 from __future__ import annotations
 
@@ -24,26 +22,25 @@ from hybrid_search.maintenance.doctor import model
 from hybrid_search.maintenance.doctor.check import Check, attempt, ok, problem, warning
 
 SECONDS = 5.0
-"""That a connection may take."""
+"""Limit for opening a connection."""
 
 READ = ("read", "view_index_metadata")
 WRITE = ("write", "maintenance")
 MAKE = ("create_index", "indices:admin/aliases")
-"""What asking, ingesting and making an index need on it (docs/servers.md), as Elasticsearch calls
-it.
+"""Privileges that searching, ingesting and making an index need, by Elasticsearch's names.
+
+docs/servers.md explains them.
 """
 
-PAGE = "docs/servers.md lists the privileges"
+PAGE = "grant the privileges that docs/servers.md lists"
 ABSENT = (400, 404, 405)
-"""What servers without security answer to a question about it."""
+"""HTTP statuses by which a server says that it has no security."""
 
-Look = Callable[[], Iterable[Check]]
+RunChecks = Callable[[], Iterable[Check]]
 
 
 def checks(settings: Settings, index: str) -> Iterator[Check]:
-    """All checks of the server at the URL of `asked`; only the first, where it does not answer or
-    knows no such login.
-    """
+    """Yield all checks of a server; only one if it does not answer or refuses the login."""
     address = Address.parse(settings.url)
     try:
         socket.create_connection((address.host, address.port), SECONDS).close()
@@ -51,11 +48,11 @@ def checks(settings: Settings, index: str) -> Iterator[Check]:
         yield problem(
             "server",
             f"{address} does not answer: {error}",
-            "start it, or see to the host and the port of --url and to the network",
+            "start the server, or correct host and port of --url, or look into the network",
         )
         return
     server = connect(address, settings.access)
-    looks: dict[str, Look] = {
+    checks_by_name: dict[str, RunChecks] = {
         "version": lambda: _version(server),
         "health": lambda: _health(server),
         "privileges": lambda: _privileges(server, index, settings.access.identity),
@@ -66,27 +63,30 @@ def checks(settings: Settings, index: str) -> Iterator[Check]:
         if login_problem := _check_login(server):
             yield login_problem
             return
-        for name, look in looks.items():
-            yield from attempt(name, look)
+        for name, run_checks in checks_by_name.items():
+            yield from attempt(name, run_checks)
     finally:
         server.close()
 
 
 def _check_login(server: Server) -> Check | None:
-    """What is wrong with the login, or with the server's certificate; what it may do is seen later."""
+    """Return a problem if the login or the server's certificate is not accepted, else None.
+
+    A login without privileges (403) passes: `_privileges` says more about it.
+    """
     try:
         server.request("GET", "/")
     except AccessError as error:
         return (
             None
             if error.status == 403
-            else problem("login", str(error), "do as the message says, and run this again")
+            else problem("login", str(error), "do as the message says, then run doctor again")
         )
     return None
 
 
 def _version(server: Server) -> Iterator[Check]:
-    """Raises ServerError for one that is too old."""
+    """Check the server's version; reading it raises `ServerError` if it is too old."""
     finding = f"{server} is {mappings.ENGINES[server.engine]} {format_version(server.version)}"
     yield ok("version", finding)
     if server.engine == "opensearch":
@@ -99,44 +99,46 @@ def _plugins(server: Server) -> Iterator[Check]:
         yield problem(
             "plugins",
             f"{plugins.KNN} is not installed",
-            "install it: without it no vectors are searched",
+            "install it: without it the server cannot search vectors",
         )
     else:
-        own = "has" if plugins.NEURAL_SEARCH in installed else "lacks"
+        own = "has" if plugins.NEURAL_SEARCH in installed else "has not"
         yield ok(
             "plugins",
-            f"{plugins.KNN} is there; the server {own} its own hybrid query, which only compat needs",
+            f"{plugins.KNN} is installed; the server {own} a hybrid query of its own "
+            "(compat needs it only to let the server fuse)",
         )
 
 
 def _health(server: Server) -> Iterator[Check]:
     health = server.request("GET", "/_cluster/health")
-    finding = f"{health['status']}, {health['number_of_data_nodes']} data nodes, {health['unassigned_shards']} shards without a place"
+    nodes, unassigned = health["number_of_data_nodes"], health["unassigned_shards"]
+    finding = f"{health['status']}, {nodes} data nodes, {unassigned} unassigned shards"
     if health["status"] == "red":
         yield problem(
             "health",
             finding,
-            "see to the shards that have no place: what they hold cannot be asked",
+            "start the missing nodes: what the unassigned shards hold cannot be searched",
         )
     elif health["status"] == "yellow":
         yield warning(
             "health",
             finding,
-            "add a node, or set replicas to 0: copies of some shards have no place",
+            "add a node, or set replicas to 0: some replicas have no node",
         )
     else:
         yield ok("health", finding)
 
 
 def _mapping(server: Server, index: str) -> Iterator[Check]:
-    """Whether the mapping of the index is ours, field by field."""
+    """Check that the mapping of the index is the one that we write, field by field."""
     try:
         server_index = aliases.find_index(server, index)
     except IndexMissingError as error:
         yield warning(
             "mapping",
             str(error),
-            f"hybrid-search setup --index {index}, or the first ingest, makes it",
+            f"run hybrid-search setup --index {index}, or the first ingest, to make it",
         )
         return
     actual = server.request("GET", f"/{quote(index)}/_mapping")[server_index.name]["mappings"]
@@ -149,19 +151,17 @@ def _mapping(server: Server, index: str) -> Iterator[Check]:
     if faults:
         yield problem(
             "mapping",
-            f"{server_index.name} is not as we make it: {'; '.join(faults[:5])}",
-            f"hybrid-search reindex --index {index} makes it anew",
+            f"{server_index.name} has another mapping than ours: {'; '.join(faults[:5])}",
+            f"run hybrid-search reindex --index {index}, which writes a new version",
         )
     else:
-        yield ok(
-            "mapping", f"{server_index.name} has all {len(mappings.FIELDS)} fields as they are made"
-        )
+        yield ok("mapping", f"{server_index.name} has our {len(mappings.FIELDS)} fields, unchanged")
 
 
 def mapping_differences(
     expected: Mapping[str, Any], actual: Mapping[str, Any], prefix: str
 ) -> Iterator[str]:
-    """Fields that are missing or of another type, analyzer or dimension."""
+    """Yield a sentence for each field that is missing or of another type or analyzer."""
     for name, expected_field in expected.items():
         path, actual_field = f"{prefix}{name}", actual.get(name)
         if actual_field is None:
@@ -169,19 +169,21 @@ def mapping_differences(
             continue
         for key in ("type", "analyzer", "dimension", "dims"):
             default = "object" if key == "type" else None
-            if expected_field.get(key, default) != actual_field.get(key, default):
-                yield f"{path} has {key} {actual_field.get(key, default)!r} and not {expected_field.get(key, default)!r}"
+            expected_value = expected_field.get(key, default)
+            actual_value = actual_field.get(key, default)
+            if expected_value != actual_value:
+                yield f"{path} has {key} {actual_value!r} and not {expected_value!r}"
         yield from mapping_differences(
             expected_field.get("properties", {}), actual_field.get("properties", {}), f"{path}."
         )
 
 
 def _index(settings: Settings, index: str) -> Iterator[Check]:
-    """Whether it is of this model, and how much is in it."""
+    """Check that this model made the index, and count what is in it."""
     backend = backends.open_backend(settings.url, settings.access)
     try:
         info: IndexInfo = backend.describe_index(index)
-    except IndexMissingError:  # said before
+    except IndexMissingError:  # the check of the mapping has said so
         return
     finally:
         backend.close()
@@ -189,14 +191,14 @@ def _index(settings: Settings, index: str) -> Iterator[Check]:
 
 
 def _privileges(server: Server, index: str, identity: str) -> Iterator[Check]:
-    """What the login may do, by what the server says of it. Nothing is changed, not even tried."""
-    look = _query_privileges if server.engine == "elasticsearch" else _try_search
+    """Check what the login may do, as far as the server says; nothing is written to try."""
+    run_checks = _query_privileges if server.engine == "elasticsearch" else _try_search
     try:
-        yield from look(server, index, identity)
+        yield from run_checks(server, index, identity)
     except ServerError as error:
         if error.status not in ABSENT:
             raise
-        yield ok("privileges", "the server has no security: everybody may do everything")
+        yield ok("privileges", "the server has no security: everybody may do anything")
 
 
 def _query_privileges(server: Server, index: str, identity: str) -> Iterator[Check]:
@@ -208,44 +210,55 @@ def _query_privileges(server: Server, index: str, identity: str) -> Iterator[Che
     response = server.request("POST", "/_security/user/_has_privileges", body=body)
     index_privileges = response["index"]
     lacking = {
-        "ask": [privilege for privilege in READ if not index_privileges[index][privilege]],
-        "ingest": [
+        "search": [privilege for privilege in READ if not index_privileges[index][privilege]],
+        "ingest into": [
             privilege
             for privilege in WRITE
             if not all(index_privileges[name][privilege] for name in names)
         ],
-        "make it": [
+        "make": [
             privilege
             for privilege in MAKE
             if not all(index_privileges[name][privilege] for name in names)
         ],
     }
-    lacking["make it"] += [name for name, allowed in response["cluster"].items() if not allowed]
+    lacking["make"] += [name for name, allowed in response["cluster"].items() if not allowed]
     missing = [f"{action} ({', '.join(names)})" for action, names in lacking.items() if names]
     if not missing:
-        yield ok("privileges", f"{identity} may ask, ingest into and make {index!r}")
+        yield ok("privileges", f"{identity} may search, ingest into and make {index!r}")
     else:
-        build_check = problem if lacking["ask"] else warning
+        build_check = problem if lacking["search"] else warning
         yield build_check(
             "privileges",
             f"{identity} may not {' or '.join(missing)} {index!r}",
-            f"nothing where that is as it should be; else {PAGE}",
+            f"leave it, if this login is restricted on purpose; otherwise {PAGE}",
         )
 
 
 def _try_search(server: Server, index: str, identity: str) -> Iterator[Check]:
-    """OpenSearch says who we are; of what we may do only the reading can be tried."""
+    """Check on OpenSearch, by searching, that the login may search.
+
+    OpenSearch says who a login is, but not what it may do; trying to write would change the index.
+
+    Yields:
+        One check.
+
+    Raises:
+        ServerError: If the search fails for another reason than a missing index.
+    """
     response = server.request("GET", "/_plugins/_security/authinfo")
     roles = ", ".join(response.get("roles", [])) or "no roles"
     try:
         aliases.search(server, index, {"size": 0})
     except AccessError as error:
-        yield problem("privileges", f"{identity} ({roles}) may not ask {index!r}: {error}", PAGE)
+        yield problem("privileges", f"{identity} ({roles}) may not search {index!r}: {error}", PAGE)
     except ServerError as error:
         if error.status != 404:
             raise
         yield warning(
-            "privileges", f"{identity} ({roles}): there is no {index!r} to try them on", PAGE
+            "privileges",
+            f"{identity} ({roles}): there is no index {index!r} to try to search",
+            PAGE,
         )
     else:
-        yield ok("privileges", f"{identity} ({roles}) may ask {index!r}; writing is not tried")
+        yield ok("privileges", f"{identity} ({roles}) may search {index!r}; writing was not tried")

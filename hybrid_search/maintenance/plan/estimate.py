@@ -1,4 +1,4 @@
-"""From a sample to a number of documents: everything is taken to grow with the documents."""
+"""Extrapolate from a sample to any number of documents: everything grows in proportion."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ from hybrid_search.text import window_policy
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What some documents come to under one policy: counts, and bytes on disk of an embedded index
-    and of a server's without replicas.
+    """Counts and bytes on disk of some documents, indexed under one span policy.
+
+    `embedded_bytes` are those of an embedded index, `server_bytes` those of a server's index
+    without replicas.
     """
 
     documents: int
@@ -28,17 +30,22 @@ class Load:
     server_bytes: int
 
     def times(self, documents: int) -> Load:
-        """The load of so many documents like these."""
-        grown = {
+        """Return the load of so many documents like these."""
+        values = {
             name: round(value * documents / self.documents) for name, value in asdict(self).items()
         }
-        return Load(**grown)
+        return Load(**values)
 
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """Of this machine's encoder alone, of a whole ingest into an embedded index on it, of one small
-    server, and of a GPU (from, to).
+    """Hours that indexing takes, by what limits it.
+
+    Attributes:
+        encoder: The encoder alone, on this machine.
+        embedded: A whole ingest into an embedded index on this machine.
+        server: One server of two cores that writes the vectors.
+        gpu: The encoder on a GPU, from the best case to the worst.
     """
 
     encoder: float
@@ -49,8 +56,18 @@ class Hours:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The sample's load, that of all documents, hours, a server's shards, and the policies that
-    were compared.
+    """An estimate for indexing some documents.
+
+    Attributes:
+        policy: The span policy of the index.
+        dimension: Numbers of a vector.
+        tokens_a_second: Rate of this machine's encoder.
+        skipped: Lines of the sample that were no valid documents.
+        sample: Load of the sample.
+        load: Load of all documents.
+        hours: Hours for all documents.
+        shards: Primary shards that a server needs.
+        policies: The span policies that were compared on the sample.
     """
 
     policy: str
@@ -64,21 +81,21 @@ class Plan:
     policies: Sequence[Recall]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as the command line prints it for programs."""
+        """Return the plan as ``plan --json`` prints it."""
         values = asdict(self)
         for recall_values, recall in zip(values["policies"], self.policies, strict=True):
             recall_values["bytes_per_1000_words"] = self.bytes_per_1000_words(recall)
         return values
 
     def bytes_per_1000_words(self, recall: Recall) -> int:
-        """Bytes of an embedded index for 1,000 words, under that policy."""
+        """Return the bytes of an embedded index for 1,000 words under one of `policies`."""
         vector = self.dimension + measured_constants.GRAPH_BYTES
         fixed = self.sample.embedded_bytes - self.sample.spans * vector
         return round(1000 * (fixed / self.sample.words + recall.vectors_a_word * vector))
 
 
 def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
-    """What `sample` comes to."""
+    """Return the load of a sample under a span policy."""
     spans = sum(len(window_policy.window_bounds(codes.counts, policy)) for codes in sample.codes)
     embedded = (
         sample.code_bytes
@@ -106,8 +123,9 @@ def plan(
     *,
     on_gpu: bool,
 ) -> Plan:
-    """The plan for `documents` like those of `sample`; `on_gpu` says that the encoder of this
-    machine runs on one.
+    """Return the plan for `documents` like those of `sample`.
+
+    With `on_gpu` the encoder of this machine runs on a GPU, and its own rate is the GPU's.
     """
     sample_load, rate = measure_load(sample, policy, dimension), sample.tokens / sample.seconds
     full_load = sample_load.times(documents)

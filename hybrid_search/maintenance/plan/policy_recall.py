@@ -1,6 +1,6 @@
-"""Span policies on a sample: vectors a word, and what of an exhaustive search they find.
+"""Compare span policies on a sample: vectors a word, and recall against an exhaustive search.
 
-By brute force, so that no graph is to blame.
+The windows are searched by brute force, so that no error of a graph is counted.
 """
 
 from __future__ import annotations
@@ -18,30 +18,36 @@ from hybrid_search.text.types import Floats, TokenCodes
 from hybrid_search.text.window_policy import DEFAULT_POLICY
 
 POLICIES = ("20/1", "12/1", DEFAULT_POLICY, "6/2", "6+12/2", "3/1")
-"""From few vectors to many."""
+"""The policies that are compared, from few vectors to many."""
 
 PASSAGES = 1000
-"""Passages that are searched, at most: so many take some seconds a policy."""
+"""Passages that are searched at most: so many take some seconds for each policy."""
 
 PHRASES = 40
 WORDS = (3, 5, 2, 8, 4)
-"""Phrases that are drawn from the sample, of so many words by turns."""
+"""Number of phrases that are drawn from the sample, and how many words they have, in turn."""
 
 DEPTH = 10
 TIE = 1e-3
-"""Cosines that differ by less are equal: stored norms are rounded to half of it, and transcripts
-repeat themselves.
+"""Cosines that differ by less count as equal.
+
+Stored norms are rounded to half of it, and transcripts repeat themselves.
 """
 
 SHARE = 0.025
-"""Of the passages, at least twice `DEPTH` and at most 100: as many as would be scored exactly."""
+"""Share of the passages that a query would score exactly; at least twice `DEPTH`, at most 100."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """Of a policy: covering spans a word, and the share of the ten best passages of an exhaustive
-    search that are among its own ten best (`recall`), and among its `window` best, which would be
-    scored exactly (`scored`).
+    """How many vectors a span policy takes, and what it finds of an exhaustive search.
+
+    Attributes:
+        policy: The span policy.
+        vectors_a_word: Covering spans per word.
+        recall: Share of the ten best passages that are among the policy's own ten best.
+        scored: Share of them that are among its `window` best, which a query scores exactly.
+        window: Number of passages that a query would score exactly.
     """
 
     policy: str
@@ -52,7 +58,7 @@ class Recall:
 
 
 def compare(encoder: Encoder, sample: Sample, policies: Sequence[str] = POLICIES) -> list[Recall]:
-    """Each of `policies` on the first passages of `sample`."""
+    """Return the recall of each policy on the first passages of a sample."""
     numbers = [
         number
         for number, passage_codes in enumerate(sample.codes)
@@ -71,21 +77,22 @@ def compare(encoder: Encoder, sample: Sample, policies: Sequence[str] = POLICIES
 
 
 def draw_phrases(document_passages: Sequence[DocumentPassage]) -> list[str]:
-    """Phrases of some words each, from passages that are evenly spread."""
+    """Return phrases of a few words each, from passages spread evenly over the sample."""
     phrases = []
-    for number, (document, passage) in enumerate(
-        document_passages[:: max(1, len(document_passages) // PHRASES)][:PHRASES]
-    ):
+    step = max(1, len(document_passages) // PHRASES)
+    for number, (document, passage) in enumerate(document_passages[::step][:PHRASES]):
         part = max(passage.parts, key=lambda passage_part: len(passage_part.words))
-        first = len(part.words) // 2 - min(len(part.words), WORDS[number % len(WORDS)]) // 2
-        phrase_words = part.words[first : first + WORDS[number % len(WORDS)]]
+        length = WORDS[number % len(WORDS)]
+        first = len(part.words) // 2 - min(len(part.words), length) // 2
+        phrase_words = part.words[first : first + length]
         phrases.append(document.text[int(phrase_words[0, 0]) : int(phrase_words[-1, 1])])
     return phrases
 
 
 def exhaustive_cosines(token_codes: TokenCodes, queries: Floats) -> Floats:
-    """The best cosine of any span of a passage with each query, float32 ``[queries]``; `queries`
-    float32 ``[queries, dimension]``.
+    """Return the best cosine of any span of a passage with each query, float32 ``[queries]``.
+
+    `queries` are float32 ``[queries, dimension]``.
     """
     sums = spans.running_sums(
         (token_codes.codes.astype(np.float32) @ queries.T) * token_codes.scales[:, None]
@@ -101,7 +108,7 @@ def exhaustive_cosines(token_codes: TokenCodes, queries: Floats) -> Floats:
 def _measure_policy(
     policy: str, codes: Sequence[TokenCodes], queries: Floats, exact: Floats, words: int
 ) -> Recall:
-    """`exact` float32 ``[passages, queries]``."""
+    """Return the recall of one policy; `exact` is float32 ``[passages, queries]``."""
     vectors = [window_policy.window_vectors(passage_codes, policy) for passage_codes in codes]
     ranking = np.argsort(
         -np.array([(passage_vectors @ queries.T).max(axis=0) for passage_vectors in vectors]),

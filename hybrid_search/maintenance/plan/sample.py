@@ -1,4 +1,4 @@
-"""A sample of documents, encoded with the time taken."""
+"""Take a sample of documents, and measure how long the encoder takes for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import islice
 from hybrid_search.encoder import passage_codes
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import InputError, UsageError
-from hybrid_search.ingest import document_parser as document_parser
+from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search import span_search
 from hybrid_search.text import passages, token_codes
@@ -18,15 +18,21 @@ from hybrid_search.text.types import Document, Passage, TokenCodes
 
 DOCUMENTS = 1000
 SECONDS = 15.0
-"""A sample ends with so many documents, or when the encoder has had so many seconds."""
+"""A sample ends at so many documents, or when the encoder has worked for so many seconds."""
 
 DocumentPassage = tuple[Document, Passage]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
-    """Documents and their passages, with the token codes of each; `seconds` are the encoder's,
-    `skipped` lines were no documents.
+    """Encoded documents.
+
+    Attributes:
+        documents: Number of documents.
+        skipped: Lines that were no valid documents.
+        passages: Each passage with its document.
+        codes: The token codes of each passage.
+        seconds: How long the encoder took.
     """
 
     documents: int
@@ -37,28 +43,29 @@ class Sample:
 
     @property
     def words(self) -> int:
-        """Words, those that two passages share counted once."""
+        """Number of words; those that two passages share count once."""
         return sum(int((passage_codes.counts > 0).sum()) for passage_codes in self.codes)
 
     @property
     def tokens(self) -> int:
-        """Tokens of all passages."""
+        """Number of tokens of all passages."""
         return sum(len(passage_codes.codes) for passage_codes in self.codes)
 
     @property
     def code_bytes(self) -> int:
-        """Bytes of the token codes as they are stored."""
+        """Size of the token codes as they are stored."""
         return sum(len(token_codes.to_bytes(passage_codes)) for passage_codes in self.codes)
 
 
 def take_sample(
     encoder: Encoder, lines: Iterable[SourceLine], most: int = DOCUMENTS, seconds: float = SECONDS
 ) -> Sample:
-    """The first documents of `lines`, encoded as an ingest does.
+    """Return the first documents of `lines`, encoded as an ingest does.
 
-    Raises UsageError where there is none with a word.
+    Raises:
+        UsageError: If no document has a word.
     """
-    encoder.encode(["once, so that nothing is timed that is done only once"])
+    encoder.encode(["a warm-up, so that what happens only once is not timed"])
     skipped: list[SourceLine] = []
     document_passages, codes, encode_seconds, count = (
         list[DocumentPassage](),
@@ -78,13 +85,14 @@ def take_sample(
         document_passages += block
     if not any(len(passage_codes.codes) for passage_codes in codes):
         raise UsageError(
-            f"no document with a word to plan by: {count} documents were read, and {len(skipped)} lines that are none"
+            f"the sample has no words to plan by: {count} documents and {len(skipped)} lines "
+            "that are not documents were read; give other files"
         )
     return Sample(count, len(skipped), document_passages, codes, encode_seconds)
 
 
 def _read_documents(lines: Iterable[SourceLine], skipped: list[SourceLine]) -> Iterator[Document]:
-    """The good ones; the other lines are added to `skipped`."""
+    """Yield the valid documents, and add the other lines to `skipped`."""
     for line in lines:
         try:
             if line.fault:
@@ -96,7 +104,7 @@ def _read_documents(lines: Iterable[SourceLine], skipped: list[SourceLine]) -> I
 
 
 def _next_block(document_iterator: Iterator[Document]) -> list[DocumentPassage]:
-    """The passages of the next documents, enough for the encoder to sort by length."""
+    """Return passages of the next documents, enough for the encoder to sort them by length."""
     block: list[DocumentPassage] = []
     for document in document_iterator:
         block += [(document, passage) for passage in passages.split(document)]
@@ -108,7 +116,7 @@ def _next_block(document_iterator: Iterator[Document]) -> list[DocumentPassage]:
 def _encode_timed(
     encoder: Encoder, block: Sequence[DocumentPassage]
 ) -> tuple[list[TokenCodes], float]:
-    """Token codes of passages, and the seconds that the encoder took."""
+    """Return the token codes of passages, and the seconds that the encoder took."""
     texts = [
         text
         for document, passage in block

@@ -1,5 +1,15 @@
-"""Whether an index is what its sources and its model make of them: all passages listed and counted,
-a sample of the documents encoded again.
+"""Check that an index is complete and undamaged, and that its model still gives what is stored.
+
+In: a backend, an encoder, and the name of an index. Out: a `Verification`. Every passage is listed
+and counted; a sample of the documents is encoded again and compared. Nothing is changed. In reading
+order:
+
+    completeness    faults that the list of a document's passages shows
+    even_sample     an even sample of a stream of unknown length
+    reencode        a document put together from its passages, encoded again, and compared
+    report          the findings, their remedies, and how far two encodings may differ
+
+A new kind of fault is a `Fault` in completeness (from the list alone) or in reencode.
 """
 
 from __future__ import annotations
@@ -18,28 +28,35 @@ from hybrid_search.maintenance.verify.report import Verification
 __all__ = ["SAMPLE", "Verification", "verify"]
 
 SAMPLE = 100
-"""Documents that are encoded again, if nobody says how many."""
+"""Default for the number of documents that are encoded again."""
 
 
 def verify(backend: Backend, encoder: Encoder, index: str, sample: int = SAMPLE) -> Verification:
-    """Look at every passage of `index`, and encode `sample` of its documents again, evenly spread
-    over it.
+    """Check every passage of an index, and encode a sample of its documents again.
 
-    Nothing is changed.
+    The sample is spread evenly over the index. Nothing is changed. A missing index raises
+    IndexMissingError, an index of another model ModelError.
 
-    Raises UsageError for a sample under 0, IndexMissingError, and ModelError where the index is of
-    another model.
+    Args:
+        backend: Where the index is.
+        encoder: The model that wrote it.
+        index: Name of the index.
+        sample: Number of documents to encode again.
+
+    Returns:
+        The counts and the findings.
+
+    Raises:
+        UsageError: If `sample` is negative.
     """
     if sample < 0:
         raise UsageError(
-            f"sample is {sample}: it is to be the number of documents to encode again, 0 for none"
+            f"sample is {sample}: it must be 0 or more, the number of documents to encode again"
         )
     spec, _ = backend.read_head(index)
     check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy))
-    verification, even_sample = (
-        Verification(index, spec.precision, encoder.info.precision),
-        EvenSample[Sequence[ListedPassage]](sample),
-    )
+    verification = Verification(index, spec.precision, encoder.info.precision)
+    even_sample = EvenSample[Sequence[ListedPassage]](sample)
     for rows in group_by_document(backend.iterate_passages(index)):
         is_sound = True
         for row, fault in find_faults(rows, spec):
@@ -47,7 +64,7 @@ def verify(backend: Backend, encoder: Encoder, index: str, sample: int = SAMPLE)
             is_sound = False
         verification.passages += len(rows)
         verification.documents += 1 if rows[0].document_id else 0
-        if is_sound:  # of the others it is known that they have to be ingested again
+        if is_sound:  # the others must be ingested again in any case
             even_sample.add(rows)
     for rows in even_sample.select():
         compare_document(backend, encoder, index, rows, verification)

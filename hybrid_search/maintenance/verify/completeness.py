@@ -1,4 +1,4 @@
-"""Whether the passages of each document are all there, and no others."""
+"""Find missing, surplus and outdated passages of a document in the list of its passages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hybrid_search.ingest.document_parser import rehash_source
 
 
 def group_by_document(passages: Iterable[ListedPassage]) -> Iterator[Sequence[ListedPassage]]:
-    """What was listed, document by document; what has lost its document, piece by piece."""
+    """Yield the passages of one document after the other; those without a document one by one."""
     for id_, rows in groupby(passages, key=lambda row: row.document_id):
         if id_:
             yield list(rows)
@@ -22,7 +22,7 @@ def group_by_document(passages: Iterable[ListedPassage]) -> Iterator[Sequence[Li
 def find_faults(
     rows: Sequence[ListedPassage], spec: IndexSpec
 ) -> Iterator[tuple[ListedPassage, Fault]]:
-    """What is wrong with the passages of one document; a missing one is told by a made-up row."""
+    """Yield each fault of one document with its passage; a missing passage gets a made-up row."""
     yield from ((row, fault) for row in rows for fault in row.faults)
     if rows[0].document_id:
         current = _current_version(rows)
@@ -33,20 +33,21 @@ def find_faults(
                 current,
                 Fault(
                     "version",
-                    "it was made by another model, policy or way of cutting than the index is made for now",
+                    "it was written by another model, policy or way of cutting passages "
+                    "than the index has now",
                 ),
             )
 
 
 def _current_version(rows: Sequence[ListedPassage]) -> ListedPassage:
-    """A passage of the version that counts: that of the first passage, which every version has."""
+    """Return a passage of the current version: the first passage, which every version has."""
     return min(rows, key=lambda row: row.ordinal)
 
 
 def _find_orphans(
     rows: Sequence[ListedPassage], current: ListedPassage
 ) -> Iterator[tuple[ListedPassage, Fault]]:
-    """Passages of another version, beyond the last one, or there twice."""
+    """Yield passages of another version, beyond the last one, or stored twice."""
     counts: Counter[int] = Counter()
     for row in rows:
         counts[row.ordinal] += 1
@@ -55,13 +56,21 @@ def _find_orphans(
                 row,
                 Fault(
                     "orphan",
-                    f"it is of another version ({row.source_hash:.12}, of {row.passages}) than passage {current.ordinal}",
+                    f"it is of version {row.source_hash:.12} with {row.passages} passages, "
+                    f"and passage {current.ordinal} is of version {current.source_hash:.12} "
+                    f"with {current.passages}",
                 ),
             )
         elif row.ordinal >= row.passages:
-            yield row, Fault("orphan", f"its document has {row.passages} passages")
+            yield (
+                row,
+                Fault(
+                    "orphan",
+                    f"its number is {row.ordinal}, and its document has {row.passages} passages",
+                ),
+            )
         elif counts[row.ordinal] > 1:
-            yield row, Fault("orphan", "it is there more than once")
+            yield row, Fault("orphan", "it is stored more than once")
 
 
 def _find_missing(

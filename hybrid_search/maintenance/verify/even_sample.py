@@ -1,6 +1,4 @@
-"""An evenly spread sample of a stream whose length nobody knows, in bounded memory and the same
-each time.
-"""
+"""Take an even sample of a stream of unknown length, in bounded memory, the same at every run."""
 
 from __future__ import annotations
 
@@ -10,14 +8,14 @@ T = TypeVar("T")
 
 
 class EvenSample(Generic[T]):
-    """Holds every n-th item, fewer than twice `count` of them: n doubles whenever there are more."""
+    """A sample that keeps every n-th item, and doubles n whenever it has twice `count` items."""
 
     def __init__(self, count: int) -> None:
         self._count, self._step, self._item_count = count, 1, 0
         self._items: list[T] = []
 
     def add(self, item: T) -> None:
-        """Take in the next item of the stream."""
+        """Take the next item of the stream into account."""
         if self._count and self._item_count % self._step == 0:
             self._items.append(item)
         self._item_count += 1
@@ -25,6 +23,6 @@ class EvenSample(Generic[T]):
             self._items, self._step = self._items[::2], 2 * self._step
 
     def select(self) -> list[T]:
-        """`count` items, or all where there were fewer, in their order."""
+        """Return `count` items in their order, or all if there were fewer."""
         size = min(self._count, len(self._items))
         return [self._items[number * len(self._items) // size] for number in range(size)]

@@ -1,6 +1,4 @@
-"""A document put together from its passages, cut and encoded again, and compared with what is
-stored of it.
-"""
+"""Join the passages of a document, cut and encode it again, and compare it with what is stored."""
 
 from __future__ import annotations
 
@@ -27,14 +25,16 @@ from hybrid_search.text import passages, spans, token_codes
 from hybrid_search.text.types import Document, Floats, Passage, TokenCodes, Turn
 
 BLOCK = 64
-"""Passages whose codes are read and encoded together: a document of 5 MB is compared in the memory
-of these.
-"""
+"""Passages that are read and encoded together, so that a document of 5 MB takes no more memory."""
 
 NORMS = 0.002
-"""Relative difference of two inverse norms made of the same codes: one step of float16, where
-another machine added in another order.
+"""Relative difference that two inverse norms of the same codes may have: one step of float16.
+
+Another machine may add in another order.
 """
+
+
+CODES_MISSING = "its token codes are missing"
 
 
 def compare_document(
@@ -44,9 +44,9 @@ def compare_document(
     rows: Sequence[ListedPassage],
     verification: Verification,
 ) -> None:
-    """Compare one document, all of whose passages are listed in `rows`.
+    """Compare one document with a fresh encoding of it, and add what differs to `verification`.
 
-    What differs goes into `found`.
+    `rows` are all passages of the document.
     """
     verification.encoded_documents += 1
     rows = sorted(rows, key=lambda row: row.ordinal)
@@ -72,7 +72,7 @@ def compare_document(
 
 
 class _DifferentError(Exception):
-    """What is stored of a passage is not what its document would give."""
+    """A stored passage is not the one that its document gives when it is cut again."""
 
     def __init__(self, row: ListedPassage, why: str) -> None:
         super().__init__(why)
@@ -90,7 +90,7 @@ def _fetch_contents(backend: Backend, index: str, keys: Sequence[Key]) -> dict[K
 def _split_again(
     rows: Sequence[ListedPassage], contents: Mapping[Key, PassageContent]
 ) -> tuple[list[Passage], Document]:
-    """The document and its passages, cut anew. Raises where these are not those that are stored."""
+    """Return the passages that the document gives now, and the document; raise if they differ."""
     document = _join_passages(rows, contents)
     fresh_passages = list(passages.split(document))
     for row, passage in zip(rows, fresh_passages, strict=False):
@@ -102,12 +102,13 @@ def _split_again(
         if stored_range != actual_range:
             raise _DifferentError(
                 row,
-                f"it is stored at {stored_range[0]}:{stored_range[1]} of its document, and its text stands at {actual_range[0]}:{actual_range[1]}",
+                f"it is stored as {stored_range[0]}:{stored_range[1]} of its document, "
+                f"and cutting the text again gives {actual_range[0]}:{actual_range[1]}",
             )
     if len(fresh_passages) != len(rows):
         raise _DifferentError(
             rows[-1],
-            f"the document has {len(rows)} passages, and its text gives {len(fresh_passages)}",
+            f"{len(rows)} passages are stored, and its text gives {len(fresh_passages)}",
         )
     return fresh_passages, document
 
@@ -115,13 +116,17 @@ def _split_again(
 def _join_passages(
     rows: Sequence[ListedPassage], contents: Mapping[Key, PassageContent]
 ) -> Document:
-    """The document as far as its passages have it; what lies between them, which has no words, is
-    filled with NUL.
+    """Return the document as far as its passages hold it, with NUL for the gaps between them.
+
+    A gap has no words.
+
+    Raises:
+        _DifferentError: If a passage has no text, or does not fit the passage before it.
     """
     text, turns = io.StringIO(newline=""), dict[int, tuple[int, int]]()
     for row in rows:
         if row.key not in contents:
-            raise _DifferentError(row, "its text is gone")
+            raise _DifferentError(row, "its text is missing")
         content = contents[row.key]
         turn_bounds = {
             turn["turn"]: (turn["start"], turn["end"]) for turn in json.loads(content.layout)
@@ -137,7 +142,8 @@ def _join_passages(
         if not content.text.startswith(preceding := text.read(len(content.text)).rstrip("\0")):
             raise _DifferentError(
                 row,
-                f"it begins with {content.text[: len(preceding)][:40]!r}, and the passage before it says {preceding[:40]!r} there",
+                f"it begins with {content.text[: len(preceding)][:40]!r}, "
+                f"and the passage before it has {preceding[:40]!r} in that place",
             )
         text.seek(content.start)
         text.write(content.text)
@@ -153,16 +159,14 @@ def _join_passages(
 def _read_token_codes(
     backend: Backend, index: str, rows: Sequence[ListedPassage]
 ) -> Iterator[TokenCodes | str]:
-    """The token codes of each passage, or why they cannot be read."""
+    """Yield the token codes of each passage, or a sentence that says why there are none."""
     try:
         codes_by_key = _fetch_token_codes(backend, index, [row.key for row in rows])
-        yield from (codes_by_key.get(row.key, "its token codes are gone") for row in rows)
-    except IndexStoreError:  # one of them: each by itself
+        yield from (codes_by_key.get(row.key, CODES_MISSING) for row in rows)
+    except IndexStoreError:  # one passage is damaged: read them one by one to see which
         for row in rows:
             try:
-                yield _fetch_token_codes(backend, index, [row.key]).get(
-                    row.key, "its token codes are gone"
-                )
+                yield _fetch_token_codes(backend, index, [row.key]).get(row.key, CODES_MISSING)
             except IndexStoreError as error:
                 yield str(error)
 
@@ -188,12 +192,11 @@ def _find_faults(
     elif not np.array_equal(codes.words, fresh.words) or codes.codes.shape != fresh.codes.shape:
         yield Fault(
             "codes",
-            f"codes of {len(codes.codes)} tokens are stored, and its text has {len(fresh.codes)}: each word must have its own",
+            f"codes of {len(codes.codes)} tokens are stored, and its text has "
+            f"{len(fresh.codes)} tokens, or they belong to other words",
         )
     elif not _has_own_norms(codes):
-        yield Fault(
-            "codes", "its norms are not those of its token codes: one or the other is damaged"
-        )
+        yield Fault("codes", "its norms do not fit its token codes: one or the other is damaged")
     elif fault := verification.check_difference(
         float(cosine_differences(codes, fresh).max(initial=0.0))
     ):
@@ -201,15 +204,21 @@ def _find_faults(
 
 
 def _describe_offsets(codes: TokenCodes, fresh: TokenCodes) -> str:
-    """The first word that is not where it is said to be."""
+    """Return a sentence about the first word whose stored offsets are wrong."""
     pairs = zip(codes.words[:, :2].tolist(), fresh.words[:, :2].tolist(), strict=False)
     number, (stored_bounds, actual_bounds) = next(
         ((number, pair) for number, pair in enumerate(pairs) if pair[0] != pair[1]),
         (-1, ([0, 0], [0, 0])),
     )
     if number < 0:
-        return f"it has spans over {len(codes.words)} words, and its text has {len(fresh.words)}, or they start at others"
-    return f"its word {number} is said to be at {stored_bounds[0]}:{stored_bounds[1]}, and is at {actual_bounds[0]}:{actual_bounds[1]}"
+        return (
+            f"spans over {len(codes.words)} words are stored, and its text has "
+            f"{len(fresh.words)} words, or the spans start at other words"
+        )
+    return (
+        f"its word {number} is stored as {stored_bounds[0]}:{stored_bounds[1]}, "
+        f"and is at {actual_bounds[0]}:{actual_bounds[1]}"
+    )
 
 
 def _has_own_norms(codes: TokenCodes) -> bool:
@@ -221,10 +230,9 @@ def _has_own_norms(codes: TokenCodes) -> bool:
 
 
 def cosine_differences(codes: TokenCodes, fresh: TokenCodes) -> Floats:
-    """1 - the cosine of each span by its stored codes with the same by `fresh` ones, float32
-    ``[spans]``, 0..2.
+    """Return 1 - cosine between each span's stored and fresh vector, float32 ``[spans]``, 0..2.
 
-    One without tokens has 0.
+    A span without tokens has 0.
     """
     first, last = spans.bounds(codes.counts)
     begin, end = codes.words[first, 2], codes.words[last, 3]

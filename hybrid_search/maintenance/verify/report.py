@@ -1,4 +1,4 @@
-"""What a look at an index found."""
+"""The report on an index: counts, findings, remedies, and how far two encodings may differ."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from typing import Any
 from hybrid_search.backends.types import Fault
 
 FINDINGS = 1000
-"""Findings that are kept; all are counted."""
+"""Findings that are listed at most; all are counted."""
 
 EXACT = 0.0011
-"""The largest difference that int8 codes made to any span's cosine
-(`hybrid_search.text.token_codes`).
+"""The largest difference that int8 token codes made to any span's cosine.
+
+`hybrid_search.text.token_codes` has the measurement.
 """
 
 INT8 = 0.017
-"""The same between two runs in int8. A span's cosine with itself in float32 was never under .9958
-(`parity` in the model's encoder.json); two runs that differ from it in opposite directions are at
-twice that angle, and 1 - cos(2a) = 4 * (1 - cos(a)) to a hundredth: 4 * .0042. They differ at all
-because activations are quantized together with those of the texts that happen to be in the same
-batch.
+"""The largest difference between two runs of a model in int8.
+
+A span's cosine with itself in float32 was never under .9958 (`parity` in the model's encoder.json).
+Two runs that differ from float32 in opposite directions are at twice that angle, and 1 - cos(2a) =
+4 * (1 - cos(a)) to a hundredth: 4 * .0042. Runs differ at all because activations are quantized
+together with those of the other texts of a batch.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong, and what to do about it.
+    """Something that is wrong, and the remedy.
 
-    `ordinal` is None where all of the document is meant.
+    `ordinal` is the number of the passage, None if the whole document is meant. `found` is a key of
+    the JSON that ``verify --json`` prints, and keeps its name.
     """
 
     kind: str
@@ -41,13 +44,22 @@ class Finding:
 
 @dataclass(slots=True)
 class Verification:
-    """What was looked at, and what was wrong with it.
+    """Counts of what was checked, and the faults.
 
-    `documents` and `passages` were listed, those `encoded` encoded again. `difference` is the
-    largest between a span's cosine with itself and 1,
-    0..2, of passages that are in the index's precision, and `bound` what it may be.
-    `other_precision` passages are beyond it but no farther than int8 is from the others: they were
-    written in another precision than the index was made in.
+    Attributes:
+        index: Name of the index.
+        precision: The precision that the index was made in.
+        encoded_in: The precision of the encoder that encoded the sample again.
+        documents: Documents that were listed.
+        passages: Passages that were listed.
+        encoded_documents: Documents of the sample.
+        encoded_passages: Passages of the sample.
+        difference: The largest 1 - cosine between a span's stored and fresh vector, 0..2, among the
+            passages that are within `bound`.
+        other_precision: Passages beyond `bound` but within `INT8`: they were written in another
+            precision than the index was made in.
+        wrong: Number of faults of each kind.
+        findings: The first `FINDINGS` of them.
     """
 
     index: str
@@ -64,18 +76,16 @@ class Verification:
 
     @property
     def bound(self) -> float:
-        """The largest difference between two runs of the model, in the precision of the index and
-        in that of this one.
-        """
+        """The largest difference allowed between the index's precision and this encoder's."""
         return INT8 if "int8" in (self.precision, self.encoded_in) else EXACT
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing was found to be wrong."""
+        """True if nothing was wrong."""
         return not self.wrong
 
     def add(self, document_id: str, ordinal: int, fault: Fault) -> None:
-        """Count a fault, and keep it among the first."""
+        """Count a fault, and list it if it is among the first."""
         self.wrong[fault.kind] += 1
         if len(self.findings) < FINDINGS:
             remedy = _remedy(self.index, document_id)
@@ -90,9 +100,7 @@ class Verification:
             )
 
     def check_difference(self, difference: float) -> Fault | None:
-        """Take in how far a passage is from its codes made anew; what is wrong with it, if that is
-        too far.
-        """
+        """Return a fault if a difference is too large, otherwise count it and return None."""
         if difference <= self.bound:
             self.difference = max(self.difference, difference)
         elif difference <= INT8:
@@ -100,12 +108,13 @@ class Verification:
         else:
             return Fault(
                 "codes",
-                f"a span's cosine is {difference:.4f} off by its stored token codes, and may be {self.bound:.4f}",
+                f"a span's cosine is {difference:.4f} off by its stored token codes, "
+                f"and may be {self.bound:.4f}",
             )
         return None
 
     def to_dict(self) -> dict[str, Any]:
-        """As the command line prints it."""
+        """Return the report as ``verify --json`` prints it."""
         values = {
             name: getattr(self, name)
             for name in self.__slots__
@@ -122,5 +131,8 @@ class Verification:
 
 def _remedy(index: str, document_id: str) -> str:
     if not document_id:
-        return "it is never found and takes space alone: ingest into a new index to be rid of it"
-    return f"ingest it again, after hybrid-search delete --index {index} -- {document_id!r} (what is unchanged would be skipped)"
+        return "it only takes space, and no search finds it: a new index is free of it"
+    return (
+        "ingest it again, after "
+        f"hybrid-search delete --index {index} -- {document_id!r} (unchanged, it would be skipped)"
+    )

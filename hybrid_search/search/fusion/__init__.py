@@ -1,5 +1,12 @@
-"""Fusions by name: each takes `Legs` and alpha and gives one score a passage, float64 ``[n]``,
+"""Fusions by name: each makes one score of the two scores of every passage.
+
+In: `Legs` (search/types.py), the scores and ranks of both legs, and alpha. Out: float64 ``[n]``,
 higher is better.
+
+Modules: `base` (the definition of alpha), `calibrated` (the default), `min_max`, `l2`, `z_score`,
+`rrf`. A new fusion is a module with one function, and a line in `FUSIONS`; a test in
+tests/search/test_fusion.py asks for its cases. OpenSearch's own arithmetic is in
+`search.opensearch`.
 """
 
 from __future__ import annotations
@@ -7,20 +14,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hybrid_search.errors import UsageError
-from hybrid_search.search.fusion.base import Legs, Scores
-from hybrid_search.search.fusion.calibrated import calibrated
+from hybrid_search.search.fusion.calibrated import fuse_calibrated
 from hybrid_search.search.fusion.l2 import l2
 from hybrid_search.search.fusion.min_max import min_max
 from hybrid_search.search.fusion.rrf import rrf
 from hybrid_search.search.fusion.z_score import z_score
+from hybrid_search.search.types import Legs, Scores
 
-__all__ = ["DEFAULT", "FUSIONS", "Fusion", "Legs", "Scores", "get_fusion"]
+__all__ = ["FUSIONS", "Fusion", "get_fusion"]
 
 Fusion = Callable[[Legs, float], Scores]
 
-DEFAULT = "calibrated"
 FUSIONS: dict[str, Fusion] = {
-    "calibrated": calibrated,
+    "calibrated": fuse_calibrated,
     "min_max": min_max,
     "l2": l2,
     "z_score": z_score,
@@ -29,7 +35,7 @@ FUSIONS: dict[str, Fusion] = {
 
 
 def get_fusion(name: str) -> Fusion:
-    """The fusion called `name`. Raises UsageError."""
+    """Return the fusion called `name`; raise UsageError if there is none."""
     if name not in FUSIONS:
         raise UsageError(f"fusion {name!r} is not one of {', '.join(FUSIONS)}")
     return FUSIONS[name]

@@ -1,5 +1,4 @@
-"""calibrated: a convex combination after each leg went through a map that is fixed for the model
-(the default).
+"""calibrated, the default: both legs through maps fixed for the model, then a convex combination.
 
 score = alpha / (1 + e^(-slope * (cosine - midpoint))) + (1 - alpha) * bm25 / (bm25 + saturation *
 terms). The idea of comparing by fixed transforms rather than by list extremes: Bruch, Gai, Ingber,
@@ -8,11 +7,11 @@ terms). The idea of comparing by fixed transforms rather than by list extremes: 
 
 from __future__ import annotations
 
-from hybrid_search.search.fusion.base import Legs, Scores, weigh
+from hybrid_search.search.fusion.base import weigh
+from hybrid_search.search.types import Legs, Scores
 
 
-def calibrated(legs: Legs, alpha: float) -> Scores:
-    """Both legs by the maps of the model, weighed by alpha."""
-    return weigh(
-        alpha, legs.calibration.bm25(legs.bm25, legs.terms), legs.calibration.cosine(legs.cosine)
-    )
+def fuse_calibrated(legs: Legs, alpha: float) -> Scores:
+    """Return both legs by the maps of the model, weighed by `alpha`."""
+    bm25 = legs.calibration.bm25(legs.bm25, legs.terms)
+    return weigh(alpha, bm25, legs.calibration.cosine(legs.cosine))

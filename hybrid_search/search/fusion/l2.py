@@ -1,16 +1,18 @@
-"""l2: each leg divided by the Euclidean length of its list, s / sqrt(sum of s^2), as OpenSearch's
-``l2`` normalization technique.
+"""l2: each leg divided by the Euclidean length of its list, s / sqrt(sum of s^2).
+
+OpenSearch's ``l2`` normalization technique.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hybrid_search.search.fusion.base import Legs, Scores, weigh
+from hybrid_search.search.fusion.base import weigh
+from hybrid_search.search.types import Legs, Scores
 
 
 def l2(legs: Legs, alpha: float) -> Scores:
-    """Both legs by the lengths of their lists, weighed by alpha."""
+    """Return both legs by the lengths of their lists, weighed by `alpha`."""
     return weigh(alpha, _scale(legs.bm25), _scale(legs.cosine))
 
 

@@ -2,19 +2,20 @@
 
 Fox and Shaw, "Combination of Multiple Searches", 1994.
 
-Where all scores of a leg are equal it says nothing about their order: each counts 1 if it is above
-0, else 0.
+Equal scores have no order to scale. Where all scores of a leg are equal, each counts 1 if it is
+above 0, else 0.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hybrid_search.search.fusion.base import Legs, Scores, weigh
+from hybrid_search.search.fusion.base import weigh
+from hybrid_search.search.types import Legs, Scores
 
 
 def min_max(legs: Legs, alpha: float) -> Scores:
-    """Both legs by the extremes of their lists, weighed by alpha."""
+    """Return both legs by the extremes of their lists, weighed by `alpha`."""
     return weigh(alpha, _scale(legs.bm25), _scale(legs.cosine))
 
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybrid_search.search.fusion.base import Legs, Ranks, Scores, weigh
+from hybrid_search.search.fusion.base import weigh
+from hybrid_search.search.types import Legs, Ranks, Scores
 
 RANK_CONSTANT = 60
 """The paper's k, found not to be critical; also the default of OpenSearch and Elasticsearch."""
 
 
 def rrf(legs: Legs, alpha: float) -> Scores:
-    """Both legs by their ranks alone, weighed by alpha."""
+    """Return both legs by their ranks alone, weighed by `alpha`."""
     return weigh(alpha, _reciprocal_ranks(legs.bm25_rank), _reciprocal_ranks(legs.cosine_rank))
 
 

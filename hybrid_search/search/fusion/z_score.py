@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from hybrid_search.search.fusion.base import Legs, Scores, weigh
+from hybrid_search.search.fusion.base import weigh
+from hybrid_search.search.types import Legs, Scores
 
 
 def z_score(legs: Legs, alpha: float) -> Scores:
-    """Both legs by mean and deviation of their lists, weighed by alpha."""
+    """Return both legs by mean and deviation of their lists, weighed by `alpha`."""
     return weigh(alpha, _scale(legs.bm25), _scale(legs.cosine))
 
 
 def _scale(scores: Scores) -> Scores:
-    deviation = (
-        float(scores.std(ddof=1)) if len(scores) > 1 and np.ptp(scores) else 0.0
-    )  # equal scores may deviate from their rounded mean
+    # equal scores may deviate from their rounded mean: their range is what tells
+    deviation = float(scores.std(ddof=1)) if len(scores) > 1 and np.ptp(scores) else 0.0
     return (scores - scores.mean()) / deviation if deviation else np.zeros_like(scores)

@@ -1,6 +1,11 @@
-"""compat="opensearch": what OpenSearch's own hybrid query would answer.
+"""compat="opensearch": rank as OpenSearch's own ``hybrid`` query does.
 
-The request for a server that has it, its arithmetic for all others.
+In: both legs of a query. Out: passages with the scores that the server would give them.
+
+Modules in reading order: `ranking` (has the server fuse where it can, else does it here),
+`arithmetic` (the server's fusion), `min_max`, `l2`, `z_score`, `rrf` (its normalizations), `means`
+(its combinations), `base` (its single-precision numbers). The request for a server, `hybrid_body`,
+is made in backends/server. A new normalization is a module and a line in `NORMALIZATIONS`.
 """
 
 from __future__ import annotations

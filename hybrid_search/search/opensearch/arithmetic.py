@@ -1,10 +1,9 @@
-"""The server's fusion of the legs of one hybrid query on one shard: normalize each leg, combine
-each passage's scores, sort.
+"""Fuse as the server does: normalize each leg, combine each passage's scores, sort.
 
-Written after opensearch-project/neural-search 3.5 to 3.9 (``processor/normalization``,
-``processor/combination``, ``search/collector``). Where an earlier release does otherwise,
-`docs/compat.md` says so. On several shards the server normalizes over the hits of all of them,
-`window` of each.
+This is one hybrid query on one shard. Written after opensearch-project/neural-search 3.5 to 3.9
+(``processor/normalization``, ``processor/combination``, ``search/collector``). Where an earlier
+release does otherwise, `docs/compat.md` says so. On several shards the server normalizes over the
+hits of all of them, `window` of each.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from hybrid_search.search.opensearch.z_score import z_score
 
 Key = TypeVar("Key", bound=Hashable)
 Leg = Sequence[tuple[Key, float]]
-"""What one sub-query returned, best first: keys of passages and their scores."""
+"""The passages that one sub-query returned, best first: keys and scores."""
 
 NORMALIZATIONS: dict[str, Callable[[Singles], list[Single]]] = {
     "min_max": min_max,
@@ -41,12 +40,13 @@ COMBINATIONS: dict[str, Callable[[Singles, Singles], Single]] = {
     "rrf": means.weighted_sum,
 }
 HASH_TABLE_SIZE, LOAD_FACTOR = 16, 0.75
-"""A Java HashMap's first size, and how full it gets before it doubles."""
+"""The first size of a Java HashMap, and how full it gets before it doubles."""
 
 
 def score_from_cosine(cosine: float) -> float:
-    """The score that OpenSearch's cosinesimil gives a vector, (1 + cosine) / 2; by ``score_mode:
-    max`` that of a passage's best span.
+    """Return the score that OpenSearch's cosinesimil gives a vector, (1 + cosine) / 2.
+
+    By ``score_mode: max`` a passage has that of its best span.
     """
     return float(max((Single(1.0) + Single(cosine)) / Single(2.0), ZERO))
 
@@ -61,12 +61,13 @@ def fuse_by_alpha(
     numbers: Mapping[Key, int] | None = None,
     explain: bool = False,
 ) -> list[tuple[Key, float]]:
-    """What the server would answer to our two legs: every passage of either, by fused score.
+    """Return what the server would answer to our two legs: their passages by fused score.
 
-    `lexical` has BM25 scores, `semantic` the server's scores of the span leg (`of_cosine`), both
-    best first, both also at alpha 0 and 1: the server runs both, and lists what only a leg of
-    weight 0 found with 0. Each is cut to `window` (the ``pagination_depth``). `numbers` and
-    `explained` are those of `fuse`. Raises UsageError for a fusion that the server does not have.
+    `lexical` has BM25 scores, `semantic` the server's scores of the span leg
+    (`score_from_cosine`), both best first. Both are needed at alpha 0 and 1, too: the server runs
+    both, and lists with 0 what only a leg of weight 0 found. Each is cut to `window` (the
+    ``pagination_depth``). `numbers` and `explain` are those of `fuse`. A fusion that the server
+    lacks is a UsageError.
     """
     return fuse(
         [lexical[:window], semantic[:window]],
@@ -86,26 +87,24 @@ def fuse(
     numbers: Mapping[Key, int] | None = None,
     explain: bool = False,
 ) -> list[tuple[Key, float]]:
-    """Fuse any number of `legs`.
+    """Return the passages of any number of `legs` by fused score.
 
     Scores are those that the server's JSON shows: the shortest digits that mean the
     single-precision number.
 
-    The server orders ties by where its hash table has the Lucene document numbers of the shard;
-    with `numbers` (what sorting by ``_doc`` returns) so does this. Without, they keep the order in
-    which they first appear, leg by leg. `explained`: asked to explain, the server normalizes what
-    it has normalized, and that is what its scores are then made of. Raises UsageError for what the
-    server would refuse.
+    The server orders ties by the places of the shard's Lucene document numbers in its hash table.
+    With `numbers` (what sorting by ``_doc`` returns) so does this; without, ties keep the order in
+    which they first appear, leg by leg. With `explain`, scores are normalized twice: a server that
+    is asked to explain normalizes what it has normalized, and its scores are made of that.
+
+    A combination that the server would refuse is a UsageError.
     """
-    normalize, combine = (
-        NORMALIZATIONS[technique],
-        COMBINATIONS[choose_combination(technique, combination)],
-    )
+    normalize = NORMALIZATIONS[technique]
+    combine = COMBINATIONS[choose_combination(technique, combination)]
     scores_by_key: dict[Key, list[Single]] = {}
     for number, leg in enumerate(legs):
-        returned = [
-            (key, Single(score)) for key, score in leg if score > 0
-        ]  # a sub-query that scores 0 has not found it, says the server
+        # to the server a sub-query that scores a passage 0 has not found it
+        returned = [(key, Single(score)) for key, score in leg if score > 0]
         scores = normalize([score for _, score in returned])
         for (key, _), score in zip(returned, normalize(scores) if explain else scores, strict=True):
             scores_by_key.setdefault(key, [ZERO] * len(legs))[number] = score
@@ -120,13 +119,14 @@ def fuse(
 
 
 def _order_by_hash(keys: list[Key], numbers: Mapping[Key, int] | None) -> list[Key]:
-    """`keys` as a HashMap of their document numbers lists them: by bucket, and in a bucket the last
-    to come first.
+    """Return `keys` in the order in which a HashMap of their document numbers lists them.
+
+    By bucket, and inside a bucket the last inserted first.
     """
     if numbers is None:
         return keys
     size = HASH_TABLE_SIZE
     while len(keys) > LOAD_FACTOR * size:
         size *= 2
-    latest_first = keys[::-1]  # computeIfAbsent puts what is new at the head of its bucket
+    latest_first = keys[::-1]  # computeIfAbsent inserts at the head of a bucket
     return sorted(latest_first, key=lambda key: (numbers[key] ^ numbers[key] >> 16) & (size - 1))

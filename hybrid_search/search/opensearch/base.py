@@ -1,6 +1,6 @@
-"""The server's numbers.
+"""The server's numbers, in single precision.
 
-It computes in Java's ``float``, so each step here is rounded to single precision, too; sums are
+It computes in Java's ``float``: here, too, each step is rounded to single precision, and sums are
 taken one by one.
 """
 
@@ -17,6 +17,4 @@ Singles = Sequence[np.float32]
 ZERO = Single(0.0)
 ONE = Single(1.0)
 FLOOR = Single(0.001)
-"""What the server gives instead of 0 to a passage that a leg did return: 0 would say that it did
-not.
-"""
+"""The least score of a passage that a leg returned: 0 would say that it did not return it."""

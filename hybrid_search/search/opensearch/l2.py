@@ -1,7 +1,6 @@
-"""l2 as the server has it: each score by the Euclidean length of what the leg returned, s /
-sqrt(sum of s^2).
+"""l2 as the server has it: each score divided by the Euclidean length of the leg's scores.
 
-The same in every release from 2.12.
+s / sqrt(sum of s^2), the same in every release from 2.12.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from hybrid_search.search.opensearch.base import ZERO, Single, Singles
 
 
 def l2(scores: Singles) -> list[Single]:
-    """`scores` of one leg by their length; 0 where that is 0."""
+    """Return the scores of one leg divided by their length; 0 if that is 0."""
     squares = ZERO
     for score in scores:
         squares += score * score

@@ -1,9 +1,8 @@
-"""How the server makes one score of a passage's scores: a weighted mean, or for rrf a weighted sum.
-0 says that a leg did not return the passage.
+"""Combine a passage's scores as the server does: a weighted mean, for rrf a weighted sum.
 
-The arithmetic mean counts such a leg: its weight stays in the divisor. The geometric and the
-harmonic mean leave it out, weight and all, so that a passage of one leg is not put behind for it.
-All the same in every release from 2.12.
+A score of 0 says that a leg did not return the passage. The arithmetic mean counts that leg: its
+weight stays in the divisor. The geometric and the harmonic mean leave it out, weight and all, so
+that a passage of one leg is not put behind for it. All the same in every release from 2.12.
 """
 
 from __future__ import annotations
@@ -14,25 +13,24 @@ from hybrid_search.search.opensearch.base import ZERO, Single, Singles
 
 
 def arithmetic(scores: Singles, weights: Singles) -> Single:
-    """sum(weight * score) / sum(weight)."""
+    """Return sum(weight * score) / sum(weight)."""
     divisor = _total(weights)
     return weighted_sum(scores, weights) / divisor if divisor else ZERO
 
 
 def geometric(scores: Singles, weights: Singles) -> Single:
-    """exp(sum(weight * ln(score)) / sum(weight)) over the scores above 0."""
+    """Return exp(sum(weight * ln(score)) / sum(weight)) over the scores above 0."""
     logs, divisor = ZERO, ZERO
     for score, weight in zip(scores, weights, strict=True):
         if score > ZERO:
             divisor += weight
-            logs = Single(
-                float(logs) + float(weight) * math.log(score)
-            )  # Java adds a double here, and rounds what comes out
+            # Java adds a double here, and rounds the sum
+            logs = Single(float(logs) + float(weight) * math.log(score))
     return Single(math.exp(logs / divisor)) if divisor else ZERO
 
 
 def harmonic(scores: Singles, weights: Singles) -> Single:
-    """sum(weight) / sum(weight / score) over the scores above 0."""
+    """Return sum(weight) / sum(weight / score) over the scores above 0."""
     present = [
         (score, weight) for score, weight in zip(scores, weights, strict=True) if score > ZERO
     ]
@@ -41,7 +39,7 @@ def harmonic(scores: Singles, weights: Singles) -> Single:
 
 
 def weighted_sum(scores: Singles, weights: Singles) -> Single:
-    """sum(weight * score): rrf's combination, which divides by nothing."""
+    """Return sum(weight * score): the combination of rrf, which divides by nothing."""
     return _total([score * weight for score, weight in zip(scores, weights, strict=True)])
 
 

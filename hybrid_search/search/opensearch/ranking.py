@@ -1,5 +1,6 @@
-"""compat="opensearch": a query ranked as the server's own ``hybrid`` query ranks it, by the server
-where it can, else by its arithmetic here.
+"""compat="opensearch": rank a query as the server's own ``hybrid`` query ranks it.
+
+A server that has hybrid queries does it itself; everywhere else its arithmetic does it here.
 """
 
 from __future__ import annotations
@@ -8,29 +9,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hybrid_search.backends.base import Backend
+from hybrid_search.backends.base import Backend, OwnHybridBackend
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.search import opensearch
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import ScoredPassage, complete_scores, fuse, retrieve
-
-COMPATS = (None, "opensearch")
+from hybrid_search.search.candidates import complete_scores, fuse, retrieve
+from hybrid_search.search.types import ScoredPassage
 
 
 def technique(name: str | None, fusion: str) -> str | None:
-    """What the server calls a fusion; None where `name`, a compat, asks for none of its own."""
+    """Return the server's name of a fusion; None without `name`, the value of compat."""
     return opensearch.technique_of(fusion) if name else None
 
 
 def score_as_server(
     backend: Backend, index: str, request: Request, alpha: float, fusion: str
 ) -> tuple[list[ScoredPassage], dict[str, Any]]:
-    """Passages with the scores of the server's ``hybrid`` query, and what computed them."""
-    request = replace(
-        request, lexical=True, semantic=True
-    )  # the server asks a leg of weight 0, too
-    server_scores = backend.fetch_hybrid_scores(
-        index, request, alpha, opensearch.technique_of(fusion)
+    """Return passages with the scores of the server's ``hybrid`` query, and what computed them."""
+    request = replace(request, lexical=True, semantic=True)  # it runs a leg of weight 0, too
+    server_scores = (
+        backend.fetch_hybrid_scores(index, request, alpha, opensearch.technique_of(fusion))
+        if isinstance(backend, OwnHybridBackend)
+        else None
     )
     if server_scores is not None:
         passages = complete_scores(backend, index, request, list(server_scores))
@@ -39,35 +39,37 @@ def score_as_server(
             "fused by": "the server",
         }
     passages, method = retrieve(backend, index, request)
-    ranked = fuse(
-        passages, request, "rrf", alpha, Calibration()
-    )  # for the ranks, which are those of the legs
-    lexical = sorted(
-        (passage for passage in ranked if passage.bm25_rank), key=lambda passage: passage.bm25_rank
-    )
-    semantic = sorted(
-        (passage for passage in ranked if passage.cosine_rank),
-        key=lambda passage: passage.cosine_rank,
-    )
+    actions = {"candidates": method, "fused by": "this library, by the server's arithmetic"}
+    return _score_here(passages, request, alpha, fusion), actions
+
+
+def _score_here(
+    passages: list[ScoredPassage], request: Request, alpha: float, fusion: str
+) -> list[ScoredPassage]:
+    """Return the passages of either leg with scores by the server's arithmetic."""
+    ranked = fuse(passages, request, "rrf", alpha, Calibration())  # only for the legs' ranks
+    lexical = sorted(filter(_bm25_rank, ranked), key=_bm25_rank)
+    semantic = sorted(filter(_cosine_rank, ranked), key=_cosine_rank)
     legs = (
         [(passage.stored.key, passage.stored.bm25) for passage in lexical],
-        [
-            (passage.stored.key, opensearch.score_from_cosine(passage.cosine))
-            for passage in semantic
-        ],
+        [(item.stored.key, opensearch.score_from_cosine(item.cosine)) for item in semantic],
     )
-    scores, *parts = (
+    scores, bm25_parts, span_parts = (
         dict(opensearch.fuse_by_alpha(*legs, weight, fusion)) for weight in (alpha, 0.0, 1.0)
     )
-    ranked = [
-        replace(passage, parts=(parts[0][passage.stored.key], parts[1][passage.stored.key]))
+    return [
+        replace(passage, score=scores[key], parts=(bm25_parts[key], span_parts[key]))
         for passage in ranked
-        if passage.stored.key in scores
+        if (key := passage.stored.key) in scores
     ]
-    return _replace_scores(ranked, scores), {
-        "candidates": method,
-        "fused by": "this library, by the server's arithmetic",
-    }
+
+
+def _bm25_rank(passage: ScoredPassage) -> int:
+    return passage.bm25_rank
+
+
+def _cosine_rank(passage: ScoredPassage) -> int:
+    return passage.cosine_rank
 
 
 def _replace_scores(

@@ -1,4 +1,4 @@
-"""Where a server is, read from its URL: ``opensearch+https://user@host:9200/prefix?shards=2``."""
+"""The address of a server, from ``opensearch+https://user@host:9200/prefix?shards=2``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMES = (
     "https",
     *(f"{engine}+{scheme}" for engine in get_args(Engine) for scheme in ("http", "https")),
 )
-"""Those that name no engine ask the server which it is."""
+"""Schemes of a server's URL. If the scheme names no engine, the server is asked."""
 
 _EXAMPLE = "as in opensearch+https://host:9200"
 _HOST = re.compile(r"[A-Za-z0-9._:-]+")
@@ -27,10 +27,10 @@ _HOST = re.compile(r"[A-Za-z0-9._:-]+")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is.
+    """The place of a server.
 
-    `options` are those for the indexes that are made through this URL. Its ``str``, which leaves
-    them out, is safe to show.
+    `options` are those for indexes that are created through this URL. ``str`` leaves them out and
+    is safe to show.
     """
 
     engine: Engine | None
@@ -43,10 +43,10 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Address:
-        """Read `url`.
+        """Return the address that `url` names.
 
-        Raises UsageError for what is no such URL, and for one that holds a secret; no message
-        repeats what may be one.
+        Raises:
+            UsageError: If the URL is not valid, or holds a secret; no message repeats a secret.
         """
         refuse_secrets(url)
         try:
@@ -54,11 +54,12 @@ class Address:
             port = parts.port
         except ValueError:
             raise UsageError(
-                f"the URL of a server has a host that is none, or a port that is not 1 to 65535: {_EXAMPLE}"
+                f"the URL of a server needs a valid host, and a port from 1 to 65535: {_EXAMPLE}"
             ) from None
         if parts.scheme not in SCHEMES:
             raise UsageError(
-                f"a server's URL begins with one of {', '.join(SCHEMES)}, and not with {parts.scheme!r}: {_EXAMPLE}"
+                f"a server's URL begins with one of {', '.join(SCHEMES)}, and not with "
+                f"{parts.scheme!r}: {_EXAMPLE}"
             )
         engine, _, scheme = parts.scheme.rpartition("+")
         known_engine: Engine | None = (
@@ -80,12 +81,12 @@ class Address:
 
     @property
     def is_secure(self) -> bool:
-        """Whether what is sent is encrypted."""
+        """Return whether the connection is encrypted."""
         return self.scheme == "https"
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the server is on this machine."""
+        """Return whether the server is on this machine."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -102,14 +103,12 @@ def _host(parts: SplitResult) -> str:
     if not parts.hostname or not _HOST.fullmatch(parts.hostname):
         raise UsageError(f"the URL of a server needs a host: {_EXAMPLE}")
     if parts.port == 0:
-        raise UsageError(f"the port of a server is 1 to 65535, and not 0: {_EXAMPLE}")
+        raise UsageError(f"the port of a server must be from 1 to 65535, and is 0: {_EXAMPLE}")
     return parts.hostname
 
 
 def _prefix(parts: SplitResult) -> str:
-    """The path that stands before all requests, as behind a gateway; empty or with a slash before
-    it.
-    """
+    """Return the path before all requests, as behind a gateway: empty, or with a leading slash."""
     if parts.fragment:
         raise UsageError(f"the URL of a server has no part behind a '#': {_EXAMPLE}")
     inner = parts.path.strip("/")

@@ -1,24 +1,33 @@
-"""What the backend needs of a server: its kind and version, single requests, and bulk writing.
+"""What the backend needs of a server: engine, version, single requests and bulk writing.
 
-One module for each client library fulfils it.
+Each client library has one module that provides it: `opensearch` and `elasticsearch`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, Unpack
+
+if TYPE_CHECKING:
+    from hybrid_search.backends.server.transport.retry import RetryPolicy
 
 Engine = Literal["opensearch", "elasticsearch"]
 Body = Mapping[str, Any]
 
+TRANSIENT_STATUSES = (0, 408, 429, 502, 503, 504)
+"""Statuses of failures that pass by themselves.
+
+The connection was lost (0), or the server is busy, starting, or behind a gateway that lost it.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one action of a bulk request: `status` is its HTTP status (0: the connection
-    was lost), `reason` empty where it was taken.
+    """The result of one action of a bulk request.
 
-    `retry_after` is how many seconds the server asked to be left alone for.
+    `status` is its HTTP status, or 0 if the connection was lost; `reason` is empty if the action
+    was accepted. `retry_after` is how many seconds the server asked to be left alone for.
     """
 
     action: Body
@@ -28,40 +37,32 @@ class Outcome:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the server did it. A deletion of what is not there has been done."""
+        """Return whether the action is done; deleting what does not exist counts as done."""
         return 200 <= self.status < 300 or (
             self.status == 404 and self.action.get("_op_type") == "delete"
         )
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same action may be taken if it is sent again."""
+        """Return whether the same action may succeed if it is sent again."""
         return self.status in TRANSIENT_STATUSES
 
 
-TRANSIENT_STATUSES = (0, 408, 429, 502, 503, 504)
-"""Statuses that go away by themselves: the connection was lost, the server is busy, starting, or
-behind a gateway that lost it.
-"""
-
-
 class RequestOptions(TypedDict, total=False):
-    """What a request has besides method and path."""
+    """The parts of a request besides method and path."""
 
     params: Body
-    """The query part."""
+    """The query part of the URL."""
     body: Any
-    """Sent as JSON."""
+    """The body, sent as JSON."""
     lines: Iterable[Body]
-    """Instead of a body: sent as newline-delimited JSON."""
+    """Sent as newline-delimited JSON, instead of a body."""
     binary: bool
-    """Whether the answer is to come in CBOR, which is shorter and sooner read than JSON where it is
-    large.
-    """
+    """Asks for the answer in CBOR, which is shorter and faster to read where it is large."""
     check: Callable[[Any], None]
-    """Raises ServerError for an answer that is none, though its status says 200."""
-    once: bool
-    """Whether it is sent once only, whatever comes of it: its sender tries again himself."""
+    """Raises ServerError if a body that came with status 200 is not usable."""
+    policy: RetryPolicy | None
+    """How often the request is tried; by default `retry.REQUEST`."""
 
 
 class Server(Protocol):
@@ -69,31 +70,35 @@ class Server(Protocol):
 
     @property
     def engine(self) -> Engine:
-        """Which of the two it is. May ask the server, once."""
+        """Return which of the two engines it is. May ask the server, once."""
         ...
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Of the server, asked once.
+        """Return the version of the server, which is asked for once.
 
-        Raises ServerError where it is older than this project works with.
+        Raises:
+            ServerError: If this project does not support so old a version.
         """
         ...
 
     def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
-        """The decoded answer (True or False for HEAD).
+        """Return the decoded answer to one request (True or False for HEAD).
 
-        What is busy or unreachable is asked again, with growing pauses. Raises ServerError with its
-        `status`, AccessError for 401 and 403.
+        If the server is busy or unreachable the request is sent again, with growing pauses.
+
+        Raises:
+            ServerError: If it failed; carries the HTTP status.
+            AccessError: If the server answers with 401 or 403.
         """
         ...
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        """Send `actions` (of the client library's bulk helper: ``_op_type``, ``_index``, ``_id``,
-        ``_source``, which is an object or its JSON), each once, in requests bounded by count and
-        bytes.
+        """Send each action once, and yield its outcome.
 
-        Never raises for what may pass: those outcomes have a status of `PASSING`.
+        Actions are those of the client library's bulk helper: ``_op_type``, ``_index``, ``_id`` and
+        ``_source``, which is an object or its JSON. Each request is bounded in count and bytes.
+        A transient failure is never raised: it is an outcome with one of `TRANSIENT_STATUSES`.
         """
         ...
 

@@ -1,5 +1,7 @@
-"""Answers in CBOR (RFC 8949): 500 passages with their token codes are there a fifth sooner than in
-JSON, whose strings have to be searched for quotes on both sides.
+"""Decodes answers in CBOR (RFC 8949).
+
+500 passages with their token codes arrive a fifth sooner than in JSON, whose strings have to be
+searched for quotes on both sides.
 """
 
 from __future__ import annotations
@@ -12,7 +14,11 @@ CBOR = "application/cbor"
 
 
 def decode_cbor(data: bytes) -> Any:
-    """What `data` says. Raises ValueError for what is no CBOR."""
+    """Return what `data` encodes.
+
+    Raises:
+        ValueError: If it is not CBOR.
+    """
     try:
         return cbor2.loads(data)
     except cbor2.CBORDecodeError as error:  # some of these are ValueErrors, some not

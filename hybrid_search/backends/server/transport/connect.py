@@ -1,6 +1,4 @@
-"""A connection by its address: to the engine that the address names, else to the one that answers
-there.
-"""
+"""Connects to the address of a server: to the engine that it names, or that answers there."""
 
 from __future__ import annotations
 
@@ -17,13 +15,14 @@ from hybrid_search.backends.server.transport.base import (
     Server,
 )
 from hybrid_search.backends.server.transport.connection import parse_hello, warn
+from hybrid_search.backends.server.transport.retry import RetryPolicy
 from hybrid_search.credentials import Access
 
 
 def connect(address: Address, access: Access) -> Server:
-    """The server at `address`.
+    """Return a connection to the server at `address`.
 
-    Nothing is sent before something is asked of it, not even which engine it is.
+    Nothing is sent before the first request, not even to detect the engine.
     """
     warn(address, access)
     return (
@@ -34,22 +33,19 @@ def connect(address: Address, access: Access) -> Server:
 
 
 class DetectedServer:
-    """A `Server` that finds out at its first use which engine answers, and then is a connection to
-    that one.
-    """
+    """A `Server` that detects at its first use which engine answers, and connects to that."""
 
     def __init__(self, address: Address, access: Access) -> None:
         self._address = address
         self._access = access
         self._lock = threading.Lock()
-        self._server: Server = _connect_engine(
-            "opensearch", address, access
-        )  # its client speaks well enough to both to ask
+        # this client can ask either engine which it is
+        self._server: Server = _connect_engine("opensearch", address, access)
         self._is_detected = False
 
     @property
     def engine(self) -> Engine:
-        """Which it is. Asks the server once. Raises ServerError."""
+        """Return which engine it is; asks the server once."""
         return self._detect().engine
 
     @property
@@ -59,7 +55,7 @@ class DetectedServer:
 
     def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
         """See `Server.request`."""
-        return self._detect().request(method, path, **options)
+        return self._detect(options.get("policy")).request(method, path, **options)
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         """See `Server.bulk`."""
@@ -75,10 +71,12 @@ class DetectedServer:
     def __repr__(self) -> str:
         return f"Asked({str(self._address)!r}, {self._access.identity})"
 
-    def _detect(self) -> Server:
+    def _detect(self, policy: RetryPolicy | None = None) -> Server:
         with self._lock:
             if not self._is_detected:
-                engine, _ = parse_hello(self._server.request("GET", "/"), self._address)
+                engine, _ = parse_hello(
+                    self._server.request("GET", "/", policy=policy), self._address
+                )
                 if engine != self._server.engine:
                     self._server.close()
                     self._server = _connect_engine(engine, self._address, self._access)

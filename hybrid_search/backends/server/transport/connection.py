@@ -1,5 +1,6 @@
-"""A connection to one cluster over either client library: tries again what passes, translates
-errors, and reads the version once.
+"""A connection to one cluster, over either client library.
+
+It tries again after transient failures, translates errors, and reads the version once.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ MINIMUM: dict[Engine, tuple[int, int, int]] = {
     "opensearch": (2, 12, 0),
     "elasticsearch": (8, 13, 0),
 }
-"""The oldest servers that have what an index of ours needs."""
+"""The oldest servers with everything that an index needs."""
 
 POOL = 32
-"""Sockets that one connection keeps. More threads than that wait, or open one for a moment."""
+"""Sockets that a connection keeps open. More threads than that wait, or open one briefly."""
 CHUNK_ACTIONS = 500
 CHUNK_BYTES = 8 * 1024 * 1024
-"""Of one bulk request. Small instances of managed services take 10 MB and no more."""
+"""The largest bulk request. Small instances of managed services accept 10 MB and no more."""
 
 BULK: dict[str, Any] = {
     "chunk_size": CHUNK_ACTIONS,
@@ -49,11 +50,11 @@ BULK: dict[str, Any] = {
     "raise_on_error": False,
     "raise_on_exception": False,
 }
-"""How both libraries' bulk helpers are asked: each request is sent once, and every outcome told."""
+"""Options of both libraries' bulk helpers: send each request once, and report every outcome."""
 
 BUSY = 503
-"""How an action counts that an index did not take because it is blocked for everybody, as on a full
-disk: it is no fault of the document.
+"""The status of an action if the index is blocked for everybody, as on a full disk: that is not the
+fault of the document.
 """
 
 JSON, LINES = "application/json", "application/x-ndjson"
@@ -62,25 +63,29 @@ _log = logging.getLogger(__name__)
 
 
 class ClientLibrary(Protocol):
-    """What is asked of a client library: single requests and its bulk helper, each sent once."""
+    """What is used of a client library: single requests and its bulk helper, sent once each."""
 
     engine: Engine
 
     def send(
         self, method: str, target: str, body: bytes | None, content_type: str, accept: str
     ) -> Any:
-        """The decoded answer; True or False for HEAD.
+        """Return the decoded answer; True or False for HEAD.
 
-        `kind` is the content type of `body`, `accept` that of the answer. Raises LibraryError.
+        `content_type` is that of `body`, `accept` that of the answer.
+
+        Raises:
+            LibraryError: If the request failed.
         """
         ...
 
     def stream(
         self, actions: Iterator[dict[str, Any]]
     ) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
-        """Of each action, in order, the server's item (or the failure of the whole request).
+        """Yield for each action, in order, the server's item, or the failure of the whole request.
 
-        Raises LibraryError where a request had no answer.
+        Raises:
+            LibraryError: If a request had no answer.
         """
         ...
 
@@ -90,7 +95,7 @@ class ClientLibrary(Protocol):
 
 
 class Connection:
-    """A `Server` over one client library. Nothing is sent before something is asked of it."""
+    """A `Server` over one client library. Nothing is sent before the first request."""
 
     def __init__(self, library: ClientLibrary, address: Address, access: Access) -> None:
         self._library = library
@@ -102,9 +107,9 @@ class Connection:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Of the server, asked once.
+        """Return the version of the server, which is asked for once.
 
-        Raises ServerError where it is too old, or another engine than the URL says.
+        Raises ServerError if it is too old, or another engine than the URL names.
         """
         with self._lock:
             if self._version is None:
@@ -115,16 +120,15 @@ class Connection:
 
     def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
         """See `Server.request`."""
-        lines, target = options.get("lines"), path + build_query_string(options.get("params", {}))
+        lines = options.get("lines")
+        target = path + build_query_string(options.get("params", {}))
         content = (
             encode_json(options.get("body"))
             if lines is None
             else b"".join(encode_json(line) + b"\n" for line in lines)
         )
-        content_type, accept = (
-            (JSON if lines is None else LINES),
-            (CBOR if options.get("binary") else JSON),
-        )
+        content_type = JSON if lines is None else LINES
+        accept = CBOR if options.get("binary") else JSON
 
         def send_once() -> Any:
             try:
@@ -137,16 +141,16 @@ class Connection:
                 options["check"](answer)
             return answer
 
-        return send_once() if options.get("once") else retry.attempt(send_once)
+        return retry.attempt(send_once, options.get("policy"))
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        """See `Server.bulk`.
+        """Yield the outcome of each action (see `Server.bulk`).
 
-        Raises AccessError where the login is refused, for then nothing that follows would be taken
-        either.
+        Raises AccessError if the login is refused, because then nothing that follows would be
+        accepted.
         """
         remaining = iter(actions)
-        # the helper cannot go on after a lost connection: it is begun again with what was not sent
+        # the helper cannot go on after a lost connection: it is restarted with what was not sent
         for first in remaining:
             yield from self._stream_bulk(itertools.chain([first], remaining))
 
@@ -166,14 +170,14 @@ class Connection:
         except ServerError as error:
             if error.status != 405:
                 raise
-            nodes = self.request("GET", "/_nodes/_local")[
-                "nodes"
-            ]  # a distribution for tests has no handler of "/"
+            # a distribution for tests has no handler for "/"
+            nodes = self.request("GET", "/_nodes/_local")["nodes"]
             return {"version": {"number": next(iter(nodes.values()))["version"]}}
 
     def _stream_bulk(self, actions: Iterator[Body]) -> Iterator[Outcome]:
-        """What becomes of `actions` until all are sent or the connection is lost; what was under
-        way then has status 0.
+        """Yield the outcomes of `actions` until all are sent or the connection is lost.
+
+        Actions that were under way then have status 0.
         """
         pending: deque[dict[str, Any]] = deque()
 
@@ -219,15 +223,18 @@ class Connection:
     ) -> tuple[int, int, int]:
         if engine != self.engine:
             raise ServerError(
-                f"{self._address} is {engine} {format_version(version)}, and the URL says {self.engine}: begin it with {engine}+"
+                f"{self._address} is {engine} {format_version(version)}, and the URL says "
+                f"{self.engine}: begin it with {engine}+"
             )
         if version < MINIMUM[engine]:
             raise ServerError(
-                f"{self._address} is {engine} {format_version(version)}: {format_version(MINIMUM[engine])} is the oldest that this works with"
+                f"{self._address} is {engine} {format_version(version)}: "
+                f"{format_version(MINIMUM[engine])} is the oldest that this works with"
             )
         if engine == "opensearch" and version == (7, 10, 2):
             raise ServerError(
-                f"{self._address} says it is 7.10.2: set compatibility.override_main_response_version to false"
+                f"{self._address} says it is 7.10.2: "
+                "set compatibility.override_main_response_version to false"
             )
         return version
 
@@ -235,8 +242,9 @@ class Connection:
 def iterate_bulk_items(
     answers: Iterable[tuple[bool, dict[str, Any]]], translate_failure: Callable[[Any], LibraryError]
 ) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
-    """What a bulk helper says of each action, as `Library.stream` gives it; `failed` translates the
-    exception of a whole request.
+    """Yield what a bulk helper says of each action, as `ClientLibrary.stream` does.
+
+    `translate_failure` translates the exception of a whole request.
     """
     for _, answer in answers:
         (item,) = answer.values()
@@ -245,7 +253,11 @@ def iterate_bulk_items(
 
 
 def parse_hello(hello: Any, address: Address) -> tuple[Engine, tuple[int, int, int]]:
-    """Engine and version by what the server at `address` says of itself at ``GET /``."""
+    """Return engine and version from the answer of the server at `address` to ``GET /``.
+
+    Raises:
+        ServerError: If it is neither OpenSearch nor Elasticsearch.
+    """
     version = hello.get("version") if isinstance(hello, Mapping) else None
     number = (
         re.match(r"(\d+)\.(\d+)\.(\d+)", str(version.get("number")))
@@ -263,12 +275,12 @@ def parse_hello(hello: Any, address: Address) -> tuple[Engine, tuple[int, int, i
 
 
 def format_version(version: tuple[int, ...]) -> str:
-    """As in ``3.5.0``."""
+    """Return a version as text, as in ``3.5.0``."""
     return ".".join(map(str, version))
 
 
 def encode_json(body: Any) -> bytes:
-    """JSON without blanks and without NaN, which no server takes; nothing for None."""
+    """Return compact JSON without NaN, which no server accepts; empty for None."""
     return (
         b""
         if body is None
@@ -277,24 +289,28 @@ def encode_json(body: Any) -> bytes:
 
 
 def build_query_string(params: Body) -> str:
-    """The query part of a request, with its question mark: true and false as servers write them,
-    lists with commas, None left out.
+    """Return the query part of a URL with its question mark, empty without parameters.
+
+    Booleans are written as servers write them, lists with commas; None is left out.
     """
     values = {name: _format_value(value) for name, value in params.items() if value is not None}
     return f"?{urlencode(values, quote_via=quote)}" if values else ""
 
 
 def create_ssl_context(access: Access) -> ssl.SSLContext:
-    """The certificates of the CA bundle and no others; without one those of the system and of
-    certifi.
+    """Return a context that trusts the CA bundle and nothing else.
 
-    Raises UsageError for what is no bundle.
+    Without a bundle it trusts the certificates of the system and of certifi.
+
+    Raises:
+        UsageError: If the bundle is not a file of certificates.
     """
     try:
         context = ssl.create_default_context(cafile=access.ca)
     except (OSError, ssl.SSLError) as error:
         raise UsageError(
-            f"HYBRID_SEARCH_CA names {str(access.ca)!r}, which is no PEM file of certificates: {error}"
+            f"HYBRID_SEARCH_CA names {str(access.ca)!r}, which is not a PEM file of "
+            f"certificates: {error}"
         ) from error
     if access.ca is None:
         context.load_verify_locations(certifi.where())  # some machines have no others
@@ -305,7 +321,7 @@ def create_ssl_context(access: Access) -> ssl.SSLContext:
 
 
 def warn(address: Address, access: Access) -> None:
-    """Say, once a connection, what others on the network could do."""
+    """Log, once per connection, what others on the network could read or fake."""
     if not address.is_secure and not address.is_loopback:
         _log.warning(
             "%s is not encrypted: texts, vectors and the login can be read on the way; use https",
@@ -313,7 +329,8 @@ def warn(address: Address, access: Access) -> None:
         )
     if address.is_secure and not access.verify:
         _log.warning(
-            "HYBRID_SEARCH_VERIFY is false: whoever answers as %s is believed, and can read all that is sent",
+            "HYBRID_SEARCH_VERIFY is false: whoever answers as %s is believed, "
+            "and can read all that is sent",
             address,
         )
 
@@ -327,8 +344,9 @@ def _format_value(value: Any) -> str:
 def _skipped_outcomes(
     pending: deque[dict[str, Any]], item: Mapping[str, Any], why: str
 ) -> Iterator[Outcome]:
-    """Those at the head of `sent` that an answer which is too short passed over: `item` is about a
-    later one.
+    """Yield outcomes for the first of `pending` that a too short answer left out.
+
+    `item` is about a later action.
     """
     if any(_is_about(action, item) for action in pending):
         while not _is_about(pending[0], item):

@@ -1,5 +1,6 @@
-"""Elasticsearch through its client, version 8, which speaks to servers 8 and 9: the only place of
-that library.
+"""Elasticsearch through its client, version 8, which works with servers 8 and 9.
+
+No other module imports that library.
 """
 
 from __future__ import annotations
@@ -43,29 +44,32 @@ except ModuleNotFoundError as import_error:
     ) from import_error
 
 COMPATIBLE = "application/vnd.elasticsearch+cbor; compatible-with=8"
-"""CBOR of version 8, which is what the library asks of newer servers too."""
+"""CBOR of version 8, which the library requests from newer servers too."""
 
 _log = logging.getLogger(__name__)
-logging.getLogger("elastic_transport.node_pool").setLevel(
-    logging.ERROR
-)  # it counts dead nodes at warning level; here there is one, and `retry`
+# it counts dead nodes at warning level; here there is one node, and `retry`
+logging.getLogger("elastic_transport.node_pool").setLevel(logging.ERROR)
 
 
 def connect(address: Address, access: Access) -> Connection:
-    """A connection to the Elasticsearch at `address`.
+    """Return a connection to the Elasticsearch at `address`.
 
-    Nothing is sent before something is asked of it.
+    Nothing is sent before the first request.
+
+    Raises:
+        UsageError: If requests are to be signed for AWS.
     """
     access = access.with_username(address.username)
     if access.aws_region is not None:
         raise UsageError(
-            "HYBRID_SEARCH_AWS_REGION is for Amazon OpenSearch Service: Elasticsearch takes a password, an API key or a token"
+            "HYBRID_SEARCH_AWS_REGION is for Amazon OpenSearch Service: "
+            "Elasticsearch takes a password, an API key or a token"
         )
     return Connection(ElasticsearchLibrary(address, access), address, access)
 
 
 class ElasticsearchLibrary:
-    """elasticsearch-py as a `connection.Library`."""
+    """The library elasticsearch-py as a `connection.ClientLibrary`."""
 
     engine: Engine = "elasticsearch"
 
@@ -104,7 +108,7 @@ class ElasticsearchLibrary:
     def send(
         self, method: str, target: str, body: bytes | None, content_type: str, accept: str
     ) -> Any:
-        """See `Library.send`."""
+        """See `ClientLibrary.send`."""
         try:
             answer = self._client.perform_request(
                 method,
@@ -126,7 +130,7 @@ class ElasticsearchLibrary:
     def stream(
         self, actions: Iterator[dict[str, Any]]
     ) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
-        """See `Library.stream`. The helper raises where the connection is lost."""
+        """See `ClientLibrary.stream`. The helper raises if the connection is lost."""
         try:
             yield from iterate_bulk_items(
                 streaming_bulk(self._client, actions, **BULK), self._translate_failure
@@ -135,7 +139,7 @@ class ElasticsearchLibrary:
             raise self._translate_failure(error) from error
 
     def close(self) -> None:
-        """See `Library.close`."""
+        """See `ClientLibrary.close`."""
         self._client.close()
 
     def _translate_failure(self, error: ApiError | TransportError) -> LibraryError:
@@ -154,12 +158,12 @@ class ElasticsearchLibrary:
 
 
 class _Cbor(Serializer):
-    """How the library reads answers in CBOR."""
+    """Reads answers in CBOR for the library."""
 
     mimetype = "application/vnd.elasticsearch+cbor"
 
     def loads(self, data: bytes) -> Any:
-        """The decoded answer."""
+        """Return the decoded answer."""
         try:
             return decode_cbor(data)
         except ValueError as error:
@@ -167,10 +171,10 @@ class _Cbor(Serializer):
 
 
 class _Client(Elasticsearch):
-    """The library's client, whose bulk helper takes it for granted that an answer is one."""
+    """The library's client; its bulk helper does not check that an answer is usable."""
 
     def bulk(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library's. Raises SerializationError for what is no answer to a bulk request."""
+        """Send a bulk request; raises SerializationError if the answer has no items."""
         answer = super().bulk(*args, **kwargs)
         if not isinstance(answer.body, dict) or not isinstance(answer.body.get("items"), list):
             raise SerializationError(f"no items: {answer.body}")
@@ -178,19 +182,19 @@ class _Client(Elasticsearch):
 
 
 class _Node(Urllib3HttpNode):
-    """The library's node, which logs a server's warnings: as Python's warnings they would end
-    programs that make errors of those.
+    """The library's node, with a server's warnings in the log.
+
+    As warnings of Python they would end programs that turn those into errors.
     """
 
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
         if isinstance(self.pool, HTTPSConnectionPool):
-            self.pool.ca_certs = (
-                None  # certifi's, which would be trusted beside the bundle that was asked for
-            )
+            # by default certifi's, which would be trusted beside the user's own bundle
+            self.pool.ca_certs = None
 
     def perform_request(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library's, without the header that its client would warn by."""
+        """Return the answer without the header from which the client makes its warnings."""
         answer = super().perform_request(*args, **kwargs)
         warning = answer.meta.headers.get("warning")
         if warning is None:

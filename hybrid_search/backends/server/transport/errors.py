@@ -1,5 +1,6 @@
-"""What went wrong with a request, as both client libraries tell it, and the error that a user sees:
-who refused what, why, and the remedy.
+"""Translates the failures of both client libraries into errors for users.
+
+A message says who refused what, why, and the remedy.
 """
 
 from __future__ import annotations
@@ -16,25 +17,28 @@ from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError
 
 MAX_REASON_LENGTH = 400
-"""Characters of a server's own words that a message repeats: servers quote whole queries and
+"""The most characters of a server's own words in a message: servers quote whole queries and
 documents.
 """
 
 LOGIN = {
     "user": "HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD (or HYBRID_SEARCH_PASSWORD_FILE)",
-    "the API key": "HYBRID_SEARCH_API_KEY (or HYBRID_SEARCH_API_KEY_FILE), and whether the key has expired",
+    "the API key": "HYBRID_SEARCH_API_KEY (or HYBRID_SEARCH_API_KEY_FILE), "
+    "and whether the key has expired",
     "the token": "HYBRID_SEARCH_TOKEN (or HYBRID_SEARCH_TOKEN_FILE), and whether it has expired",
-    "the AWS credentials": "HYBRID_SEARCH_AWS_REGION, the credentials that AWS tools use here, and this machine's clock",
-    "a request": "HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD, HYBRID_SEARCH_API_KEY or HYBRID_SEARCH_TOKEN: none is set",
+    "the AWS credentials": "HYBRID_SEARCH_AWS_REGION, the credentials that AWS tools use here, "
+    "and this machine's clock",
+    "a request": "HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD, HYBRID_SEARCH_API_KEY "
+    "or HYBRID_SEARCH_TOKEN: none is set",
 }
-"""What to look at when a login is refused, by how `Access.who` begins."""
+"""What to check when a login is refused, by the first words of `Access.identity`."""
 
 
 class LibraryError(Exception):
-    """One try failed.
+    """The failure of one try.
 
-    `status` is 0 where there was no answer that could be read; `data` is the answer's body, or why
-    there was none.
+    `status` is 0 if there was no answer that could be read; `data` is the body of the answer, or
+    the reason why there is none.
     """
 
     def __init__(
@@ -48,9 +52,7 @@ class LibraryError(Exception):
 
 
 def build_connection_error(error: BaseException, timeout: float, is_timeout: bool) -> LibraryError:
-    """The failure of a connection that broke with `error`, or (`late`) had no answer within
-    `timeout` seconds.
-    """
+    """Return the failure of a connection that broke, or had no answer in `timeout` seconds."""
     innermost = list(_iterate_causes(error))[-1]
     why = (
         f"no answer within {timeout:g} s"
@@ -69,11 +71,12 @@ def build_connection_error(error: BaseException, timeout: float, is_timeout: boo
 def translate_failure(
     failure: LibraryError, address: Address, access: Access, request: str
 ) -> ServerError:
-    """The error for a `failure` of the request `asked` (as in ``GET /calls``)."""
+    """Return the error for a failure of `request` (as in ``GET /calls``)."""
     why = access.scrub(reason(failure.data))
     if failure.untrusted:
         return AccessError(
-            f"the certificate of {address} is not trusted: {why}. HYBRID_SEARCH_CA may name a file with the certificate of its authority",
+            f"the certificate of {address} is not trusted: {why}. "
+            "HYBRID_SEARCH_CA may name a file with the certificate of its authority",
             failure.status,
         )
     if failure.status == 401:
@@ -85,7 +88,8 @@ def translate_failure(
         )
     if failure.status == 403 and not is_blocked(failure.data):
         return AccessError(
-            f"{address} does not let {access.identity} do {request} (403): {why}. docs/servers.md lists the privileges needed",
+            f"{address} does not let {access.identity} do {request} (403): {why}. "
+            "docs/servers.md lists the privileges needed",
             403,
         )
     if failure.status == 0:
@@ -100,19 +104,22 @@ def translate_failure(
 
 
 def is_blocked(data: Any) -> bool:
-    """Whether it is the index that refuses everybody, as on a full disk, and not the login."""
+    """Return whether the index refuses everybody, as on a full disk, and not this login."""
     error = data.get("error") if isinstance(data, Mapping) else None
     return isinstance(error, Mapping) and "block" in str(error.get("type"))
 
 
 def reason(data: Any) -> str:
-    """A server's own words for what is wrong, short."""
+    """Return the server's own words for what is wrong, shortened."""
     words = "; ".join(dict.fromkeys(filter(None, _iterate_reasons(data)))) or "no reason given"
     return words if len(words) <= MAX_REASON_LENGTH else f"{words[:MAX_REASON_LENGTH]}..."
 
 
 def parse_retry_after(retry_after: str | None) -> float | None:
-    """How long a Retry-After header asks to wait: a number of seconds, or a date. None for neither."""
+    """Return the seconds that a Retry-After header asks to wait, None if it is not valid.
+
+    It holds a number of seconds, or a date.
+    """
     if not retry_after:
         return None
     if retry_after.strip().isdecimal():
@@ -124,8 +131,9 @@ def parse_retry_after(retry_after: str | None) -> float | None:
 
 
 def _iterate_reasons(data: Any) -> Iterator[str]:
-    """The type and reason of an error, then those of its root causes and causes; of a page that is
-    not JSON its text.
+    """Yield type and reason of an error, then those of its root causes and causes.
+
+    If the answer is not JSON, yield its text.
     """
     if not isinstance(data, Mapping):
         yield " ".join(re.sub(r"<[^>]*>", " ", str(data or "")).split())
@@ -144,7 +152,7 @@ def _iterate_reasons(data: Any) -> Iterator[str]:
 
 
 def _protocol_hint(why: str, address: Address) -> str:
-    """A hint where the two may not speak the same protocol."""
+    """Return a hint if the two sides may not speak the same protocol."""
     if address.is_secure:
         return " (the server may speak http, not https)" if "WRONG_VERSION_NUMBER" in why else ""
     return " (the server may want https)" if "closed connection without response" in why else ""
@@ -155,9 +163,9 @@ def _format_error(error: Mapping[str, Any]) -> str:
 
 
 def _iterate_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """`error` and what caused it, outermost first.
+    """Yield `error` and what caused it, outermost first.
 
-    The libraries wrap an exception as a cause, or among the arguments. An exception that merely was
+    The libraries wrap an exception as a cause, or among the arguments. An exception that was merely
     being handled when they were called has nothing to do with it.
     """
     while error is not None:

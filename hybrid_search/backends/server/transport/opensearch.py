@@ -1,4 +1,4 @@
-"""OpenSearch through opensearch-py: the only place of that library."""
+"""OpenSearch through opensearch-py; no other module imports that library."""
 
 from __future__ import annotations
 
@@ -41,13 +41,16 @@ _log = logging.getLogger(__name__)
 
 
 def connect(address: Address, access: Access) -> Connection:
-    """A connection to the OpenSearch at `address`. Nothing is sent before something is asked of it."""
+    """Return a connection to the OpenSearch at `address`.
+
+    Nothing is sent before the first request.
+    """
     access = access.with_username(address.username)
     return Connection(OpenSearchLibrary(address, access), address, access)
 
 
 class OpenSearchLibrary:
-    """opensearch-py as a `connection.Library`."""
+    """The library opensearch-py as a `connection.ClientLibrary`."""
 
     engine: Engine = "opensearch"
 
@@ -55,9 +58,8 @@ class OpenSearchLibrary:
         self._timeout = access.timeout
         header = access.authorization()
         if not access.verify:
-            disable_warnings(
-                InsecureRequestWarning
-            )  # one for each request; `connection.warn` has said it once
+            # one for each request; `connection.warn` has logged it once
+            disable_warnings(InsecureRequestWarning)
         self._client = _Client(
             [
                 {
@@ -81,7 +83,7 @@ class OpenSearchLibrary:
     def send(
         self, method: str, target: str, body: bytes | None, content_type: str, accept: str
     ) -> Any:
-        """See `Library.send`."""
+        """See `ClientLibrary.send`."""
         try:
             answer = self._client.transport.perform_request(
                 method, target, headers={"content-type": content_type, "accept": accept}, body=body
@@ -95,10 +97,9 @@ class OpenSearchLibrary:
     def stream(
         self, actions: Iterator[dict[str, Any]]
     ) -> Iterator[tuple[dict[str, Any], LibraryError | None]]:
-        """See `Library.stream`.
+        """Yield items as `ClientLibrary.stream` does.
 
-        The helper itself makes a lost connection the failure of each action that was in the
-        request.
+        The helper itself makes a lost connection the failure of every action in the request.
         """
         try:
             yield from iterate_bulk_items(
@@ -108,7 +109,7 @@ class OpenSearchLibrary:
             raise self._translate_failure(error) from error
 
     def close(self) -> None:
-        """See `Library.close`."""
+        """See `ClientLibrary.close`."""
         self._client.close()
 
     def _translate_failure(self, error: TransportError | SerializationError) -> LibraryError:
@@ -121,17 +122,17 @@ class OpenSearchLibrary:
                 getattr(error, "retry_after", None),
             )
         if isinstance(error.info, HybridSearchError):
-            raise error.info  # of the signer, which the library calls
+            raise error.info  # from the signer, which the library calls
         return build_connection_error(error, self._timeout, isinstance(error, ConnectionTimeout))
 
 
 class _Cbor(Serializer):
-    """How the library reads answers in CBOR."""
+    """Reads answers in CBOR for the library."""
 
     mimetype = CBOR
 
     def loads(self, s: Any) -> Any:
-        """The decoded answer."""
+        """Return the decoded answer."""
         try:
             return decode_cbor(s)
         except ValueError as error:
@@ -139,16 +140,19 @@ class _Cbor(Serializer):
 
 
 class _Bytes(bytes):
-    """An answer that is not text. The library decodes all answers before it looks at what they are."""
+    """An answer that is not text.
+
+    The library decodes all answers before it looks at their type.
+    """
 
     def decode(self, *_: Any, **__: Any) -> Any:
-        """Itself."""
+        """Return the bytes themselves."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class _Response:
-    """What the library reads of an answer."""
+    """The parts of an answer that the library reads."""
 
     status: int
     headers: Any
@@ -156,10 +160,10 @@ class _Response:
 
 
 class _Client(OpenSearch):
-    """The library's client, whose bulk helper takes it for granted that an answer is one."""
+    """The library's client; its bulk helper does not check that an answer is usable."""
 
     def bulk(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library's. Raises SerializationError for what is no answer to a bulk request."""
+        """Send a bulk request; raises SerializationError if the answer has no items."""
         answer = super().bulk(*args, **kwargs)
         if not isinstance(answer, dict) or not isinstance(answer.get("items"), list):
             raise SerializationError(f"no items: {answer}")
@@ -167,8 +171,9 @@ class _Client(OpenSearch):
 
 
 class _Node(Urllib3HttpConnection):
-    """The library's connection, which keeps Retry-After with an error, and logs nothing at warning
-    level that will be tried again.
+    """The library's connection; an error keeps its Retry-After.
+
+    It logs nothing at warning level that will be tried again.
     """
 
     def perform_request(
@@ -181,7 +186,7 @@ class _Node(Urllib3HttpConnection):
         ignore: Collection[int] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """As the library's, by which all answers pass here as they came."""
+        """Return the answer, as it came, or raise the error with its Retry-After."""
         status, response_headers, data = super().perform_request(
             method, url, params, body, timeout, ANY_STATUS, headers
         )
@@ -192,7 +197,8 @@ class _Node(Urllib3HttpConnection):
                 status, *_decode_error_body(data, response_headers.get("content-type"))
             )
         except TransportError as error:
-            error.retry_after = response_headers.get("retry-after")  # type: ignore[attr-defined] # the library drops the headers of an error
+            # the library drops the headers of an error
+            error.retry_after = response_headers.get("retry-after")  # type: ignore[attr-defined]
             raise
 
     def _create_urllib3_pool(self) -> None:
@@ -209,7 +215,7 @@ class _Node(Urllib3HttpConnection):
         self.pool.urlopen = open_url
 
     def log_request_fail(self, method: str, full_url: str, *_: Any, **__: Any) -> None:
-        """What failed is logged once, by whoever tries again or gives up."""
+        """Log a failure for debugging; `retry` logs it for users."""
         _log.debug("%s %s failed", method, full_url)
 
     def _raise_warnings(self, warning_headers: Any) -> None:
@@ -218,8 +224,9 @@ class _Node(Urllib3HttpConnection):
 
 
 def _decode_error_body(data: Any, content_type: str | None) -> tuple[Any, str | None]:
-    """The body of an error and its content type; as JSON if it is CBOR, which the library leaves as
-    it is.
+    """Return the body of an error and its content type.
+
+    CBOR, which the library does not decode, is turned into JSON.
     """
     if not isinstance(data, _Bytes):
         return data, content_type

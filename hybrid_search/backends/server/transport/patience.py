@@ -1,5 +1,6 @@
-"""A server as a writer sees it: one that is away or busy is waited for, and the log says once that
-this begins and once that it is over.
+"""A server as a writer needs it: if it is away or busy, it is waited for, for minutes.
+
+The log says once that the wait begins and once that it is over.
 """
 
 from __future__ import annotations
@@ -8,49 +9,50 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any, TypeVar, Unpack
 
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.base import (
-    TRANSIENT_STATUSES,
     Body,
     Engine,
     Outcome,
     RequestOptions,
     Server,
 )
-from hybrid_search.errors import AccessError, ServerError
-from hybrid_search.observability import tracing
+from hybrid_search.errors import ServerError
 
 T = TypeVar("T")
 
 REMEDY = "What it took is safe: see to the server, and run the same command again"
 
-ENDLESS = 10**9
-"""Tries: it is the time that ends them."""
-
-SAID_AFTER = 3.0
-"""Seconds for which nothing is said: a busy server that soon goes on is no news."""
+QUIET_SECONDS = 3.0
+"""Seconds of waiting that are not logged: a server that is busy for a moment is no news."""
 
 _log = logging.getLogger(__name__)
 
 
 class PatientServer:
-    """A `Server` that is waited for, each time up to `seconds`; with 0 of them as by any other
-    request, six tries within a minute.
+    """A `Server` that is waited for, up to `seconds` each time.
 
-    What does not pass by itself (a refused login, a request that the server will not do) is raised
-    at once. While a request waits, the stages behind it stand still, so no document is refused
+    With 0 seconds it is tried like any single request: six times within a minute.
+
+    What is not transient (a refused login, a request that the server will not do) is raised at
+    once. While a request waits, the stages behind it stand still, so no document is refused
     because its server was down.
     """
 
     def __init__(self, server: Server, seconds: float) -> None:
         self._server = server
-        self._tries, self._seconds = (ENDLESS, seconds) if seconds else (retry.TRIES, retry.TOTAL)
-        self._lock = threading.Lock()
-        self._away_since: float | None = None
-        """Since when, where the log has said so."""
+        self._outage = OutageLog(str(server), seconds or retry.REQUEST.total)
+        self._policy = replace(
+            retry.REQUEST,
+            on_wait=self._outage.report_wait,
+            on_answer=self._outage.report_answer,
+            remedy=REMEDY,
+        )
+        if seconds:
+            self._policy = replace(self._policy, tries=None, total=seconds)
 
     @property
     def engine(self) -> Engine:
@@ -63,46 +65,45 @@ class PatientServer:
         return self._call(lambda: self._server.version)
 
     def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
-        """See `Server.request`. Raises ServerError when the server was waited for in vain."""
-        options["once"] = True
-        return self._call(lambda: self._server.request(method, path, **options))
+        """Return the answer to one request (see `Server.request`).
+
+        Raises ServerError if the server did not answer in all that time.
+        """
+        options["policy"] = self._policy
+        return self._server.request(method, path, **options)
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         """See `Server.bulk`."""
         return self._server.bulk(actions)
 
     def send_all(self, actions: Iterable[Body]) -> Iterator[Outcome]:
-        """What finally became of each action, in the order in which it was known.
+        """Yield the final outcome of each action, in the order in which they become known.
 
-        Only those that were not taken are sent again.
+        Only actions that failed with a transient error are sent again. Every action names its
+        ``_id``, so an action that was accepted although its answer was lost does no harm by being
+        sent twice.
 
-        Every action names its ``_id``, so one that was taken although its answer was lost does no
-        harm by coming again. Raises ServerError when none was taken for so long; those left are all
-        that is missing, and the same command sends them again.
+        Raises ServerError if the server accepted nothing in all that time. What is missing are the
+        actions without an outcome; the same command sends them again.
         """
-        wait = _Wait(self._tries, self._seconds)
+        attempts = retry.Attempts(self._policy)
         while True:
-            retryable: list[Outcome] = []
+            transient: list[Outcome] = []
             for outcome in self._server.bulk(actions):
                 if outcome.is_transient:
-                    retryable.append(outcome)
+                    transient.append(outcome)
                 else:
-                    wait.since = time.monotonic()
+                    attempts.note_progress()
                     yield outcome
-            if not retryable:
-                self._log_recovery()
+            if not transient:
+                self._policy.on_answer()
                 return
-            reason = retryable[0].reason or str(retryable[0].status)
-            if not self._wait_for_retry(
-                wait,
-                f"{self} did not take {len(retryable)} passages: {reason}",
-                max(outcome.retry_after for outcome in retryable),
-            ):
-                raise ServerError(
-                    _format_timeout(str(self), retryable, reason, self._seconds),
-                    retryable[0].status,
-                )
-            actions = [outcome.action for outcome in retryable]
+            reason = transient[0].reason or str(transient[0].status)
+            message = f"{self} did not take {len(transient)} passages: {reason}"
+            pause = max(outcome.retry_after for outcome in transient)
+            if not attempts.wait(ServerError(message, transient[0].status, pause)):
+                raise self._build_timeout(transient, reason)
+            actions = [outcome.action for outcome in transient]
 
     def close(self) -> None:
         """See `Server.close`."""
@@ -112,76 +113,37 @@ class PatientServer:
         return str(self._server)
 
     def _call(self, operation: Callable[[], T]) -> T:
-        wait = _Wait(self._tries, self._seconds)
-        while True:
-            try:
-                answer = operation()
-            except ServerError as error:
-                if isinstance(error, AccessError) or error.status not in TRANSIENT_STATUSES:
-                    raise
-                if not self._wait_for_retry(wait, str(error), error.retry_after or 0.0):
-                    raise ServerError(
-                        f"{error}; tried for {wait.spent:.0f} s. {REMEDY}",
-                        error.status,
-                        error.retry_after,
-                    ) from error.__cause__
-            else:
-                self._log_recovery()
-                return answer
+        return retry.attempt(operation, self._policy)
 
-    def _wait_for_retry(self, wait: _Wait, reason: str, retry_after: float) -> bool:
-        """Whether there is to be a further try, for which it is then time; at least `asked` seconds
-        later.
-        """
-        pause = wait.next_pause(retry_after)
-        if pause is None:
-            return False
-        with self._lock:
-            if self._away_since is None and wait.spent + pause > SAID_AFTER:
-                self._away_since = wait.since
-                _log.warning("%s; waiting for it, up to %.0f s", reason, self._seconds)
-        tracing.counts["retries"] += 1
-        time.sleep(pause)
-        return True
-
-    def _log_recovery(self) -> None:
-        with self._lock:
-            if self._away_since is not None:
-                _log.warning(
-                    "%s answers again, after %.0f s", self, time.monotonic() - self._away_since
-                )
-                self._away_since = None
-
-
-@dataclass(slots=True)
-class _Wait:
-    """One wait: how often and how long in all, and when the server last took something."""
-
-    tries: int
-    seconds: float
-    since: float = field(default_factory=time.monotonic)
-    _pauses: Iterator[float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._pauses = retry.pauses(self.tries, retry.FIRST, retry.MOST)
-
-    @property
-    def spent(self) -> float:
-        """Seconds since the server last took something."""
-        return time.monotonic() - self.since
-
-    def next_pause(self, retry_after: float) -> float | None:
-        """Seconds until the next try, growing, and at least those `asked` for; None where that is
-        too late.
-        """
-        pause, remaining = next(self._pauses, None), self.seconds - self.spent
-        return (
-            None
-            if pause is None or remaining <= 0 or retry_after > remaining
-            else min(max(pause, retry_after), remaining)
+    def _build_timeout(self, transient: list[Outcome], reason: str) -> ServerError:
+        first_id = transient[0].action.get("_id")
+        return ServerError(
+            f"{self} did not take {len(transient)} passages within {self._policy.total:.0f} s "
+            f"(the first is {first_id!r}): {reason}. {REMEDY}",
+            transient[0].status,
         )
 
 
-def _format_timeout(server: str, retryable: list[Outcome], reason: str, seconds: float) -> str:
-    first = retryable[0].action.get("_id")
-    return f"{server} did not take {len(retryable)} passages within {seconds:.0f} s (the first is {first!r}): {reason}. {REMEDY}"
+class OutageLog:
+    """Logs when waiting for a server begins and ends, once for all threads that wait for it."""
+
+    def __init__(self, server: str, seconds: float) -> None:
+        self._server, self._seconds = server, seconds
+        self._lock = threading.Lock()
+        self._away_since: float | None = None
+        """When the outage began that the log has reported; None without one."""
+
+    def report_wait(self, wait: retry.Wait) -> None:
+        """Log that the server is waited for, unless that is known or was only a moment."""
+        with self._lock:
+            if self._away_since is None and wait.spent + wait.pause > QUIET_SECONDS:
+                self._away_since = time.monotonic() - wait.spent
+                _log.warning("%s; waiting for it, up to %.0f s", wait.error, self._seconds)
+
+    def report_answer(self) -> None:
+        """Log that the server answers again, if an outage was reported."""
+        with self._lock:
+            if self._away_since is not None:
+                seconds = time.monotonic() - self._away_since
+                _log.warning("%s answers again, after %.0f s", self._server, seconds)
+                self._away_since = None

@@ -1,4 +1,4 @@
-"""Which plugins a cluster has. The server's own hybrid query is one's: neural-search."""
+"""Lists the plugins of a cluster; the server's own hybrid query is in neural-search."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from hybrid_search.backends.server.transport.base import Server
 NEURAL_SEARCH = "opensearch-neural-search"
 
 KNN = "opensearch-knn"
-"""Without it there are no vectors."""
+"""The plugin without which there are no vectors."""
 
 MISSING_PLUGIN_ERRORS = (
     "unknown query [hybrid]",
     "Invalid processor type normalization-processor",
     "Invalid processor type score-ranker-processor",
 )
-"""What an OpenSearch without it answers to a hybrid query, with status 400."""
+"""Answers, with status 400, of an OpenSearch without neural-search to a hybrid query."""
 
 
 def has_neural_search(server: Server) -> bool:
-    """Whether `server` has the hybrid query.
+    """Return whether `server` has the hybrid query.
 
-    Raises AccessError where the user may not list plugins (cluster:monitor/nodes/info).
+    Raises AccessError if the login may not list plugins (cluster:monitor/nodes/info).
     """
     if server.engine != "opensearch":
         return False
@@ -28,7 +28,7 @@ def has_neural_search(server: Server) -> bool:
 
 
 def list_plugins(server: Server) -> set[str]:
-    """The plugins of an OpenSearch. Raises AccessError where the user may not list them."""
+    """Return the plugins of an OpenSearch; raises AccessError if the login may not list them."""
     return {
         plugin["component"]
         for plugin in server.request(
@@ -38,9 +38,10 @@ def list_plugins(server: Server) -> set[str]:
 
 
 def explain_missing_plugin(reason: str) -> str | None:
-    """What to tell the user where `reason`, a server's refusal, comes from the missing plugin; None
-    where it does not.
-    """
+    """Return the message for a refusal that comes from the missing plugin, else None."""
     if not any(message in reason for message in MISSING_PLUGIN_ERRORS):
         return None
-    return f"this OpenSearch has no plugin {NEURAL_SEARCH}, and so no hybrid query ({reason}): install it, or leave compat out"
+    return (
+        f"this OpenSearch has no plugin {NEURAL_SEARCH}, and so no hybrid query ({reason}): "
+        "install it, or leave compat out"
+    )

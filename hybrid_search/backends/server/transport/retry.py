@@ -1,14 +1,15 @@
-"""Asking again for what passes by itself: exponential backoff with full jitter, so that many
-clients do not come back at once.
+"""The retry loop: send a request again after a transient failure, within the limits of a policy.
+
+Pauses grow exponentially with full jitter, so that many clients do not come back at once.
 """
 
 from __future__ import annotations
 
-import itertools
 import logging
 import random
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
 from hybrid_search.backends.server.transport.base import TRANSIENT_STATUSES
@@ -17,61 +18,136 @@ from hybrid_search.observability import tracing
 
 T = TypeVar("T")
 
-TRIES = 6
-FIRST = 0.5
-"""Seconds: the most that the first pause may last. Each further one may last twice as long."""
-MOST = 20.0
-"""Seconds: the most that any pause may last."""
-TOTAL = 60.0
-"""Seconds after which a request is not tried again, however few tries there were."""
-
 _log = logging.getLogger(__name__)
 
 
-def attempt(operation: Callable[[], T], tries: int = TRIES, total: float = TOTAL) -> T:
-    """What `ask` gives, asked for again while it raises what passes, and no sooner than the server
-    wants to be asked.
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A pause that is about to begin.
 
-    Raises the ServerError of the last of `tries`, or of the first whose pause would end after
-    `total` seconds.
+    `tries` counts the tries so far. `spent` and `pause` are seconds: since the server last accepted
+    something, and until the next try.
     """
-    started_at, waits = time.monotonic(), pauses(tries, FIRST, MOST)
-    for number in itertools.count(1):
+
+    error: ServerError
+    tries: int
+    spent: float
+    pause: float
+
+
+def log_wait(wait: Wait) -> None:
+    """Log why a request is sent again: the first time as a warning."""
+    level = logging.WARNING if wait.tries == 1 else logging.INFO
+    _log.log(level, "%s; trying again", wait.error)
+
+
+def ignore_answer() -> None:
+    """Do nothing when the server answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and for how long a request is tried, and who is told about it.
+
+    `tries` is the limit of tries (None: only the time is limited), `total` that of seconds in which
+    the server accepts nothing. `first` and `longest` are the upper limits, in seconds, of the first
+    pause and of any pause. `on_wait` is called before each pause, `on_answer` when the server has
+    answered. `remedy` ends the message of the final error.
+    """
+
+    tries: int | None = 6
+    total: float = 60.0
+    first: float = 0.5
+    longest: float = 20.0
+    on_wait: Callable[[Wait], None] = log_wait
+    on_answer: Callable[[], None] = ignore_answer
+    remedy: str = ""
+
+    def pauses(self) -> Iterator[float]:
+        """Yield the seconds before each further try.
+
+        The n-th, counted from 0, is drawn from 0 to ``first * 2**n``, but at most to `longest`.
+        """
+        number = 0
+        while self.tries is None or number < self.tries - 1:
+            limit = min(self.longest, self.first * 2.0 ** min(number, 60))
+            yield random.uniform(0, limit)  # noqa: S311 # jitter, no secret
+            number += 1
+
+
+REQUEST = RetryPolicy()
+"""The policy of a single request: six tries within a minute."""
+
+
+class Attempts:
+    """The tries of one operation under a policy."""
+
+    def __init__(self, policy: RetryPolicy) -> None:
+        self.policy = policy
+        self._tries = 0
+        self._pauses = policy.pauses()
+        self._accepted_at = time.monotonic()
+
+    def note_progress(self) -> None:
+        """Start counting the seconds anew: the server has accepted something."""
+        self._accepted_at = time.monotonic()
+
+    def wait(self, error: ServerError) -> bool:
+        """Sleep until the next try; return False if `error` is final."""
+        self._tries += 1
+        pause = self._next_pause(error.retry_after or 0.0) if _is_transient(error) else None
+        if pause is None:
+            return False
+        tracing.counts["retries"] += 1
+        self.policy.on_wait(Wait(error, self._tries, self._spent, pause))
+        time.sleep(pause)
+        return True
+
+    def build_final_error(self, error: ServerError) -> ServerError:
+        """Return `error`, the last one, with how long or how often the operation was tried."""
+        if self.policy.remedy and _is_transient(error):
+            message = f"{error}; tried for {self._spent:.0f} s. {self.policy.remedy}"
+        elif not self.policy.remedy and self._tries > 1:
+            message = f"{error} (after {self._tries} tries in {self._spent:.0f} s)"
+        else:
+            return error
+        return type(error)(message, error.status, error.retry_after)
+
+    @property
+    def _spent(self) -> float:
+        return time.monotonic() - self._accepted_at
+
+    def _next_pause(self, retry_after: float) -> float | None:
+        """Return the next pause, at least `retry_after` seconds; None if that is too late."""
+        pause, remaining = next(self._pauses, None), self.policy.total - self._spent
+        if pause is None or remaining <= 0 or retry_after > remaining:
+            return None
+        return min(max(pause, retry_after), remaining)
+
+
+def _is_transient(error: ServerError) -> bool:
+    return error.status in TRANSIENT_STATUSES and not isinstance(error, AccessError)
+
+
+def attempt(operation: Callable[[], T], policy: RetryPolicy | None = None) -> T:
+    """Return the result of `operation`, tried again while it fails with a transient error.
+
+    Args:
+        operation: Sends one request; raises ServerError if that failed.
+        policy: The limits; by default those of a single request.
+
+    Returns:
+        The result of the first try that succeeds.
+
+    Raises ServerError if the error is not transient, or the limits of the policy are reached.
+    """
+    attempts = Attempts(policy or REQUEST)
+    while True:
         try:
-            return operation()
+            result = operation()
         except ServerError as error:
-            wait = _next_wait(error, next(waits, None), total - (time.monotonic() - started_at))
-            if wait is None:
-                raise _build_final_error(
-                    error, number, time.monotonic() - started_at
-                ) from error.__cause__
-            tracing.counts["retries"] += 1
-            _log.log(logging.WARNING if number == 1 else logging.INFO, "%s; trying again", error)
-        time.sleep(wait)
-    raise AssertionError("counting has no end")
-
-
-def pauses(tries: int = TRIES, first: float = FIRST, longest: float = MOST) -> Iterator[float]:
-    """Seconds to wait before each try but the first: ``tries - 1`` of them, the n-th anywhere from
-    0 to ``first * 2**n``, at most `most`.
-    """
-    for number in range(tries - 1):
-        yield random.uniform(0, min(longest, first * 2.0 ** min(number, 60)))  # noqa: S311 # jitter, no secret
-
-
-def _next_wait(error: ServerError, wait: float | None, remaining: float) -> float | None:
-    """Seconds until the next try, at least what the server asked for; None if there is to be none."""
-    if wait is None or isinstance(error, AccessError) or error.status not in TRANSIENT_STATUSES:
-        return None
-    wait = max(wait, error.retry_after or 0.0)
-    return wait if wait <= remaining else None
-
-
-def _build_final_error(error: ServerError, tries: int, spent: float) -> ServerError:
-    return (
-        error
-        if tries == 1
-        else type(error)(
-            f"{error} (after {tries} tries in {spent:.0f} s)", error.status, error.retry_after
-        )
-    )
+            if not attempts.wait(error):
+                raise attempts.build_final_error(error) from error.__cause__
+        else:
+            attempts.policy.on_answer()
+            return result

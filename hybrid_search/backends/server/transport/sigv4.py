@@ -1,10 +1,9 @@
-"""Requests signed for Amazon OpenSearch Service (Signature Version 4), by the credentials that AWS
-tools would use.
+"""Signs requests for Amazon OpenSearch Service (Signature Version 4).
 
-The only place of botocore.
+The credentials are those that AWS tools would use. No other module imports botocore.
 
-opensearch-py's own signer does the same, except that it writes the query anew before it signs it:
-with a blank in it, that is not what is sent.
+opensearch-py's own signer does the same, except that it rewrites the query before it signs it: if
+there is a blank in it, the signed query is not the one that is sent.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from typing import Any
 from hybrid_search.errors import MissingExtraError, UsageError
 
 SECRET_LOGGERS = ("auth", "credentials", "endpoint", "parsers", "utils")
-"""Modules of botocore whose DEBUG lines hold session tokens, or answers with keys in them."""
+"""Modules of botocore whose DEBUG lines contain session tokens, or answers with keys."""
 
 
 class Signer:
-    """Signs for one region and service.
+    """Signs requests for one region and service.
 
-    Credentials are looked for at the first request: that may ask the machine's metadata service.
+    Credentials are looked up at the first request: that may ask the machine's metadata service.
     """
 
     def __init__(self, region: str, service: str) -> None:
@@ -32,15 +31,14 @@ class Signer:
         self._credentials: Any = None
 
     def __call__(self, method: str, url: str, body: bytes | None) -> dict[str, str]:
-        """The headers that sign this request. Raises UsageError where there are no credentials."""
+        """Return headers that sign this request; raises UsageError without credentials."""
         from botocore.auth import SigV4Auth
         from botocore.awsrequest import AWSRequest
 
         with self._lock:
             self._credentials = self._credentials or _find_credentials()
-            credentials = (
-                self._credentials.get_frozen_credentials()
-            )  # those of one moment, renewed by botocore before they expire
+            # a snapshot; botocore renews the credentials before they expire
+            credentials = self._credentials.get_frozen_credentials()
         signer = SigV4Auth(credentials, self._service, self._region)
         request = AWSRequest(method, url, {}, body)
         request.headers["X-Amz-Content-SHA256"] = signer.payload(request)
@@ -49,16 +47,20 @@ class Signer:
 
 
 def check_service(service: str) -> None:
-    """Raise unless requests can be signed for `service`: the extra is not installed, or it is one
-    that cannot hold an index of ours.
+    """Check that requests can be signed for `service`.
+
+    Raises:
+        UsageError: If it cannot hold an index of this project.
+        MissingExtraError: If botocore is not installed.
     """
     if service == "aoss":
         raise UsageError(
-            "HYBRID_SEARCH_AWS_SERVICE is 'aoss': Amazon OpenSearch Serverless takes no document ids from its clients and has no refresh, "
-            "which replacing a document needs. Use a managed domain (es)"
+            "HYBRID_SEARCH_AWS_SERVICE is 'aoss': Amazon OpenSearch Serverless takes no document "
+            "ids from its clients and has no refresh, which replacing a document needs. "
+            "Use a managed domain (es)"
         )
     if service != "es":
-        raise UsageError(f"HYBRID_SEARCH_AWS_SERVICE is {service!r}: it is to be es")
+        raise UsageError(f"HYBRID_SEARCH_AWS_SERVICE is {service!r}: it must be es")
     try:
         import botocore  # noqa: F401
     except ModuleNotFoundError as error:
@@ -75,8 +77,9 @@ def _find_credentials() -> Any:
     credentials = get_session().get_credentials()
     if credentials is None:
         raise UsageError(
-            "HYBRID_SEARCH_AWS_REGION asks for requests signed by AWS credentials, and there are none: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, or run where a role is attached"
+            "HYBRID_SEARCH_AWS_REGION asks for requests signed by AWS credentials, and there are "
+            "none: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a "
+            "role is attached"
         )
     return credentials
 

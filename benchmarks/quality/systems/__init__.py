@@ -1,3 +1,0 @@
-"""The systems of the papers' tables: one small file each, all listed in
-`benchmarks.quality.systems.registry`.
-"""

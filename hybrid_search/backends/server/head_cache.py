@@ -1,0 +1,123 @@
+"""Heads of indexes, remembered between queries, and the check that they still hold.
+
+The first request of a query carries a probe: a search for any one passage. Its hit names the index
+that stands behind the alias now, and its source hash ends with a digest of the model and policy
+that the index was written with. If either differs from what is remembered, the index was replaced
+(reindexed, or deleted and created again, by whatever process), and the head is read again. So no
+query is answered by the head of another index, whenever that was replaced.
+
+New metadata fields do not change these two: a query that uses a field which the remembered head
+lacks fails, and is repeated by the head as it is now (`index_head.answer_by_head`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hybrid_search.backends.index_head import (
+    IndexChangedError,
+    parse_settings_digest,
+    settings_digest,
+)
+from hybrid_search.backends.server import aliases
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.errors import IndexStoreError
+
+REMEMBERED_SECONDS = 60.0
+"""Seconds after which a head is read again all the same.
+
+One change is invisible to the probe: an index that is deleted and created under the same name, by
+the same model and policy, with other types of metadata fields.
+"""
+
+PROBE: Mapping[str, Any] = {
+    "size": 1,
+    "query": {"match_all": {}},
+    "_source": False,
+    "stored_fields": "_none_",
+    "docvalue_fields": ["source_hash"],
+    "track_total_hits": False,
+}
+"""Finds any one passage, with its source hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An index as it was read at `read_at` (monotonic seconds), and the digests of its passages."""
+
+    index: aliases.ServerIndex
+    read_at: float
+    digests: frozenset[str]
+
+
+class HeadCache:
+    """The heads of the indexes on one server. Safe to use from several threads."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._entries: dict[str, _Entry] = {}
+
+    def read(self, alias: str) -> aliases.ServerIndex:
+        """Return the head of `alias` as it is on the server, and remember it."""
+        try:
+            index = aliases.find_index(self._server, alias)
+        except IndexStoreError:
+            self.forget(alias)
+            raise
+        digests = frozenset((settings_digest(index.spec),))
+        self._entries[alias] = _Entry(index, time.monotonic(), digests)
+        return index
+
+    def recall(self, alias: str) -> aliases.ServerIndex | None:
+        """Return the remembered head of `alias`; None if there is none, or it is too old."""
+        entry = self._entries.get(alias)
+        if entry is None or time.monotonic() - entry.read_at > REMEMBERED_SECONDS:
+            return None
+        return entry.index
+
+    def peek(self, alias: str) -> aliases.ServerIndex | None:
+        """Return the remembered head of `alias`, however old; None if there is none."""
+        entry = self._entries.get(alias)
+        return entry.index if entry else None
+
+    def forget(self, alias: str) -> None:
+        """Remove what is remembered of `alias`."""
+        self._entries.pop(alias, None)
+
+    def check(self, alias: str, hits: Sequence[Mapping[str, Any]]) -> None:
+        """Compare the hits of a probe with the remembered head, and read it again if they differ.
+
+        An empty index has no hits: then the head is always read again. A digest that is unknown
+        although the head has not changed is that of another version of this program; it is learned.
+
+        Raises:
+            IndexChangedError: If the head has changed since it was remembered.
+        """
+        entry = self._entries.get(alias)
+        if entry is None or _is_from(entry, hits):
+            return
+        index = self.read(alias)
+        if (index.spec, index.fields) != (entry.index.spec, entry.index.fields):
+            raise IndexChangedError(
+                f"index {alias!r} was replaced while the query ran: run the query again"
+            )
+        if index == entry.index and hits:
+            self._learn(alias, entry.digests | set(map(_digest, hits)))
+
+    def _learn(self, alias: str, digests: frozenset[str]) -> None:
+        entry = self._entries.get(alias)
+        if entry is not None:
+            self._entries[alias] = replace(entry, digests=digests)
+
+
+def _is_from(entry: _Entry, hits: Sequence[Mapping[str, Any]]) -> bool:
+    names = {hit["_index"] for hit in hits}
+    return names == {entry.index.name} and entry.digests.issuperset(map(_digest, hits))
+
+
+def _digest(hit: Mapping[str, Any]) -> str:
+    (source_hash,) = hit.get("fields", {}).get("source_hash", [""])
+    return parse_settings_digest(source_hash)

@@ -1,0 +1,86 @@
+"""Sends searches of one index, and translates errors for the caller."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hybrid_search.backends.index_names import check_index_name
+from hybrid_search.backends.server import aliases
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.errors import reason
+from hybrid_search.errors import HybridSearchError, ServerError, UsageError
+
+LIMITS = ("maxClauseCount", "max_terms_count")
+"""Names in the errors for too many words in a phrase (OpenSearch takes 1,024) and too many values
+in a filter (65,536).
+"""
+
+Hits = list[dict[str, Any]]
+
+
+class Searcher:
+    """Sends searches to one server.
+
+    All of them go to the same copies of the shards: replicas that differ in deleted passages differ
+    in scores.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._params = {"preference": secrets.token_hex(8), **aliases.COMPLETE_RESULTS}
+
+    def search(self, index: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the answer to one search of `index`.
+
+        Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
+        has too many words or values for the server.
+        """
+        try:
+            return aliases.search(self._server, check_index_name(index), body, self._params)
+        except ServerError as error:
+            raise self._translate_error(index, error) from error
+
+    def search_batches(self, index: str, bodies: Iterable[Mapping[str, Any]]) -> Hits:
+        """Return the hits of several searches of `index`, one request after the other."""
+        return [hit for body in bodies for hit in self.search(index, body)["hits"]["hits"]]
+
+    def search_together(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[Hits]:
+        """Return the hits of each of several searches of `index`, sent in one request.
+
+        The request is sent again if the server was too busy for one of them.
+
+        Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
+        has too many words or values for the server.
+        """
+        if not bodies:
+            return []
+        header = {"index": check_index_name(index), **self._params}
+        lines = [line for body in bodies for line in (header, body)]
+
+        def check(answer: Mapping[str, Any]) -> None:
+            failures = [response for response in answer["responses"] if "error" in response]
+            if failures:
+                status = int(failures[0].get("status", 500))
+                message = f"{self._server} could not search {index!r}: {reason(failures[0])}"
+                raise ServerError(message, status)
+
+        try:
+            answer = self._server.request(
+                "POST", "/_msearch", lines=lines, binary=True, check=check
+            )
+        except ServerError as error:
+            raise self._translate_error(index, error) from error
+        return [response["hits"]["hits"] for response in answer["responses"]]
+
+    def _translate_error(self, index: str, error: ServerError) -> HybridSearchError:
+        """Return the error for a missing index or a query that is too large, else `error`."""
+        if error.status == 404:
+            return aliases.build_missing_error(self._server, index)
+        if error.status == 400 and any(limit in str(error) for limit in LIMITS):
+            return UsageError(
+                f"the query is too large for the server: {error}. "
+                "Use a shorter phrase, or fewer values in where"
+            )
+        return error

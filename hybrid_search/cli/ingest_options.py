@@ -1,0 +1,141 @@
+"""The options of ``ingest`` that no other command, or only a few, have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hybrid_search.ingest.sources.tables import SAME, Columns
+from hybrid_search.observability import logs
+
+LOOPBACK = "127.0.0.1"
+
+# what is read
+
+Sources = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help="JSONL, CSV and TSV files, .gz too, Parquet files; - for JSONL on standard input. "
+        "None: the bundled sample."
+    ),
+]
+Sample = Annotated[
+    bool,
+    typer.Option("--sample", help="Ingest the bundled sample; a server takes it only by this."),
+]
+ColumnNames = Annotated[
+    str | None,
+    typer.Option("--columns", help="KEY=COLUMN,...: which columns of a table give which keys."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="KEY=VALUE that the metadata must have; other documents are passed over. "
+        "May be repeated."
+    ),
+]
+FromIndex = Annotated[
+    str | None, typer.Option(help="Read the documents of this index of a server, instead of files.")
+]
+FromUrl = Annotated[
+    str | None, typer.Option(help="The server of --from-index. Default: that of --url.")
+]
+TextField = Annotated[
+    str, typer.Option(help="Field of --from-index that is the text, or the list of turns.")
+]
+IdField = Annotated[str, typer.Option(help="Field of --from-index that is the id.")]
+Retry = Annotated[
+    Path | None,
+    typer.Option(help="A rejects file, whose documents are tried again instead of a source."),
+]
+Follow = Annotated[
+    Path | None,
+    typer.Option(
+        help="Ingest each file that is moved into this folder, "
+        "then move it into done/ or failed/ inside."
+    ),
+]
+
+# how it is written
+
+Rejects = Annotated[
+    Path | None,
+    typer.Option(
+        help="File for refused documents. Default: INDEX.rejected.jsonl; "
+        "of a shard INDEX.I-of-N.rejected.jsonl"
+    ),
+]
+Policy = Annotated[
+    str | None,
+    typer.Option(help="Windows whose vectors find passages, as in 6/1. Default: the index's."),
+]
+CheckpointFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        help="File that notes how many lines are done: "
+        "the same command after a kill begins behind them.",
+    ),
+]
+Patience = Annotated[
+    float | None,
+    typer.Option(
+        help="Seconds to wait for a server that takes nothing, 0: a few tries. "
+        "Default: HYBRID_SEARCH_PATIENCE, else 600.",
+        min=0,
+    ),
+]
+
+# where it runs
+
+ShardName = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Take the documents of shard I of N, from 0/N to N-1/N, by the hash of their ids: "
+        "for N processes that write to one server. "
+        "An embedded index takes one writer at a time: there shards run one after the other.",
+    ),
+]
+ExecutorName = Annotated[
+    str,
+    typer.Option(
+        "--engine", help="Where texts are encoded: local, or ray: by actors of a Ray cluster."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        help="Actors of --engine ray. Default: one a GPU of the cluster, else one a core.", min=1
+    ),
+]
+
+# how it is watched
+
+LogFormat = Annotated[
+    logs.Format, typer.Option(help="Standard error as text for people, or a JSON object a line.")
+]
+LogLevel = Annotated[
+    logs.Level | None,
+    typer.Option(help="The least that is logged. Default: warning; info with --log-format json."),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        help="Serve /metrics for Prometheus and /healthz at this port; 0: any that is free.",
+        min=0,
+        max=65535,
+    ),
+]
+MetricsHost = Annotated[str, typer.Option(help="The address to serve them at.")]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Say at the end where the time went, stage by stage.")
+]
+
+
+def parse_columns(text: str | None) -> Columns:
+    """Return the mapping of ``--columns``; every column keeps its name without one."""
+    return Columns.parse(text) if text else SAME

@@ -1,0 +1,73 @@
+"""The encoders of one client: of its model folder, with vectors as each index has them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from hybrid_search import encoder
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.config import Settings
+from hybrid_search.encoder import Encoder, model_folder
+from hybrid_search.encoder.truncated import default_dimension
+from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
+from hybrid_search.ingest.executors.cache import ExecutorCache
+from hybrid_search.search import calibration
+from hybrid_search.search.calibration import Calibration
+
+
+class ClientEncoders:
+    """Loads the encoder of a client's settings, at its first use and once a process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder: Path = settings.model or encoder.SHIPPED
+        self._executors = ExecutorCache()
+
+    @property
+    def full(self) -> Encoder:
+        """Return the encoder with vectors of the model's full size."""
+        return encoder.load(self._folder, self._settings.device, self._settings.precision)
+
+    @property
+    def default(self) -> Encoder:
+        """Return the encoder with vectors as new indexes of this client have them."""
+        return encoder.truncate_encoder(self.full, self._settings.dimension)
+
+    def truncated_to(self, spec: IndexSpec | None) -> Encoder:
+        """Return the encoder with vectors of an index's size, if the model has that size."""
+        full = self.full
+        if spec and spec.dimension in full.info.sizes:
+            return encoder.truncate_encoder(full, spec.dimension)
+        return self.default
+
+    def for_new_version(self, spec: IndexSpec | None) -> Encoder:
+        """Return the encoder of the configured dimension, else of the index's size."""
+        return self.default if self._settings.dimension else self.truncated_to(spec)
+
+    def acquire_executor(
+        self, name: str, workers: int | None, spec: IndexSpec | None
+    ) -> AbstractContextManager[Encoder | Executor]:
+        """Return the executor that encodes an ingest; workers of a cluster stay until `close`."""
+        check_executor(name, workers)
+        if name == LOCAL:
+            return nullcontext(self.truncated_to(spec))
+        from hybrid_search.ingest.executors.ray import RayExecutor
+
+        # sizes are read from the folder: this machine may lack the device that an encoder needs
+        settings = self._settings
+        model = model_folder.read(self._folder)
+        size = settings.dimension or default_dimension(model)
+        if spec and spec.dimension in model.sizes:
+            size = spec.dimension
+        return self._executors.acquire(
+            RayExecutor, self._folder, settings.device, settings.precision, size, workers
+        )
+
+    def load_calibration(self, precision: str, dimension: int) -> Calibration:
+        """Return the model's calibration for passages of a precision and a dimension."""
+        return calibration.load(self._folder, precision, dimension)
+
+    def close(self) -> None:
+        """Stop the workers."""
+        self._executors.close()

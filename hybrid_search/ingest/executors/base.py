@@ -1,0 +1,46 @@
+"""The seam between blocks of passages and their encodings: an `Executor` runs the encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
+
+from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.errors import UsageError
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.ingest.types import EncodingOrError
+
+T = TypeVar("T")
+
+LOCAL = "local"
+EXECUTORS = (LOCAL, "ray")
+
+
+def check_executor(name: str, workers: int | None) -> None:
+    """Raise UsageError if the executor is unknown, or `workers` is given for the local one."""
+    if name not in EXECUTORS:
+        raise UsageError(f"engine {name!r} is not one of {', '.join(EXECUTORS)}")
+    if name == LOCAL and workers is not None:
+        raise UsageError(
+            f"engine {LOCAL!r} takes no workers, and {workers} were asked for: "
+            "give --engine ray, or use --shard"
+        )
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Encodes a stream of jobs."""
+
+    @property
+    def info(self) -> EncoderInfo:
+        """Return what an index must know of the encoder that runs."""
+        ...
+
+    def run(
+        self, jobs: Iterator[tuple[T, Sequence[str]]], summary: Summary
+    ) -> Iterator[tuple[T, list[EncodingOrError]]]:
+        """Yield each job with the results of its texts, in the order of `jobs`.
+
+        Only a few jobs are taken ahead. The seconds of encoding are added to `summary`.
+        """
+        ...

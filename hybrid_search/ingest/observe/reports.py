@@ -1,0 +1,41 @@
+"""What a run reports to beside the terminal: nothing, or metrics that are served over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hybrid_search.ingest.options import Report, ignore_report
+from hybrid_search.ingest.summary import Summary
+from hybrid_search.observability import logs
+
+
+def combine_reports(first: Report, second: Report) -> Report:
+    """Return a report that passes the summary on to both."""
+
+    def report(summary: Summary) -> None:
+        first(summary)
+        second(summary)
+
+    return report
+
+
+@contextmanager
+def serve_reports(port: int | None, host: str) -> Iterator[Report]:
+    """Yield the report that feeds the metrics at `port`; without a port, one that does nothing.
+
+    The metrics are served for as long as the block runs.
+    """
+    if port is None:
+        yield ignore_report
+        return
+    from hybrid_search.ingest.observe.metrics import serve_metrics
+    from hybrid_search.ingest.observe.stall_detector import StallDetector
+
+    detector = StallDetector()
+    with serve_metrics(detector, host, port) as bound_port:
+        address = f"[{host}]" if ":" in host else host
+        logs.log_or_print(
+            f"metrics at http://{address}:{bound_port}/metrics", extra={"port": bound_port}
+        )
+        yield detector

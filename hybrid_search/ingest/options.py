@@ -1,0 +1,46 @@
+"""`IngestOptions`: how one run ingests, from the command line to the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hybrid_search.ingest.checkpoint import Checkpoint
+from hybrid_search.ingest.executors.base import LOCAL
+from hybrid_search.ingest.rejects import default_rejects_path
+from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+from hybrid_search.ingest.summary import Summary
+
+Report = Callable[[Summary], None]
+"""Called with the summary so far: when a run begins, and after each block."""
+
+
+def ignore_report(_: Summary) -> None:
+    """Ignore the progress of a run."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IngestOptions:
+    """How a run ingests: into which index, which of the documents, and where it reports."""
+
+    index: str
+    rejects: Path | None = None
+    """The file for refused documents; None: `default_rejects_path`."""
+    policy: str | None = None
+    """Which windows find passages, as in ``6/1``; None: as in the index, or the default."""
+    report: Report = ignore_report
+    where: Mapping[str, Any] | None = None
+    """What the metadata of a document must have (`hybrid_search.text.filters`), or None."""
+    checkpoint: Checkpoint | None = None
+    shard: Shard = ALL_DOCUMENTS
+    executor: str = LOCAL
+    """Where texts are encoded: local or ray."""
+    workers: int | None = None
+    """How many workers encode, where the executor has any; None: as many as there is room for."""
+
+    @property
+    def rejects_path(self) -> Path:
+        """Return the file for refused documents, the default one if none was named."""
+        return self.rejects or default_rejects_path(self.index, self.shard)

@@ -1,0 +1,124 @@
+"""One run of the command ``ingest``: a source into an index, until it ends or is asked to stop.
+
+A run finishes what it has read at a signal, begins behind its checkpoint, and can try again what
+was refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from hybrid_search.config import settings
+from hybrid_search.errors import UsageError
+from hybrid_search.ingest import shutdown
+from hybrid_search.ingest.checkpoint import open_checkpoint
+from hybrid_search.ingest.observe.reports import combine_reports
+from hybrid_search.ingest.options import IngestOptions, Report
+from hybrid_search.ingest.sources import files, rejected
+from hybrid_search.ingest.sources.choice import SourceChoice, open_input
+from hybrid_search.ingest.sources.inbox import Inbox, follow
+from hybrid_search.ingest.summary import Summary, format_summary
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.observability import logs
+
+IngestLines = Callable[[Iterator[SourceLine], IngestOptions], Summary]
+"""Ingests lines, as `Client.run_ingest` does."""
+
+ShowProgress = Callable[[int | None], AbstractContextManager[Report]]
+"""Shows progress during a block, given the bytes of the source, or None if nobody knows them."""
+
+
+def run_ingest(
+    ingest: IngestLines,
+    source: SourceChoice,
+    options: IngestOptions,
+    checkpoint: Path | None,
+    show_progress: ShowProgress,
+) -> Summary:
+    """Ingest `source`, whatever its kind, and note the lines done in the file `checkpoint`.
+
+    UsageError is raised if the source cannot be read, or the options do not fit it.
+
+    Returns:
+        The counts of the run, of a watched folder those of all its files.
+    """
+    if source.follow:
+        return _follow_folder(ingest, source, source.follow, options, show_progress)
+    options = replace(options, rejects=options.rejects_path)
+    with (
+        open_input(source, options.rejects_path) as opened,
+        show_progress(opened.size) as report_progress,
+    ):
+        place = (
+            settings(source.url).url,
+            options.index,
+            source.columns,
+            options.where,
+            options.shard,
+        )
+        options = replace(
+            options,
+            report=combine_reports(options.report, report_progress),
+            checkpoint=open_checkpoint(checkpoint, opened.files, *place),
+        )
+        return _ingest_until_stopped(ingest, opened.lines, options, source.retry)
+
+
+def _ingest_until_stopped(
+    ingest: IngestLines, lines: Iterator[SourceLine], options: IngestOptions, retry: Path | None
+) -> Summary:
+    """Ingest `lines`; at SIGTERM or SIGINT, end with those that were read by then."""
+    rejects, checkpoint = options.rejects_path, options.checkpoint
+    fresh = rejected.make_retry_path(rejects) if retry else rejects
+    with shutdown.stop_on_signals() as stop_event:
+        lines = shutdown.read_until_stopped(stop_event, lines)
+        summary = ingest(lines, replace(options, rejects=fresh))
+    summary.stopped = stop_event.is_set()
+    if checkpoint and not summary.stopped:
+        checkpoint.finish()
+    if retry:
+        _settle_retry(summary, fresh, rejects, retry)
+    return summary
+
+
+def _settle_retry(summary: Summary, fresh: Path, rejects: Path, retry: Path) -> None:
+    if summary.stopped:  # documents that were not tried are in the old file only
+        fresh.unlink(missing_ok=True)
+        summary.rejected = str(retry)
+        return
+    rejected.settle(fresh, rejects, retry)
+    summary.rejected = str(rejects) if summary.failed else None
+
+
+def _follow_folder(
+    ingest: IngestLines,
+    source: SourceChoice,
+    folder: Path,
+    options: IngestOptions,
+    show_progress: ShowProgress,
+) -> Summary:
+    """Ingest each file that comes into `folder` until SIGTERM or SIGINT; log a line for each."""
+    if options.rejects:
+        raise UsageError(
+            f"--rejects {options.rejects} is not for --follow, which writes refused documents "
+            "beside their file in failed/: leave it out"
+        )
+    inbox = Inbox(folder)
+    inbox.prepare()
+
+    def ingest_file(file: Path, rejects: Path) -> Summary:
+        lines = shutdown.read_until_stopped(stop_event, files.read([str(file)], source.columns))
+        with show_progress(None) as report_progress:
+            report = combine_reports(options.report, report_progress)
+            return ingest(lines, replace(options, rejects=rejects, report=report))
+
+    with shutdown.stop_on_signals() as stop_event:
+        logs.log_or_print(f"watching {folder} for files, until SIGTERM or Ctrl-C")
+        return follow(inbox, ingest_file, stop_event.is_set, _log_file)
+
+
+def _log_file(destination: Path, summary: Summary) -> None:
+    logs.log_or_print(f"{destination}: {format_summary(summary)}", extra=summary.to_dict())

@@ -1,0 +1,111 @@
+"""Which source the command ``ingest`` reads: files, the sample, a rejects file, an index, a folder.
+
+Exactly one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hybrid_search.backends import open_server
+from hybrid_search.config import settings
+from hybrid_search.errors import UsageError
+from hybrid_search.ingest.sources import files, rejected
+from hybrid_search.ingest.sources.server_index import ForeignIndex
+from hybrid_search.ingest.sources.tables import SAME, Columns
+from hybrid_search.ingest.types import SourceLine
+from hybrid_search.observability import logs
+
+
+@dataclass(frozen=True, slots=True)
+class SourceChoice:
+    """The source that a command names; without any of them, the bundled sample."""
+
+    paths: Sequence[str] = ()
+    columns: Columns = SAME
+    sample: bool = False
+    retry: Path | None = None
+    follow: Path | None = None
+    foreign_index: ForeignIndex | None = None
+    from_url: str | None = None
+    """The server of the foreign index; None: that of `url`."""
+    url: str | None = None
+    """Where the index is that the documents go to, as given; None: by the configuration."""
+
+    def check(self) -> None:
+        """Raise UsageError if sources of different kinds are given."""
+        sources = {
+            "--sample": self.sample,
+            "--from-index": self.foreign_index,
+            "--follow": self.follow,
+            "--retry": self.retry,
+            f"sources ({', '.join(self.paths)})": self.paths,
+        }
+        names = [name for name, value in sources.items() if value]
+        if len(names) > 1:
+            raise UsageError(f"both {' and '.join(names)}: give one of them")
+
+    def check_checkpoint(self, checkpoint: Path | None) -> None:
+        """Raise UsageError if there is a checkpoint, but no files whose lines it could note."""
+        sources = {
+            "--retry": self.retry,
+            "--from-index": self.foreign_index,
+            "--follow": self.follow,
+        }
+        for name in (name for name, value in sources.items() if checkpoint and value):
+            raise UsageError(
+                f"--checkpoint is for files, and {name} was given: leave --checkpoint out, "
+                "unchanged documents are skipped without it"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """The lines to ingest, their size in bytes if known, and the files that they come from."""
+
+    lines: Iterator[SourceLine]
+    size: int | None = None
+    files: Sequence[str] = ()
+
+
+@contextmanager
+def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
+    """Yield the lines of the chosen source, which is not a watched folder.
+
+    UsageError is raised if the source does not exist or is the rejects file, MissingExtraError if
+    a package is needed to read it.
+    """
+    if source.retry:
+        rejected.check(source.retry)
+        yield Input(rejected.read(source.retry), files.size([str(source.retry)]))
+    elif source.foreign_index:
+        server_settings = settings(source.from_url or source.url)
+        server = open_server(server_settings.url, server_settings.access)
+        try:
+            yield Input(source.foreign_index.lines(server))
+        finally:
+            server.close()
+    else:
+        paths = source.paths or _choose_sample(source)
+        files.check(paths, rejects, source.columns)
+        yield Input(files.read(paths, source.columns), files.size(paths), paths)
+
+
+def _choose_sample(source: SourceChoice) -> list[str]:
+    """Return the path of the bundled sample, and say so if nobody asked for it.
+
+    Raises:
+        UsageError: If the index is on a server, where the sample would mix with real documents.
+    """
+    scheme = settings(source.url).url.partition(":")[0]
+    if not source.sample and scheme.endswith(("http", "https")):
+        raise UsageError(
+            "no source given: name the files to ingest (- for standard input), "
+            "or give --sample for the bundled calls"
+        )
+    if not source.sample:
+        logs.log_or_print("no source given: ingesting the bundled sample of 88 calls")
+    return [str(files.SAMPLE)]

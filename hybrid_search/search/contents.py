@@ -1,0 +1,64 @@
+"""The contents of passages, fetched once a query for the order, the facets and the hits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import Key, PassageContent
+from hybrid_search.search.query import Query
+from hybrid_search.search.types import Group
+from hybrid_search.text.filters import ID, Scalar, leaves
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """The contents of a query's passages by key; deleted passages are missing."""
+
+    by_key: Mapping[Key, PassageContent]
+    _metadata: dict[Key, dict[str, Any]] = field(default_factory=dict)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self.by_key
+
+    def __getitem__(self, key: Key) -> PassageContent:
+        return self.by_key[key]
+
+    def parse_metadata(self, key: Key) -> dict[str, Any]:
+        """Return the metadata of a passage's document, parsed once; empty if it is missing."""
+        if key not in self._metadata:
+            content = self.by_key.get(key)
+            self._metadata[key] = json.loads(content.metadata) if content else {}
+        return self._metadata[key]
+
+    def field_values(self, group: Group, name: str) -> set[Scalar]:
+        """Return the values of a metadata field, or the id, of a group's document."""
+        best = group[0].stored
+        if name == ID:
+            return {best.document_id}
+        metadata = leaves(self.parse_metadata(best.key))
+        return {value for path, _, value in metadata if path == name and value is not None}
+
+
+def fetch_contents(backend: Backend, query: Query, groups: Sequence[Group]) -> Contents:
+    """Return all contents that `query` needs of its `groups`, in one call of the backend.
+
+    The page is known beforehand, unless `sort` makes contents decide the order: then the passages
+    of all groups are fetched, more bytes for one round trip less. Facets over the window need one
+    passage of each document.
+    """
+    page: Iterable[Group] = groups[query.offset : query.offset + query.size]
+    if query.sort:
+        page = groups
+    keys = [passage.stored.key for group in page for passage in group]
+    if query.facets and query.facets_over == "window":
+        keys += [group[0].stored.key for group in one_group_by_document(groups)]
+    return Contents(backend.fetch_contents(query.index, list(dict.fromkeys(keys))))
+
+
+def one_group_by_document(groups: Sequence[Group]) -> list[Group]:
+    """Return one group of each document, where there may be one for each passage."""
+    return list({group[0].stored.document_id: group for group in groups}.values())

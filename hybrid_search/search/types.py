@@ -1,0 +1,117 @@
+"""The frozen types of a query's stages, in the order in which a query makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.backends.types import Request, StoredPassage
+from hybrid_search.search.calibration import Calibration
+from hybrid_search.text import spans
+from hybrid_search.text.types import Floats, Ints, TokenCodes
+
+Scores = NDArray[np.float64]
+Ranks = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredPassage:
+    """A candidate with everything that its score is made of.
+
+    `request` found it. `cosines` float32 ``[spans]`` are those of all its spans, and `cosine` is
+    the best of them. Fusion adds the rest: `score`, both ranks (0 for none), and `parts`, the
+    scores at alpha 0 (BM25 alone) and at alpha 1 (spans alone). `terms` is the phrase's number of
+    distinct terms.
+    """
+
+    stored: StoredPassage
+    request: Request
+    cosines: Floats
+    cosine: float
+    score: float = 0.0
+    bm25_rank: int = 0
+    cosine_rank: int = 0
+    parts: tuple[float, float] = (0.0, 0.0)
+    terms: int = 0
+
+    @property
+    def sort_key(self) -> tuple[float, float, str, int]:
+        """Return the key of a total order: by score, then cosine, then id and ordinal."""
+        return -self.score, -self.cosine, self.stored.document_id, self.stored.ordinal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Legs:
+    """The scores of both legs over the same passages, which a fusion takes.
+
+    Nothing is missing, because both scores of every passage are known. `bm25` float64 ``[n]``, 0
+    where no term matches; `cosine` float64 ``[n]`` in -1..1. Ranks int64 ``[n]`` from 1, 0 beyond
+    the leg's window. `terms` is the phrase's number of distinct terms.
+    """
+
+    bm25: Scores
+    cosine: Scores
+    bm25_rank: Ranks
+    cosine_rank: Ranks
+    terms: int
+    calibration: Calibration
+
+
+Group = Sequence[ScoredPassage]
+"""The passages of one hit, its best first: all of a document, or a single one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PassageSpans:
+    """All spans of one passage with their places in the document.
+
+    `cosines` float32, `starts` and `ends` int32 in code points of the document, all ``[spans]``.
+    """
+
+    cosines: Floats
+    starts: Ints
+    ends: Ints
+
+    @classmethod
+    def from_passage(cls, start: int, codes: TokenCodes, cosines: Floats) -> Self:
+        """Return the spans of a passage that begins at `start` of its document."""
+        first, last = spans.bounds(codes.counts)
+        offset = np.int32(start)
+        return cls(cosines, codes.words[first, 0] + offset, codes.words[last, 1] + offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreExplainer:
+    """The numbers that all scores of a query have in common."""
+
+    fusion: str
+    alpha: float
+    window: int
+    calibration: Calibration
+
+    def explain(self, best: ScoredPassage) -> dict[str, Any]:
+        """Return every number that the score of a hit's best passage is made of.
+
+        ``score = alpha * spans + (1 - alpha) * bm25``, both mapped by the fusion; ``raw`` and
+        ``ranks`` have what they were mapped from.
+        """
+        explanation = {
+            "fusion": self.fusion,
+            "alpha": self.alpha,
+            "bm25": best.parts[0],
+            "spans": best.parts[1],
+            "score": best.score,
+            "raw": {"bm25": best.stored.bm25, "cosine": best.cosine, "terms": best.terms},
+            "ranks": {
+                "bm25": best.bm25_rank or None,
+                "cosine": best.cosine_rank or None,
+                "window": self.window,
+            },
+        }
+        if self.fusion == "calibrated":
+            explanation["calibration"] = asdict(self.calibration)
+        return explanation

@@ -1,0 +1,286 @@
+"""The contract of `backends.base` for queries, tested with one body for every backend.
+
+Metadata, conditions, both legs, and contents. The last test compares the backends' answers on the
+bundled sample with the reference, to the fourth decimal.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.backends.base import Backend
+from hybrid_search.client import Client
+from hybrid_search.ingest.sources.files import SAMPLE
+from hybrid_search.search.fusion import FUSIONS
+from hybrid_search.text.filters import Condition
+from tests.helpers.stored_passages import SHORT, read_passages, write_documents
+from tests.helpers.tiny_encoder import make_request
+
+METADATA: dict[str, Any] = {
+    "sector": "bank",
+    "minutes": 3.5,
+    "number": 2**53 + 1,
+    "solved": False,
+    "nothing": None,
+    "tags": ["a", "b"],
+    "empty": [],
+    "customer": {"tier": "gold", "orders": [{"n": 1}, {"n": 2}], "none": {}},
+    "ключ.dotted": "Käse 🧀",
+}
+
+
+def test_metadata_comes_back_unchanged(store: Backend) -> None:
+    write_documents(store, {**SHORT, **METADATA})
+    (record,) = read_passages(store)
+    assert json.loads(record.metadata) == METADATA
+    assert type(json.loads(record.metadata)["minutes"]) is float
+
+
+def test_the_fields_of_an_index_are_those_of_its_metadata(store: Backend) -> None:
+    write_documents(store, {**SHORT, **METADATA})
+    assert store.read_head("calls")[1] == {
+        "customer": "object",
+        "customer.none": "object",
+        "customer.orders": "object",
+        "customer.orders.n": "number",
+        "customer.tier": "string",
+        "minutes": "number",
+        "number": "number",
+        "sector": "string",
+        "solved": "boolean",
+        "tags": "string",
+        "ключ": "object",
+        "ключ.dotted": "string",
+    }
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        (Condition("id", ("a", "c", "nobody")), "ac"),
+        (Condition("id", ranges=(("gte", "b"),)), "bc"),
+        (Condition("tags", ("y",)), "ab"),
+        (Condition("tags", ("x", "z")), "ac"),
+        (Condition("tags", ()), ""),
+        (Condition("minutes", (3,)), "ab"),
+        (Condition("minutes", ranges=(("gt", 3), ("lte", 9.5))), "c"),
+        (Condition("solved", (True,)), "a"),
+        (Condition("customer.orders.n", (2,)), "b"),
+        (Condition("number", (2**53 + 1,)), "a"),
+        (Condition("date", ranges=(("gte", "2026-01"), ("lt", "2026-03"))), "ab"),
+    ],
+)
+def test_conditions_hold_in_both_legs(store: Backend, condition: Condition, expected: str) -> None:
+    write_documents(
+        store,
+        {
+            "id": "a",
+            "text": "word",
+            "tags": ["x", "y"],
+            "minutes": 3,
+            "solved": True,
+            "number": 2**53 + 1,
+            "date": "2026-01-15",
+        },
+        {
+            "id": "b",
+            "text": "word",
+            "tags": "y",
+            "minutes": 3.0,
+            "solved": False,
+            "date": "2026-02",
+            "customer": {"orders": [{"n": 1}, {"n": 2}]},
+        },
+        {
+            "id": "c",
+            "text": "word",
+            "tags": ["z"],
+            "minutes": 9.5,
+            "number": 2**53,
+            "date": "2026-03",
+        },
+    )
+    search_request = make_request("word", conditions=(condition,))
+    candidates = store.find_candidates("calls", search_request)
+    for leg in (candidates.lexical, candidates.semantic):
+        assert sorted(
+            passage.document_id
+            for passage in store.complete_candidates("calls", search_request, list(leg))
+        ) == list(expected)
+
+
+def test_all_conditions_must_hold(store: Backend) -> None:
+    write_documents(
+        store,
+        {"id": "a", "text": "word", "p": 1, "q": 1},
+        {"id": "b", "text": "word", "p": 1, "q": 2},
+        {"id": "c", "text": "word", "q": 2},
+    )
+    search_request = make_request("word", conditions=(Condition("p", (1,)), Condition("q", (2,))))
+    assert [
+        passage.document_id
+        for passage in store.complete_candidates(
+            "calls", search_request, list(store.find_candidates("calls", search_request).semantic)
+        )
+    ] == ["b"]
+
+
+def test_a_list_matches_a_range_only_if_one_element_lies_in_all_of_it(store: Backend) -> None:
+    write_documents(
+        store,
+        {"id": "around", "text": "word", "n": [1, 9]},
+        {"id": "within", "text": "word", "n": [1, 5]},
+    )
+    search_request = make_request(
+        "word", conditions=(Condition("n", ranges=(("gt", 3), ("lt", 7))),)
+    )
+    assert [
+        passage.document_id
+        for passage in store.complete_candidates(
+            "calls", search_request, list(store.find_candidates("calls", search_request).lexical)
+        )
+    ] == ["within"]
+
+
+def test_the_layout_keeps_speakers_times_and_the_keys_we_do_not_know(store: Backend) -> None:
+    turns = [
+        {"speaker": "agent", "text": "Hello.", "start_ms": 0, "end_ms": 900, "mood": {"calm": [1]}},
+        {"text": "Hi.", "channel": 2},
+    ]
+    write_documents(store, {"id": "x", "turns": turns})
+    (record,) = read_passages(store)
+    assert record.text == "Hello.\nHi."
+    assert json.loads(record.layout) == [
+        {
+            "turn": 0,
+            "start": 0,
+            "end": 6,
+            "speaker": "agent",
+            "start_ms": 0,
+            "end_ms": 900,
+            "extra": {"mood": {"calm": [1]}},
+        },
+        {"turn": 1, "start": 7, "end": 10, "extra": {"channel": 2}},
+    ]
+
+
+def test_speakers_and_times_come_back_on_the_spans(client: Client) -> None:
+    turns = [
+        {"speaker": "agent", "text": "How can I help?", "start_ms": 0, "end_ms": 900},
+        {"speaker": "customer", "text": "Give me my money back."},
+    ]
+    client.ingest([{"id": "x", "turns": turns}])
+    (hit,) = client.query("How can I help", spans=20)
+    spans = {span.turn: span for span in hit.spans}
+    assert (spans[0].speaker, spans[0].start_ms, spans[0].end_ms) == ("agent", 0, 900)
+    assert (spans[1].speaker, spans[1].start_ms, spans[1].end_ms) == ("customer", None, None)
+
+
+def test_a_leg_that_was_not_asked_for_is_empty(store: Backend) -> None:
+    write_documents(store, SHORT)
+    assert list(store.find_candidates("calls", make_request("just", semantic=False)).semantic) == []
+    assert list(store.find_candidates("calls", make_request("just", lexical=False)).lexical) == []
+
+
+def test_each_leg_gives_at_most_its_window(store: Backend) -> None:
+    write_documents(store, *[{"id": str(number), "text": f"word {number}"} for number in range(20)])
+    candidates = store.find_candidates("calls", make_request("word", window=7))
+    assert (len(candidates.lexical), len(candidates.semantic)) == (7, 7)
+
+
+def test_passages_are_completed_in_the_order_asked_for_with_bm25_0_where_nothing_matches(
+    store: Backend,
+) -> None:
+    write_documents(store, {"id": "x", "text": "apple"}, {"id": "y", "text": "pear"})
+    search_request = make_request("pear")
+    keys = list(store.find_candidates("calls", search_request).semantic)
+    for order in (keys, keys[::-1]):
+        passages = store.complete_candidates("calls", search_request, order)
+        assert [passage.key for passage in passages] == order
+    assert {passage.document_id: passage.bm25 > 0 for passage in passages} == {
+        "x": False,
+        "y": True,
+    }
+
+
+def test_an_empty_index_gives_an_empty_result(client: Client) -> None:
+    client.ingest([])
+    for alpha in (0.0, 0.5, 1.0):
+        for fusion in FUSIONS:
+            result = client.query("refund", alpha=alpha, fusion=fusion)
+            assert (result.hits, result.total) == ([], 0)
+
+
+def test_a_text_without_a_word_hurts_nobody(client: Client) -> None:
+    client.ingest(
+        [
+            {"id": "dots", "text": "... ?!", "kind": "empty"},
+            {"id": "refund", "text": "refund please"},
+        ]
+    )
+    assert client.query("refund").hits[0].id == "refund"
+    assert all(
+        hit.spans == [] for hit in client.query("refund", where={"kind": "empty"}, explain=True)
+    )
+
+
+TOPICS = [
+    json.loads(line)["phrase"]
+    for line in (SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+@pytest.fixture(scope="module")
+def reference(
+    calls: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
+    """The bundled sample in the memory backend, where everything is exact."""
+    with connect("memory:") as client:
+        client.ingest(calls, rejects=tmp_path_factory.mktemp("reference") / "rejected.jsonl")
+        yield client
+
+
+@pytest.mark.parametrize(
+    ("alpha", "group_by"), [(0.0, "passage"), (0.5, "document"), (1.0, "passage")]
+)
+def test_the_backends_agree_on_the_sample(
+    sample: Client, reference: Client, alpha: float, group_by: str
+) -> None:
+    """Compare hits, their scores and their spans with those of the reference.
+
+    Of a document only the first span is compared, the one its score is computed from. The others
+    come from all its passages within the window, and among passages with equal scores any may be
+    the last in the window.
+    """
+    assert len(TOPICS) == 46
+    for phrase in TOPICS:
+        expected, hits = (
+            client.query(phrase, alpha=alpha, group_by=group_by).hits
+            for client in (reference, sample)
+        )
+        assert [(hit.id, hit.passage) for hit in hits] == [
+            (hit.id, hit.passage) for hit in expected
+        ], phrase
+        for ours, theirs in zip(hits, expected, strict=True):
+            compared_spans = [
+                hit.spans[:1] if group_by == "document" else hit.spans for hit in (ours, theirs)
+            ]
+            numbers = [
+                (hit.score, hit.bm25, hit.cosine, *(span.cosine for span in spans))
+                for hit, spans in zip((ours, theirs), compared_spans, strict=True)
+            ]
+            assert numbers[0] == pytest.approx(numbers[1], abs=1e-4), phrase
+            assert [replace(span, cosine=0) for span in compared_spans[0]] == [
+                replace(span, cosine=0) for span in compared_spans[1]
+            ], phrase
+            assert (ours.metadata, ours.text, ours.start) == (
+                theirs.metadata,
+                theirs.text,
+                theirs.start,
+            ), phrase

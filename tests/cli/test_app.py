@@ -1,0 +1,115 @@
+"""The program around the commands: errors in a command line, the version, and shell completion."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hybrid_search
+from tests.helpers.cli import invoke_cli, run_cli
+
+SCRIPT = Path(sys.executable).with_name("hybrid-search")
+HELP = "(see hybrid-search query --help)"
+
+WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
+    "a misspelt option": (
+        ["query", "x", "--alfa", "1"],
+        f"no such option --alfa: did you mean --alpha? {HELP}",
+    ),
+    "an option unlike any other": (["query", "x", "--zzz"], f"no such option --zzz {HELP}"),
+    "a misspelt option of the program": (
+        ["--versoin"],
+        "no such option --versoin: did you mean --version? (see hybrid-search --help)",
+    ),
+    "a misspelt command": (
+        ["quer", "x"],
+        "no such command quer: did you mean query? (see hybrid-search --help)",
+    ),
+    "a command unlike any other": (
+        ["zzz"],
+        "no such command zzz (see hybrid-search --help)",
+    ),
+    "a missing argument": (["query"], "missing argument "),
+    "too many arguments": (["query", "x", "y"], "got unexpected extra argument"),
+    "an option without its value": (["query", "x", "--alpha"], "option --alpha requires an "),
+    "a bad number": (["query", "x", "--alpha", "much"], "--alpha is 'much': "),
+    "a bad number behind an equals sign": (["query", "x", "--alpha=much"], "--alpha is 'much': "),
+    "a number out of range": (["plan", "--documents", "0"], "--documents is '0': "),
+    "a value that is not in the list": (["ingest", "--log-format", "xml"], "--log-format is 'xml'"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_COMMAND_LINES)
+def test_a_wrong_command_line_is_one_line_with_the_remedy_and_exit_status_2(case: str) -> None:
+    arguments, message = WRONG_COMMAND_LINES[case]
+    result = invoke_cli(*arguments)
+    assert result.error.startswith(message)
+    assert (len(result.stderr.splitlines()), result.stdout) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "help_command"),
+    [
+        ([sys.executable, "-m", "hybrid_search", "ingest"], "hybrid-search ingest"),
+        ([str(SCRIPT), "ingest"], "hybrid-search ingest"),
+        ([sys.executable, "-m", "hybrid_search.ingest"], "python -m hybrid_search.ingest"),
+    ],
+)
+def test_the_line_is_the_same_under_the_three_names(command: list[str], help_command: str) -> None:
+    process = subprocess.run(
+        [*command, "--clumns", "x"], capture_output=True, text=True, check=False, timeout=60
+    )
+    message = "no such option --clumns: did you mean --columns?"
+    assert process.stderr == f"error: {message} (see {help_command} --help)\n"
+    assert (process.returncode, process.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("option", [["--log-format", "json"], ["--log-format=json"]])
+def test_the_line_is_a_record_where_logs_are_json(option: list[str]) -> None:
+    result = run_cli(*option, "--clumns", "x", module="hybrid_search.ingest")
+    (line,) = result.stderr.splitlines()
+    record = json.loads(line)
+    assert (result.status, record["level"]) == (2, "error")
+    assert record["message"].startswith("no such option --clumns: did you mean --columns?")
+
+
+def test_the_version_is_printed_with_the_name() -> None:
+    result = invoke_cli("--version")
+    assert (result.status, result.stderr) == (0, "")
+    assert result.stdout == f"hybrid-search {hybrid_search.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "completion"), [("que", "query"), ("query --alp", "--alpha"), ("best", "best-spans")]
+)
+def test_the_shell_is_told_how_a_word_may_end(words: str, completion: str) -> None:
+    request = {
+        "_HYBRID_SEARCH_COMPLETE": "complete_bash",
+        "COMP_WORDS": f"hybrid-search {words}",
+        "COMP_CWORD": str(len(words.split())),
+    }
+    result = run_cli(env={**os.environ, **request})
+    assert (result.status, result.stdout.split(), result.stderr) == (0, [completion], "")
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="the completion of bash is installed")
+def test_completion_is_shown_and_installed_for_the_shell_that_runs(tmp_path: Path) -> None:
+    def run_in_bash(option: str) -> str:
+        command = ["bash", "-c", f"{SCRIPT} {option}; true"]
+        environment = {**os.environ, "HOME": str(tmp_path)}
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, timeout=60
+        ).stdout
+
+    script = run_in_bash("--show-completion")
+    assert "_HYBRID_SEARCH_COMPLETE=complete_bash" in script
+    assert "bash completion installed" in run_in_bash("--install-completion")
+    (installed,) = (tmp_path / ".bash_completions").iterdir()
+    assert installed.read_text().strip() == script.strip()
+    assert str(installed) in (tmp_path / ".bashrc").read_text()

@@ -1,0 +1,77 @@
+"""The filter query for the index of a server: only what servers compare as we do.
+
+Also in which parts an old OpenSearch is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hybrid_search.ingest.sources import server_filter, server_reader
+from tests.ingest.test_server_source import MAPPINGS
+
+PROPERTIES = MAPPINGS["properties"]
+
+
+@pytest.mark.parametrize(
+    ("where", "expected_filter"),
+    [
+        ({"sector": ["bank", "shop"]}, {"terms": {"sector": ["bank", "shop"]}}),
+        ({"sector": "bank"}, {"terms": {"sector": ["bank"]}}),
+        ({"sector": "7"}, None),
+        ({"sector": "True"}, None),
+        ({"sector": "x" * 11}, None),
+        ({"topic": "a refund"}, {"terms": {"topic.keyword": ["a refund"]}}),
+        ({"body": "a refund"}, None),
+        ({"minutes": ["7", "-8"]}, {"terms": {"minutes": [7, -8]}}),
+        ({"minutes": "7.5"}, None),
+        ({"minutes": {"gte": 3}}, None),
+        ({"solved": "TRUE"}, {"terms": {"solved": [True]}}),
+        ({"customer.tier": "gold"}, {"terms": {"customer.tier": ["gold"]}}),
+        ({"at": "2026-01-01"}, None),
+        ({"unsearched": "u"}, None),
+        ({"inner.x": "u"}, None),
+        ({"unknown": "u"}, None),
+        ({"id": ["a", "b"]}, {"ids": {"values": ["a", "b"]}}),
+    ],
+)
+def test_only_what_a_server_compares_as_we_do_is_asked_of_it(
+    where: dict[str, Any], expected_filter: dict[str, Any] | None
+) -> None:
+    expected_query = (
+        {"bool": {"filter": [expected_filter]}} if expected_filter else {"match_all": {}}
+    )
+    assert server_filter.build_query(where, [PROPERTIES], by_id=True) == expected_query
+
+
+def test_indexes_that_map_a_field_differently_are_not_asked_for_it() -> None:
+    other_properties = {**PROPERTIES, "sector": {"type": "text"}}
+    assert (
+        server_filter.build_query({"sector": "bank"}, [PROPERTIES, other_properties], by_id=True)
+        == server_filter.EVERYTHING
+    )
+    assert (
+        server_filter.build_query({"id": "a"}, [PROPERTIES], by_id=False)
+        == server_filter.EVERYTHING
+    )
+
+
+def test_an_old_opensearch_is_read_shard_by_shard() -> None:
+    class OldServer:
+        engine, version = "opensearch", (2, 12, 0)
+
+        def request(self, method: str, path: str, **_: Any) -> Any:
+            assert (method, path) == ("GET", "/raw/_settings/index.number_of_shards")
+            return {
+                "raw-2": {"settings": {"index.number_of_shards": "1"}},
+                "raw-1": {"settings": {"index.number_of_shards": "2"}},
+            }
+
+    views = list(server_reader._views(OldServer(), "raw"))  # type: ignore[arg-type]
+    assert views == [
+        ("raw-1", "_shards:0", ["_doc"]),
+        ("raw-1", "_shards:1", ["_doc"]),
+        ("raw-2", "_shards:0", ["_doc"]),
+    ]
