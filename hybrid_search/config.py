@@ -77,17 +77,16 @@ def settings(
 
     Raises UsageError if the URL holds a secret, or a variable is invalid or contradicts another.
     """
-    resolved_url = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
-    refuse_secrets(resolved_url)
+    url = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
+    refuse_secrets(url)
     folder = model or _read("MODEL")
-    return Settings(
-        url=resolved_url,
-        model=Path(folder) if folder else None,
-        device=device or _read("DEVICE") or "auto",
-        access=_access() if patience is None else replace(_access(), patience=patience),
-        dimension=dimension or _dimension(),
-        precision=precision or _read("PRECISION") or "auto",
-    )
+    model_folder = Path(folder) if folder else None
+    device = device or _read("DEVICE") or "auto"
+    precision = precision or _read("PRECISION") or "auto"
+    access = _access()
+    if patience is not None:
+        access = replace(access, patience=patience)
+    return Settings(url, model_folder, device, access, dimension or _dimension(), precision)
 
 
 def cache_folder() -> Path:
@@ -113,11 +112,14 @@ def _access() -> Access:
         raise UsageError(
             f"HYBRID_SEARCH_CA names {ca!r}, which is not a file: name a PEM file of certificates"
         )
+    login = {
+        "password": _secret("PASSWORD"),
+        "api_key": _header("API_KEY"),
+        "token": _header("TOKEN"),
+    }
     access = Access(
         username=_read("USERNAME"),
-        password=_secret("PASSWORD"),
-        api_key=_header("API_KEY"),
-        token=_header("TOKEN"),
+        **login,
         aws_region=region,
         aws_service=service or "es",
         ca=Path(ca) if ca else None,

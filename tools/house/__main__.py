@@ -21,16 +21,6 @@ HEADER = (
     "longest module",
     f"summaries > {report.SUMMARY_WORDS} words",
 )
-RULES = (
-    report.filler_names,
-    report.participle_functions,
-    report.wide_lines,
-    report.dense_statements,
-    report.deep_comprehensions,
-    report.long_bodies,
-    report.long_modules,
-    report.long_summaries,
-)
 
 
 def main() -> None:
@@ -46,8 +36,10 @@ def main() -> None:
 
 def _violations(folders: list[Path]) -> Iterator[str]:
     for folder in folders:
+        top_folder = next((name for name in report.FOLDERS if name in folder.parts), "")
+        rules = (report.filler_names, *report.rules_of(top_folder))
         for file in report.read_folder(folder):
-            for rule in RULES:
+            for rule in rules:
                 yield from map(str, rule(file))
 
 

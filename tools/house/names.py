@@ -69,7 +69,7 @@ FILLERS = frozenset(
         "whole",
     )
 )
-"""Words that could stand for anything. A binding of one of them counts as a filler name."""
+"""Words that could mean anything. A binding of one of them counts as a filler name."""
 
 PARTICIPLES = frozenset(
     (
@@ -132,7 +132,7 @@ NOUNS_IN_ED = frozenset(
         "speed",
     )
 )
-"""Words that end in "ed" and are no participles."""
+"""Words that end in "ed" without being participles."""
 
 
 def is_filler(name: str) -> bool:

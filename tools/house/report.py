@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import median, quantiles
+from typing import Any
 
 from tools.house import syntax
 
@@ -17,9 +19,11 @@ STATEMENT_OPERATIONS = 8
 COMPREHENSION_DEPTH = 2
 BODY_LINES = 60
 MEDIAN_BODY_LINES = 10
+NINTH_DECILE_BODY_LINES = 30
 MODULE_LINES = 400
 SUMMARY_WORDS = 20
 FILLER_PERCENT = 1.0
+ROOT_MODULES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +47,15 @@ class Violation:
 
     path: Path
     line: int
-    what: str
+    message: str
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.what}"
+        return f"{self.path}:{self.line}: {self.message}"
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was counted in one folder; `make house` prints it as a row."""
+    """The counts of one folder; `make house` prints them as a row."""
 
     files: int
     bindings: int
@@ -72,6 +76,7 @@ class Counts:
         return 100 * self.fillers / max(self.bindings, 1)
 
 
+@cache
 def read_folder(folder: Path) -> list[SourceFile]:
     """Read all Python files below `folder`, in the order of their paths."""
     return [SourceFile.read(path) for path in sorted(folder.rglob("*.py"))]
@@ -101,8 +106,8 @@ def dense_statements(file: SourceFile) -> Iterator[Violation]:
     for statement in syntax.statements(file.tree):
         count = syntax.operations(statement)
         if count > STATEMENT_OPERATIONS:
-            what = f"{count} operations in a statement, more than {STATEMENT_OPERATIONS}"
-            yield Violation(file.path, statement.lineno, what)
+            message = f"{count} operations in a statement, more than {STATEMENT_OPERATIONS}"
+            yield Violation(file.path, statement.lineno, message)
 
 
 def deep_comprehensions(file: SourceFile) -> Iterator[Violation]:
@@ -131,11 +136,46 @@ def long_modules(file: SourceFile) -> Iterator[Violation]:
 def long_summaries(file: SourceFile) -> Iterator[Violation]:
     """Yield the docstrings whose first sentence is longer than `SUMMARY_WORDS` words."""
     for binding in syntax.long_summaries(file.tree, SUMMARY_WORDS):
-        what = f"the docstring of {binding.name} opens with more than {SUMMARY_WORDS} words"
-        yield Violation(file.path, binding.line, what)
+        message = f"the docstring of {binding.name} opens with more than {SUMMARY_WORDS} words"
+        yield Violation(file.path, binding.line, message)
+
+
+def missing_docstrings(file: SourceFile) -> Iterator[Violation]:
+    """Yield what is public and has no docstring."""
+    for binding in syntax.list_undocumented(file.tree):
+        yield Violation(file.path, binding.line, f"{binding.name} has no docstring")
+
+
+def missing_annotations(file: SourceFile) -> Iterator[Violation]:
+    """Yield the functions that do not say what they return."""
+    for binding in syntax.list_unannotated(file.tree):
+        yield Violation(file.path, binding.line, f"{binding.name} does not say what it returns")
 
 
 Rule = Callable[[SourceFile], Iterator[Violation]]
+
+RULES: tuple[Rule, ...] = (
+    participle_functions,
+    wide_lines,
+    dense_statements,
+    deep_comprehensions,
+    long_bodies,
+    long_summaries,
+)
+"""The rules that no file of any folder may break."""
+
+PRODUCT_RULES: tuple[Rule, ...] = (long_modules, missing_annotations)
+"""Rules for all folders but the tests: a test module may be as long as its subject."""
+
+PACKAGE_RULES: tuple[Rule, ...] = (missing_docstrings,)
+"""Rules for the installed package alone."""
+
+
+def rules_of(folder: str) -> tuple[Rule, ...]:
+    """Return all rules that the files of a top folder are held to."""
+    product_rules = () if folder == "tests" else PRODUCT_RULES
+    package_rules = PACKAGE_RULES if folder == "hybrid_search" else ()
+    return (*RULES, *product_rules, *package_rules)
 
 
 def count_violations(files: list[SourceFile], rule: Rule) -> int:
@@ -146,20 +186,22 @@ def count_violations(files: list[SourceFile], rule: Rule) -> int:
 def count_folder(folder: Path) -> Counts:
     """Count all that `Counts` lists in the Python files below `folder`."""
     files = read_folder(folder)
-    bodies = [
-        syntax.body_lines(function) for file in files for function in syntax.functions(file.tree)
-    ]
-    return Counts(
-        files=len(files),
-        bindings=sum(1 for file in files for _ in syntax.bindings(file.tree)),
-        fillers=count_violations(files, filler_names),
-        participles=count_violations(files, participle_functions),
-        wide_lines=count_violations(files, wide_lines),
-        dense_statements=count_violations(files, dense_statements),
-        deep_comprehensions=count_violations(files, deep_comprehensions),
-        median_body=median(bodies or [0]),
-        ninth_decile_body=quantiles(bodies or [0, 0], n=10)[-1],
-        longest_body=max(bodies, default=0),
-        longest_module=max((len(file.text.splitlines()) for file in files), default=0),
-        long_summaries=count_violations(files, long_summaries),
-    )
+    definitions = [function for file in files for function in syntax.functions(file.tree)]
+    bodies = [syntax.body_lines(function) for function in definitions]
+    bindings = [binding for file in files for binding in syntax.bindings(file.tree)]
+    module_lines = [len(file.text.splitlines()) for file in files]
+    sizes: dict[str, Any] = {
+        "median_body": median(bodies or [0]),
+        "ninth_decile_body": quantiles(bodies or [0, 0], n=10)[-1],
+        "longest_body": max(bodies, default=0),
+        "longest_module": max(module_lines, default=0),
+    }
+    violations = {
+        "fillers": count_violations(files, filler_names),
+        "participles": count_violations(files, participle_functions),
+        "wide_lines": count_violations(files, wide_lines),
+        "dense_statements": count_violations(files, dense_statements),
+        "deep_comprehensions": count_violations(files, deep_comprehensions),
+        "long_summaries": count_violations(files, long_summaries),
+    }
+    return Counts(files=len(files), bindings=len(bindings), **sizes, **violations)

@@ -26,7 +26,7 @@ OPERATIONS = (
     ast.Subscript,
     *COMPREHENSIONS,
 )
-"""What a reader has to work out. An attribute, a name and a constant are read at once."""
+"""The operations that a reader has to work out; names, attributes and constants are free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +115,30 @@ def comprehension_depth(node: ast.AST) -> int:
     return inner + isinstance(node, COMPREHENSIONS)
 
 
+def public_definitions(tree: ast.AST) -> Iterator[Definition]:
+    """Yield the functions and classes that callers may know.
+
+    They and all that they stand in have public names; what is inside a function is not public.
+    """
+    for child in ast.iter_child_nodes(tree):
+        if not isinstance(child, Definition):
+            yield from public_definitions(child)
+        elif not child.name.startswith("_"):
+            yield child
+            yield from public_definitions(child) if isinstance(child, ast.ClassDef) else ()
+
+
+def list_undocumented(tree: ast.Module) -> list[Binding]:
+    """Return the public definitions without a docstring, and the module if it has none."""
+    nodes = [tree, *public_definitions(tree)]
+    return [_binding(node) for node in nodes if not ast.get_docstring(node)]
+
+
+def list_unannotated(tree: ast.AST) -> list[Binding]:
+    """Return the functions that do not say what they return."""
+    return [Binding(node.lineno, node.name) for node in functions(tree) if node.returns is None]
+
+
 def functions(tree: ast.AST) -> Iterator[Function]:
     """Yield all functions and methods of a file, nested ones too."""
     return (node for node in ast.walk(tree) if isinstance(node, Function))
@@ -128,12 +152,17 @@ def body_lines(definition: Definition) -> int:
 
 def long_summaries(tree: ast.AST, words: int) -> list[Binding]:
     """Return the definitions whose docstring opens with a sentence of more than `words` words."""
-    return [
-        Binding(getattr(node, "lineno", 1), getattr(node, "name", "module"))
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | Definition)
-        and len(first_sentence(ast.get_docstring(node) or "").split()) > words
-    ]
+    documented = (node for node in ast.walk(tree) if isinstance(node, ast.Module | Definition))
+    return [_binding(node) for node in documented if summary_words(node) > words]
+
+
+def summary_words(node: ast.Module | Definition) -> int:
+    """Count the words of the first sentence of a docstring."""
+    return len(first_sentence(ast.get_docstring(node) or "").split())
+
+
+def _binding(node: ast.Module | Definition) -> Binding:
+    return Binding(getattr(node, "lineno", 1), getattr(node, "name", "module"))
 
 
 def first_sentence(docstring: str) -> str:
@@ -143,5 +172,5 @@ def first_sentence(docstring: str) -> str:
 
 
 def statement_depth(statement: ast.stmt) -> int:
-    """Return `comprehension_depth` of a statement, without the statements inside it."""
+    """Return the `comprehension_depth` of a statement, without the statements inside it."""
     return max(map(comprehension_depth, _own_children(statement)), default=0)
