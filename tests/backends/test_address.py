@@ -1,4 +1,4 @@
-"""The URL of a server: its parts, what is refused, and what is shown of it."""
+"""The URL of a server: its parts, which URLs are refused, and how it is shown."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_url_is_read_into_its_parts(url: str) -> None:
 
 @pytest.mark.parametrize("url", READ)
 def test_an_address_is_shown_as_a_url_that_reads_as_the_same(url: str) -> None:
-    """But for the options, which are no part of where it is."""
+    """Except for the options, which are not part of the address."""
     address = Address.parse(url)
     assert Address.parse(str(address)) == replace(address, options={})
     assert len({address, Address.parse(url)}) == 1
@@ -80,9 +80,7 @@ def test_what_is_no_url_of_a_server_is_refused_with_an_example(url: str) -> None
     host=st.sampled_from(["host", "[::1]", ""]),
 )
 def test_no_message_repeats_what_stands_where_a_password_would(text: str, host: str) -> None:
-    """Whatever the text does to the URL: it is no password then, or the URL is refused in words
-    that do not have it.
-    """
+    """Whatever the text does to the URL: it is no password there, or the refusal omits it."""
     secret = f"s3cret{text}"
     for url in (f"https://ada:{secret}@{host}", f"https://{host}:{secret}"):
         try:

@@ -78,7 +78,7 @@ def connect_to(
 def send_failing_request(
     engine: str, script: Script, access: Access = NOBODY
 ) -> tuple[ServerError, list[HttpRequest]]:
-    """The error of one request to a server with this `script`, and all that it was asked."""
+    """Return the error of one request to a server with this `script`, and all its requests."""
     with ScriptedServer(script) as server, pytest.raises(ServerError) as caught:
         connect_to(engine, server, access).request("GET", "/calls/_search", body={"query": {}})
     return caught.value, server.requests
@@ -219,8 +219,9 @@ def test_a_late_answer_is_none(engine: str) -> None:
 
 
 def test_pauses_grow_to_a_limit_and_are_spread_from_nothing() -> None:
-    """Full jitter: the n-th pause is anywhere in 0..min(most, first * 2**n); with a thousand draws
-    the largest comes within 2% of that.
+    """Full jitter: the n-th pause is drawn from 0 to min(most, first * 2**n).
+
+    With a thousand draws the largest comes within 2% of that.
     """
     policy = retry.RetryPolicy(6, first=0.5, longest=4.0)
     drawn = list(zip(*(policy.pauses() for _ in range(1000)), strict=True))
@@ -302,8 +303,8 @@ def test_what_a_user_may_not_do_is_told_with_the_request(engine: str) -> None:
     )
     assert (type(error), error.status, len(requests)) == (AccessError, 403, 1)
     assert (
-        "does not let user 'ada' do GET /calls/_search (403): security_exception: no permissions for [indices:data/read]"
-        in str(error)
+        "does not let user 'ada' do GET /calls/_search (403): security_exception: no "
+        "permissions for [indices:data/read]" in str(error)
     )
 
 
@@ -495,8 +496,9 @@ def test_a_certificate_of_nobody_we_know_is_refused_before_anything_is_sent(
 
 @pytest.fixture
 def _public(tls: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our authority is one of those that certifi has; Elasticsearch's transport asked for the file
-    when it was imported.
+    """Our authority is among those of certifi.
+
+    Elasticsearch's transport asked for the file when it was imported.
     """
     monkeypatch.setattr("certifi.where", lambda: str(tls.authority))
     monkeypatch.setattr(
@@ -517,7 +519,7 @@ def test_without_a_bundle_public_authorities_are_trusted_and_with_one_they_are_n
 
 
 def test_a_certificate_for_another_host_is_refused(engine: str, tls: Certificates) -> None:
-    """It is for 127.0.0.1, and we ask for localhost."""
+    """It is for 127.0.0.1, and the URL says localhost."""
     with make_tls_server(tls) as server, pytest.raises(AccessError, match=r"(?i)hostname mismatch"):
         connect(
             Address.parse(f"{engine}+https://localhost:{server.port}"), Access(ca=tls.authority)
@@ -587,7 +589,8 @@ def test_texts_that_travel_open_are_warned_of_once_except_on_this_machine(
 ) -> None:
     connect(Address.parse(f"opensearch+{url}"), NOBODY)
     assert [record.getMessage() for record in caplog.records] == [
-        f"opensearch+{url}:9200 is not encrypted: texts, vectors and the login can be read on the way; use https"
+        f"opensearch+{url}:9200 is not encrypted: texts, vectors and the login can be read on "
+        f"the way; use https"
     ] * times
 
 
@@ -700,8 +703,9 @@ FAULTS = {
 def test_a_request_that_fails_is_the_outcome_of_each_of_its_actions_and_the_others_go_on(
     engine: str, fault: str
 ) -> None:
-    """Requests of 500, 500 and 200 actions, of which the second fails. One that already waits for
-    its turn may be counted to it.
+    """Requests of 500, 500 and 200 actions, of which the second fails.
+
+    An action that is already waiting for its turn may be counted with it.
     """
     reply, status = FAULTS[fault]
     answers = iter([None, reply, None, None])
@@ -749,7 +753,7 @@ def test_an_item_that_is_forbidden_is_the_outcome_of_that_item(engine: str) -> N
 
 
 def test_actions_that_an_answer_leaves_out_are_not_taken_for_done(engine: str) -> None:
-    """Of 500 and 3 actions the first answer lacks the first two and the last, the second the last."""
+    """Of 500 actions the answer lacks the first two and the last, of 3 the last."""
 
     def answer_short(request: HttpRequest) -> Reply:
         items = make_bulk_response(request, 201)["items"]
@@ -804,7 +808,7 @@ LOGINS = {
 
 
 def collect_printed_texts(server: Server) -> Iterator[str]:
-    """All that a program may print of a server, of what it answers, and of its errors."""
+    """Return all that a program may print of a server, its answers and its errors."""
     try:
         yield repr(server.request("GET", "/calls"))
     except ServerError as error:
@@ -830,7 +834,7 @@ def collect_printed_texts(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def debug_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """Every logger at DEBUG, also the one that does not pass its records on."""
+    """All loggers at DEBUG, including one that does not propagate its records."""
     caplog.set_level(logging.DEBUG)
     tracer = logging.getLogger("opensearchpy.trace")
     tracer.addHandler(caplog.handler)
@@ -879,14 +883,16 @@ def test_a_user_in_the_url_logs_in_with_the_password_of_the_environment(engine: 
 def test_without_its_client_elasticsearch_says_which_extra_has_it() -> None:
     program = (
         "import sys; sys.modules['elasticsearch'] = None\n"
-        "from hybrid_search.credentials import Access\nfrom hybrid_search.backends.server.transport.address import Address\n"
+        "from hybrid_search.credentials import Access\nfrom "
+        "hybrid_search.backends.server.transport.address import Address\n"
         "from hybrid_search.backends.server.transport.connect import connect\n"
-        "connect(Address.parse('opensearch+http://localhost'), Access())\nconnect(Address.parse('elasticsearch+http://localhost'), Access())"
+        "connect(Address.parse('opensearch+http://localhost'), "
+        "Access())\nconnect(Address.parse('elasticsearch+http://localhost'), Access())"
     )
     process = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (
-        "MissingExtraError: Elasticsearch needs its client: pip install 'hybrid-search[elasticsearch]'"
-        in process.stderr
+        "MissingExtraError: Elasticsearch needs its client: pip install "
+        "'hybrid-search[elasticsearch]'" in process.stderr
     )

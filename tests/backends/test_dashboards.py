@@ -1,13 +1,14 @@
-"""Saved objects for OpenSearch Dashboards and Kibana: of the shape that the products export, naming
-nothing that our indexes do not have, and true.
+"""Saved objects for OpenSearch Dashboards and Kibana: their shape, their fields and their figures.
 
-Neither product runs here. Their shapes were read in their repositories and exports: for OpenSearch
+They have the shape that the products export, and name nothing that our indexes lack. Neither
+product runs here. Their shapes were read in their repositories and exports: for OpenSearch
 Dashboards ``vb_saved_objects.ndjson`` and the migrations (7.9.3 is the newest shape of a dashboard,
 in 3.x too), for Kibana ``managed_content.json`` and exports of 8.13.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from hybrid_search.backends.types import IndexSpec
 from tests.helpers import live_servers
 
 FILES = {"opensearch": "dashboards", "elasticsearch": "kibana"}
-"""The folder of each engine's own product."""
+"""The folder with the objects for each engine's product."""
 
 SavedObject = dict[str, Any]
 
@@ -41,8 +42,8 @@ VERSIONS = {
         "dashboard": "8.9.0",
     },
 }
-"""Of each type's shape, as OpenSearch Dashboards 2.x and 3.x and Kibana 8.13 write it. A later
-product brings it up to date when it is imported.
+"""The version of each type's shape, as OpenSearch Dashboards 2.x and 3.x and Kibana 8.13 write it.
+A later product migrates it at the import.
 """
 
 IDS = {
@@ -56,8 +57,8 @@ IDS = {
     ),
     *("hybrid-search-calls-refused-over-time", "hybrid-search-calls-refused-by-reason"),
 }
-"""Written out: an object that is imported anew replaces the one of its id, and a changed id would
-leave the old one there.
+"""Written out: an imported object replaces the one with its id, and a changed id would leave the
+old one there.
 """
 
 
@@ -80,16 +81,13 @@ SEARCHES_AND_CHARTS = [
 
 
 def find_object(engine: str, id_: str, type_: str | None = None) -> SavedObject:
-    (match,) = [
-        saved
-        for saved in read_objects(engine)
-        if saved["id"] == id_ and (type_ is None or saved["type"] == type_)
-    ]
+    matches = [saved for saved in read_objects(engine) if saved["id"] == id_]
+    (match,) = [saved for saved in matches if type_ in (None, saved["type"])]
     return match
 
 
 def search_source(saved: SavedObject) -> dict[str, Any]:
-    """What is searched: the query, and where by reference."""
+    """Return the search of an object: the query, and by reference the index."""
     search_source_json: dict[str, Any] = json.loads(
         saved["attributes"]["kibanaSavedObjectMeta"]["searchSourceJSON"]
     )
@@ -102,14 +100,14 @@ def visualization_state(saved: SavedObject) -> dict[str, Any]:
 
 
 def data_view_of(engine: str, saved: SavedObject) -> SavedObject:
-    """The data view that a search or visualization refers to."""
+    """Return the data view that a search or visualization refers to."""
     (reference,) = saved["references"]
     assert reference["name"] == search_source(saved)["indexRefName"]
     return find_object(engine, reference["id"], "index-pattern")
 
 
 def index_fields(engine: str, index: str) -> set[str]:
-    """Every field of an index, sub-fields too, by its mapping."""
+    """Return every field of an index, sub-fields too, from its mapping."""
     spec = IndexSpec("mini", "0123abcd", 4, "int8", "turn", "6/1")
     body = {
         "calls": mappings.index_body(engine, spec, IndexOptions(), (9, 9, 9)),
@@ -128,22 +126,20 @@ def _flatten_field_names(properties: dict[str, Any], prefix: str) -> Iterator[st
 
 
 def named_fields(saved: SavedObject) -> set[str]:
-    """The fields that an object names."""
+    """Return the fields that an object names."""
     if saved["type"] == "search":
         return {
             *saved["attributes"]["columns"],
             *(name for name, _ in saved["attributes"]["sort"]),
             *query_filter(saved),
         }
-    return {
-        agg["params"]["field"]
-        for agg in visualization_state(saved)["aggs"]
-        if "field" in agg["params"]
-    } | set(query_filter(saved))
+    parameters = [agg["params"] for agg in visualization_state(saved)["aggs"]]
+    aggregated = {params["field"] for params in parameters if "field" in params}
+    return aggregated | set(query_filter(saved))
 
 
 def query_filter(saved: SavedObject) -> dict[str, int]:
-    """The query of an object: nothing, or one field and its number, as in ``ordinal: 0``."""
+    """Return the query of an object: nothing, or a field and its number, as in ``ordinal: 0``."""
     query = search_source(saved)["query"]
     assert query["language"] == "kuery"
     name, _, value = query["query"].partition(": ")
@@ -204,8 +200,9 @@ def test_every_reference_leads_to_an_object_of_the_same_file_that_stands_before_
 
 @EVERY_ENGINE
 def test_json_inside_json_is_json(engine: str) -> None:
-    """Both products keep parts of an object as text, and show an error page where it cannot be
-    read.
+    """Both products store parts of an object as text.
+
+    If that cannot be read they show an error page.
     """
     texts = [
         (saved["id"], value)
@@ -255,11 +252,9 @@ def test_the_dashboard_shows_every_visualization_and_the_passages_and_no_two_pan
 
 
 def _grid_cells(grid: dict[str, int]) -> Iterator[tuple[int, int]]:
-    yield from (
-        (x, y)
-        for x in range(grid["x"], grid["x"] + grid["w"])
-        for y in range(grid["y"], grid["y"] + grid["h"])
-    )
+    columns = range(grid["x"], grid["x"] + grid["w"])
+    rows = range(grid["y"], grid["y"] + grid["h"])
+    yield from itertools.product(columns, rows)
 
 
 @EVERY_ENGINE
@@ -282,7 +277,7 @@ def test_a_panel_finds_what_it_shows_by_the_name_that_its_product_gives_referenc
 
 
 def test_both_products_are_asked_the_same() -> None:
-    """The same ids, fields, queries, aggregations: what differs is how each product writes them."""
+    """The same ids, fields, queries and aggregations: only how a product writes them differs."""
     content_by_engine = {
         name: {
             saved["id"]: comparable_content(saved)
@@ -352,7 +347,7 @@ def test_every_field_that_an_object_names_is_one_of_its_index(engine: str, id_: 
 
 @EVERY_ENGINE
 def test_what_nobody_can_read_is_not_fetched_to_be_looked_at(engine: str) -> None:
-    """500 passages, which is what the products fetch for a page, have 50 MB of vectors and codes."""
+    """The products fetch 500 passages for a page: those have 50 MB of vectors and token codes."""
     hidden = {
         source_filter["value"]
         for source_filter in json.loads(
@@ -372,9 +367,7 @@ def test_what_nobody_can_read_is_not_fetched_to_be_looked_at(engine: str) -> Non
 
 @EVERY_ENGINE
 def test_every_name_of_the_index_can_be_replaced_at_once(engine: str) -> None:
-    """For an index of another name: ``sed s/calls/tickets/g`` gives a file of objects that are all
-    its own.
-    """
+    """For an index of another name: ``sed s/calls/tickets/g`` gives a file of new objects."""
     text = (
         (mappings.FOLDER / FILES[engine] / "calls.ndjson")
         .read_text(encoding="utf-8")
@@ -390,7 +383,7 @@ def test_every_name_of_the_index_can_be_replaced_at_once(engine: str) -> None:
 # Numbers: what the objects ask, asked of real servers
 
 SPANS = {"a": (4, 5, 6), "b": (2,), "c": (1, 2)}
-"""Spans of each passage of three calls. The third says that it has three passages: one was lost."""
+"""Spans of each passage of three calls. The third call says it has three passages: one was lost."""
 DAYS = {"a": "2026-01-01", "b": "2026-01-02", "c": "2026-01-02"}
 EXPECTED_PASSAGES = {"a": 3, "b": 1, "c": 3}
 LONG_REASON = "r" * 1025
@@ -404,7 +397,7 @@ REFUSALS = (
 
 @dataclass(frozen=True, slots=True)
 class FilledServer:
-    """A server with an index of passages and one of refusals, each by the title of its data view."""
+    """A server with an index of passages and one of notes, each by the title of its data view."""
 
     server: Server
     indexes: dict[str, str]
@@ -481,8 +474,9 @@ def filled_server(request: pytest.FixtureRequest) -> Iterator[FilledServer]:
 
 
 def request_of(saved: SavedObject) -> dict[str, Any]:
-    """The request that a product makes for a visualization: its metrics, inside its bucket where it
-    has one. An automatic interval is a day here.
+    """Return the request that a product sends for a visualization.
+
+    It has the metrics, inside the bucket if there is one. An automatic interval is a day here.
     """
     saved_aggs = visualization_state(saved)["aggs"]
     aggs = {
@@ -537,9 +531,7 @@ def _date_histogram_body(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def chart_rows(filled_server: FilledServer, id_: str) -> list[tuple[Any, ...]]:
-    """What a visualization shows: its metrics in their order, behind the key of each bucket where
-    it has any.
-    """
+    """Return what a visualization shows: the key of each bucket, if any, then the metrics."""
     saved = find_object(filled_server.engine, f"hybrid-search-calls-{id_}")
     response, aggs = (
         filled_server.search(saved, request_of(saved)),
@@ -562,10 +554,11 @@ def chart_rows(filled_server: FilledServer, id_: str) -> list[tuple[Any, ...]]:
 
 
 def _row_values(row: dict[str, Any], aggs: list[dict[str, Any]]) -> list[Any]:
-    return [
-        row["doc_count"] if agg["type"] == "count" else row[agg["id"]]["value"]
-        for agg in metrics(aggs)
-    ]
+    return [_metric_value(row, agg) for agg in metrics(aggs)]
+
+
+def _metric_value(row: dict[str, Any], agg: dict[str, Any]) -> Any:
+    return row["doc_count"] if agg["type"] == "count" else row[agg["id"]]["value"]
 
 
 @pytest.mark.server
@@ -627,10 +620,8 @@ def test_a_saved_search_gives_its_columns_and_none_of_what_its_data_view_hides(
         )  # a line that is no JSON has no id
         times = [hit["_source"][data_view["timeFieldName"]] for hit in hits]
         assert times == sorted(times, reverse=True)
-        assert all(
-            set(attributes["columns"]) - optional <= set(hit["_source"]) & set(hit["fields"])
-            for hit in hits
-        )
+        shared_names = [set(hit["_source"]) & set(hit["fields"]) for hit in hits]
+        assert all(set(attributes["columns"]) - optional <= names for names in shared_names)
         assert not {name for hit in hits for name in hit["_source"]} & {
             "spans",
             "tokens",

@@ -1,5 +1,6 @@
-"""The request for the server's own hybrid query, written out for each version that takes another
-one; and which clusters take it at all.
+"""The request for the server's own hybrid query, written out for each version that differs.
+
+Also which clusters have that query at all.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ GOLD = {"term": {"metadata.tier": "gold"}}
 
 MATCH = {"match": {"text": {"query": "refund request"}}}
 PLAIN = {"vector": [0.6, -0.8], "k": 100}
-"""The nearest neighbours as servers before 2.19 are asked for them."""
+"""The kNN query for servers before 2.19."""
 
 BEST = {"nested": {"path": "spans", "score_mode": "max", "query": {"knn": {"spans.vector": PLAIN}}}}
 

@@ -1,5 +1,6 @@
-"""The legs of the hybrid query on a real OpenSearch, their fusion by documented formulas, and the
-whole query where the server has its plugin.
+"""The legs of the hybrid query on a real OpenSearch, fused by the documented formulas.
+
+If the server has the plugin, the whole hybrid query as well.
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ def leg_scores(leg_hits: Hits) -> list[tuple[str, float]]:
 
 
 def leg_queries(server: Server, vector: list[float], **options: Any) -> list[dict[str, Any]]:
-    """The two queries of the hybrid query that this server would be sent."""
+    """Return the two queries inside the hybrid query for this server."""
     body = hybrid_body("refund request", vector, version=server.version, window=WINDOW, **options)
     queries: list[dict[str, Any]] = body["query"]["hybrid"]["queries"]
     return queries
@@ -177,7 +178,7 @@ def test_inner_hits_say_where_the_best_spans_lie(
 def test_a_filter_holds_during_the_search_for_spans_and_not_after_it(
     server: Server, index: str, vector: list[float]
 ) -> None:
-    """50 of the 150 are gold: were the nearest 40 of all filtered, about 13 would be left."""
+    """50 of the 150 are gold: if the nearest 40 of all were filtered, about 13 would be left."""
     lexical, semantic = leg_queries(server, vector, filter=[{"terms": {"metadata.tier": ["gold"]}}])
     gold = {f"call-{number}#0" for number in range(0, PASSAGES, 3)}
     assert {key for key, _ in leg_scores(fetch_hits(server, index, lexical))} <= gold
@@ -201,20 +202,24 @@ def test_a_filter_leaves_the_scores_as_they_are(
 
 
 def normalize_as_documented(ranking: list[tuple[str, float]], fusion: str) -> dict[str, float]:
-    """A leg normalized by the formula of the documentation, in double precision."""
+    """Normalize a leg by the documented formula, in double precision."""
     scores = [score for _, score in ranking]
     if fusion == "min_max":
+        lowest, width = min(scores), max(scores) - min(scores)
         return {
-            key: max(
-                (score - min(scores)) / (max(scores) - min(scores)), 0.001 * (score == min(scores))
-            )
-            for key, score in ranking
+            key: max((score - lowest) / width, 0.001 * (score == lowest)) for key, score in ranking
         }
     if fusion == "l2":
         return {
             key: score / sum(value * value for value in scores) ** 0.5 for key, score in ranking
         }
     return {key: 1 / (60 + rank) for rank, (key, _) in enumerate(ranking, 1)}
+
+
+def _is_distant(key: str, scores: dict[str, float]) -> bool:
+    """Return whether no other score is so close that rounding could swap them."""
+    rival_scores = [score for rival, score in scores.items() if rival != key]
+    return all(abs(scores[key] - score) > 1e-6 for score in rival_scores)
 
 
 @pytest.mark.parametrize("fusion", ["min_max", "l2", "rrf"])
@@ -230,20 +235,14 @@ def test_real_legs_are_fused_in_the_documented_order(
         normalize_as_documented(lexical, fusion),
         normalize_as_documented(semantic, fusion),
     )
+    weighted_first = {key: (1 - alpha) * score for key, score in first.items()}
+    weighted_second = {key: alpha * score for key, score in second.items()}
     expected = {
-        key: (1 - alpha) * first.get(key, 0.0) + alpha * second.get(key, 0.0)
+        key: weighted_first.get(key, 0.0) + weighted_second.get(key, 0.0)
         for key in {*first, *second}
     }
     assert dict(ranking) == pytest.approx(expected, rel=1e-5, abs=1e-6)
-    distant = [
-        key
-        for key, _ in ranking
-        if all(
-            abs(expected[key] - other_score) > 1e-6
-            for other_key, other_score in expected.items()
-            if other_key != key
-        )
-    ]
+    distant = [key for key, _ in ranking if _is_distant(key, expected)]
     assert distant == sorted(distant, key=lambda key: -expected[key])
 
 
@@ -254,9 +253,11 @@ def test_sorting_by_score_and_doc_tells_the_document_numbers_that_ties_are_order
     sorted_hits = fetch_hits(server, index, query, sort=["_score", "_doc"])
     assert leg_scores(sorted_hits) == leg_scores(fetch_hits(server, index, query))
     numbers = [hit["sort"][1] for hit in sorted_hits]
-    assert len(set(numbers)) == len(numbers) and all(isinstance(number, int) for number in numbers)
+    assert len(set(numbers)) == len(numbers)
+    assert all(isinstance(number, int) for number in numbers)
     for first, second in pairwise(sorted_hits):
-        assert first["_score"] > second["_score"] or first["sort"][1] < second["sort"][1]
+        is_ordered_by_number = first["sort"][1] < second["sort"][1]
+        assert first["_score"] > second["_score"] or is_ordered_by_number
 
 
 def test_a_server_without_the_plugin_refuses_in_words_that_are_translated(

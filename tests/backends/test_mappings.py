@@ -1,5 +1,6 @@
-"""What the servers are told: the fields of a passage and no other, every placeholder filled, and
-vectors as the server's version keeps them.
+"""The bodies that create indexes: exactly the fields of a passage, and every placeholder filled.
+
+Vectors are stored as the version of the server allows.
 """
 
 from __future__ import annotations
@@ -32,15 +33,15 @@ PASSAGE_FIELDS = {
     *("source_hash", "indexed_at"),  # of which writing
     *("tokens", "spans"),  # what it is found by
 }
-"""The fields of a passage, written out, so that whoever adds one sees that it is stored for every
-passage of every call.
+"""The fields of a passage, written out: whoever adds one sees that it is stored for every passage
+of every call.
 """
 
 
 def leaves(
     node: Any, path: tuple[str | int, ...] = ()
 ) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """Everything in `node` that is neither object nor list, with the way to it."""
+    """Yield everything in `node` that is neither object nor list, with its path."""
     if isinstance(node, dict | list):
         for key, value in node.items() if isinstance(node, dict) else enumerate(node):
             yield from leaves(value, (*path, key))
@@ -63,7 +64,7 @@ def properties(engine: str, options: IndexOptions | None = None) -> dict[str, An
 
 
 def vector_mapping(engine: str, version: ServerVersion, **options: Any) -> dict[str, Any]:
-    """The vector's mapping on a server of `version`."""
+    """Return the mapping of the vector on a server of `version`."""
     field: dict[str, Any] = make_body(engine, IndexOptions(**options), version)["mappings"][
         "properties"
     ]["spans"]["properties"]["vector"]
@@ -149,7 +150,7 @@ def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
 def test_what_is_sent_is_the_file_in_the_repository_with_its_placeholders_filled(
     engine: str,
 ) -> None:
-    """The vector's is the only placeholder that an object is put in for."""
+    """The vector's placeholder is the only one that is replaced by an object."""
     file_leaves, body = (
         dict(leaves(read_json(f"{engine}/passages.json"))),
         make_body(engine, IndexOptions(replicas=0)),
@@ -157,18 +158,16 @@ def test_what_is_sent_is_the_file_in_the_repository_with_its_placeholders_filled
     body["mappings"]["properties"]["spans"]["properties"]["vector"] = "filled"
     body_leaves = dict(leaves(body))
     assert set(body_leaves) == set(file_leaves)
-    assert {path for path, value in file_leaves.items() if value != body_leaves[path]} == {
-        path for path, value in file_leaves.items() if str(value).startswith("$")
-    }
+    changed = {path for path, value in file_leaves.items() if value != body_leaves[path]}
+    assert changed == {path for path, value in file_leaves.items() if str(value).startswith("$")}
     assert not [value for _, value in leaves(make_body(engine)) if str(value).startswith("$")]
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_no_placeholder_hides_inside_a_longer_value_or_a_name(file: str) -> None:
-    assert all(
-        "$" not in str(value)[1:] and not any("$" in str(step) for step in path)
-        for path, value in leaves(read_json(file))
-    )
+    file_leaves = list(leaves(read_json(file)))
+    assert all("$" not in str(value)[1:] for _, value in file_leaves)
+    assert not any("$" in str(step) for path, _ in file_leaves for step in path)
 
 
 @pytest.mark.parametrize("file", FILES)
@@ -199,7 +198,7 @@ def test_a_body_may_be_changed_without_harm_to_the_next() -> None:
 
 @pytest.mark.parametrize("engine", mappings.ENGINES)
 def test_notes_on_refused_documents_have_no_place_for_the_document(engine: str) -> None:
-    """What was refused may be private; the file of rejects on the worker's disk has it."""
+    """A rejected document may be private; the rejects file on the worker's disk has it."""
     body = mappings.rejected_body(engine, IndexOptions(replicas=0))
     assert (
         set(body["mappings"]["properties"])
@@ -213,8 +212,9 @@ def test_notes_on_refused_documents_have_no_place_for_the_document(engine: str) 
 
 @pytest.mark.parametrize("engine", mappings.ENGINES)
 def test_a_note_is_taken_however_long_what_it_names_is(engine: str) -> None:
-    """A keyword of over 32,766 bytes refuses the whole note (Lucene), and an id of that length may
-    be the very reason of a refusal.
+    """A keyword of over 32,766 bytes makes Lucene refuse the whole note.
+
+    An id of that length may be the very reason of a refusal.
     """
     bytes_ = 4  # of a code point, at most
     fields = mappings.rejected_body(engine)["mappings"]["properties"]
@@ -231,7 +231,7 @@ GRAPH = {"m": 16, "ef_construction": 100}
 
 
 def sq_parameters(**parameters: Any) -> dict[str, Any]:
-    """The parameters of a graph whose vectors are kept by the scalar quantizer."""
+    """Return the parameters of a graph whose vectors the scalar quantizer stores."""
     return {
         **GRAPH,
         "encoder": {"name": "sq", **({"parameters": parameters} if parameters else {})},
@@ -376,7 +376,10 @@ def test_a_quantization_is_refused_before_its_version_and_taken_from_it_on(
         **BASE[engine],
         **expected,
     }
-    message = f"{mappings.ENGINES[engine]} {'.'.join(map(str, before))} has no .*{knn_engine}.*{quantization}.*needs .* {since[0]}.{since[1]} or newer"
+    message = (
+        f"{mappings.ENGINES[engine]} {'.'.join(map(str, before))} has no "
+        f".*{knn_engine}.*{quantization}.*needs .* {since[0]}.{since[1]} or newer"
+    )
     with pytest.raises(UsageError, match=message):
         vector_mapping(engine, before, knn_engine=knn_engine, quantization=quantization)
 
@@ -413,11 +416,8 @@ def test_no_two_rows_hold_for_one_version_and_each_version_has_one_default(engin
         matching_rows = [row for row in rows if mappings._supports(row, version)]
         names = [(row["knn_engine"], row["quantization"]) for row in matching_rows]
         assert len(names) == len(set(names))
-        assert all(
-            sum(row.get("default", False) for row in matching_rows if row["knn_engine"] == name)
-            == 1
-            for name in {row["knn_engine"] for row in matching_rows}
-        )
+        defaults = [row["knn_engine"] for row in matching_rows if row.get("default", False)]
+        assert sorted(defaults) == sorted({row["knn_engine"] for row in matching_rows})
 
 
 @pytest.mark.parametrize(
@@ -445,7 +445,8 @@ def test_no_two_rows_hold_for_one_version_and_each_version_has_one_default(engin
             "opensearch",
             (2, 11, 0),
             {},
-            "OpenSearch 2.11.0 has no knn_engine 'lucene' (it needs OpenSearch 2.12 or newer). Use a newer server",
+            "OpenSearch 2.11.0 has no knn_engine 'lucene' (it needs OpenSearch 2.12 or newer). "
+            "Use a newer server",
         ),
         (
             "elasticsearch",
@@ -457,7 +458,8 @@ def test_no_two_rows_hold_for_one_version_and_each_version_has_one_default(engin
             "elasticsearch",
             (9, 5, 3),
             {"knn_engine": "faiss"},
-            "Elasticsearch 9.5.3 has no knn_engine 'faiss' (no version has it). Use knn_engine lucene",
+            "Elasticsearch 9.5.3 has no knn_engine 'faiss' (no version has it). Use knn_engine "
+            "lucene",
         ),
     ],
 )
@@ -492,8 +494,9 @@ def test_every_combination_is_either_made_or_refused_with_a_remedy(
 def test_a_quantization_that_does_not_fit_the_dimension_names_both(
     quantization: str, dimension: int, needed: str
 ) -> None:
-    """Elasticsearch's own limits: without this it would refuse the index with the name of a Java
-    class.
+    """These are limits of Elasticsearch itself.
+
+    Without the check it would refuse the index with the name of a Java class.
     """
     options, spec = IndexOptions(quantization=quantization), replace(SPEC, dimension=dimension)
     with pytest.raises(UsageError, match=f"{quantization}.*{needed} dimensions.*have {dimension}"):
@@ -523,7 +526,7 @@ def test_the_graph_is_built_as_it_was_asked_for(
 DIMENSION = 64
 SERVER_SPEC = replace(SPEC, dimension=DIMENSION)
 STANDARD = IndexOptions(analyzer="standard", replicas=0)
-"""What every distribution has: the servers of the tests are without the analyzer english."""
+"""Options for every distribution: the servers of the tests lack the analyzer english."""
 
 
 @pytest.fixture(scope="module", params=live_servers.URLS)
@@ -533,7 +536,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 
 def lucene_bodies(server: Server) -> dict[str, dict[str, Any] | None]:
-    """The body of an index for each quantization; None where our gates refuse it for this server."""
+    """Return the body of an index for each quantization; None if it is refused for this server."""
     bodies: dict[str, dict[str, Any] | None] = {}
     for quantization in QUANTIZATIONS:
         try:
@@ -549,7 +552,7 @@ def lucene_bodies(server: Server) -> dict[str, dict[str, Any] | None]:
 
 
 def unit_vector(axis: int) -> list[float]:
-    """A unit vector that lies near one axis, its numbers rounded as the writer rounds them."""
+    """Return a unit vector near one axis, rounded as the writer rounds."""
     remainder = (1 - 0.99**2) / (DIMENSION - 1)
     return [0.99 if position == axis else round(remainder**0.5, 5) for position in range(DIMENSION)]
 
@@ -575,7 +578,7 @@ def make_passage(axes: tuple[int, ...]) -> dict[str, Any]:
 
 
 def nearest_span_search(server: Server, axis: int) -> dict[str, Any]:
-    """A search of the passage with a span nearest to `axis`."""
+    """Return a search for the passage with a span nearest to `axis`."""
     if server.engine == "elasticsearch":
         return {
             "size": 1,
@@ -617,7 +620,10 @@ def test_an_index_of_every_quantization_is_made_and_its_spans_are_found(server: 
 
 @pytest.mark.server
 def test_what_our_gates_refuse_the_server_refuses_too(server: Server) -> None:
-    """Else a gate would be too strict: each body is the one for a version that has it."""
+    """Otherwise a check would be too strict.
+
+    Each body is the one for a version that supports it.
+    """
     missing = [
         name
         for name, body in lucene_bodies(server).items()

@@ -1,5 +1,6 @@
-"""Indexes on a real server: versions behind an alias, what each was made for, reindexing without a
-gap, and what is refused on the way.
+"""Indexes on a real server: versions behind an alias, specs, and reindexing without a gap.
+
+Also what is refused on the way.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ CALLS: list[dict[str, Any]] = [
     }
     for number in range(12)
 ]
-"""Of one to four passages each."""
+"""Calls of one to four passages each."""
 
 REJECTS = Path("rejected.jsonl")
 
@@ -104,7 +105,7 @@ def url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def name(url: str) -> Iterator[str]:
-    """The index of one test."""
+    """The name of the index of one test."""
     with live_servers.unique_index_name(url) as own:
         yield own
 
@@ -180,7 +181,7 @@ def query_hits(
     encoder: Encoder | None = None,
     **options: Any,
 ) -> list[Hit]:
-    """All passages that a query finds."""
+    """Return all passages that a query finds."""
     query = Query((phrase,), name, size=100, group_by="passage", **options)
     return search(backend, encoder or TinyEncoder(), lambda *_: Calibration(), query).hits
 
@@ -190,7 +191,7 @@ def query_ids(backend: ServerBackend, name: str) -> set[str]:
 
 
 def list_index_names(backend: ServerBackend, name: str) -> list[str]:
-    """All indexes whose names begin with that of the test."""
+    """Return all indexes whose names begin with that of the test."""
     rows = backend.server.request("GET", "/_cat/indices", params={"format": "json", "h": "index"})
     return sorted(row["index"] for row in rows if row["index"].startswith(name))
 
@@ -316,7 +317,7 @@ def test_options_of_the_url_hold_where_none_are_given(url: str, name: str) -> No
 def test_an_option_that_cannot_be_is_an_error_and_makes_nothing(
     backend: ServerBackend, name: str, options: dict[str, str], message: str
 ) -> None:
-    """Binary: OpenSearch has it from 3.6, Elasticsearch for 64 dimensions or more, and there are 8."""
+    """Binary: OpenSearch has it from 3.6, Elasticsearch from 64 dimensions, and there are 8."""
     with pytest.raises(UsageError, match=message):
         backend.create_index(name, make_spec(), options)
     assert list_index_names(backend, name) == []
@@ -355,7 +356,8 @@ def test_to_set_up_with_other_options_is_an_error_with_both(
     ):
         with pytest.raises(
             UsageError,
-            match=f"index '{name}' has {option} '{existing}', and this is '{requested}': leave it out, or make the next version",
+            match=f"index '{name}' has {option} '{existing}', and this is '{requested}': leave "
+            f"it out, or make the next version",
         ):
             backend.create_index(name, make_spec(), {option: requested})
 
@@ -403,7 +405,8 @@ def test_an_alias_over_two_indexes_is_one_error_that_names_both(
     )
     with pytest.raises(
         IndexStoreError,
-        match=f"'{name}' stands for 2 indexes, {index_names[0]}, {index_names[1]}, and must stand for one",
+        match=f"'{name}' stands for 2 indexes, {index_names[0]}, {index_names[1]}, and must "
+        f"stand for one",
     ):
         use_index(backend, name, do)
     assert list_index_names(backend, name) == index_names
@@ -434,7 +437,7 @@ def test_an_index_of_a_later_schema_is_one_error_with_both(
 
 
 def use_index(backend: ServerBackend, name: str, do: str) -> None:
-    """One of the things that can be done with an index."""
+    """Do one of the things that can be done with an index."""
     actions: dict[str, Callable[[], object]] = {
         "query": lambda: query_hits(backend, name),
         "describe": lambda: backend.describe_index(name),
@@ -478,7 +481,7 @@ def test_a_copy_under_another_policy_and_quantization_finds_the_same_with_the_sa
 def test_a_new_version_keeps_the_options_that_are_not_given(
     backend: ServerBackend, name: str
 ) -> None:
-    """Also those that the URL does not give, and the copies that somebody has set since."""
+    """Also options that the URL does not give, and replicas that somebody has set since."""
     backend.create_index(
         name,
         make_spec(),
@@ -586,7 +589,8 @@ def test_where_a_document_is_refused_nothing_changes_and_the_new_version_is_gone
     before = query_hits(backend, name)
     with pytest.raises(
         IndexStoreError,
-        match=rf"1 of 2 documents were refused \(see {REJECTS}\), and index '{name}' was left as it was",
+        match=rf"1 of 2 documents were refused \(see {REJECTS}\), and index '{name}' was left "
+        rf"as it was",
     ):
         reindex_from_documents(
             backend, name, [{"id": "new", "text": "My money back."}, {"id": "bad"}]
@@ -653,7 +657,8 @@ def test_a_copy_of_what_changes_meanwhile_is_refused_with_both_counts(
 
     with pytest.raises(
         IndexStoreError,
-        match=rf"{name}-000001 had \({old_description.documents}, {old_description.passages}.*somebody wrote meanwhile",
+        match=rf"{name}-000001 had \({old_description.documents}, "
+        rf"{old_description.passages}.*somebody wrote meanwhile",
     ) as error:
         reindex.copy_index(backend, name, "4/1", {}, report)
     new_description = backend.describe_index(name)
@@ -705,9 +710,10 @@ def test_a_query_meanwhile_sees_no_error_no_gap_and_nothing_twice(
 def test_a_writer_whose_version_is_not_the_one_any_more_is_told_so(
     backend: ServerBackend, name: str, do: str, keep: bool
 ) -> None:
-    """What it wrote would be in the old version, which nobody asks, or in no index at all."""
+    """Its documents would be in the old version, which nobody searches, or in no index at all."""
     ingest_documents(backend, name, *CALLS[:3])
-    message = rf"'{name}' stood for {name}-000001 when this began, and stands for {name}-000002 now: .* Run the same command again"
+    message = rf"'{name}' stood for {name}-000001 when this began, and stands for "
+    rf"{name}-000002 now: .* Run the same command again"
     with pytest.raises(IndexStoreError, match=message), backend.writer(name, make_spec()) as writer:
         writer.write(make_entries(CALLS[3]))
         reindex_by_copy(backend, name, keep=keep)
@@ -738,7 +744,7 @@ def test_a_writer_of_an_index_that_is_dropped_meanwhile_is_told_so_and_does_not_
     assert list_index_names(backend, name) == []
 
 
-def test_an_old_version_that_is_kept_can_be_asked_by_its_own_name_and_the_next_takes_the_next_number(
+def test_a_kept_old_version_can_be_asked_by_its_own_name_and_the_next_takes_the_next_number(
     backend: ServerBackend, name: str
 ) -> None:
     ingest_documents(backend, name, *CALLS[:2])
@@ -779,14 +785,15 @@ def test_a_version_itself_has_no_versions(backend: ServerBackend, name: str) -> 
 def test_of_two_that_reindex_at_once_one_is_told_so_and_leaves_nothing(
     backend: ServerBackend, name: str, keep: bool
 ) -> None:
-    """The other one publishes behind the copy of the first, before the alias is given to it."""
+    """The other publishes after the copy of the first, before the alias is swapped."""
     ingest_documents(backend, name, *CALLS[:3])
     first = backend.create_next_version(name, make_spec("4/1"), {})
     first.copy(rehash_source, lambda _: None)
     reindex_by_copy(backend, name, "3/1", keep=keep)
     with pytest.raises(
         IndexStoreError,
-        match=f"'{name}' stood for {name}-000001 before, and stands for {name}-000003 now.*Nothing was changed",
+        match=f"'{name}' stood for {name}-000001 before, and stands for {name}-000003 "
+        f"now.*Nothing was changed",
     ):
         first.publish(keep=False)
     first.discard()
@@ -860,7 +867,7 @@ def test_a_dropped_index_is_gone_with_its_notes_and_no_other(
 
 
 def test_several_that_make_the_same_new_index_at_once_make_it_once(url: str, name: str) -> None:
-    """Each in a thread with a connection of its own, and each writes a document of its own."""
+    """Each has a thread and a connection of its own, and writes a document of its own."""
     several = 4
     for turn in range(3):
         index, gate, failed = f"{name}-{turn}", threading.Barrier(several), list[BaseException]()
@@ -904,7 +911,7 @@ def test_several_that_make_the_same_new_index_at_once_make_it_once(url: str, nam
 
 
 class InterceptedServer:
-    """A server that does `before` each request, which may raise."""
+    """A server that calls `before` ahead of each request; that may raise."""
 
     def __init__(self, server: Server, before: Callable[[str, str], None]) -> None:
         self._server, self._before = server, before
@@ -932,8 +939,9 @@ class InterceptedServer:
 def test_an_index_that_comes_between_looking_and_making_is_taken(
     backend: ServerBackend, name: str, trigger: str
 ) -> None:
-    """Before the highest number is asked for, and behind it: the server says once that there are
-    two to write to, once that it is there.
+    """Once before the highest number is read, and once after.
+
+    The server says in one case that there are two indexes to write to, in the other that it exists.
     """
     created: list[aliases.ServerIndex] = []
 
@@ -1015,8 +1023,9 @@ def test_a_second_query_reads_no_head(backend: ServerBackend, name: str) -> None
 def test_a_document_of_more_spans_than_the_index_takes_is_refused_with_both_numbers(
     backend: ServerBackend, name: str
 ) -> None:
-    """Windows of 2 words, one word apart: 3 words have 2 of them, 80 words 79. The limit is set to
-    60.
+    """Windows of 2 words, one word apart: 3 words have 2 of them, 80 words 79.
+
+    The limit is set to 60.
     """
     backend.create_index(name, make_spec("2/2"), {})
     backend.server.request(
@@ -1077,7 +1086,7 @@ def test_what_the_server_itself_refuses_is_refused_alone_and_leaves_nothing(
 
 
 def all_fields(properties: Mapping[str, Any]) -> list[str]:
-    """Every field of a mapping, its sub-fields too."""
+    """Return every field of a mapping, sub-fields too."""
     inner = [
         field
         for definition in properties.values()
@@ -1093,7 +1102,7 @@ def all_fields(properties: Mapping[str, Any]) -> list[str]:
 
 @pytest.fixture
 def _little_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A draft that keeps a passage or two in memory."""
+    """A buffer that keeps a passage or two in memory."""
     monkeypatch.setattr(document_buffer, "HELD_BYTES", 10_000)
 
 
@@ -1134,7 +1143,7 @@ def test_a_long_document_whose_end_is_refused_leaves_neither_passages_nor_a_file
 
 
 def test_a_draft_keeps_no_more_in_memory_than_it_says() -> None:
-    """60 MB of passages through a draft that may hold 32 MB of them."""
+    """60 MB of passages through a buffer that may hold 32 MB of them."""
     tracemalloc = pytest.importorskip("tracemalloc")
     tracemalloc.start()
     try:
@@ -1215,14 +1224,16 @@ def test_who_may_not_keep_notes_is_told_so_and_loses_nothing_else(
     assert (summary.documents, summary.failed, summary.rejected) == (1, 1, str(REJECTS))
     assert json.loads(REJECTS.read_text())["line"] == 2
     assert [record.getMessage() for record in caplog.records] == [
-        f"refused documents were not noted in '{name}-rejected' (they are in the rejects file): the server does not let user 'reader' do PUT (403)"
+        f"refused documents were not noted in '{name}-rejected' (they are in the rejects "
+        f"file): the server does not let user 'reader' do PUT (403)"
     ]
     assert list_index_names(backend, name) == [f"{name}-000001"]
 
 
 def test_a_document_is_never_seen_in_part(backend: ServerBackend, name: str) -> None:
-    """`known` is what the next ingest skips by: a document of which a passage is missing is not
-    known.
+    """The next ingest skips documents by `read_source_hashes`.
+
+    A document of which a passage is missing is not among those.
     """
     ingest_documents(backend, name, CALLS[5])
     passages = make_entries(CALLS[5])

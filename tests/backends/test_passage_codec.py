@@ -1,5 +1,6 @@
-"""What is written for a passage, as JSON: every value as it is, a vector's numbers to five places
-and in no more digits.
+"""The JSON of a passage: every value as it is, and vectors to five places.
+
+No number of a vector has more digits than it needs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ metadata = st.dictionaries(
 
 
 def encode_passages(document: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
-    """Its passages as a server is sent them."""
+    """Return a document's passages as they are sent to a server."""
     lines = [
         passage_codec.to_json(
             passage_codec.build_source(entry, tiny_encoder.make_spec(), "2026-01-02T03:04:05+00:00")

@@ -1,5 +1,7 @@
-"""How long a writer waits for a server: while it takes something, and its patience longer; never
-for what does not pass. And what the log says.
+"""How long a writer waits for a server, and what the log says.
+
+It waits while the server accepts something, and its patience longer; never if the error is not
+transient.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def actions(count: int) -> list[Body]:
 
 
 def take_one_action(request: HttpRequest) -> Reply:
-    """Takes the first action of each request, and is too busy for the others."""
+    """Accept the first action of each request, and be too busy for the others."""
     answer = make_bulk_response(request)
     for item in answer["items"][1:]:
         item["index"] |= {
@@ -69,8 +71,9 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def test_a_server_is_waited_for_as_long_as_it_takes_something() -> None:
-    """30 rounds, the later ones 0.01 s apart, take longer than the patience with a server that
-    takes nothing.
+    """30 rounds, the later ones 0.01 s apart, take longer than the patience.
+
+    A server that accepts nothing would be given up.
     """
     with ScriptedServer(take_one_action) as server:
         started_at = time.monotonic()
@@ -97,7 +100,7 @@ def test_a_server_that_takes_nothing_is_given_up_and_what_is_missing_is_named() 
 
 
 def test_a_busy_server_is_left_alone_for_as_long_as_it_asks() -> None:
-    """The pauses of these tests are of milliseconds: the second is what the server asked for."""
+    """The pauses of these tests are of milliseconds: the second is the one the server asked for."""
     busy = Reply(429, {"error": "the queue is full"}, {"retry-after": "1"})
     replies = iter([busy])
     with ScriptedServer(
@@ -122,7 +125,8 @@ def test_a_server_is_waited_for_beyond_the_six_tries_of_one_request_and_the_log_
     first, second = warnings(caplog)
     assert (
         first
-        == f"opensearch+{server.url} answered GET /calls with 429: the queue is full; waiting for it, up to 60 s"
+        == f"opensearch+{server.url} answered GET /calls with 429: the queue is full; waiting "
+        f"for it, up to 60 s"
     )
     assert second.startswith(f"opensearch+{server.url} answers again, after ")
 
@@ -130,8 +134,9 @@ def test_a_server_is_waited_for_beyond_the_six_tries_of_one_request_and_the_log_
 def test_a_wait_that_two_threads_share_is_said_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Of a writer one thread looks up documents while another sends them. One is answered after 20
-    tries, the other fails ten times more.
+    """In a writer one thread looks up documents while another sends them.
+
+    One is answered after 20 tries, the other fails ten times more.
     """
     monkeypatch.setattr(patience, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, longest=0.004))
@@ -171,7 +176,8 @@ def test_a_server_that_does_not_come_back_is_one_error_with_the_remedy() -> None
     started_at = time.monotonic()
     with pytest.raises(
         ServerError,
-        match=r"no answer from .* Connection refused.*; tried for 1 s\. What it took is safe: see to the server",
+        match=r"no answer from .* Connection refused.*; tried for 1 s\. What it took is safe: "
+        r"see to the server",
     ):
         server.request("GET", "/calls")
     assert 1.0 <= time.monotonic() - started_at < 10
@@ -194,8 +200,9 @@ def test_without_patience_a_request_is_tried_six_times() -> None:
 
 
 def test_an_index_that_is_blocked_for_everybody_is_waited_for_and_refuses_no_document() -> None:
-    """As where a disk is full, or somebody set the index read-only: 403, which of a single document
-    would be its end.
+    """As on a full disk, or if somebody set the index read-only.
+
+    A 403 for a single document would reject that document.
     """
     error = {
         "type": "cluster_block_exception",

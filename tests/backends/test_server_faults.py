@@ -1,5 +1,6 @@
-"""Servers that are lost, slow, busy, and take half of what they are sent: afterwards every document
-is there exactly once, or an error says so.
+"""Servers that are lost, slow or busy, or accept half of what they are sent.
+
+Afterwards every document is there exactly once, or an error says so.
 """
 
 from __future__ import annotations
@@ -60,9 +61,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Smaller blocks, so that a few hundred documents are many requests, and shorter pauses between
-    their tries.
-    """
+    """Small blocks, so that a few hundred documents are many requests, and short pauses."""
     monkeypatch.setattr(pipeline, "BLOCK_PASSAGES", 48)
     monkeypatch.setattr(prepare, "LOOKUP_DOCUMENTS", 40)
     monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, first=0.1))
@@ -81,12 +80,14 @@ BAD: dict[str, Callable[[int], Call | bytes]] = {
         make_call(number, "bad", 5) | {f"field{number}x{field}": field for field in range(1100)}
     ),
 }
-"""Lines that are refused, by how the reason begins; the last one by the server alone."""
+"""Lines that are refused, by the beginning of the reason; the last one only by the server."""
 
 
 def make_mixed_lines() -> tuple[list[Call | bytes], dict[int, str]]:
-    """200 lines: 150 calls, second versions of 30 of them, shorter or longer, some close behind the
-    first; and why 20 are refused, by number.
+    """Return 200 lines, and by number why 20 of them are refused.
+
+    They are 150 calls and second versions of 30 of them, shorter or longer, some soon after the
+    first.
     """
     first = make_calls("first", lambda number: 3 + number % 4, 150)
     second = make_calls("second", lambda number: 3 + (number + 2) % 4, 90)[60:]
@@ -110,12 +111,12 @@ def good_documents(lines: Sequence[Call | bytes], refused: Mapping[int, str]) ->
 
 
 def latest_versions(documents_: Iterable[Call]) -> list[Call]:
-    """Without those that a later one replaces."""
+    """Return the calls without those that a later one replaces."""
     return list({document["id"]: document for document in documents_}.values())
 
 
 def assert_injured(proxy: Proxy) -> None:
-    """Every kind of fault did happen, and to a third of the requests."""
+    """Assert that every kind of fault happened, and to a third of the requests."""
     print(f"{proxy.request_count} requests, and {proxy.fault_counts}")
     assert set(proxy.fault_counts) == {kind.__name__ for kind in KINDS}
     assert proxy.fault_counts.total() == pytest.approx(proxy.request_count / 3, abs=2)
@@ -160,8 +161,9 @@ def test_every_good_document_is_there_once_and_every_bad_one_is_told_of(
 def test_two_thousand_calls_are_there_once(
     place: Place, real_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As users run it: the shipped model, blocks and pauses as they are. A bulk request may take a
-    busy server seconds, so clients wait longer.
+    """As users run it: the shipped model, blocks and pauses as they are.
+
+    A bulk request may take a busy server seconds, so clients wait longer.
     """
     monkeypatch.setattr(fault_proxy, "LATE", 15.5)
     documents_ = [
@@ -195,7 +197,7 @@ def test_new_versions_replace_the_old_ones_and_what_is_unchanged_is_skipped(
 
 
 def fail_at_first(*kinds: fault_proxy.Fault) -> Plan:
-    """Whatever is asked suffers each of `kinds`, one after the other, before it succeeds."""
+    """Return a plan in which each request suffers each of `kinds` in turn before it succeeds."""
     before: Counter[tuple[str, str, bytes]] = Counter()
     lock = threading.Lock()
 
@@ -258,7 +260,7 @@ def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(
 
 
 def collect_answers(place: Place, url: str) -> list[Any]:
-    """All that reading gives."""
+    """Return everything that can be read."""
     results: list[Any] = []
     with closing(open_backend(url, Access(timeout=TIMEOUT))) as backend:
         for number in range(9):
@@ -307,7 +309,7 @@ def ordinal(action: bytes) -> int:
 
 
 def refuse_untaken(is_taken: Callable[[bytes], bool], refusal: dict[str, Any]) -> Plan:
-    """Of bulk requests only the actions that are `taken` are, whenever they come."""
+    """Return a plan in which bulk requests accept only the actions in `taken`."""
 
     def refuse(forward: fault_proxy.Forward, http_request: HttpRequest, _: random.Random) -> Reply:
         return fault_proxy.forward_part(forward, http_request, is_taken, refusal)
@@ -327,7 +329,8 @@ def test_a_server_that_stays_busy_is_one_error_and_nothing_half_written_passes_f
         ) as proxy,
         pytest.raises(
             ServerError,
-            match=r"did not take \d+ passages .*'call-020#1'.*: .*the queue is full.* run the same command again",
+            match=r"did not take \d+ passages .*'call-020#1'.*: .*the queue is full.* run the "
+            r"same command again",
         ) as raised,
     ):
         place.ingest(documents_, proxy.url, patience=1.0)
@@ -361,9 +364,8 @@ def test_a_document_of_which_one_passage_is_refused_leaves_nothing_behind_and_th
     ) as proxy:
         summary = place.ingest(then, proxy.url)
     assert (summary.documents, summary.failed) == (5, 1)
-    assert summary.passages == sum(len(expected_passages(document)) for document in then) - len(
-        expected_passages(then[3])
-    )
+    written = [*then[:3], *then[4:]]
+    assert summary.passages == sum(len(expected_passages(document)) for document in written)
     (line,) = Path("rejected.jsonl").read_text().splitlines()
     assert (
         "the server refused it: document_parsing_exception: not this one"
@@ -382,7 +384,8 @@ def test_a_server_that_is_down_is_one_error_after_a_bounded_wait(tmp_path: Path)
     ran = run_cli("--index", "calls", "--url", url, str(source), module="hybrid_search.ingest")
     assert time.monotonic() - started_at < 60
     assert re.match(
-        rf"no answer from {re.escape(url)} to GET /calls/_mapping: Connection refused .*\(after 6 tries",
+        rf"no answer from {re.escape(url)} to GET /calls/_mapping: Connection refused "
+        rf".*\(after 6 tries",
         ran.error,
     ), ran.error
     assert ran.stdout == ""

@@ -1,5 +1,6 @@
-"""What users write is data to a server, or a clear error: phrases, filters, names, ids, speakers
-and metadata that look like something else.
+"""Whatever users write is data to a server, or a clear error.
+
+Phrases, filters, names, ids, speakers and metadata look like something else here.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ HOSTILE = [
     '"}\n{"index":{"_id":"bystander#0"}}\n{}\n',
     '\n{}\n{"query":{"match_all":{}}}\n',
 ]
-"""Whatever means something to a server, a shell, a browser or a reader of JSON, somewhere."""
+"""Texts that mean something to some server, shell, browser or JSON parser."""
 
 BYSTANDER = {"id": "bystander", "text": "zebra crossing"}
 
@@ -153,7 +154,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[Backend]:
 
 @pytest.fixture
 def index(store: Backend) -> Iterator[str]:
-    """The name of an index with one document that nobody means."""
+    """The name of an index with one document that no test looks for."""
     name = f"hostile-{secrets.token_hex(4)}"
     fill_index(store, [BYSTANDER], index=name)
     yield name
@@ -162,7 +163,7 @@ def index(store: Backend) -> Iterator[str]:
 
 
 def find_ids_by_bm25(store: Backend, index: str, phrase: str, *conditions: Condition) -> set[str]:
-    """Ids of the documents of the BM25 leg."""
+    """Return the ids of the documents of the BM25 leg."""
     bm25_request = Request(
         phrase, np.zeros(DIMENSION, np.float32), 1000, conditions, semantic=False
     )
@@ -175,7 +176,7 @@ def find_ids_by_bm25(store: Backend, index: str, phrase: str, *conditions: Condi
 
 
 def find_ids_by_span(store: Backend, index: str, *conditions: Condition) -> set[str]:
-    """Ids of all documents, by the span leg."""
+    """Return the ids of all documents, by the span leg."""
     span_request = make_request("anything", 1000, conditions, lexical=False)
     return {
         passage.document_id
@@ -188,7 +189,7 @@ def find_ids_by_span(store: Backend, index: str, *conditions: Condition) -> set[
 def write_documents(
     store: Backend, index: str, documents: Sequence[dict[str, Any]]
 ) -> dict[str, str]:
-    """Write documents together; the reasons of those refused, by id."""
+    """Write documents together; return the reasons of those refused, by id."""
     with store.writer(index, make_spec()) as writer:
         return {
             item.document.id: item.reason
@@ -434,14 +435,13 @@ def test_too_many_values_are_refused_in_words(store: Backend, index: str) -> Non
 # Names of indexes
 
 
-REFUSED = [
-    hostile
-    for hostile in HOSTILE
-    if set(hostile) & set(' "\\/*?<>|,#:')
-    or hostile != hostile.lower()
-    or not hostile.isprintable()
-    or hostile[0] in "-_+."
-]
+def _is_invalid_name(name: str) -> bool:
+    if set(name) & set(' "\\/*?<>|,#:') or name[0] in "-_+.":
+        return True
+    return name != name.lower() or not name.isprintable()
+
+
+REFUSED = list(filter(_is_invalid_name, HOSTILE))
 VALID_NAMES = [
     "%2e%2e",
     "a%2fb",

@@ -1,5 +1,6 @@
-"""Workers and servers that are killed (-9) at any moment: the same command again, and every
-document is there exactly once.
+"""Workers and servers that are killed (-9) at any moment.
+
+After the same command again every document is there exactly once.
 """
 
 from __future__ import annotations
@@ -80,7 +81,9 @@ pipeline.BLOCK_PASSAGES, prepare.LOOKUP_DOCUMENTS = 16, 20
 say(0)
 try:
     lines, backend = files.read([source]), open_backend(url, Access())
-    summary = pipeline.ingest(lines, backend, TinyEncoder(), IngestOptions(index, Path("rejected.jsonl"), report=lambda so_far: say(so_far.passages)))
+    report = lambda so_far: say(so_far.passages)
+    options = IngestOptions(index, Path("rejected.jsonl"), report=report)
+    summary = pipeline.ingest(lines, backend, TinyEncoder(), options)
 except HybridSearchError as error:
     print(f"error: {error}", file=sys.stderr)
     sys.exit(2)
@@ -93,8 +96,10 @@ written.
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """How ``ingest`` is run as a process: its command, to which URL, index and source are added;
-    what its documents are to be on the server; and whether it has written so many passages.
+    """How ``ingest`` is run as a process.
+
+    It has the command, to which URL, index and source are added; the passages that its documents
+    have on the server; and a check whether it has written a number of passages.
     """
 
     command: Callable[[Place, Path], list[str]]
@@ -108,7 +113,7 @@ def tiny_command(place: Place, source: Path) -> list[str]:
 
 
 def has_reported(_: Place, folder: Path, passages: int) -> bool:
-    """By what the tiny worker says."""
+    """Check by the output of the tiny worker."""
     lines = [line for line in (folder / "err").read_text().splitlines() if line.isdecimal()]
     return bool(lines) and int(lines[-1]) >= passages
 
@@ -132,7 +137,7 @@ def command_line(place: Place, source: Path) -> list[str]:
 
 
 def has_stored(place: Place, _: Path, passages: int) -> bool:
-    """By what is on the server."""
+    """Check by the passages on the server."""
     time.sleep(0.2)
     return place.count_passages() >= passages
 
@@ -147,8 +152,9 @@ def real_worker(encoder: Encoder) -> Worker:
 
 @contextmanager
 def start_worker(worker: Worker, place: Place, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker at ``calls.jsonl`` in `folder`, killed if it still runs at the end of the block.
-    What it says is in the files ``out`` and ``err``.
+    """Start a worker on ``calls.jsonl`` in `folder`, and kill it at the end of the block.
+
+    Its output is in the files ``out`` and ``err``.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with (folder / "out").open("wb") as out_file, (folder / "err").open("wb") as err_file:
@@ -166,13 +172,13 @@ def start_worker(worker: Worker, place: Place, folder: Path) -> Iterator[subproc
 
 
 def wait_for_summary(process: subprocess.Popen[bytes], folder: Path) -> Any:
-    """The summary of a worker, waited for."""
+    """Wait for a worker, and return its summary."""
     assert process.wait(timeout=1800) == 0, (folder / "err").read_text()[-3000:]
     return json.loads((folder / "out").read_text().splitlines()[-1])
 
 
 def wait_until(holds: Callable[[], bool], process: subprocess.Popen[bytes]) -> bool:
-    """Wait until it `holds`; False where the worker ended before that."""
+    """Wait until the check holds; return False if the worker ended before that."""
     while not holds():
         if process.poll() is not None:
             return False
@@ -194,12 +200,11 @@ def ingest_with_kills(
     versions: Iterable[Sequence[Call]],
     often: int,
 ) -> None:
-    """Ingest one of the `versions` of some documents after the other by workers that are killed at
-    random moments, so many in all.
+    """Ingest the `versions` of some documents in turn, by workers that are killed.
 
-    Of each version one worker is left to end; afterwards all is there. Before that no document
-    passes for whole that is not. A worker writes at most one part in `often` of a version before it
-    is killed.
+    They are killed at random moments, so many in all. For each version one worker is left to end;
+    afterwards everything is there. Before that no incomplete document counts as complete. A worker
+    writes at most one part in `often` of a version before it is killed.
     """
     chance = random.Random()  # noqa: S311
     for documents_ in versions:
@@ -225,9 +230,7 @@ def ingest_with_kills(
 def kill_worker(
     worker: Worker, place: Place, folder: Path, chance: random.Random, more: int
 ) -> bool:
-    """Whether a worker could be killed when it had written so many `more` passages, before it
-    ended.
-    """
+    """Return whether a worker was killed after this many `more` passages, before it ended."""
     before = place.count_passages() if worker.has_written is has_stored else 0
     with start_worker(worker, place, folder) as process:
         wait_until(partial(worker.has_written, place, folder, before + more), process)
@@ -247,7 +250,7 @@ def turns(version: int, call_: int) -> int:
 
 
 def versions(documents_: int) -> Iterator[list[Call]]:
-    """Versions of the same calls, each call now shorter, now longer."""
+    """Return versions of the same calls, in which a call becomes shorter or longer."""
     for number in itertools.count():
         yield make_calls(f"version{number}", partial(turns, number), documents_)
 
@@ -286,7 +289,7 @@ def test_a_worker_that_writes_two_thousand_calls_may_be_killed_at_twenty_moments
 
 @contextmanager
 def start_own_server(name: str) -> Iterator[Running]:
-    """A server that nobody else uses."""
+    """Start a server that no other test uses."""
     if not is_complete(RELEASES[name]):
         pytest.skip(f"{name} is not fetched: make test-servers does it")
     with start(name) as server:
@@ -296,9 +299,7 @@ def start_own_server(name: str) -> Iterator[Running]:
 def assert_outlives(
     worker: Worker, name: str, folder: Path, kills: int, documents_: Sequence[Call]
 ) -> None:
-    """A worker ingests `documents_`, and its server is killed so many times meanwhile and started
-    again on the same data.
-    """
+    """Ingest `documents_` while the server is killed and restarted on the same data."""
     chance = random.Random()  # noqa: S311
     write_documents(documents_, folder)
     slice_ = sum(len(worker.expect(document)) for document in documents_) // (kills + 1)

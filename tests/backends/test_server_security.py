@@ -1,5 +1,6 @@
-"""A real Elasticsearch with its security on: https, users with least privileges, keys, and no
-secret anywhere that it could be read.
+"""A real Elasticsearch with its security on: https, least privileges, and keys.
+
+No secret may be anywhere that it could be read.
 """
 
 from __future__ import annotations
@@ -54,15 +55,16 @@ CALLS: list[dict[str, Any]] = [
 
 @dataclass(frozen=True, slots=True)
 class SecuredServer:
-    """The server's URL, the certificate of its authority, and a connection that may do anything."""
+    """The server's URL, the certificate of its authority, and an administrator's connection."""
 
     url: str
     ca: Path
     admin: Server
 
     def role(self, name: str, role: dict[str, Any]) -> None:
-        """Make or change a role, and a user of the same name who has it and the password that all
-        have.
+        """Create or change a role, and a user of the same name who has it.
+
+        All users have the same password.
         """
         self.admin.request("PUT", f"/_security/role/{name}", body=role)
         self.admin.request(
@@ -80,7 +82,7 @@ class SecuredServer:
         )
 
     def key(self, **body: Any) -> str:
-        """A new API key, encoded."""
+        """Return a new API key, encoded."""
         return str(
             self.admin.request("POST", "/_security/api_key", body={"name": "ours", **body})[
                 "encoded"
@@ -88,7 +90,7 @@ class SecuredServer:
         )
 
     def clear(self) -> None:
-        """Remove all indexes of ours."""
+        """Remove all indexes of this project."""
         index_settings = self.admin.request(
             "GET", "/_all/_settings/index.uuid", params={"expand_wildcards": "all"}
         )
@@ -111,7 +113,7 @@ def secured_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured
 
 @pytest.fixture
 def empty(secured_server: SecuredServer) -> Iterator[SecuredServer]:
-    """Without an index."""
+    """The server without an index."""
     secured_server.clear()
     yield secured_server
     secured_server.clear()
@@ -119,22 +121,25 @@ def empty(secured_server: SecuredServer) -> Iterator[SecuredServer]:
 
 @pytest.fixture
 def filled_server(secured_server: SecuredServer) -> SecuredServer:
-    """With an index ``calls`` that the user of the page has made."""
+    """The server with an index ``calls`` that the documented user has created."""
     if not secured_server.admin.request("HEAD", "/calls"):
         ingest(secured_server, "calls-ingest")
     return secured_server
 
 
 def roles() -> dict[str, dict[str, Any]]:
-    """The roles for Elasticsearch as docs/servers.md shows them."""
-    pattern = r"`PUT /_security/role/([a-z-]+)` and `PUT /_security/role/([a-z-]+)`:\n\n```json\n(.*)\n(.*)\n```"
+    """Return the roles for Elasticsearch in docs/servers.md."""
+    pattern = (
+        r"`PUT /_security/role/([a-z-]+)` and `PUT "
+        r"/_security/role/([a-z-]+)`:\n\n```json\n(.*)\n(.*)\n```"
+    )
     match = re.search(pattern, PAGE.read_text(encoding="utf-8"))
     assert match
     return {match[1]: json.loads(match[3]), match[2]: json.loads(match[4])}
 
 
 def ingest(server: SecuredServer, user: str) -> None:
-    """All that writing does: new documents, a refused one with its note, a new version, a deletion."""
+    """Do all that writing does: new documents, a rejected one, a new version, a deletion."""
     with server.client(user) as client:
         assert client.ingest([*CALLS, {"id": ""}]).failed == 1
         assert (
@@ -155,7 +160,7 @@ def ingest(server: SecuredServer, user: str) -> None:
 
 
 def query(server: SecuredServer, user: str) -> None:
-    """All that a query does."""
+    """Do all that a query does."""
     with server.client(user) as client:
         result = client.query(
             "refund",
@@ -171,7 +176,7 @@ def query(server: SecuredServer, user: str) -> None:
 
 
 def drop_privilege(role: dict[str, Any], privilege: str) -> dict[str, Any]:
-    """`role`, but for one privilege."""
+    """Return `role` without one privilege."""
     less: dict[str, Any] = json.loads(json.dumps(role))
     less["cluster"] = [name for name in role.get("cluster", []) if name != privilege]
     less["indices"][0]["privileges"] = [
@@ -183,7 +188,7 @@ def drop_privilege(role: dict[str, Any], privilege: str) -> dict[str, Any]:
 
 INGEST, QUERY = roles()["calls-ingest"], roles()["calls-query"]
 LATER = {"create_index", "indices:admin/aliases", "cluster:monitor/main"}
-"""Needed to make an index, and not afterwards."""
+"""Privileges needed to create an index, and not afterwards."""
 
 
 def test_with_the_privileges_of_the_page_an_index_is_made_filled_and_queried(
@@ -200,7 +205,8 @@ def test_without_any_one_of_them_a_new_index_is_not_filled(
     empty.role("less", drop_privilege(INGEST, privilege))
     with pytest.raises(
         AccessError,
-        match=r"does not let user 'less' do .* \(403\): security_exception: action \[.*docs/servers.md lists",
+        match=r"does not let user 'less' do .* \(403\): security_exception: action "
+        r"\[.*docs/servers.md lists",
     ):
         ingest(empty, "less")
 
@@ -282,7 +288,8 @@ REFUSED = {
     "wrong token": (Access(token=Secret("AAEAn0nsense")), "refused the token (401)"),
     "no login": (
         Access(),
-        "refused a request without login (401): security_exception: missing authentication credentials",
+        "refused a request without login (401): security_exception: missing authentication "
+        "credentials",
     ),
 }
 
@@ -312,7 +319,7 @@ def test_a_key_opens_until_it_is_taken_back(filled_server: SecuredServer) -> Non
 
 
 def test_a_key_opens_until_it_expires(filled_server: SecuredServer) -> None:
-    """The server says no more than that it is none; we say that it may have expired."""
+    """The server says only that it is not valid; our message says that it may have expired."""
     key = filled_server.key(role_descriptors={"query": QUERY}, expiration="3s")
     late = time.monotonic() + 3.5
     with filled_server.client(Access(api_key=Secret(key), ca=filled_server.ca)) as client:
@@ -347,7 +354,7 @@ def test_its_certificate_is_checked(filled_server: SecuredServer) -> None:
 
 
 def environment(server: SecuredServer, user: str, password: str = PASSWORD) -> dict[str, str]:
-    """That of a user of the command line."""
+    """Return the environment of a user of the command line."""
     ours = {"URL": server.url, "USERNAME": user, "PASSWORD": password, "CA": str(server.ca)}
     return {
         **os.environ,
@@ -374,7 +381,8 @@ def test_the_command_line_logs_in_by_the_environment_and_shows_no_secret(
 ) -> None:
     finished = run_cli(filled_server, "query", "refund", "--json", user="calls-query")
     assert json.loads(finished.stdout)["total"] == 2
-    wrong = run_cli(filled_server, "query", "refund", user="calls-query", password="wr0ng-of-ours")  # noqa: S106
+    password = "wr0ng-of-ours"
+    wrong = run_cli(filled_server, "query", "refund", user="calls-query", password=password)
     assert wrong.returncode == 2
     assert re.fullmatch(
         r"error: elasticsearch\+https://\S+ refused user 'calls-query' \(401\): [^\n]+\n",
@@ -417,8 +425,9 @@ def test_a_worker_that_runs_shows_no_secret_in_the_list_of_processes(
 def test_no_secret_is_in_a_repr_a_log_or_an_error(
     filled_server: SecuredServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every logger at DEBUG, for a client that is let in, one that is refused, and one that is not
-    trusted.
+    """All loggers at DEBUG.
+
+    One client is let in, one is refused, and one is not trusted.
     """
     caplog.set_level(logging.DEBUG)
     key = filled_server.key(role_descriptors={"query": QUERY})
@@ -456,7 +465,7 @@ def test_no_secret_is_in_a_repr_a_log_or_an_error(
 
 
 def run_doctor(server: SecuredServer, access: Access | str) -> dict[str, Check]:
-    """What ``doctor`` finds for a user."""
+    """Return what ``doctor`` finds for a user."""
     resolved_access = server.access(access) if isinstance(access, str) else access
     return {
         check.name: check

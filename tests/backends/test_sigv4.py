@@ -1,8 +1,7 @@
-"""Requests to Amazon OpenSearch Service are signed so that the published formula, written out here
-once more, accepts them.
+"""Requests to Amazon OpenSearch Service are signed as the published formula demands.
 
-The formula: a request in canonical form is hashed into a string, which is signed by a key derived
-from the secret, the day, region and service.
+The formula is written out here again: a request in canonical form is hashed into a string, which is
+signed by a key derived from the secret, the day, region and service.
 """
 
 from __future__ import annotations
@@ -66,21 +65,24 @@ PUBLISHED = {
         "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a",
     ),
 }
-"""Cases of AWS's Signature Version 4 test suite: method, target, headers, body, and the signature
-for us-east-1 and ``service``.
+"""Cases of AWS's Signature Version 4 test suite.
+
+Each has method, target, headers, body, and the signature for us-east-1 and ``service``.
 """
 
 
+def _canonical_pair(pair: str) -> tuple[str, ...]:
+    return tuple(quote(unquote(part), safe="-_.~") for part in pair.partition("=")[::2])
+
+
 def canonical(method: str, target: str, headers: Mapping[str, str], body: bytes) -> str:
-    """The canonical request: each part of the path encoded once more than it is sent, the query
-    sorted, the headers, the hash of the body.
+    """Return the canonical request.
+
+    It has each part of the path encoded once more than it is sent, the query sorted, the headers,
+    and the hash of the body.
     """
     path, _, query = target.partition("?")
-    pairs = sorted(
-        tuple(quote(unquote(part), safe="-_.~") for part in pair.partition("=")[::2])
-        for pair in query.split("&")
-        if pair
-    )
+    pairs = sorted(_canonical_pair(pair) for pair in query.split("&") if pair)
     lines = [
         method,
         quote(path, safe="/-_.~"),
@@ -91,7 +93,7 @@ def canonical(method: str, target: str, headers: Mapping[str, str], body: bytes)
 
 
 def signature(request: str, when: str, region: str, service: str) -> str:
-    """The hexadecimal signature of a canonical request."""
+    """Return the hexadecimal signature of a canonical request."""
     key = f"AWS4{SECRET}".encode()
     for part in (when[:8], region, service, "aws4_request"):
         key = hmac.digest(key, part.encode(), "sha256")
@@ -104,11 +106,13 @@ def signature(request: str, when: str, region: str, service: str) -> str:
 
 
 def is_accepted(request: HttpRequest, body: bytes | None = None) -> bool:
-    """Whether a server in eu-west-1 that knows the secret would take this request, with `body` in
-    the place of its own.
+    """Return whether a server in eu-west-1 that knows the secret would accept this request.
+
+    If `body` is given it takes the place of its own.
     """
     match = re.fullmatch(
-        rf"AWS4-HMAC-SHA256 Credential={KEY}/(\d+)/eu-west-1/es/aws4_request, SignedHeaders=(\S+), Signature=([0-9a-f]+)",
+        rf"AWS4-HMAC-SHA256 Credential={KEY}/(\d+)/eu-west-1/es/aws4_request, "
+        rf"SignedHeaders=(\S+), Signature=([0-9a-f]+)",
         request.headers["authorization"],
     )
     assert match, request.headers["authorization"]
@@ -132,7 +136,7 @@ def is_accepted(request: HttpRequest, body: bytes | None = None) -> bool:
 
 @pytest.fixture
 def _login(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Credentials in the environment, and nothing of this machine's own."""
+    """Set credentials in the environment, without any from this machine."""
     nothing = tmp_path / "nothing"
     for name, value in {
         "AWS_ACCESS_KEY_ID": KEY,
@@ -156,7 +160,7 @@ ACCESS = Access(aws_region="eu-west-1", timeout=5.0)
 
 
 def send_requests(*requests: dict[str, Any], prefix: str = "") -> list[HttpRequest]:
-    """What arrives of these requests."""
+    """Return these requests as they arrive."""
     with ScriptedServer(reply_in_turn(Reply())) as server:
         connection = connect(Address.parse(f"opensearch+{server.url}{prefix}"), ACCESS)
         for request in requests:

@@ -94,7 +94,7 @@ def _matches_quantization(row: Row, quantization: str | None) -> bool:
 
 
 def _supports(row: Row, version: ServerVersion) -> bool:
-    """Return whether a server from `since` up to, but not including, `until` has this version."""
+    """Return whether `row` holds for `version`: from its `since` on, and before its `until`."""
     if version < _parse_version(row["since"]):
         return False
     return "until" not in row or version < _parse_version(row["until"])

@@ -1,4 +1,4 @@
-"""What the backend needs of a server: engine, version, single requests and bulk writing.
+"""The contract of a connection: engine, version, single requests and bulk writing.
 
 Each client library has one module that provides it: `opensearch` and `elasticsearch`.
 """

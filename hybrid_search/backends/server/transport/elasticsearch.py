@@ -124,7 +124,7 @@ class ElasticsearchLibrary:
         if method == "HEAD":
             return bool(answer)
         if not isinstance(answer.body, (dict, list)):
-            raise LibraryError(0, f"the answer is not what was asked for: {answer.body}")
+            raise LibraryError(0, f"the answer is not in the requested format: {answer.body}")
         return answer.body
 
     def stream(
@@ -153,7 +153,7 @@ class ElasticsearchLibrary:
                 error.meta.status, error.body, error.meta.headers.get("retry-after")
             )
         if isinstance(error, SerializationError):
-            return LibraryError(0, f"the answer is not what was asked for: {error.message}")
+            return LibraryError(0, f"the answer is not in the requested format: {error.message}")
         return build_connection_error(error, self._timeout, isinstance(error, ConnectionTimeout))
 
 

@@ -91,7 +91,7 @@ class OpenSearchLibrary:
         except (TransportError, SerializationError) as error:
             raise self._translate_failure(error) from error
         if isinstance(answer, str):
-            raise LibraryError(0, f"the answer is not what was asked for: {answer}")
+            raise LibraryError(0, f"the answer is not in the requested format: {answer}")
         return answer
 
     def stream(
@@ -114,7 +114,7 @@ class OpenSearchLibrary:
 
     def _translate_failure(self, error: TransportError | SerializationError) -> LibraryError:
         if isinstance(error, SerializationError):
-            return LibraryError(0, f"the answer is not what was asked for: {error.args[0]}")
+            return LibraryError(0, f"the answer is not in the requested format: {error.args[0]}")
         if isinstance(error.status_code, int):
             return LibraryError(
                 error.status_code,
