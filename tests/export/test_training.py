@@ -681,7 +681,7 @@ def test_every_recipe_of_the_project_is_one() -> None:
         ({"stages": [{"steps": 1, "blend": 0.0, "weights": {"distil": 1.0}}]}, "blend is 0.0"),
         (
             {"soup": {"b": 1.0}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]},
-            "soup names 'b', as 0 stages are called: .* a$",
+            "soup names 'b', the name of 0 stages: .* a$",
         ),
         (
             {"soup": {"a": 0.9}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]},
