@@ -1,5 +1,6 @@
-"""Training: the losses against numbers written out, what a step reads, and small runs that learn,
-are interrupted and go on.
+"""Training: losses against written-out numbers, the texts of a step, and small runs.
+
+The runs learn, are interrupted and go on.
 """
 
 from __future__ import annotations
@@ -284,7 +285,8 @@ def toml(table: Table) -> str:
 
 def _format_line(key: str, value: Any) -> str:
     """A key and its value; a text that begins like a table is one already."""
-    return f"{key} = {value if isinstance(value, str) and value.startswith('{') else json.dumps(value)}"
+    is_table = isinstance(value, str) and value.startswith("{")
+    return f"{key} = {value if is_table else json.dumps(value)}"
 
 
 def stage(steps: int, weights: str, **more: Any) -> Table:
@@ -476,7 +478,7 @@ def test_spans_are_distilled_without_short_texts_and_equal_words_are_read_once(
         assert len(goals.shorts) == len(batch.shorts)
     assert (
         len(batch_sizes) == 2
-        # all of a batch together: one pass, in which a clause that is both distilled and scored is read
+        # all of a batch in one pass, in which a clause that is both distilled and scored is read
         # once
     )
 
@@ -726,7 +728,7 @@ def test_a_file_that_the_recipe_weighs_must_be_there(
 
 
 def best_cosines(folder: Path) -> tuple[list[float], list[float]]:
-    """The cosines of each triple's query with the best spans of its positive and of its negative."""
+    """The cosines of each triple's query with the best spans of its positive and negative."""
     from export.training.encoder import TorchEncoder
     from export.training.model import SpanEncoder
     from hybrid_search.search import span_search
