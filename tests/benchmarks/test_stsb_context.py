@@ -1,4 +1,4 @@
-"""STS-B-Context: ten rows scored by hand, each way of encoding, its cost, and two results compared."""
+"""STS-B-Context: ten rows scored by hand, each set-up, its cost, and two results compared."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ torch = pytest.importorskip("torch", reason="the extra [export] is not installed
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from export.training import compose, data, losses, recipe, texts  # noqa: E402 (torch is asked for first)
+from export.training import compose, data, losses, recipe, texts  # noqa: E402 (after torch)
 
 Table = dict[str, Any]
 
@@ -403,7 +403,7 @@ def test_spans_are_whole_words_of_the_text_and_a_woven_clause_is_one(tiny: Path)
         for start, end in spans:
             assert start in {a for a, _ in edges}
             assert end in {b for _, b in edges}
-            assert len([1 for a, b in edges if a >= start and b <= end]) <= compose.LONGEST
+            assert len([1 for a, b in edges if a >= start and b <= end]) <= compose.MAX_WORDS
         if passage.unit and passage.unit[1] <= edges[-1][1]:
             assert passage.unit in spans
             units += 1

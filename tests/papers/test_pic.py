@@ -213,7 +213,10 @@ def test_too_few_phrases_are_no_cross_validation() -> None:
 
 
 def make_learnable_pairs(rows: int) -> tuple[Floats, Any]:
-    """Pairs of unit vectors of 8 numbers; equal in meaning if the first numbers add up to more than 0."""
+    """Return pairs of unit vectors of 8 numbers.
+
+    Equal in meaning if the first numbers add up to more than 0.
+    """
     vectors = np.random.default_rng(8).standard_normal((rows, 2, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
     return vectors.reshape(rows, 16), vectors[:, :, 0].sum(axis=1) > 0

@@ -1,4 +1,4 @@
-"""Readers: the best start and end, windows and their labels, and a small model from training to use."""
+"""Readers: the best start and end, windows and labels, and a small model from training to use."""
 
 from __future__ import annotations
 
