@@ -28,6 +28,7 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 from export.training import compose, data, losses, recipe, texts  # noqa: E402 (after torch)
+from hybrid_search.text.spans import MAX_WORDS  # noqa: E402
 
 Table = dict[str, Any]
 
@@ -403,7 +404,7 @@ def test_spans_are_whole_words_of_the_text_and_a_woven_clause_is_one(tiny: Path)
         for start, end in spans:
             assert start in {a for a, _ in edges}
             assert end in {b for _, b in edges}
-            assert len([1 for a, b in edges if a >= start and b <= end]) <= compose.MAX_WORDS
+            assert len([1 for a, b in edges if a >= start and b <= end]) <= MAX_WORDS
         if passage.unit and passage.unit[1] <= edges[-1][1]:
             assert passage.unit in spans
             units += 1
