@@ -71,7 +71,7 @@ def _readers(model: Any) -> dict[str, list[NodeProto]]:
     uses = Counter(name for node in model.graph.node for name in node.input)
     weights = {
         weight.name for weight in model.graph.initializer if uses[weight.name] == 1
-    }  # some encoders have the same in several layers
+    }  # some encoders share one in several layers
     output_names = {output.name for output in model.graph.output}
     readers: dict[str, list[NodeProto]] = {
         node.output[0]: [] for node in model.graph.node if node.op_type == "LayerNormalization"

@@ -68,12 +68,11 @@ def scores(
 
 def prepare(options: argparse.Namespace) -> loop.Run:
     """Read everything that the run needs."""
-    run_recipe = recipe.read(recipe.find(options.recipe))
+    run_recipe = recipe.read(options.recipe)
     torch.manual_seed(
         run_recipe.seed
     )  # some bases come without a pooler, which is then made at random
-    source = to_onnx.find(options.base, None, None)
-    folder, device = Path(source.folder), _device(options.device)
+    folder, device = Path(options.source.folder), _device(options.device)
     corpora = data.read(options.triples)
     cutter = Cutter(folder, run_recipe.window - 2)
     fast = options.bfloat16 and _is_fast(device)
@@ -265,7 +264,10 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--export", action=switch, default=True, help="make the model folder at the end"
     )
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    options.recipe = recipe.find(options.recipe)
+    options.source = to_onnx.find(options.base, None, None)
+    return options
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -276,18 +278,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     run = prepare(options)
     options.out.mkdir(parents=True, exist_ok=True)
     state = loop.train(run)
-    shutil.copy(recipe.find(options.recipe), options.out / "recipe.toml")
+    shutil.copy(options.recipe, options.out / "recipe.toml")
     run_report = report(run, state, options.base)
     (options.out / "run.json").write_text(json.dumps(run_report, indent=2) + "\n", encoding="utf-8")
     plot.draw(state.curve, options.out / "curve.svg")
     curve.say(f"{options.out}: {json.dumps(run_report['dev'])}")
     if options.export:
-        sizes = (
-            sorted(run.dimensions(), reverse=True)
-            if run.recipe.dimensions and not options.dimension
-            else ()
-        )  # whole unless asked
-        export(options.out, options.dimension, sizes, to_onnx.find(options.base, None, None))
+        # Full vectors unless --dimension asks for fewer numbers.
+        has_sizes = run.recipe.dimensions and not options.dimension
+        sizes = sorted(run.dimensions(), reverse=True) if has_sizes else ()
+        export(options.out, options.dimension, sizes, options.source)
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def measure(
     }
     wait_for_merges(backend, index)
     gc.collect()
-    # whoever asks does not hold the corpus, and should not have it looked through for garbage
+    # A real client does not hold the corpus, so the garbage collector should not scan it here.
     gc.freeze()
     milliseconds = {
         f"{name}, {clients} client{'s' * (clients > 1)}": percentiles
@@ -102,10 +102,8 @@ def wait_for_merges(backend: ServerBackend, index: str) -> None:
 def merge_segments(backend: ServerBackend, index: str) -> None:
     """Merge an index to one segment."""
     backend.server.request("POST", f"/{index}/_forcemerge", params={"max_num_segments": 1})
-    for step in (
-        "_flush",
-        "_refresh",
-    ):  # until then the segments that were merged are on disk beside the new one
+    # Until then the merged segments are still on disk beside the new one.
+    for step in ("_flush", "_refresh"):
         backend.server.request("POST", f"/{index}/{step}")
 
 

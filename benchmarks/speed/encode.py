@@ -111,7 +111,7 @@ def torch_batches(folder: str, device: str, half: bool = False) -> Way:
             )
             for batch in onnx._batches(
                 token_lists, 0, most
-            ):  # lists of tokens have a length, as windows have
+            ):  # token lists have a length, like windows
                 inputs = tokenizer.pad({"input_ids": batch}, return_tensors="pt").to(device)
                 with torch.inference_mode():
                     model(**inputs).last_hidden_state.float().cpu().numpy()

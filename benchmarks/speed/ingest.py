@@ -176,7 +176,7 @@ import json, re, runpy, sys, threading
 def held(name):
     return int(re.search(name + r":\s+(\d+)", open("/proc/self/status").read())[1]) // 1024
 anonymous, done = [0], threading.Event()
-def watch():  # the system keeps no peak of it
+def watch():  # the system records no peak of it
     while not done.wait(0.2):
         anonymous[0] = max(anonymous[0], held("RssAnon"))
 threading.Thread(target=watch, daemon=True).start()
@@ -185,7 +185,7 @@ try:
     runpy.run_module("hybrid_search.ingest", run_name="__main__")
 finally:
     done.set()
-    # The process's own peak; getrusage would begin at that of the process that started it.
+    # The process's own peak; that of getrusage starts at its parent's.
     print(json.dumps({"peak": held("VmHWM"), "anonymous": anonymous[0]}), file=sys.stderr)
 """
 

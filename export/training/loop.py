@@ -90,7 +90,7 @@ def train(run: Run) -> checkpoint.State:
             _stage(run, state, tensors, interrupted)
             stage_model = SpanEncoder.load(
                 run.folder
-            )  # the next stage begins with the weights that this one kept
+            )  # the next stage begins with this one's stored weights
             stage_model.save(soup.folder_of(run.folder, state.stage), run.base)
             state.stage, state.step, state.best, state.since = state.stage + 1, 0, None, 0
             tensors = {"model": stage_model.state_dict()}

@@ -222,7 +222,7 @@ def goals_of(batch: Batch, teacher: FrozenEncoder, stage: Stage) -> Goals | None
     groups = [batch.texts[number].text for number in batch.shorts], clauses, words
     alone = teacher.alone(
         [text for group in groups for text in group]
-    )  # together: less padding, and what is distilled and scored is read once
+    )  # together: less padding, and clauses both distilled and scored are read once
     shorts, units, plain = alone.split([len(group) for group in groups])
     goal = teacher.mix_teachers(spans, stage.teacher) if spans and stage.teacher.window else plain
     return Goals(goal, shorts, _scores(batch, shorts, units) if batch.pairs else None)

@@ -33,7 +33,7 @@ class FrozenEncoder:
         )
         for layer in model.modules():
             if bfloat16 and isinstance(layer, torch.nn.Linear):
-                layer.bfloat16()  # nothing is trained, so nothing needs casting anew each time
+                layer.bfloat16()  # frozen, so it is cast once and not at each step
 
     def alone(self, texts: Sequence[str]) -> Tensor:
         """Return the vectors of `texts` by themselves; equal ones are read once."""

@@ -125,7 +125,7 @@ class _Sample:
             -zlib.crc32(masked_text.encode("utf-8", "surrogatepass")),
             masked_text,
             context,
-        )  # the root of the heap is the largest hash that is kept
+        )  # the root of the heap is the largest hash in it
         if masked_text in self._seen_texts:
             return
         if len(self._heap) == self.most and entry[:2] <= self._heap[0][:2]:

@@ -40,8 +40,9 @@ class Group:
 def read(path: Path) -> list[Group]:
     """Return the groups of a file.
 
-    JSON lines of ``{"group": id, "phrases": [...], "clusters": [...]}``; clusters are those of the phrases, in their order. Raises SystemExit if the file is missing, or
-    for a line whose two lists differ in length.
+    JSON lines of ``{"group": id, "phrases": [...], "clusters": [...]}``; clusters are those of the
+    phrases, in their order. Raises SystemExit if the file is missing, or for a line whose two lists
+    differ in length.
     """
     read = rows(
         require_file(

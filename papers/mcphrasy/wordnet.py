@@ -95,7 +95,7 @@ def senses(data: Path) -> Iterator[list[Sense]]:
         start, end = row.get("span", (0, 0))
         word = row["positive"][start:end].lower()
         if word and is_untrained(word):
-            definition = row["query"].rsplit(": ", 1)[-1]  # a synonym may stand before it
+            definition = row["query"].rsplit(": ", 1)[-1]  # a synonym may precede it
             examples[_INFLECTION.sub("", word)][definition][
                 Context(row["positive"], start, end)
             ] = word

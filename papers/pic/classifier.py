@@ -45,7 +45,7 @@ def fit(features: Floats, labels: NDArray[np.bool_], train: Index, dev: Index) -
     `features` are float32 ``[pairs, 2 * dimension]``. Raises SystemExit without scikit-learn.
     """
     network = import_library("sklearn.neural_network", "dev")
-    order = np.random.RandomState(SEED)  # MLPClassifier would shuffle all epochs alike by a number
+    order = np.random.RandomState(SEED)  # by a number, MLPClassifier would shuffle all epochs alike
     model = network.MLPClassifier(
         (HIDDEN,),
         batch_size=min(BATCH, len(train)),

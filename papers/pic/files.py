@@ -108,9 +108,8 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def _pair(row: dict[str, Any]) -> Pair:
-    return Pair(
-        row["phrase1"], row["phrase2"], row["sentence1"], row["sentence2"], int(row["label"])
-    )
+    label = int(row["label"])
+    return Pair(row["phrase1"], row["phrase2"], row["sentence1"], row["sentence2"], label)
 
 
 def read_searches(path: Path, task: str | None = None) -> list[Search]:

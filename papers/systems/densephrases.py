@@ -100,7 +100,7 @@ def _load_phrase_encoder(name: str) -> Any:
     )
     missing = model.load_state_dict(
         weights, strict=False
-    ).missing_keys  # what is there besides, a pooler, is not asked
+    ).missing_keys  # extra weights, like a pooler, do not matter
     if missing:
         raise SystemExit(
             f"{path.name} of {name} lacks {len(missing)} weights of the phrase encoder,"

@@ -38,5 +38,5 @@ def distance(a: str, b: str) -> int:
         )
         row = np.minimum.accumulate(best - np.arange(len(best))) + np.arange(
             len(best)
-        )  # what is put in goes along the row
+        )  # insertions go along the row
     return int(row[-1])

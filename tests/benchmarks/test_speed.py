@@ -125,8 +125,9 @@ def test_operations_by_hand() -> None:
 
 
 def test_texts_of_like_length_fill_batches_and_texts_in_order_do_not() -> None:
-    """Padding is what batches in order cost: of one long and 31 short texts each takes as many
-    tokens as the long one.
+    """Padding is the cost of batches in order.
+
+    Of one long and 31 short texts each takes as many tokens as the long one.
     """
     lengths = [128, *[8] * 31, *[8] * 32]
     rows = [range(length) for length in lengths]

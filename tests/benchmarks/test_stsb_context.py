@@ -1,6 +1,4 @@
-"""The evaluation on contexts: ten rows scored by hand, each way of encoding, what it costs, and the
-comparison of two results.
-"""
+"""STS-B-Context: ten rows scored by hand, each set-up, its cost, and two results compared."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Judgements and runs as files: what is written is read again, the order is trec_eval's, and
-another system's run is measured.
-"""
+"""Judgements and runs as files: a round trip, trec_eval's order, and another system's run."""
 
 from __future__ import annotations
 

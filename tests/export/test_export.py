@@ -25,7 +25,7 @@ tokenizers = pytest.importorskip("tokenizers")
 
 @pytest.fixture(scope="module")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Hugging Face folder of a BERT with two layers of 32 dimensions and random weights, seeded."""
+    """A Hugging Face folder: a BERT of two layers, 32 dimensions, seeded random weights."""
     from hybrid_search.encoder import SHIPPED
 
     folder = tmp_path_factory.mktemp("tiny")

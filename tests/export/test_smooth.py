@@ -40,8 +40,9 @@ def weights() -> dict[str, Floats]:
 
 
 def write_graph(path: Path, second: str = "two") -> Path:
-    """A normalisation that two products read, `second` being the other's weight; the sum of what
-    they give goes through a head.
+    """A normalisation that two products read, whose sum goes through a head.
+
+    `second` names the weight of the second product.
     """
     nodes = [
         helper.make_node("Gather", ["words", "input_ids"], ["embedded"]),

@@ -1,5 +1,6 @@
-"""Training: the losses against numbers written out, what a step reads, and small runs that learn,
-are interrupted and go on.
+"""Training: losses against written-out numbers, the texts of a step, and small runs.
+
+The runs learn, are interrupted and go on.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ torch = pytest.importorskip("torch", reason="the extra [export] is not installed
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-from export.training import compose, data, losses, recipe, texts  # noqa: E402 (torch is asked for first)
+from export.training import compose, data, losses, recipe, texts  # noqa: E402 (after torch)
+from hybrid_search.text.spans import MAX_WORDS  # noqa: E402
 
 Table = dict[str, Any]
 
@@ -286,7 +288,8 @@ def toml(table: Table) -> str:
 
 def _format_line(key: str, value: Any) -> str:
     """A key and its value; a text that begins like a table is one already."""
-    return f"{key} = {value if isinstance(value, str) and value.startswith('{') else json.dumps(value)}"
+    is_table = isinstance(value, str) and value.startswith("{")
+    return f"{key} = {value if is_table else json.dumps(value)}"
 
 
 def stage(steps: int, weights: str, **more: Any) -> Table:
@@ -478,7 +481,7 @@ def test_spans_are_distilled_without_short_texts_and_equal_words_are_read_once(
         assert len(goals.shorts) == len(batch.shorts)
     assert (
         len(batch_sizes) == 2
-        # all of a batch together: one pass, in which a clause that is both distilled and scored is read
+        # all of a batch in one pass, in which a clause that is both distilled and scored is read
         # once
     )
 
@@ -683,7 +686,7 @@ def test_every_recipe_of_the_project_is_one() -> None:
         ({"stages": [{"steps": 1, "blend": 0.0, "weights": {"distil": 1.0}}]}, "blend is 0.0"),
         (
             {"soup": {"b": 1.0}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]},
-            "soup names 'b', as 0 stages are called: .* a$",
+            "soup names 'b', the name of 0 stages: .* a$",
         ),
         (
             {"soup": {"a": 0.9}, "stages": [{"steps": 1, "name": "a", "weights": {"distil": 1.0}}]},
@@ -728,7 +731,7 @@ def test_a_file_that_the_recipe_weighs_must_be_there(
 
 
 def best_cosines(folder: Path) -> tuple[list[float], list[float]]:
-    """The cosines of each triple's query with the best spans of its positive and of its negative."""
+    """The cosines of each triple's query with the best spans of its positive and negative."""
     from export.training.encoder import TorchEncoder
     from export.training.model import SpanEncoder
     from hybrid_search.search import span_search

@@ -174,8 +174,8 @@ def test_frequent_phrases() -> None:
 
 
 class NeighbourEncoder:
-    """An encoder whose tokens have the sum of the two beside them for a vector: what a mask's is
-    depends on its context alone.
+    """An encoder whose token vectors are the sum of both neighbours, so a mask shows its context
+    alone.
     """
 
     info = SpelledEncoder.info
@@ -242,8 +242,9 @@ def test_the_shipped_model_reads_masks(real_encoder: Encoder) -> None:
 
 
 def make_embedder(output_size: int = 2) -> Embedder:
-    """Of a mask's two numbers and the two of a phrase, all of which are seen: ``relu(x + y)`` and
-    ``relu(x)`` of the parts' first and second.
+    """An embedder of two mask and two phrase numbers.
+
+    It returns ``relu(x + y)`` and ``relu(x)`` of the parts' first and second.
     """
     first = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 0], [0, 1, 1]], dtype=np.float32)
     return Embedder(
@@ -439,8 +440,9 @@ def soup_distance() -> float:
 
 
 def test_what_each_variant_sees() -> None:
-    """+emb sees contexts alone, the full one the phrases as well: of two with the same contexts it
-    tells which have another name.
+    """+emb sees contexts alone, the full variant the phrases as well.
+
+    Of two phrases with the same contexts only the full variant tells the names apart.
     """
     same_names = {**PHRASE_VECTORS, "taxi": PHRASE_VECTORS["cab"]}
     for name, variant in VARIANTS.items():
@@ -935,8 +937,9 @@ def test_senses_by_contexts_and_by_scores_alone() -> None:
 
 
 def write_data(folder: Path) -> Path:
-    """Every file that the evaluations read, of made-up words: those of one meaning are used alike,
-    and so are requests of one intent.
+    """Write every file that the evaluations read, of made-up words.
+
+    Words of one meaning are used alike, and so are requests of one intent.
     """
     pairs = list(zip(HELD_OUT_WORDS[::2], HELD_OUT_WORDS[1::2], strict=False))[:40]
     templates = ["the {} was {} late today", "we saw {} and {} again", "no {} of the {} is left"]

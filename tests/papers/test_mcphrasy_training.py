@@ -38,7 +38,7 @@ SETTINGS = training.Settings(batch=40, together=5, epochs=12, hidden=32, output=
 
 @pytest.fixture(scope="module")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A Hugging Face folder of a BERT with two layers of 32 dimensions and random weights, seeded."""
+    """A Hugging Face folder: a BERT of two layers, 32 dimensions, seeded random weights."""
     folder = tmp_path_factory.mktemp("bert")
     shutil.copy(SHIPPED / "tokenizer.json", folder)
     torch.manual_seed(7)
@@ -228,8 +228,9 @@ def test_a_phrase_with_a_single_context_is_not_trained_on() -> None:
 
 
 def make_samples(random: Any, phrases: int, contexts: int = 8, noise: float = 1.0) -> Any:
-    """Masks of six numbers, of which the first two say which of the phrases it is and the others
-    are the same for all phrases, and larger.
+    """Masks of six numbers, of which only the first two tell the phrase.
+
+    The others are larger and the same for all phrases.
     """
     directions = np.array(
         [[np.cos(angle), np.sin(angle)] for angle in np.arange(phrases) * 2 * np.pi / phrases]

@@ -1,6 +1,4 @@
-"""The papers' tables: every row is there, names a system that can be loaded, and is shown with our
-figure or with what it takes to have one.
-"""
+"""The papers' tables: every row is there, can be loaded, and shows our figure or what it needs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""PiC: the cosines of pairs of phrases, what chooses a threshold, ranked candidates, two senses of
-a phrase, and picked spans; all scored by hand.
-"""
+"""PiC, scored by hand: thresholds, ranked candidates, two senses of a phrase, selected spans."""
 
 from __future__ import annotations
 
@@ -215,8 +213,9 @@ def test_too_few_phrases_are_no_cross_validation() -> None:
 
 
 def make_learnable_pairs(rows: int) -> tuple[Floats, Any]:
-    """Pairs of unit vectors of 8 numbers: they mean the same where the first numbers add up to more
-    than 0.
+    """Return pairs of unit vectors of 8 numbers.
+
+    Equal in meaning if the first numbers add up to more than 0.
     """
     vectors = np.random.default_rng(8).standard_normal((rows, 2, 8)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)

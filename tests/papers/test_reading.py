@@ -1,6 +1,4 @@
-"""Span selection: the best pair of a start and an end, windows and their labels, and a small model
-that learns, is saved and answers.
-"""
+"""Readers: the best start and end, windows and labels, and a small model from training to use."""
 
 from __future__ import annotations
 

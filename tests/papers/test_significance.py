@@ -24,8 +24,9 @@ def write_result(folder: Path, system: str, setups: dict[str, list[float]]) -> N
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table of ten rows, and the scores of two systems: one as gold but for its last row, one
-    that knows little.
+    """A table of ten rows, and the scores of two systems.
+
+    One is as gold but for its last row, the other knows little.
     """
     monkeypatch.setattr(measured, "RESULTS", tmp_path)
     (tmp_path / "stsb-context").mkdir()

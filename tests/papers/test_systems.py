@@ -1,6 +1,4 @@
-"""The systems of the papers' tables: those that need no weights, by hand; the registry; what is
-said where something is missing.
-"""
+"""The systems of the papers' tables without weights, the registry, and what is missing."""
 
 from __future__ import annotations
 
@@ -215,8 +213,9 @@ def test_a_system_is_measured_in_the_set_ups_that_it_is_able_to(tmp_path: Path) 
 
 
 def test_the_longest_span_is_swept(tmp_path: Path) -> None:
-    """A query of six words is found whole by spans of ten; spans of five lose a word, and with it
-    some of the direction.
+    """Spans of ten words find a query of six completely.
+
+    Spans of five lose a word, and with it some of the direction.
     """
     system = TokenMeans(SpelledEncoder({"go": (1, 0, 0), "home": (0, 0.6, 0.8)}))
     rows = [

@@ -288,8 +288,9 @@ def test_every_bert_of_the_papers_is_measured_from_a_folder(tmp_path: Path, name
 
 
 def test_mcphrasy_stands_on_the_models_that_its_embedder_was_trained_on(tmp_path: Path) -> None:
-    """As the paper's does on SpanBERT and Phrase-BERT: the folders stand in the embedder's file, or
-    are the weights where there is no embedder.
+    """Like the paper's on SpanBERT and Phrase-BERT.
+
+    The folders are named in the embedder's file, or are the weights if there is no embedder.
     """
     spanbert, phrasebert = bert(tmp_path / "spanbert"), bert(tmp_path / "phrase-bert")
     none, layers = (
