@@ -106,7 +106,7 @@ bench: $(VENV)/.dev
 
 .venv-docs/.done: pyproject.toml
 	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check '.[docs]'
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 # Strict: a broken link fails. The variable silences an advertisement of mkdocs-material.

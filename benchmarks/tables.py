@@ -40,7 +40,8 @@ def summary() -> str:
         for way in ("hybrid 0.5", "bm25", "one vector a passage")
     ]
     recall_result = results.read_result("recall-calls_sgd", results.QUALITY)
-    query_time = results.read_result("latency-calls_sgd", results.SPEED)["milliseconds"]["query, alpha 0.5"]
+    latency_result = results.read_result("latency-calls_sgd", results.SPEED)
+    query_time = latency_result["milliseconds"]["query, alpha 0.5"]
     tokens = results.read_result("ingest-calls_sgd", results.SPEED)["tokens/s"]
     size_result = results.read_result("size-calls_sgd", results.SPEED)
     passages = f"{recall_result['passages']:,} passages"

@@ -2,4 +2,5 @@
 
 from hybrid_search.cli.app import app
 
-app(prog_name="hybrid-search")
+if __name__ == "__main__":  # the reference in docs/api.md imports every module
+    app(prog_name="hybrid-search")

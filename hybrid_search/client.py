@@ -200,6 +200,13 @@ class Client(IndexAdmin):
     def run_ingest(self, lines: Iterable[SourceLine], options: IngestOptions) -> Summary:
         """Index JSON lines as `ingest_lines` does, with all its parameters in one object.
 
+        Args:
+            lines: The lines, with their source.
+            options: The parameters of `ingest_lines`.
+
+        Returns:
+            How many documents were read, indexed, skipped and rejected.
+
         >>> line = SourceLine("calls.jsonl", 1, b'{"id": "a", "text": "My money back."}')
         >>> with hybrid_search.connect("memory:") as client:
         ...     client.run_ingest([line], IngestOptions(index="calls")).documents

@@ -18,8 +18,8 @@ from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.candidates import retrieve
-from hybrid_search.search.types import ScoredPassage
 from hybrid_search.search.query import WINDOW
+from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import ID, Condition
 from hybrid_search.text.passages import split

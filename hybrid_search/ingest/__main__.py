@@ -2,4 +2,5 @@
 
 from hybrid_search.cli.app import ingest_app
 
-ingest_app(prog_name="python -m hybrid_search.ingest")
+if __name__ == "__main__":  # the reference in docs/api.md imports every module
+    ingest_app(prog_name="python -m hybrid_search.ingest")

@@ -101,7 +101,8 @@ def _search(
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
     """Return the path and body of each request that a server gets for `query`.
 
-    Without a server this is a UsageError.
+    Raises:
+        UsageError: If the index is not on a server.
     """
     spec, fields = backend.read_head(query.index)
     encoder = match_encoder_to_index(encoder, query.index, spec)

@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid_search.text.spans import MAX_WORDS
-
 pytestmark = [
     pytest.mark.export,
     pytest.mark.filterwarnings("ignore"),  # torch's exporter warns of its own future

@@ -5,6 +5,7 @@ Its code runs and prints what the pages show, and every command, option and vari
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -13,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ import pytest
 import typer
 import yaml
 
+import hybrid_search
 from benchmarks import tables as benchmark_tables
 from hybrid_search import config
 from hybrid_search.cli.app import app
@@ -264,6 +266,14 @@ def test_the_paths_in_contributing_exist() -> None:
     checked = [path for path in paths if (ROOT / path.split("/")[0]).exists()]
     assert len(checked) > 20
     assert not [path for path in checked if not list(ROOT.glob(path.rstrip("/")))]
+
+
+def test_every_parameter_of_a_query_is_documented() -> None:
+    text = (ROOT / "docs" / "query.md").read_text(encoding="utf-8")
+    table = text.split("## Parameters")[1].split("The *window*")[0]
+    rows = re.findall(r"^\| (`.*?`) \|", table, flags=re.MULTILINE)
+    names = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert names == set(inspect.signature(hybrid_search.query).parameters)
 
 
 def test_every_make_target_explains_itself_or_is_a_helper() -> None:
