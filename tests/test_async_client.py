@@ -48,7 +48,7 @@ METHODS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RawIndex:
     """Where an index is."""
 
     url: str
@@ -58,15 +58,15 @@ class Place:
 @pytest.fixture(scope="module", params=["embedded", *live_servers.SERVERS])
 def place(
     request: pytest.FixtureRequest, sample_url: str, calls: list[dict[str, Any]]
-) -> Iterator[Place]:
+) -> Iterator[RawIndex]:
     """An index that is only read: the sample, or on a server a part of it."""
     if request.param == "embedded":
-        yield Place(sample_url, "calls")
+        yield RawIndex(sample_url, "calls")
         return
     with live_servers.unique_index_name(request.param) as name:
         with connect(request.param) as client:
             client.ingest(calls[:16], index=name)
-        yield Place(request.param, name)
+        yield RawIndex(request.param, name)
 
 
 def run_program(program: Coroutine[Any, Any, None]) -> None:
@@ -183,7 +183,9 @@ def test_an_index_on_a_server_is_set_up_filled_and_made_anew(url: str) -> None:
         run_program(program(name))
 
 
-def test_many_queries_at_once_find_what_each_finds_alone_over_few_connections(place: Place) -> None:
+def test_many_queries_at_once_find_what_each_finds_alone_over_few_connections(
+    place: RawIndex,
+) -> None:
     with connect(place.url) as client:
         alone = {phrase: hit_dicts(client.query(phrase, index=place.index)) for phrase in PHRASES}
 
@@ -214,7 +216,7 @@ def test_many_queries_at_once_find_what_each_finds_alone_over_few_connections(pl
     run_program(program())
 
 
-def test_errors_come_out_as_themselves_beside_results(place: Place) -> None:
+def test_errors_come_out_as_themselves_beside_results(place: RawIndex) -> None:
     async def program() -> None:
         async with AsyncClient(place.url) as client:
             queries = [
@@ -233,7 +235,7 @@ def test_errors_come_out_as_themselves_beside_results(place: Place) -> None:
     run_program(program())
 
 
-def test_one_that_is_cancelled_does_not_hurt_the_others(place: Place) -> None:
+def test_one_that_is_cancelled_does_not_hurt_the_others(place: RawIndex) -> None:
     """Some of them wait for a thread when they are cancelled, some for the server."""
     with connect(place.url) as client:
         expected = hit_dicts(client.query("refund", index=place.index))
@@ -260,7 +262,7 @@ def test_one_that_is_cancelled_does_not_hurt_the_others(place: Place) -> None:
     run_program(program())
 
 
-def test_a_call_that_waits_for_too_long_can_be_given_up(place: Place) -> None:
+def test_a_call_that_waits_for_too_long_can_be_given_up(place: RawIndex) -> None:
     async def program() -> None:
         async with AsyncClient(place.url, threads=1) as client:
             with pytest.raises(TimeoutError):
@@ -270,7 +272,7 @@ def test_a_call_that_waits_for_too_long_can_be_given_up(place: Place) -> None:
     run_program(program())
 
 
-def test_to_close_waits_for_what_runs_and_then_calls_fail(place: Place) -> None:
+def test_to_close_waits_for_what_runs_and_then_calls_fail(place: RawIndex) -> None:
     async def program() -> None:
         client = AsyncClient(place.url, threads=2)
         tasks = [asyncio.create_task(client.query("refund", index=place.index)) for _ in range(4)]

@@ -56,18 +56,18 @@ ALL = 10_000
 """More than the passages of 2,000 calls, and the most hits that a server returns."""
 WINDOW, TEN = 100, 10
 ROUNDING = 1e-5
-Place = tuple[str, int]
+RawIndex = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Legs:
     """Both legs that a backend returns for a phrase, best first, and their scored passages."""
 
-    lexical: list[Place]
-    semantic: list[Place]
+    lexical: list[RawIndex]
+    semantic: list[RawIndex]
     passages: list[ScoredPassage]
 
-    def __getitem__(self, place: Place) -> ScoredPassage:
+    def __getitem__(self, place: RawIndex) -> ScoredPassage:
         return next(passage for passage in self.passages if place_of(passage) == place)
 
 
@@ -75,11 +75,11 @@ class Legs:
 class Exact:
     """The exact cosine of every passage's best span, and the legs of the memory backend."""
 
-    cosines: dict[Place, float]
+    cosines: dict[RawIndex, float]
     memory: Legs
 
 
-def place_of(passage: ScoredPassage) -> Place:
+def place_of(passage: ScoredPassage) -> RawIndex:
     return passage.stored.document_id, passage.stored.ordinal
 
 
@@ -246,7 +246,7 @@ class Pair:
             for text, vector in self.corpus.vectors_by_phrase.items()
         }
 
-    def match(self, text: str, size: int) -> dict[Place, float]:
+    def match(self, text: str, size: int) -> dict[RawIndex, float]:
         """Return the server's answer to a plain ``match``, best first."""
         body = {
             "size": size,

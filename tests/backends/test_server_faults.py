@@ -38,14 +38,14 @@ from tests.helpers.fake_server import HttpRequest, Reply
 from tests.helpers.fault_proxy import KINDS, TIMEOUT, EveryThirdRequest, Plan, Proxy
 from tests.helpers.server_index import (
     Call,
-    Place,
+    RawIndex,
     assert_index_holds,
-    create_place,
     expected_passages,
     find_skipped_ids,
     make_call,
     make_calls,
     outline_passages,
+    temporary_index,
 )
 from tests.helpers.tiny_encoder import make_entries, make_request, make_spec
 from tools.servers.layout import free_port
@@ -54,8 +54,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    with create_place(request.param) as server_place:
+def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
+    with temporary_index(request.param) as server_place:
         yield server_place
 
 
@@ -123,7 +123,7 @@ def assert_injured(proxy: Proxy) -> None:
 
 
 def test_every_good_document_is_there_once_and_every_bad_one_is_told_of(
-    place: Place, hurried: None
+    place: RawIndex, hurried: None
 ) -> None:
     lines, refused = make_mixed_lines()
     assert (len(lines), len(refused)) == (200, 20)
@@ -159,7 +159,7 @@ def test_every_good_document_is_there_once_and_every_bad_one_is_told_of(
 @pytest.mark.long
 @pytest.mark.data
 def test_two_thousand_calls_are_there_once(
-    place: Place, real_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    place: RawIndex, real_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As users run it: the shipped model, blocks and pauses as they are.
 
@@ -185,7 +185,7 @@ def test_two_thousand_calls_are_there_once(
 
 
 def test_new_versions_replace_the_old_ones_and_what_is_unchanged_is_skipped(
-    place: Place, hurried: None
+    place: RawIndex, hurried: None
 ) -> None:
     first = make_calls("first", lambda number: 2 + number % 8, 60)
     place.ingest(first)
@@ -214,7 +214,7 @@ def fail_at_first(*kinds: fault_proxy.Fault) -> Plan:
 
 
 def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(
-    place: Place, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    place: RawIndex, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, first=0.02))
     plan = fail_at_first(fault_proxy.lose_answer, fault_proxy.report_unavailable)
@@ -259,7 +259,7 @@ def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(
     ] == []
 
 
-def collect_answers(place: Place, url: str) -> list[Any]:
+def collect_answers(place: RawIndex, url: str) -> list[Any]:
     """Return everything that can be read."""
     results: list[Any] = []
     with closing(open_backend(url, Access(timeout=TIMEOUT))) as backend:
@@ -287,7 +287,7 @@ def collect_answers(place: Place, url: str) -> list[Any]:
 
 
 def test_what_is_asked_through_the_proxy_is_answered_as_without_it(
-    place: Place, hurried: None
+    place: RawIndex, hurried: None
 ) -> None:
     place.ingest(
         [
@@ -320,7 +320,7 @@ def refuse_untaken(is_taken: Callable[[bytes], bool], refusal: dict[str, Any]) -
 
 
 def test_a_server_that_stays_busy_is_one_error_and_nothing_half_written_passes_for_whole(
-    place: Place,
+    place: RawIndex,
 ) -> None:
     documents_ = [*make_calls("first", lambda _: 1, 20), *make_calls("first", lambda _: 8, 40)[20:]]
     with (
@@ -342,7 +342,7 @@ def test_a_server_that_stays_busy_is_one_error_and_nothing_half_written_passes_f
 
 
 def test_a_document_of_which_one_passage_is_refused_leaves_nothing_behind_and_the_others_go_on(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: RawIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         pipeline, "BLOCK_PASSAGES", 1

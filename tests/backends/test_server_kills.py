@@ -32,13 +32,13 @@ from tests.helpers.server_index import (
     TINY,
     Call,
     Expect,
-    Place,
+    RawIndex,
     assert_index_holds,
-    create_place,
     expected_passages,
     find_skipped_ids,
     make_calls,
     outline_passages,
+    temporary_index,
 )
 from tools.servers import RELEASES, Running, layout, start
 from tools.servers.install import is_complete
@@ -55,8 +55,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    with create_place(request.param) as server_place:
+def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
+    with temporary_index(request.param) as server_place:
         yield server_place
 
 
@@ -102,17 +102,17 @@ class Worker:
     have on the server; and a check whether it has written a number of passages.
     """
 
-    command: Callable[[Place, Path], list[str]]
+    command: Callable[[RawIndex, Path], list[str]]
     made_for: IndexSpec
     expect: Expect
-    has_written: Callable[[Place, Path, int], bool]
+    has_written: Callable[[RawIndex, Path, int], bool]
 
 
-def tiny_command(place: Place, source: Path) -> list[str]:
+def tiny_command(place: RawIndex, source: Path) -> list[str]:
     return [sys.executable, "-c", WORKER, place.url, place.index, str(source)]
 
 
-def has_reported(_: Place, folder: Path, passages: int) -> bool:
+def has_reported(_: RawIndex, folder: Path, passages: int) -> bool:
     """Check by the output of the tiny worker."""
     lines = [line for line in (folder / "err").read_text().splitlines() if line.isdecimal()]
     return bool(lines) and int(lines[-1]) >= passages
@@ -121,7 +121,7 @@ def has_reported(_: Place, folder: Path, passages: int) -> bool:
 TINY_WORKER = Worker(tiny_command, TINY, expected_passages, has_reported)
 
 
-def command_line(place: Place, source: Path) -> list[str]:
+def command_line(place: RawIndex, source: Path) -> list[str]:
     return [
         sys.executable,
         "-m",
@@ -136,7 +136,7 @@ def command_line(place: Place, source: Path) -> list[str]:
     ]
 
 
-def has_stored(place: Place, _: Path, passages: int) -> bool:
+def has_stored(place: RawIndex, _: Path, passages: int) -> bool:
     """Check by the passages on the server."""
     time.sleep(0.2)
     return place.count_passages() >= passages
@@ -151,7 +151,9 @@ def real_worker(encoder: Encoder) -> Worker:
 
 
 @contextmanager
-def start_worker(worker: Worker, place: Place, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def start_worker(
+    worker: Worker, place: RawIndex, folder: Path
+) -> Iterator[subprocess.Popen[bytes]]:
     """Start a worker on ``calls.jsonl`` in `folder`, and kill it at the end of the block.
 
     Its output is in the files ``out`` and ``err``.
@@ -194,7 +196,7 @@ def write_documents(documents_: Iterable[Call], folder: Path) -> None:
 
 def ingest_with_kills(
     worker: Worker,
-    place: Place,
+    place: RawIndex,
     folder: Path,
     kills: int,
     versions: Iterable[Sequence[Call]],
@@ -228,7 +230,7 @@ def ingest_with_kills(
 
 
 def kill_worker(
-    worker: Worker, place: Place, folder: Path, chance: random.Random, more: int
+    worker: Worker, place: RawIndex, folder: Path, chance: random.Random, more: int
 ) -> bool:
     """Return whether a worker was killed after this many `more` passages, before it ended."""
     before = place.count_passages() if worker.has_written is has_stored else 0
@@ -262,7 +264,7 @@ def real_calls() -> list[Call]:
 
 
 def test_a_worker_that_is_killed_at_any_moment_is_completed_by_the_same_command(
-    place: Place, tmp_path: Path
+    place: RawIndex, tmp_path: Path
 ) -> None:
     call_versions = versions(50)
     place.ingest(next(call_versions))
@@ -271,7 +273,7 @@ def test_a_worker_that_is_killed_at_any_moment_is_completed_by_the_same_command(
 
 @pytest.mark.long
 def test_a_worker_that_replaces_documents_may_be_killed_at_twenty_moments(
-    place: Place, tmp_path: Path
+    place: RawIndex, tmp_path: Path
 ) -> None:
     ingest_with_kills(TINY_WORKER, place, tmp_path, 20, versions(120), often=3)
 
@@ -279,7 +281,7 @@ def test_a_worker_that_replaces_documents_may_be_killed_at_twenty_moments(
 @pytest.mark.long
 @pytest.mark.data
 def test_a_worker_that_writes_two_thousand_calls_may_be_killed_at_twenty_moments(
-    place: Place, tmp_path: Path, real_encoder: Encoder
+    place: RawIndex, tmp_path: Path, real_encoder: Encoder
 ) -> None:
     ingest_with_kills(real_worker(real_encoder), place, tmp_path, 20, [real_calls()], often=20)
 
@@ -304,7 +306,7 @@ def assert_outlives(
     write_documents(documents_, folder)
     slice_ = sum(len(worker.expect(document)) for document in documents_) // (kills + 1)
     with start_own_server(name) as server:
-        place = Place(f"{server.test_url}&shards=2", "calls")
+        place = RawIndex(f"{server.test_url}&shards=2", "calls")
         with start_worker(worker, place, folder) as process:
             for number in range(kills):
                 assert wait_until(

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.quality import pic_similarity
-from tests.helpers.table_encoder import SpelledEncoder
+from tests.helpers.table_encoder import TableEncoder
 
-ENCODER = SpelledEncoder(
+ENCODER = TableEncoder(
     {"big": (1, 0, 0), "large": (0.8, 0.6, 0), "odd": (0.6, 0.8, 0), "wrong": (0, 1, 0)}, crowd=2
 )
 

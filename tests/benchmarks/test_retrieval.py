@@ -24,7 +24,7 @@ from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search.calibration import Calibration
 from tests.conftest import DATA
-from tests.helpers.table_encoder import SpelledEncoder, Vector
+from tests.helpers.table_encoder import TableEncoder, Vector
 
 WORDS: dict[str, Vector] = {
     "refund": (1, 0, 0),
@@ -52,7 +52,7 @@ class SpelledModel(Model):
 
     @property
     def encoder(self) -> Encoder:
-        return SpelledEncoder(WORDS)
+        return TableEncoder(WORDS)
 
     @property
     def calibration(self) -> Calibration | None:
@@ -70,7 +70,7 @@ def collection(tmp_path: Path) -> Iterator[Collection]:
         ingest(
             iter(documents),
             client.backend,
-            SpelledEncoder(WORDS),
+            TableEncoder(WORDS),
             IngestOptions(
                 task.name,
                 tmp_path / "rejected.jsonl",

@@ -16,7 +16,7 @@ from benchmarks.quality.vectors import Spans, means
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.span_search import best_spans
 from tests.conftest import DATA
-from tests.helpers.table_encoder import SpelledEncoder, Vector
+from tests.helpers.table_encoder import TableEncoder, Vector
 from tests.helpers.tiny_encoder import TinyEncoder
 
 TABLE: dict[str, Vector] = {
@@ -55,7 +55,7 @@ def write_table(folder: Path, rows: list[tuple[str, str, int, float]] = ROWS) ->
 
 
 def test_ten_rows_by_hand(tmp_path: Path) -> None:
-    scored = stsb_context.score(SpelledEncoder(TABLE), write_table(tmp_path))
+    scored = stsb_context.score(TableEncoder(TABLE), write_table(tmp_path))
     # cosines 1 1 .8 .8 .6 .6 .6 .6 0 0, mean .6; gold 5 5 4 4 3 3 0 0 0 0, mean 2.4. Products of
     # the deviations 2 * .4 * 2.6 + 2 * .2 * 1.6 + 2 * .6 * 2.4 = 5.6, squares 2 * .16 + 2 * .04 + 2
     # * .36 = 1.12 and 2 * 6.76 + 2 * 2.56 + 2 * .36 + 4 * 5.76 = 42.4
@@ -73,10 +73,10 @@ def test_ten_rows_by_hand(tmp_path: Path) -> None:
 
 def test_a_target_of_which_half_is_found_is_found(tmp_path: Path) -> None:
     rows = [("none high so", "high so", 5, 4.0), ("none none", "none", 0, 0.0)]  # 4 of 7 characters
-    assert stsb_context.score(SpelledEncoder(TABLE), write_table(tmp_path, rows))["found"] == 1
+    assert stsb_context.score(TableEncoder(TABLE), write_table(tmp_path, rows))["found"] == 1
 
 
-CROWDED = SpelledEncoder(TABLE, crowd=3)
+CROWDED = TableEncoder(TABLE, crowd=3)
 """In a text of more than three words, "same" is (1, 0, 1) and "none" (0, 0, 2)."""
 
 
@@ -117,7 +117,7 @@ def test_each_way_of_encoding_and_its_cost(
 
 def test_a_span_lies_inside_a_sentence_when_sentences_are_encoded(tmp_path: Path) -> None:
     """(.6, .8) and (.6, -.8) add up to the query's direction, but only across the full stop."""
-    encoder = SpelledEncoder({**TABLE, "down": (0.6, -0.8, 0)})
+    encoder = TableEncoder({**TABLE, "down": (0.6, -0.8, 0)})
     path = write_table(
         tmp_path, [("So low. Down so.", "low. Down", 3, 5.0), ("none", "none", 0, 0.0)]
     )
@@ -151,7 +151,7 @@ def test_two_results_are_compared_on_the_same_rows(tmp_path: Path) -> None:
     rows = stsb_context.read(write_table(tmp_path / "stsb-context"))
     plain, crowded = (
         stsb_context.measure(TokenMeans(encoder), rows, pruned=2)
-        for encoder in (SpelledEncoder(TABLE), SpelledEncoder(TABLE, crowd=2))
+        for encoder in (TableEncoder(TABLE), TableEncoder(TABLE, crowd=2))
     )
     tested = compare_contexts(plain, crowded, "single pass", "single pass")
     assert tested["pearson"]["first"] == pytest.approx(

@@ -16,7 +16,7 @@ from benchmarks.quality import turns
 from benchmarks.quality.compare import compare_turns as compare_turns
 from benchmarks.quality.tasks import TASKS, Query, lines
 from hybrid_search.search.calibration import Calibration
-from tests.helpers.table_encoder import SpelledEncoder, Vector
+from tests.helpers.table_encoder import TableEncoder, Vector
 
 WORDS: dict[str, Vector] = {
     "refund": (1, 0, 0),
@@ -25,7 +25,7 @@ WORDS: dict[str, Vector] = {
     "coin": (0.28, 0.96, 0),
     "rent": (0, 1, 0),
 }
-ENCODER = SpelledEncoder(WORDS)
+ENCODER = TableEncoder(WORDS)
 FIVE = turns.Turns(("a0", "a1", "b0", "b1", "c0"), ("a", "a", "b", "b", "c"), (0, 1, 0, 1, 0))
 QUERY = Query("q", "intent", {"a": frozenset([1]), "c": frozenset([0])})
 IDEAL = 1 + 1 / math.log2(3)

@@ -24,7 +24,7 @@ HOLD = {"id": "hold", "text": "I was on hold for an hour, and then for one more.
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RawIndex:
     """A backend's URL, and the name of an index there."""
 
     url: str
@@ -35,25 +35,25 @@ class Place:
 
 
 @pytest.fixture(params=live_servers.URLS)
-def server(request: pytest.FixtureRequest) -> Iterator[Place]:
+def server(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
     """An index on a server, not made yet."""
     with live_servers.unique_index_name(request.param) as name:
-        yield Place(request.param, name)
+        yield RawIndex(request.param, name)
 
 
 @pytest.fixture(params=["embedded", *live_servers.SERVERS])
-def anywhere(request: pytest.FixtureRequest) -> Iterator[Place]:
+def anywhere(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
     """An index that is not made yet, embedded or on a server."""
     if request.param == "embedded":
-        yield Place("embedded:here", "talks")
+        yield RawIndex("embedded:here", "talks")
     else:
         with live_servers.unique_index_name(request.param) as name:
-            yield Place(request.param, name)
+            yield RawIndex(request.param, name)
 
 
 @pytest.fixture
-def embedded() -> Place:
-    return Place("embedded:here", "talks")
+def embedded() -> RawIndex:
+    return RawIndex("embedded:here", "talks")
 
 
 def write_documents(*documents: dict[str, Any], name: str = "calls.jsonl") -> str:
@@ -61,7 +61,7 @@ def write_documents(*documents: dict[str, Any], name: str = "calls.jsonl") -> st
     return name
 
 
-def list_versions(place: Place) -> list[str]:
+def list_versions(place: RawIndex) -> list[str]:
     """Return the ends of all index names that begin with that of the test."""
     with live_servers.open_server(place.url) as server:
         rows = server.request("GET", "/_cat/indices", params={"format": "json", "h": "index"})
@@ -75,7 +75,7 @@ def list_versions(place: Place) -> list[str]:
 # setup
 
 
-def test_setup_makes_an_empty_index_and_says_so(anywhere: Place) -> None:
+def test_setup_makes_an_empty_index_and_says_so(anywhere: RawIndex) -> None:
     result = anywhere.call("setup", "--policy", "4/1")
     assert result.status == 0
     assert re.fullmatch(
@@ -90,7 +90,7 @@ def test_setup_makes_an_empty_index_and_says_so(anywhere: Place) -> None:
     ) == (anywhere.index, 0, 0, "4/1")
 
 
-def test_ingest_follows_the_policy_of_the_index_unless_another_is_given(anywhere: Place) -> None:
+def test_ingest_follows_the_policy_of_the_index_unless_another_is_given(anywhere: RawIndex) -> None:
     anywhere.call("setup", "--policy", "4/2")
     result = anywhere.call("ingest", write_documents(REFUND))
     assert (result.status, result.json["documents"]) == (0, 1)
@@ -100,7 +100,7 @@ def test_ingest_follows_the_policy_of_the_index_unless_another_is_given(anywhere
     assert "but this is policy '6/1'" in error
 
 
-def test_the_sample_has_to_be_asked_for_on_a_server(server: Place) -> None:
+def test_the_sample_has_to_be_asked_for_on_a_server(server: RawIndex) -> None:
     error = server.call("ingest").error
     assert (
         error == "no source given: name the files to ingest (- for standard input), "
@@ -123,7 +123,7 @@ def test_the_sample_is_asked_for_by_name_or_by_nothing_but_not_beside_sources() 
     assert invoke_cli("ingest", "--url", "embedded:here").json["skipped"] == 88
 
 
-def test_setup_of_what_is_there_for_another_policy_is_an_error(anywhere: Place) -> None:
+def test_setup_of_what_is_there_for_another_policy_is_an_error(anywhere: RawIndex) -> None:
     anywhere.call("setup")
     assert anywhere.call("setup", "--policy", "3/1").error.startswith(
         f"index '{anywhere.index}' was written with policy '6/1'"
@@ -133,7 +133,7 @@ def test_setup_of_what_is_there_for_another_policy_is_an_error(anywhere: Place) 
     )
 
 
-def test_setup_takes_every_option_of_an_index(server: Place) -> None:
+def test_setup_takes_every_option_of_an_index(server: RawIndex) -> None:
     options = {
         "quantization": "int8",
         "m": "9",
@@ -176,7 +176,7 @@ def test_setup_takes_every_option_of_an_index(server: Place) -> None:
     ],
 )
 def test_setup_with_what_a_server_does_not_have_makes_nothing(
-    server: Place, option: tuple[str, str], message: str
+    server: RawIndex, option: tuple[str, str], message: str
 ) -> None:
     assert message in server.call("setup", *option).error
     assert list_versions(server) == []
@@ -194,7 +194,7 @@ def test_setup_with_what_a_server_does_not_have_makes_nothing(
     ],
 )
 def test_an_embedded_index_has_none_of_the_options_of_a_server(
-    embedded: Place, option: tuple[str, str]
+    embedded: RawIndex, option: tuple[str, str]
 ) -> None:
     error = embedded.call("setup", *option).error
     assert error.startswith(
@@ -207,7 +207,9 @@ def test_an_embedded_index_has_none_of_the_options_of_a_server(
 # reindex
 
 
-def test_reindex_puts_a_copy_with_another_policy_in_the_place_of_the_index(server: Place) -> None:
+def test_reindex_puts_a_copy_with_another_policy_in_the_place_of_the_index(
+    server: RawIndex,
+) -> None:
     server.call("ingest", write_documents(REFUND, HOLD))
     before = server.call("query", "refund", "--json").json["hits"]
     result = server.call("reindex", "--policy", "3/1", "--quantization", "int8")
@@ -219,7 +221,9 @@ def test_reindex_puts_a_copy_with_another_policy_in_the_place_of_the_index(serve
     assert server.call("ingest", "calls.jsonl").json["skipped"] == 2
 
 
-def test_reindex_from_sources_has_what_is_in_them_by_the_policy_of_the_index(server: Place) -> None:
+def test_reindex_from_sources_has_what_is_in_them_by_the_policy_of_the_index(
+    server: RawIndex,
+) -> None:
     server.call("setup", "--policy", "4/1")
     server.call("ingest", write_documents(REFUND, HOLD))
     result = server.call("reindex", write_documents({**HOLD, "text": "On hold, again."}), "--keep")
@@ -231,7 +235,7 @@ def test_reindex_from_sources_has_what_is_in_them_by_the_policy_of_the_index(ser
     assert server.call("setup", "--policy", "4/1", "--json").json["policy"] == "4/1"
 
 
-def test_reindex_from_a_table_takes_its_columns_by_name(server: Place) -> None:
+def test_reindex_from_a_table_takes_its_columns_by_name(server: RawIndex) -> None:
     server.call("ingest", write_documents(REFUND))
     Path("calls.csv").write_text("call,body\nhold,On hold again.\n")
     assert (
@@ -248,7 +252,7 @@ def test_reindex_from_a_table_takes_its_columns_by_name(server: Place) -> None:
     ]
 
 
-def test_reindex_of_sources_with_a_bad_document_changes_nothing(server: Place) -> None:
+def test_reindex_of_sources_with_a_bad_document_changes_nothing(server: RawIndex) -> None:
     server.call("ingest", write_documents(REFUND))
     result = server.call("reindex", write_documents(HOLD, {"id": "bad"}), "--rejects", "no.jsonl")
     assert result.error.startswith("1 of 2 documents were refused (see no.jsonl), and index")
@@ -262,7 +266,7 @@ def test_reindex_of_sources_with_a_bad_document_changes_nothing(server: Place) -
 @pytest.mark.parametrize(
     "arguments", [[], ["--policy", "3/1"], ["calls.jsonl"], ["--quantization", "int8", "--keep"]]
 )
-def test_an_embedded_index_has_no_versions(embedded: Place, arguments: list[str]) -> None:
+def test_an_embedded_index_has_no_versions(embedded: RawIndex, arguments: list[str]) -> None:
     embedded.call("ingest", write_documents(REFUND))
     error = embedded.call("reindex", *arguments).error
     assert (
@@ -274,7 +278,7 @@ def test_an_embedded_index_has_no_versions(embedded: Place, arguments: list[str]
     ]
 
 
-def test_reindex_of_what_is_not_there_is_an_error(anywhere: Place) -> None:
+def test_reindex_of_what_is_not_there_is_an_error(anywhere: RawIndex) -> None:
     write_documents(REFUND)
     assert anywhere.call("reindex").error.startswith(f"there is no index '{anywhere.index}'")
     assert anywhere.call("reindex", "nowhere.jsonl").error == "source nowhere.jsonl does not exist"
@@ -283,7 +287,7 @@ def test_reindex_of_what_is_not_there_is_an_error(anywhere: Place) -> None:
     )
 
 
-def test_a_version_itself_is_not_reindexed(server: Place) -> None:
+def test_a_version_itself_is_not_reindexed(server: RawIndex) -> None:
     server.call("ingest", write_documents(REFUND))
     error = invoke_cli("reindex", "--index", f"{server.index}-000001", "--url", server.url).error
     assert (
@@ -294,7 +298,7 @@ def test_a_version_itself_is_not_reindexed(server: Place) -> None:
 # delete
 
 
-def test_documents_are_deleted_by_their_ids_and_counted(anywhere: Place) -> None:
+def test_documents_are_deleted_by_their_ids_and_counted(anywhere: RawIndex) -> None:
     anywhere.call("ingest", write_documents(REFUND, HOLD, {"id": "-dashed", "text": "My refund."}))
     assert anywhere.call("delete", "refund", "nobody").stdout == "1 documents deleted\n"
     assert anywhere.call("delete", "--json", "--", "-dashed", "refund").json == {
@@ -306,7 +310,7 @@ def test_documents_are_deleted_by_their_ids_and_counted(anywhere: Place) -> None
     ]
 
 
-def test_a_whole_index_is_deleted_with_yes_alone(anywhere: Place) -> None:
+def test_a_whole_index_is_deleted_with_yes_alone(anywhere: RawIndex) -> None:
     anywhere.call("ingest", write_documents(REFUND, HOLD, {"id": "bad"}))
     assert anywhere.call("delete").error == (
         f"give either the ids of documents, or --yes to delete the whole index '{anywhere.index}'"
@@ -325,7 +329,7 @@ def test_a_whole_index_is_deleted_with_yes_alone(anywhere: Place) -> None:
         assert list_versions(anywhere) == []
 
 
-def test_to_delete_from_what_is_not_there_is_an_error(anywhere: Place) -> None:
+def test_to_delete_from_what_is_not_there_is_an_error(anywhere: RawIndex) -> None:
     assert anywhere.call("delete", "refund").error.startswith(
         f"there is no index '{anywhere.index}'"
     )
@@ -340,19 +344,19 @@ def test_to_delete_from_what_is_not_there_is_an_error(anywhere: Place) -> None:
 @pytest.fixture(scope="module", params=["embedded", *live_servers.SERVERS])
 def sample_place(
     request: pytest.FixtureRequest, sample_url: str, calls: list[dict[str, Any]]
-) -> Iterator[Place]:
+) -> Iterator[RawIndex]:
     """An index of some calls, which tests only read."""
     if request.param == "embedded":
-        yield Place(sample_url, "calls")
+        yield RawIndex(sample_url, "calls")
         return
     with live_servers.unique_index_name(request.param) as name:
         with connect(request.param) as client:
             client.ingest(calls[:16], index=name)
-        yield Place(request.param, name)
+        yield RawIndex(request.param, name)
 
 
 def test_highlights_are_the_places_of_the_words_that_bm25_matched(
-    sample_place: Place, calls: list[dict[str, Any]]
+    sample_place: RawIndex, calls: list[dict[str, Any]]
 ) -> None:
     texts = {call["id"]: "\n".join(turn["text"] for turn in call["turns"]) for call in calls}
     hits = sample_place.call("query", "router", "--alpha", "0", "--highlight", "--json").json[
@@ -369,7 +373,7 @@ def test_highlights_are_the_places_of_the_words_that_bm25_matched(
 
 
 def test_highlights_are_underlined_on_a_terminal(
-    sample_place: Place, monkeypatch: pytest.MonkeyPatch
+    sample_place: RawIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     output = sample_place.call(
@@ -380,7 +384,7 @@ def test_highlights_are_underlined_on_a_terminal(
 
 @pytest.mark.parametrize(("field", "backwards"), [("date", False), ("-date", True)])
 def test_hits_are_put_in_the_order_of_a_field(
-    sample_place: Place, field: str, backwards: bool
+    sample_place: RawIndex, field: str, backwards: bool
 ) -> None:
     result = sample_place.call("query", "router", "--sort", field, "--json").json
     dates = [hit["metadata"]["date"] for hit in result["hits"]]
@@ -390,7 +394,7 @@ def test_hits_are_put_in_the_order_of_a_field(
 
 
 def test_values_of_fields_are_counted_over_the_window_and_over_all_matches(
-    sample_place: Place,
+    sample_place: RawIndex,
 ) -> None:
     window = sample_place.call(
         "query", "router", "--facet", "sector", "--facet", "language", "--json"
@@ -424,12 +428,12 @@ def test_values_of_fields_are_counted_over_the_window_and_over_all_matches(
     ],
 )
 def test_what_cannot_be_asked_is_one_error(
-    sample_place: Place, options: list[str], message: str
+    sample_place: RawIndex, options: list[str], message: str
 ) -> None:
     assert sample_place.call("query", "router", *options).error.startswith(message)
 
 
-def test_compat_ranks_by_the_servers_arithmetic(sample_place: Place) -> None:
+def test_compat_ranks_by_the_servers_arithmetic(sample_place: RawIndex) -> None:
     """The best passage of a leg has 1.0 there, and so has the first hit at alpha 1."""
     result = sample_place.call(
         "query", "router", "--compat", "opensearch", "--alpha", "1", "--fusion", "min_max", "--json"
@@ -451,7 +455,7 @@ def parse_requests(output: str) -> list[tuple[str, Any]]:
 
 
 @pytest.fixture
-def live_server(sample_place: Place) -> Iterator[Server]:
+def live_server(sample_place: RawIndex) -> Iterator[Server]:
     with live_servers.open_server(sample_place.url) as server:
         yield server
 
@@ -475,7 +479,7 @@ on_servers = pytest.mark.parametrize(
     ],
 )
 def test_the_requests_that_are_printed_are_taken_by_the_server_as_they_stand(
-    sample_place: Place, live_server: Server, options: list[str], legs: int
+    sample_place: RawIndex, live_server: Server, options: list[str], legs: int
 ) -> None:
     result = sample_place.call("query", "router", "--dry-run", *options)
     as_json = sample_place.call("query", "router", "--dry-run", "--json", *options)
@@ -488,7 +492,7 @@ def test_the_requests_that_are_printed_are_taken_by_the_server_as_they_stand(
 
 
 @on_servers
-def test_what_is_printed_is_what_is_sent(sample_place: Place, live_server: Server) -> None:
+def test_what_is_printed_is_what_is_sent(sample_place: RawIndex, live_server: Server) -> None:
     """At alpha 0 there is one request, whose scores are the BM25 scores of the hits."""
     ((path, body),) = parse_requests(
         sample_place.call("query", "router", "--alpha", "0", "--dry-run").stdout
@@ -511,7 +515,7 @@ def test_what_is_printed_is_what_is_sent(sample_place: Place, live_server: Serve
 @on_servers
 @pytest.mark.parametrize("fusion", ["calibrated", "l2", "z_score", "rrf"])
 def test_the_servers_own_query_is_printed_and_taken_where_it_has_the_plugin(
-    sample_place: Place, live_server: Server, fusion: str
+    sample_place: RawIndex, live_server: Server, fusion: str
 ) -> None:
     result = sample_place.call(
         "query",
@@ -540,7 +544,7 @@ def test_the_servers_own_query_is_printed_and_taken_where_it_has_the_plugin(
 
 @on_servers
 def test_quotes_and_letters_of_all_scripts_are_printed_as_they_can_be_sent(
-    sample_place: Place, live_server: Server
+    sample_place: RawIndex, live_server: Server
 ) -> None:
     phrase = 'wo ist "der Router" {größer}\n返金 \\ # * \u2028'
     requests = parse_requests(sample_place.call("query", phrase, "--dry-run").stdout)
@@ -551,7 +555,9 @@ def test_quotes_and_letters_of_all_scripts_are_printed_as_they_can_be_sent(
 
 
 @pytest.mark.parametrize("options", [[], ["--json"], ["--compat", "opensearch"]])
-def test_an_embedded_index_is_asked_without_requests(embedded: Place, options: list[str]) -> None:
+def test_an_embedded_index_is_asked_without_requests(
+    embedded: RawIndex, options: list[str]
+) -> None:
     embedded.call("ingest", write_documents(REFUND))
     error = embedded.call("query", "refund", "--dry-run", *options).error
     assert (

@@ -62,7 +62,7 @@ def make_calls(version: str, turns: Callable[[int], int], count: int) -> list[Ca
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RawIndex:
     """The name of an index, and the URL of the server for it."""
 
     url: str
@@ -162,9 +162,9 @@ class Place:
 
 
 @contextmanager
-def create_place(url: str) -> Iterator[Place]:
+def temporary_index(url: str) -> Iterator[RawIndex]:
     """Yield the place of an index that does not exist yet; it is deleted at the end."""
-    place = Place(url, f"faults-{secrets.token_hex(4)}")
+    place = RawIndex(url, f"faults-{secrets.token_hex(4)}")
     try:
         yield place
     finally:
@@ -213,7 +213,7 @@ def strip_volatile_fields(source: Mapping[str, Any]) -> Call:
 
 
 def assert_index_holds(
-    place: Place, expected_documents: Iterable[Call], expect: Expect = expected_passages
+    place: RawIndex, expected_documents: Iterable[Call], expect: Expect = expected_passages
 ) -> None:
     """Check that the index holds the expected documents, each once and complete, and no others."""
     expected = {
@@ -230,7 +230,7 @@ def assert_index_holds(
 
 
 def find_skipped_ids(
-    place: Place, candidate_documents: Iterable[Call], index_spec: IndexSpec = TINY
+    place: RawIndex, candidate_documents: Iterable[Call], index_spec: IndexSpec = TINY
 ) -> set[str]:
     """Return the documents that a new run would skip, after checks that they are complete."""
     hashes = {

@@ -16,7 +16,7 @@ OTHER: Vector = (0.0, 0.0, 1.0)
 """The vector of a word that is not in the table."""
 
 
-class SpelledEncoder:
+class TableEncoder:
     """Gives each word one token of three numbers; words that are not in `table` are `OTHER`.
 
     In a text of more than `crowd` words every token has `OTHER` added, as the context changes the

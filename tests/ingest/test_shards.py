@@ -26,7 +26,7 @@ from hybrid_search.ingest.types import SourceLine
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
 from tests.helpers.ingest_process import start_ingest
-from tests.helpers.server_index import Place, assert_index_holds, create_place, make_calls
+from tests.helpers.server_index import RawIndex, assert_index_holds, make_calls, temporary_index
 from tests.helpers.tiny_encoder import TinyEncoder, make_spec
 
 GOOD = st.builds(
@@ -196,12 +196,12 @@ def test_an_embedded_index_takes_one_shard_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    with create_place(request.param) as server_index:
+def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
+    with temporary_index(request.param) as server_index:
         yield server_index
 
 
-def test_shards_that_begin_at_once_make_one_index_and_fill_it_together(place: Place) -> None:
+def test_shards_that_begin_at_once_make_one_index_and_fill_it_together(place: RawIndex) -> None:
     """Each process finds no index and makes one, and brings a metadata field of its own."""
     good = [
         {**document, f"of_{number % 7}": number}

@@ -31,7 +31,7 @@ from tests.helpers import live_servers, server_index
 from tests.helpers.fake_server import HttpRequest
 from tests.helpers.fault_proxy import TIMEOUT, EveryThirdRequest, Fault, Proxy, lose_request
 from tests.helpers.ingest_process import POISON, start_ingest
-from tests.helpers.server_index import Call, Place, create_place, make_call
+from tests.helpers.server_index import Call, RawIndex, make_call, temporary_index
 from tests.helpers.tiny_encoder import fill_index
 
 MINUTES = float(os.environ.get("SOAK_MINUTES", "10"))
@@ -160,7 +160,7 @@ def content(folder: Path) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class ServerStore:
-    place: Place
+    place: RawIndex
     url: str
     allowed_statuses: tuple[int, ...] = (2,)
 
@@ -413,7 +413,7 @@ def open_server_store(url: str, seed: int) -> Iterator[Store]:
     def plan(request: HttpRequest) -> Fault | None:
         return lose_request if time.monotonic() % 20 < 3 else third(request)
 
-    with create_place(url) as place, Proxy(place.url, plan, seed) as proxy:
+    with temporary_index(url) as place, Proxy(place.url, plan, seed) as proxy:
         yield ServerStore(place, proxy.url)
         print(f"{proxy.request_count} requests, and {dict(proxy.fault_counts)}")
 

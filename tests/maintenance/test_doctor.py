@@ -21,7 +21,7 @@ from hybrid_search.maintenance.doctor.check import attempt
 from hybrid_search.maintenance.doctor.server import mapping_differences
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
-from tests.helpers.server_index import Place, create_place
+from tests.helpers.server_index import RawIndex, temporary_index
 from tests.helpers.tiny_encoder import fill_index
 
 LOCAL_CHECKS = [
@@ -222,12 +222,12 @@ def test_fields_that_differ_are_named() -> None:
 
 
 @pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    with create_place(request.param) as server_place:
+def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
+    with temporary_index(request.param) as server_place:
         yield server_place
 
 
-def test_a_server_is_looked_at_from_its_version_to_its_index(place: Place) -> None:
+def test_a_server_is_looked_at_from_its_version_to_its_index(place: RawIndex) -> None:
     checks = run_checks(place.url, place.index)
     assert list(checks)[7:] == [
         "version",
@@ -249,7 +249,7 @@ def test_a_server_is_looked_at_from_its_version_to_its_index(place: Place) -> No
     assert "88 documents" in checks["index"].found
 
 
-def test_a_mapping_that_was_changed_is_told(place: Place) -> None:
+def test_a_mapping_that_was_changed_is_told(place: RawIndex) -> None:
     place.ingest([{"id": "a", "text": "some words"}])
     response = place.request_json("GET", f"/{place.index}/_mapping")
     ((name, definition),) = response.items()

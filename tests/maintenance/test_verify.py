@@ -28,7 +28,7 @@ from hybrid_search.text import token_codes
 from hybrid_search.text.types import Encoding
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
-from tests.helpers.server_index import TINY, Place, create_place
+from tests.helpers.server_index import TINY, RawIndex, temporary_index
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries
 
 FILE = Path("store/calls.sqlite")
@@ -492,13 +492,13 @@ def test_a_client_verifies(sample_url: str) -> None:
 
 
 @pytest.fixture(params=live_servers.URLS)
-def place(request: pytest.FixtureRequest) -> Iterator[Place]:
-    with create_place(request.param) as server_index:
+def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
+    with temporary_index(request.param) as server_index:
         server_index.ingest(FOUR)
         yield server_index
 
 
-def findings_on_server(place: Place) -> list[tuple[str, str, int | None]]:
+def findings_on_server(place: RawIndex) -> list[tuple[str, str, int | None]]:
     place.request_json("POST", f"/{place.index}/_refresh")
     with connect(place.url) as client:
         verification = verify(client.backend, TinyEncoder(), place.index)
@@ -507,7 +507,7 @@ def findings_on_server(place: Place) -> list[tuple[str, str, int | None]]:
     )
 
 
-def overwrite_passage(place: Place, document_id: str, number: int, **changed: Any) -> None:
+def overwrite_passage(place: RawIndex, document_id: str, number: int, **changed: Any) -> None:
     """Write one passage again, with changed fields."""
     entry = make_entries(next(document for document in FOUR if document["id"] == document_id))[
         number
@@ -524,7 +524,7 @@ def overwrite_passage(place: Place, document_id: str, number: int, **changed: An
     place.write_passage("PUT", f"/{place.index}/_doc/{quote(passage_id)}", source)
 
 
-def test_each_damage_of_an_index_on_a_server_is_found(place: Place) -> None:
+def test_each_damage_of_an_index_on_a_server_is_found(place: RawIndex) -> None:
     assert findings_on_server(place) == []
     place.write_passage("DELETE", f"/{place.index}/_doc/{quote('turns#2')}")
     overwrite_passage(place, "long", 3, ordinal=9)
@@ -538,7 +538,7 @@ def test_each_damage_of_an_index_on_a_server_is_found(place: Place) -> None:
     ]
 
 
-def test_swapped_codes_and_changed_texts_are_found_on_a_server(place: Place) -> None:
+def test_swapped_codes_and_changed_texts_are_found_on_a_server(place: RawIndex) -> None:
     first, second = (
         json.loads(json.dumps(passage_codec.derive_fields(entry.tokens, 0, "6/1")["tokens"]))
         for entry in make_entries(TURNS)[:2]

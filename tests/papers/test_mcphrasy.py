@@ -40,7 +40,7 @@ from papers.mcphrasy.masks import Masks
 from papers.mcphrasy.similarity import Cloud, average, differences, mcphrasy
 from papers.mcphrasy.system import Base, Contextual, McPhraSy, Store, Variant
 from tests.conftest import DATA
-from tests.helpers.table_encoder import SpelledEncoder, Vector
+from tests.helpers.table_encoder import TableEncoder, Vector
 from tests.helpers.tiny_encoder import TinyEncoder
 
 Row = dict[str, Any]
@@ -178,10 +178,10 @@ class NeighbourEncoder:
     alone.
     """
 
-    info = SpelledEncoder.info
+    info = TableEncoder.info
 
     def __init__(self, table: Mapping[str, Vector]) -> None:
-        self._words = SpelledEncoder(table)
+        self._words = TableEncoder(table)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         return [
@@ -217,9 +217,9 @@ def test_a_mask_that_is_not_one_token_is_refused() -> None:
     with pytest.raises(
         SystemExit, match=r"spelled makes 1 tokens of '\[MASK\]', not one"
     ):  # a word without its brackets
-        Masks(SpelledEncoder(CONTEXT_VECTORS)).vectors([Context("The cab was late.", 4, 7)])
+        Masks(TableEncoder(CONTEXT_VECTORS)).vectors([Context("The cab was late.", 4, 7)])
     with pytest.raises(SystemExit, match="spelled makes 2 tokens of 'MASK ED'"):
-        Masks(SpelledEncoder(CONTEXT_VECTORS), "MASK ED").vectors(
+        Masks(TableEncoder(CONTEXT_VECTORS), "MASK ED").vectors(
             [Context("The cab was late.", 4, 7)]
         )
 
@@ -392,7 +392,7 @@ def make_store(
     sentences: Sequence[str] = SENTENCES, names: Mapping[str, Vector] = PHRASE_VECTORS
 ) -> Store:
     models = Base(
-        Masks(NeighbourEncoder(CONTEXT_VECTORS), MASK), TokenMeans(SpelledEncoder(names)), "made"
+        Masks(NeighbourEncoder(CONTEXT_VECTORS), MASK), TokenMeans(TableEncoder(names)), "made"
     )
     return Store(models, ContextCache(lambda: iter(sentences)))
 
@@ -502,7 +502,7 @@ def test_contexts_that_are_given_are_the_only_ones() -> None:
 def test_every_context_is_read_once_for_all_variants() -> None:
     encoder = MeteredEncoder(NeighbourEncoder(CONTEXT_VECTORS))
     store = Store(
-        Base(Masks(encoder, MASK), TokenMeans(SpelledEncoder(PHRASE_VECTORS)), "made"),
+        Base(Masks(encoder, MASK), TokenMeans(TableEncoder(PHRASE_VECTORS)), "made"),
         ContextCache(lambda: iter(SENTENCES)),
     )
     for variant in VARIANTS.values():
@@ -512,7 +512,7 @@ def test_every_context_is_read_once_for_all_variants() -> None:
 
 # --- pairs, Turney, PPDB ---
 
-ENCODER = SpelledEncoder(
+ENCODER = TableEncoder(
     {"big": (1, 0, 0), "large": (0.8, 0.6, 0), "odd": (0.6, 0.8, 0), "wrong": (0, 1, 0)}
 )
 PLAIN = TokenMeans(ENCODER)
@@ -902,7 +902,7 @@ def test_uses_of_a_word_are_compared_with_each_of_its_senses() -> None:
 
 def test_senses_by_hand() -> None:
     measured = senses.score(
-        TokenMeans(SpelledEncoder(USE_VECTORS)), senses.build_cases([bank_senses()])
+        TokenMeans(TableEncoder(USE_VECTORS)), senses.build_cases([bank_senses()])
     )
     assert {name: measured[name] for name in ("uses", "cases", "chance")} == {
         "uses": 2,
@@ -919,7 +919,7 @@ def test_senses_by_hand() -> None:
 def test_senses_by_contexts_and_by_scores_alone() -> None:
     models = Base(
         Masks(NeighbourEncoder({**USE_VECTORS, "bank": (0, 0, 0)}), MASK),
-        TokenMeans(SpelledEncoder(USE_VECTORS)),
+        TokenMeans(TableEncoder(USE_VECTORS)),
         "made",
     )
     system = McPhraSy(Store(models, ContextCache(lambda: iter(()))), Variant())

@@ -21,10 +21,10 @@ from papers.pic import candidates, classifier, files, ranking, selection, sense,
 from papers.pic.files import Pair, Search
 from papers.systems.edit_distance import EditDistance
 from tests.conftest import DATA
-from tests.helpers.table_encoder import SpelledEncoder
+from tests.helpers.table_encoder import TableEncoder
 from tests.helpers.tiny_encoder import TinyEncoder
 
-ENCODER = SpelledEncoder(
+ENCODER = TableEncoder(
     {"big": (1, 0, 0), "large": (0.8, 0.6, 0), "odd": (0.6, 0.8, 0), "wrong": (0, 1, 0)}, crowd=2
 )
 
@@ -70,7 +70,7 @@ TESTED = list(
 pairs.
 """
 
-SPELLED = SpelledEncoder(
+SPELLED = TableEncoder(
     {"big": (1, 0, 0)}
     | {
         f"w{round(100 * cosine)}": (cosine, math.sqrt(1 - cosine * cosine), 0)
@@ -516,7 +516,7 @@ def test_the_ranks_are_scikit_learn_s() -> None:
     assert np.mean([1 / rank for rank in ranks]) == pytest.approx(exact, abs=1e-6)
 
 
-RANKED = SpelledEncoder({"big": (1, 0, 0), "huge": (1, 0, 0), "odd": (0.6, 0.8, 0)}, crowd=2)
+RANKED = TableEncoder({"big": (1, 0, 0), "huge": (1, 0, 0), "odd": (0.6, 0.8, 0)}, crowd=2)
 """In texts of three words and more each token has (0, 0, 1) added. So "odd huge huge" is (2.6, .8,
 3) by itself and in its sentence: .642 to "big".
 
@@ -590,7 +590,7 @@ def test_a_phrase_by_itself_is_one_candidate_in_whatever_case() -> None:
 
 # --- two senses ---
 
-SENSES = SpelledEncoder({"big": (1, 0, 0), "massive": (1, 0, 0), "figure": (1, 0, 0)}, crowd=3)
+SENSES = TableEncoder({"big": (1, 0, 0), "massive": (1, 0, 0), "figure": (1, 0, 0)}, crowd=3)
 """In a text of more than three words "massive figure" is (2, 0, 2), .707 to "big"; in a shorter one
 1.
 """

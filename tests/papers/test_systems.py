@@ -23,7 +23,7 @@ from papers.systems import edit_distance, glove, registry
 from papers.systems.bm25 import Bm25
 from papers.systems.densephrases import end_vectors
 from papers.systems.huggingface import join_windows
-from tests.helpers.table_encoder import SpelledEncoder
+from tests.helpers.table_encoder import TableEncoder
 
 WORDS = st.text("ab ", max_size=12)
 
@@ -190,7 +190,7 @@ def read_dev(folder: Path) -> list[stsb_context.Row]:
 
 def test_a_system_is_measured_in_the_set_ups_that_it_is_able_to(tmp_path: Path) -> None:
     write_table(tmp_path)
-    spans = TokenMeans(SpelledEncoder({"query": (1, 0, 0)}))
+    spans = TokenMeans(TableEncoder({"query": (1, 0, 0)}))
     assert isinstance(spans, SpanEncoder)
     assert not isinstance(FirstLetterEncoder(), SpanEncoder)
     assert isinstance(FirstLetterEncoder(), TextEncoder)
@@ -217,7 +217,7 @@ def test_the_longest_span_is_swept(tmp_path: Path) -> None:
 
     Spans of five lose a word, and with it some of the direction.
     """
-    system = TokenMeans(SpelledEncoder({"go": (1, 0, 0), "home": (0, 0.6, 0.8)}))
+    system = TokenMeans(TableEncoder({"go": (1, 0, 0), "home": (0, 0.6, 0.8)}))
     rows = [
         f"{'go ' * 5}home\tzero {'go ' * 5}home\thome\t5",
         "go\tgo zero\tgo\t1",

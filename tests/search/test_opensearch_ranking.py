@@ -21,7 +21,7 @@ OUR_ARITHMETIC = "this library, by the server's arithmetic"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RawIndex:
     """A client, and the name of an index there that is only read."""
 
     client: Client
@@ -36,21 +36,21 @@ class Place:
 @pytest.fixture(scope="module", params=["memory", "embedded", *live_servers.SERVERS])
 def place(
     request: pytest.FixtureRequest, sample_url: str, calls: list[dict[str, Any]]
-) -> Iterator[Place]:
+) -> Iterator[RawIndex]:
     if request.param == "embedded":
         with connect(sample_url) as client:
-            yield Place(client, "calls")
+            yield RawIndex(client, "calls")
     elif request.param == "memory":
         with connect("memory:") as client:
             client.ingest(calls[:40])
-            yield Place(client, "calls")
+            yield RawIndex(client, "calls")
     else:
         with (
             live_servers.unique_index_name(request.param) as name,
             connect(request.param) as client,
         ):
             client.ingest(calls[:16], index=name)
-            yield Place(client, name)
+            yield RawIndex(client, name)
 
 
 def passage_key(hit: Hit) -> tuple[str, int]:
@@ -58,7 +58,7 @@ def passage_key(hit: Hit) -> tuple[str, int]:
 
 
 def leg_scores(
-    place: Place,
+    place: RawIndex,
 ) -> tuple[list[tuple[tuple[str, int], float]], list[tuple[tuple[str, int], float]]]:
     """Return both legs, best first: BM25 scores, and the server's scores of cosines."""
     lexical = sorted(
@@ -76,7 +76,7 @@ def leg_scores(
 @pytest.mark.parametrize("fusion", ["calibrated", "min_max", "l2", "z_score", "rrf"])
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 def test_scores_are_those_of_the_servers_arithmetic_over_both_legs(
-    place: Place, fusion: str, alpha: float
+    place: RawIndex, fusion: str, alpha: float
 ) -> None:
     """The server lacks calibrated: its default stands for it.
 
@@ -96,7 +96,7 @@ def test_scores_are_those_of_the_servers_arithmetic_over_both_legs(
     }
 
 
-def test_min_max_written_out(place: Place) -> None:
+def test_min_max_written_out(place: RawIndex) -> None:
     """The first of both legs have 1.0 each, and so 0.3 + 0.7.
 
     The last of a leg has 0.001, which the server gives where its formula says 0.
@@ -116,7 +116,9 @@ def test_min_max_written_out(place: Place) -> None:
     assert scores[only_semantic] == pytest.approx(0.3 * scaled, abs=1e-5)
 
 
-def test_hits_have_their_own_bm25_cosine_and_spans_beside_the_servers_score(place: Place) -> None:
+def test_hits_have_their_own_bm25_cosine_and_spans_beside_the_servers_score(
+    place: RawIndex,
+) -> None:
     plain = {passage_key(hit): hit for hit in place.query(fusion="min_max")}
     pairs = [
         (hit, plain[passage_key(hit)])
@@ -128,7 +130,7 @@ def test_hits_have_their_own_bm25_cosine_and_spans_beside_the_servers_score(plac
     assert all(hit.bm25 == pytest.approx(plain_hit.bm25) for hit, plain_hit in pairs)
 
 
-def test_documents_are_grouped_by_their_best_passage(place: Place) -> None:
+def test_documents_are_grouped_by_their_best_passage(place: RawIndex) -> None:
     passages, documents = (
         place.query(compat="opensearch"),
         place.query(compat="opensearch", group_by="document"),
@@ -139,7 +141,7 @@ def test_documents_are_grouped_by_their_best_passage(place: Place) -> None:
     assert {hit.id: hit.score for hit in documents if hit.id in best} == best
 
 
-def test_the_plan_says_who_fused_which_legs(place: Place) -> None:
+def test_the_plan_says_who_fused_which_legs(place: RawIndex) -> None:
     plan = place.query(compat="opensearch", alpha=0.0).plan
     assert (plan["compat"], plan["fused by"], plan["legs"]) == (
         "opensearch",
@@ -151,7 +153,7 @@ def test_the_plan_says_who_fused_which_legs(place: Place) -> None:
 
 
 def test_where_the_server_itself_fuses_its_scores_are_taken_and_the_plan_says_so(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    place: RawIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A server with the plugin is simulated, since no test server has it: it scores 3 passages."""
     requests: list[tuple[str, float, str, bool, bool]] = []
@@ -177,6 +179,6 @@ def test_where_the_server_itself_fuses_its_scores_are_taken_and_the_plan_says_so
     )
 
 
-def test_another_compat_is_an_error_that_names_what_there_is(place: Place) -> None:
+def test_another_compat_is_an_error_that_names_what_there_is(place: RawIndex) -> None:
     with pytest.raises(UsageError, match=r"compat is 'solr'.*'opensearch'"):
         place.query(compat="solr")
