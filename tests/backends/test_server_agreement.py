@@ -483,6 +483,7 @@ def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(
             **everything,
         )
         assert search(backend, real_encoder, lambda *_: maps, query).hits
+    # each at least its candidates, its contents and its highlights
     assert len(pair.server.requests) > 2 + 3 * 3
     assert not [
         recorded_request
