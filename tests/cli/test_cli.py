@@ -388,7 +388,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "a phrase that is no text": (
         ["query", "\udcff"],
-        "a lone surrogate, U+DCFF, which no UTF-8 text can hold",
+        "the text holds a lone surrogate, U+DCFF, which no UTF-8 text can hold",
     ),
     "a folder without a model": (
         ["query", "x", "--model", "."],

@@ -419,11 +419,10 @@ def test_values_of_fields_are_counted_over_the_window_and_over_all_matches(
         (["--facet", "colour"], "cannot sort or count by 'colour': the index has no such field"),
         (
             ["--facets-over", "all"],
-            "compat is None (of (None, 'opensearch')), "
-            "facets_over 'all' (of ('window', 'matches'))",
+            "facets_over is 'all': it must be 'window' or 'matches'",
         ),
-        (["--compat", "solr"], "compat is 'solr' (of (None, 'opensearch'))"),
-        (["--compat", "solr", "--dry-run"], "compat is 'solr' (of (None, 'opensearch'))"),
+        (["--compat", "solr"], "compat is 'solr': it must be None or 'opensearch'"),
+        (["--compat", "solr", "--dry-run"], "compat is 'solr': it must be None or 'opensearch'"),
         (["--alpha", "2", "--dry-run"], "alpha is 2.0"),
     ],
 )
