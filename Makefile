@@ -64,7 +64,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/house/test_imports.py tests/house/test_public_names.py
+	$(BIN)/python -m pytest -q tests/house/test_house.py tests/house/test_imports.py tests/house/test_public_names.py
 
 # Needs nothing installed. `python3 -m tools.house --list FOLDER` names the places.
 house:
