@@ -28,7 +28,8 @@ LAYERS = (
     {"client"},
     {"api"},
     {"async_client"},
-    {"cli", ""},
+    {""},
+    {"cli"},
     {"__main__", "ingest.__main__"},
 )
 """The units of the package, in layers; a unit may import only from layers earlier in this list.
