@@ -58,6 +58,12 @@ class _OneLineErrors:
         sys.exit(status if isinstance(status, int) else 0)
 
 
+SIMILARITY = 0.72
+"""From here on a word is taken for another one misspelled: --alfa is --alpha (0.77), and "indexes"
+is not "reindex" (0.71). From 0 to 1, as `difflib` measures it.
+"""
+
+
 class _Program(_OneLineErrors, TyperGroup):
     """The program with all commands."""
 
@@ -99,7 +105,7 @@ def _find_value(error: Any, arguments: Sequence[str]) -> str:
 
 
 def _suggest(word: str, candidates: Sequence[str]) -> str:
-    closest = get_close_matches(word, candidates, n=1)
+    closest = get_close_matches(word, candidates, n=1, cutoff=SIMILARITY)
     return f": did you mean {closest[0]}?" if closest else ""
 
 

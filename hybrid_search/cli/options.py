@@ -113,7 +113,10 @@ def parse_conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
     for pair in pairs or []:
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise UsageError(f"--where takes KEY=VALUE, and {pair!r} is not of that form")
+            raise UsageError(
+                f"--where takes KEY=VALUE, and {pair!r} is not of that form (ranges are in Python: "
+                "where={'year': {'gte': 2024}})"
+            )
         where.setdefault(key, []).append(value)
     return where or None
 

@@ -281,7 +281,10 @@ def test_an_embedded_index_has_no_versions(embedded: RawIndex, arguments: list[s
 def test_reindex_of_what_is_not_there_is_an_error(anywhere: RawIndex) -> None:
     write_documents(REFUND)
     assert anywhere.call("reindex").error.startswith(f"there is no index '{anywhere.index}'")
-    assert anywhere.call("reindex", "nowhere.jsonl").error == "source nowhere.jsonl does not exist"
+    assert (
+        anywhere.call("reindex", "nowhere.jsonl").error
+        == "source nowhere.jsonl does not exist: check the name"
+    )
     assert anywhere.call("reindex", "--rejects", "calls.jsonl", "calls.jsonl").error.startswith(
         "source calls.jsonl is the file that refused"
     )

@@ -289,7 +289,7 @@ class EmbeddedBackend:
             existing = ", ".join(self.list_indexes()) or "none"
             raise IndexMissingError(
                 f"there is no index {index!r} in {self._folder} (indexes there: {existing}). "
-                f"Create it: python -m hybrid_search.ingest --index {index}"
+                f"Create it: hybrid-search ingest FILE --index {index}"
             )
 
     def _path(self, index: str) -> Path:

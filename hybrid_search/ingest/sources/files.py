@@ -38,7 +38,11 @@ def check(sources: Sequence[str], rejects: Path | None = None, columns: Columns 
     """
     for source in sources:
         if source != STDIN and (Path(source).is_dir() or not Path(source).exists()):
-            kind = "is a folder: name its files" if Path(source).is_dir() else "does not exist"
+            kind = (
+                "is a folder: name its files"
+                if Path(source).is_dir()
+                else "does not exist: check the name"
+            )
             raise UsageError(f"source {source} {kind}")
         if source != STDIN and rejects and rejects.exists() and rejects.samefile(source):
             raise UsageError(

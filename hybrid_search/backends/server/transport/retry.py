@@ -109,6 +109,8 @@ class Attempts:
             message = f"{error}; tried for {self._spent:.0f} s. {self.policy.remedy}"
         elif not self.policy.remedy and self._tries > 1:
             message = f"{error} (after {self._tries} tries in {self._spent:.0f} s)"
+            if not error.status:
+                message += ". Is this the right URL, and does the server run?"
         else:
             return error
         return type(error)(message, error.status, error.retry_after)
