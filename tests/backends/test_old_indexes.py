@@ -26,7 +26,7 @@ INDEX = "calls"
 @pytest.fixture(autouse=True)
 def _tiny_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
-    monkeypatch.setattr(encoder, "truncate_encoder", lambda whole, *_: whole)
+    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
 
 
 def read_fixture(name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.quality import retrieval
-from benchmarks.quality.collection import Collection
+from benchmarks.quality.collection import Collection, Place
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.measures import evaluate
 from benchmarks.quality.tasks import ALL, ANSWERS, MEDQUAD, TASKS, Query, Task, lines
@@ -81,14 +81,15 @@ def collection(tmp_path: Path) -> Iterator[Collection]:
         )
 
 
+def join_ids(places: list[Place]) -> str:
+    return "".join(id_ for id_, _ in places)
+
+
 def test_ten_documents_by_hand(collection: Collection) -> None:
     ranked = retrieval.rank(collection, [REFUND, RENT, LOST])
     assert ranked.queries == [REFUND, RENT]  # the third has nothing right here
     assert ranked.right == [{("a", (0,)): 3, ("c", (0,)): 1, ("j", (0,)): 2}, {("d", (0,)): 1}]
-    orders = {
-        way: ["".join(id_ for id_, _ in places) for places in ranking]
-        for way, ranking in ranked.ways.items()
-    }
+    orders = {way: [join_ids(places) for places in ranking] for way, ranking in ranked.ways.items()}
     # cosines by the best span: b 1, a .8, c .6, d .28, the others 0, in the order of their ids. In
     # one vector a is (.8, .6, 2) / sqrt 5: .36
     assert orders[retrieval.SPANS] == orders[retrieval.HYBRID] == ["bacdefghij", "d"]
@@ -98,12 +99,10 @@ def test_ten_documents_by_hand(collection: Collection) -> None:
         way: {name: values[0] for name, values in evaluate(ranking, ranked.right).items()}
         for way, ranking in ranked.ways.items()
     }
-    assert first["spans"]["ndcg@10"] == pytest.approx(
-        (3 / math.log2(3) + 1 / math.log2(4) + 2 / math.log2(11)) / IDEAL
-    )
-    assert first["one vector a passage"]["ndcg@10"] == pytest.approx(
-        (1 / math.log2(3) + 3 / math.log2(4) + 2 / math.log2(11)) / IDEAL
-    )
+    gain_of_spans = 3 / math.log2(3) + 1 / math.log2(4) + 2 / math.log2(11)
+    assert first["spans"]["ndcg@10"] == pytest.approx(gain_of_spans / IDEAL)
+    gain_of_means = 1 / math.log2(3) + 3 / math.log2(4) + 2 / math.log2(11)
+    assert first["one vector a passage"]["ndcg@10"] == pytest.approx(gain_of_means / IDEAL)
     assert (first["spans"]["mrr@10"], first["spans"]["recall@10"]) == (0.5, 1)
     assert set(first["bm25"].values()) == {0}
 
@@ -116,7 +115,8 @@ def test_rows_and_differences_with_their_intervals(collection: Collection) -> No
         "groups": 2,
     }
     spans, means = measured["rankings"]["spans"], measured["rankings"]["one vector a passage"]
-    first = round((3 / math.log2(3) + 1 / 2 + 2 / math.log2(11)) / IDEAL, 4)
+    first_gain = 3 / math.log2(3) + 1 / 2 + 2 / math.log2(11)
+    first = round(first_gain / IDEAL, 4)
     # of two values that are drawn twice with replacement, each pair of equal ones comes a quarter
     # of the time
     assert spans["ndcg@10 interval"] == [first, 1.0]

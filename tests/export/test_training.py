@@ -94,9 +94,8 @@ def test_distillation_and_relations_by_hand() -> None:
         (0.4 + 0.0) / 2
     )  # cosines 0.6 and 1
     relations = torch.tensor([[0.5], [0.5]])  # the student's are 0.6 and 0
-    assert losses.relational(
-        student, torch.tensor([[7.0, 0.0]]), relations
-    ).item() == pytest.approx((0.1**2 + 0.5**2) / 2)
+    relational_loss = losses.relational(student, torch.tensor([[7.0, 0.0]]), relations)
+    assert relational_loss.item() == pytest.approx((0.1**2 + 0.5**2) / 2)
 
 
 def test_prefixes_are_the_first_numbers_of_each() -> None:
@@ -132,14 +131,10 @@ def test_the_best_span_is_that_of_trying_all() -> None:
     query, tokens = torch.randn(3, 6), torch.randn(4, 9, 6)
     mask = torch.rand(4, 9) > 0.2
     cosine, bounds = losses.best_span(query, tokens, mask, 5)
+    spans_of_five = [(i, j) for i in range(9) for j in range(i + 1, min(i + 5, 9) + 1)]
     for q in range(3):
         for b in range(4):
-            spans = [
-                (i, j)
-                for i in range(9)
-                for j in range(i + 1, min(i + 5, 9) + 1)
-                if mask[b, i:j].all()
-            ]
+            spans = [(i, j) for i, j in spans_of_five if mask[b, i:j].all()]
             cosines_by_span = {
                 span: torch.cosine_similarity(
                     query[q], tokens[b, span[0] : span[1]].mean(0), dim=0
@@ -195,7 +190,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         word: i
         for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", ",", "?", ":", *WORDS])
     }
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token="[UNK]"))  # noqa: S106 (no password)
+    unknown = "[UNK]"
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(vocabulary, unk_token=unknown))
     tokenizer.normalizer = tokenizers.normalizers.Lowercase()
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
     edges = [(name, vocabulary[name]) for name in ("[CLS]", "[SEP]")]
@@ -377,16 +373,12 @@ def test_the_teacher_gives_what_the_base_model_says_of_a_text_by_itself(tiny: Pa
 
 
 def make_corpus(rows: list[Table]) -> data.Corpus:
-    corpus_triples = [
-        data.Triple(
-            row["query"],
-            row["positive"],
-            row["negative"],
-            tuple(row["span"]) if "span" in row else None,
-        )
-        for row in rows
-    ]
-    return data.Corpus("made", "0", corpus_triples, 0)
+    return data.Corpus("made", "0", [make_triple(row) for row in rows], 0)
+
+
+def make_triple(row: Table) -> data.Triple:
+    span = tuple(row["span"]) if "span" in row else None
+    return data.Triple(row["query"], row["positive"], row["negative"], span)
 
 
 def test_spans_are_whole_words_of_the_text_and_a_woven_clause_is_one(tiny: Path) -> None:
@@ -540,10 +532,11 @@ def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
 
 
 def _best(query: Any, tokens: Any, longest: int) -> float:
+    count = len(tokens)
     ends = (
         (first, last)
-        for first in range(len(tokens))
-        for last in range(first + 1, min(first + longest, len(tokens)) + 1)
+        for first in range(count)
+        for last in range(first + 1, min(first + longest, count) + 1)
     )
     return max(_cosine(query, tokens[first:last].sum(0)) for first, last in ends)
 
@@ -975,6 +968,20 @@ def test_the_first_directions_hold_the_most_and_cosines_stay(tiny: Path) -> None
     assert (energy[:-1] >= energy[1:] - 1e-4).all()
 
 
+def write_dev_table(data_folder: Path) -> None:
+    """The triples as rows of dev.tsv, with scores from 0 to 7."""
+    (data_folder / "stsb-context").mkdir(parents=True)
+    rows = [
+        (row["query"], row["positive"], row["positive"][slice(*row["span"])], *row["span"], score)
+        for row, score in zip(triples(), range(8), strict=True)
+    ]
+    table = [
+        "query\tcontext\ttarget\tstart\tend\tscore",
+        *("\t".join(map(str, row)) for row in rows),
+    ]
+    (data_folder / "stsb-context" / "dev.tsv").write_text("\n".join(table))
+
+
 def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     tiny: Path, triples_path: Path, tmp_path: Path
 ) -> None:
@@ -986,16 +993,7 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     (tmp_path / "asked.toml").write_text(
         toml({"head": "principal", "dimensions": [8], "stages": [DISTIL]})
     )
-    (tmp_path / "data" / "stsb-context").mkdir(parents=True)
-    rows = [
-        (row["query"], row["positive"], row["positive"][slice(*row["span"])], *row["span"], score)
-        for row, score in zip(triples(), range(8), strict=True)
-    ]
-    table = [
-        "query\tcontext\ttarget\tstart\tend\tscore",
-        *("\t".join(map(str, row)) for row in rows),
-    ]
-    (tmp_path / "data" / "stsb-context" / "dev.tsv").write_text("\n".join(table))
+    write_dev_table(tmp_path / "data")
     output_folder = tmp_path / "out"
     argument_list = [
         "--base",
@@ -1035,13 +1033,11 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
         eight["fingerprint"] == encoder_json["fingerprint"] != full_dimension["fingerprint"]
     )  # the dimension is in it, the precision is not
     sentences = [sentence(make_random(3), 5), sentence(make_random(4), 20)]
-    by_torch = TorchEncoder(SpanEncoder.load(output_folder), texts.Cutter(output_folder), 8).encode(
-        sentences
-    )
+    torch_encoder = TorchEncoder(SpanEncoder.load(output_folder), texts.Cutter(output_folder), 8)
+    by_torch = torch_encoder.encode(sentences)
     for dimension, folder in ((8, "eight"), (32, "all")):
-        for ours, theirs in zip(
-            OnnxEncoder(tmp_path / folder, device="cpu").encode(sentences), by_torch, strict=True
-        ):
+        by_onnx = OnnxEncoder(tmp_path / folder, device="cpu").encode(sentences)
+        for ours, theirs in zip(by_onnx, by_torch, strict=True):
             assert ours.vectors.shape[1] == dimension
             np.testing.assert_allclose(
                 ours.vectors[:, :8], theirs.vectors, atol=1e-5

@@ -29,7 +29,12 @@ from papers.mcphrasy.embedder import Embedder  # noqa: E402
 from papers.mcphrasy.similarity import Cloud, mcphrasy  # noqa: E402
 from papers.mcphrasy.system import Base, Initial  # noqa: E402
 from tests.helpers.tiny_encoder import TinyEncoder  # noqa: E402
-from tests.papers.test_mcphrasy import definition_row, example_row, tiny_base, write_lines  # noqa: E402
+from tests.papers.test_mcphrasy import (  # noqa: E402
+    definition_row,
+    example_row,
+    tiny_base,
+    write_lines,
+)
 
 SETTINGS = training.Settings(batch=40, together=5, epochs=12, hidden=32, output=8)
 

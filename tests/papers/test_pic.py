@@ -611,13 +611,9 @@ def make_two_sense_row(right_first: bool, short_first: bool) -> dict[str, Any]:
 def test_ten_choices_by_hand(tmp_path: Path) -> None:
     # the short sentence wins: right where the right place is in it, 3 + 4 of ten. "One big there."
     # has three words: still .707
-    rows = (
-        [make_two_sense_row(True, True)] * 3
-        + [make_two_sense_row(False, False)] * 4
-        + [make_two_sense_row(True, False)] * 2
-        + [make_two_sense_row(False, True)]
-    )
-    write_rows(tmp_path, "psd_test.jsonl", rows)
+    right_rows = [make_two_sense_row(True, True)] * 3 + [make_two_sense_row(False, False)] * 4
+    wrong_rows = [make_two_sense_row(True, False)] * 2 + [make_two_sense_row(False, True)]
+    write_rows(tmp_path, "psd_test.jsonl", right_rows + wrong_rows)
     result = sense.measure(TokenMeans(SENSES), tmp_path)
     assert (result["file"], result["rows"]) == ("psd_test.jsonl", 10)
     assert {
@@ -775,10 +771,9 @@ def test_the_sample_is_read_whole() -> None:
         "pr-page": 1,
         "psd": 35,
     }
-    assert all(
-        len(search.other_places) == 1 and len(candidates.paragraphs(search.document)) >= 2
-        for search in rows["psd"]
-    )
+    for search in rows["psd"]:
+        assert len(search.other_places) == 1
+        assert len(candidates.paragraphs(search.document)) >= 2
     assert all(
         files.find_places(search.answer, search.document)
         for searches in rows.values()

@@ -164,18 +164,13 @@ def test_a_window_is_the_query_and_a_part_of_the_document(reader: Reader) -> Non
 
 
 def test_windows_hold_every_token_and_share_a_quarter(reader: Reader) -> None:
-    document = " ".join(
-        WORDS + WORDS
-    )  # 96 words: windows of 27 tokens, each 19 further than the one before
+    words = WORDS + WORDS  # 96: windows of 27 tokens, each 19 further than the one before
+    document = " ".join(words)
     windows = reader.windows("baras banel", document)
     assert [len(window.offsets) for window in windows] == [27, 27, 27, 27, 20]
     edges = [(0, 27), (19, 46), (38, 65), (57, 84), (76, 96)]
-    word_ranges = [
-        (start, start + len(word))
-        for start, word in zip(
-            np.cumsum([0, *(len(word) + 1 for word in WORDS * 2)]), WORDS * 2, strict=False
-        )
-    ]
+    starts = np.cumsum([0, *(len(word) + 1 for word in words)])
+    word_ranges = [(start, start + len(word)) for start, word in zip(starts, words, strict=False)]
     assert [window.offsets.tolist() for window in windows] == [
         [list(map(int, word_range)) for word_range in word_ranges[a:b]] for a, b in edges
     ]
@@ -322,11 +317,9 @@ def threads() -> Iterator[None]:
     torch.set_num_threads(thread_count)
 
 
-@pytest.mark.usefixtures("threads")
-def test_a_model_is_made_and_asked(
-    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "train.jsonl").write_text(format_rows(EXAMPLES))
+def write_training_files(folder: Path) -> None:
+    """All examples as rows, and two of them as triples beside one without a span."""
+    (folder / "train.jsonl").write_text(format_rows(EXAMPLES))
     triples_with_span = [
         {
             "query": item.query,
@@ -337,11 +330,15 @@ def test_a_model_is_made_and_asked(
         for item in EXAMPLES[:2]
     ]
     triples_without_span = [{"query": "x", "positive": "x", "negative": "x"}]
-    (tmp_path / "triples.jsonl.gz").write_bytes(
-        gzip.compress(
-            "\n".join(map(json.dumps, [*triples_with_span, *triples_without_span])).encode()
-        )
-    )
+    lines = map(json.dumps, [*triples_with_span, *triples_without_span])
+    (folder / "triples.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_model_is_made_and_asked(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_training_files(tmp_path)
     arguments = [
         "--data",
         "train.jsonl",

@@ -58,11 +58,10 @@ def plain_distance(a: str, b: str) -> int:
     """The textbook's recursion."""
     if not a or not b:
         return len(a) + len(b)
-    return min(
-        plain_distance(a[1:], b) + 1,
-        plain_distance(a, b[1:]) + 1,
-        plain_distance(a[1:], b[1:]) + (a[0] != b[0]),
-    )
+    by_deletion = plain_distance(a[1:], b) + 1
+    by_insertion = plain_distance(a, b[1:]) + 1
+    by_replacement = plain_distance(a[1:], b[1:]) + (a[0] != b[0])
+    return min(by_deletion, by_insertion, by_replacement)
 
 
 @given(st.text("abc", max_size=5), st.text("abc", max_size=5))
@@ -149,11 +148,11 @@ def test_windows_that_overlap_are_joined_without_a_token_twice() -> None:
 @given(st.lists(st.sampled_from(["a", "bc", "d'e"]), max_size=8), st.integers(1, 9))
 def test_places_are_all_spans_of_whole_words(words: list[str], longest: int) -> None:
     text = " ".join(words)
-    edges = [sum(map(len, words[:i])) + i for i in range(len(words))]
+    count = len(words)
+    starts = [sum(map(len, words[:i])) + i for i in range(count)]
+    ends = [start + len(word) for start, word in zip(starts, words, strict=True)]
     by_hand = [
-        (edges[i], edges[j] + len(words[j]))
-        for i in range(len(words))
-        for j in range(i, min(i + longest, len(words)))
+        (starts[i], ends[j]) for i in range(count) for j in range(i, min(i + longest, count))
     ]
     assert setups.list_spans(text, longest) == by_hand
 
