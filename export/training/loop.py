@@ -162,7 +162,7 @@ class Trainer:
     def __init__(self, run: Run, stage: Stage, state: checkpoint.State) -> None:
         self.run, self.stage, self.state = run, stage, state
         run.student.train_only(stage.layers, stage.train_head)
-        self.trainable = run.student.trained()
+        self.trainable = run.student.trainable_parameters()
         self.average = self._clones() if stage.average else {}
         self.starting_weights = self._clones() if stage.blend < 1 else {}
         plain = [value for value in self.trainable.values() if value.ndim < 2]
