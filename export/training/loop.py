@@ -61,7 +61,7 @@ class Run:
 
     @property
     def bfloat16(self) -> bool:
-        """Whether products are computed in bfloat16."""
+        """True if products are computed in bfloat16."""
         return self.teacher.bfloat16
 
     def dimensions(self) -> list[int]:
@@ -150,7 +150,7 @@ def _steps(run: Run, trainer: Trainer, interrupted: Callable[[], bool]) -> None:
         if stopped:
             raise SystemExit(
                 f"interrupted at step {state.step} of stage {state.stage + 1};"
-                " the same command goes on from there"
+                " run the same command again to continue"
             )
     if not (run.score and stage.eval_every and state.step % stage.eval_every == 0):
         trainer.evaluate(run.score) if run.score else trainer.keep()
@@ -162,7 +162,7 @@ class Trainer:
     def __init__(self, run: Run, stage: Stage, state: checkpoint.State) -> None:
         self.run, self.stage, self.state = run, stage, state
         run.student.train_only(stage.layers, stage.train_head)
-        self.trainable = run.student.trained()
+        self.trainable = run.student.trainable_parameters()
         self.average = self._clones() if stage.average else {}
         self.starting_weights = self._clones() if stage.blend < 1 else {}
         plain = [value for value in self.trainable.values() if value.ndim < 2]
