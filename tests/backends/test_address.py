@@ -51,8 +51,8 @@ def test_an_address_is_shown_whole() -> None:
 
 WRONG = {
     "opensearch://host": "must begin with one of http, https, opensearch+http, opensearch+https",
-    "opensearch+ftp://host": "and not with 'opensearch+ftp'",
-    "host:9200": "and not with 'host'",
+    "opensearch+ftp://host": ", not with 'opensearch+ftp'",
+    "host:9200": ", not with 'host'",
     "https://": "needs a host",
     "https://:9200": "needs a host",
     "https:///calls": "needs a host",
