@@ -1,4 +1,4 @@
-"""Where results are stored, and how they are written and read.
+"""Results of measurements: their folders, and how they are written and read.
 
 A result is one JSON file, ``NAME.json``, in the folder of its kind. It says itself which commit,
 command, date and machine made it, so a rerun is a readable diff.

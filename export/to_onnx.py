@@ -58,7 +58,7 @@ WRITERS: Mapping[str, Callable[[Path, Path], object]] = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the weights come from, and what the model card says about them."""
+    """The origin of the weights, and the facts about them for the model card."""
 
     folder: str
     name: str

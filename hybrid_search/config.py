@@ -173,7 +173,7 @@ def _header(name: str) -> Secret | None:
     if secret is not None and not _is_ascii_word(secret.reveal()):
         raise UsageError(
             f"HYBRID_SEARCH_{name}, or the file that holds it, is not one word of plain ASCII, "
-            "so no header can carry it: check for blanks and line breaks"
+            "so it cannot be sent in a header: check for blanks and line breaks"
         )
     return secret
 

@@ -259,7 +259,7 @@ def train(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def predict(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of `papers.pic.selection` on a file, and any answers asked for."""
+    """Return the figures of `papers.pic.selection` on a file, and the answers if requested."""
     reader = Reader(options.model, options.device, options.length)
     searches = files.read_searches(options.data, options.task)
     answers = [reader.answer(search.query, search.document) for search in searches]

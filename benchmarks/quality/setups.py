@@ -167,9 +167,7 @@ def _pick_places(
             _best_ranges(pieces[0], most) for pieces in _pieces(system, queries, items, _full_range)
         )
     else:
-        raise TypeError(
-            "only a system with spans can tell which are the best: encode every one (None)"
-        )
+        raise TypeError("only a system with spans can pick the best ones: encode every span (None)")
 
 
 def _best_ranges(piece: PassageSpans, most: int) -> list[Range]:

@@ -1,4 +1,4 @@
-"""What a measured system can do: score pairs of texts, encode texts, or encode spans of a text."""
+"""Protocols of measured systems: they score pairs of texts, or encode texts or spans of a text."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def means(encoder: Encoder, texts: Sequence[str]) -> Floats:
 
 
 def mean(encoding: Encoding) -> Floats:
-    """Return the unit mean of all tokens, float32 ``[dimension]``; zeros if there is none."""
+    """Return the unit mean of all tokens, float32 ``[dimension]``; zeros without tokens."""
     summed = encoding.vectors.sum(axis=0)
     unit_mean: Floats = summed / np.float32(max(float(np.linalg.norm(summed)), 1e-12))
     return unit_mean

@@ -14,7 +14,7 @@ FILE = "checkpoint.pt"
 
 @dataclass(slots=True)
 class State:
-    """Where a run is: the `stage`, its finished steps, and its best dev score.
+    """The progress of a run: the `stage`, its finished steps, and its best dev score.
 
     Also how many evaluations ago that score was. `digest` is that of recipe, base and data.
     `seconds` and `tokens` are those of all sittings together. `scores` are those of the finished
@@ -41,7 +41,7 @@ def save(folder: Path, state: State, tensors: dict[str, Any]) -> None:
 
 
 def load(folder: Path, digest: str) -> tuple[State, dict[str, Any]] | None:
-    """Return state and tensors of the run in `folder`, or None if there is none.
+    """Return state and tensors of the run in `folder`, or None if there is no checkpoint.
 
     Raises:
         SystemExit: If it is another run than that of `digest`.

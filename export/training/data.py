@@ -62,13 +62,13 @@ def read(paths: Sequence[Path]) -> list[Corpus]:
     corpora = sorted((_read(path) for path in paths), key=lambda corpus: corpus.name)
     names = [corpus.name for corpus in corpora]
     if len(set(names)) < len(names):
-        raise SystemExit(f"two files of triples have one name: {', '.join(names)}")
+        raise SystemExit(f"two files of triples have the same name: {', '.join(names)}")
     return corpora
 
 
 def _read(path: Path) -> Corpus:
     if not path.is_file():
-        raise SystemExit(f"no file of triples {path}")
+        raise SystemExit(f"{path}: there is no such file of triples")
     data, name = path.read_bytes(), path.name.split(".")[0]
     lines = (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()
     triples = [
@@ -78,7 +78,7 @@ def _read(path: Path) -> Corpus:
     ]
     training_triples = [triple for triple in triples if not _is_held_out(name, triple)]
     if not training_triples:
-        raise SystemExit(f"{path} holds no triple")
+        raise SystemExit(f"{path} contains no triples")
     return Corpus(
         name,
         hashlib.sha256(data).hexdigest(),
@@ -131,7 +131,8 @@ class Sampler:
         unknown = sorted(set(weights) - {corpus.name for corpus in corpora})
         if unknown:
             raise SystemExit(
-                f"the recipe weighs {', '.join(unknown)}, which no file of --triples is called"
+                f"the recipe has weights for {', '.join(unknown)}, but no --triples "
+                "file has this name"
             )
         self.corpora = [
             corpus for corpus in corpora if weights.get(corpus.name, default_weight) > 0

@@ -61,7 +61,7 @@ class Run:
 
     @property
     def bfloat16(self) -> bool:
-        """Whether products are computed in bfloat16."""
+        """True if products are computed in bfloat16."""
         return self.teacher.bfloat16
 
     def dimensions(self) -> list[int]:
@@ -150,7 +150,7 @@ def _steps(run: Run, trainer: Trainer, interrupted: Callable[[], bool]) -> None:
         if stopped:
             raise SystemExit(
                 f"interrupted at step {state.step} of stage {state.stage + 1};"
-                " the same command goes on from there"
+                " run the same command again to continue"
             )
     if not (run.score and stage.eval_every and state.step % stage.eval_every == 0):
         trainer.evaluate(run.score) if run.score else trainer.keep()

@@ -151,7 +151,7 @@ def find(path: Path) -> Path:
     )
     if file is None:
         names = sorted(recipe.stem for recipe in RECIPES.glob("*.toml"))
-        raise SystemExit(f"no recipe {path}: give a file, or one of {', '.join(names)}")
+        raise SystemExit(f"there is no recipe {path}: give a file, or one of {', '.join(names)}")
     return file
 
 

@@ -53,7 +53,7 @@ class Cutter:
     def __init__(self, folder: Path, limit: int = 510) -> None:
         path = folder / "tokenizer.json"
         if not path.is_file():
-            raise SystemExit(f"{folder} is no encoder folder: tokenizer.json is missing")
+            raise SystemExit(f"{folder} is not an encoder folder: tokenizer.json is missing")
         self.path, self.limit = path, limit
         self._tokenizer = Tokenizer.from_file(str(path))
         self._tokenizer.no_padding()

@@ -126,7 +126,7 @@ class StoredPassage:
 
 @dataclass(frozen=True, slots=True)
 class PassageContent:
-    """What a hit shows of a passage, which begins at `start` of its document.
+    """The parts of a passage that a hit shows; it begins at `start` of its document.
 
     `layout` and `metadata` are JSON.
     """

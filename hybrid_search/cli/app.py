@@ -68,7 +68,7 @@ class _Program(_OneLineErrors, TyperGroup):
     """The program with all commands."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first argument names; fail if there is none."""
+        """Return the command that the first argument names; fail if it does not exist."""
         commands = self.list_commands(ctx)
         if args[0] not in commands and not ctx.resilient_parsing:
             ctx.fail(f"no such command {args[0]}{_suggest(args[0], commands)}")

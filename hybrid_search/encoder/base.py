@@ -12,7 +12,7 @@ from hybrid_search.text.types import Encoding
 
 @dataclass(frozen=True, slots=True)
 class EncoderInfo:
-    """What an encoder declares of itself, and an index must know of the model that wrote it.
+    """The facts about a model that its encoder declares and its indexes record.
 
     Two infos are equal if indexes cannot tell their encoders apart: the provider does not count.
 
@@ -53,7 +53,7 @@ class Encoder(Protocol):
 
     @property
     def info(self) -> EncoderInfo:
-        """What an index must know of this encoder."""
+        """The facts about this encoder's model that an index records."""
         ...
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:

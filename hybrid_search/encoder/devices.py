@@ -86,7 +86,7 @@ class Device:
 
 
 def list_providers() -> list[str]:
-    """Return the providers of the installed ONNX Runtime. Raises ImportError if there is none."""
+    """Return the providers of the installed ONNX Runtime; without one, ImportError is raised."""
     import onnxruntime
 
     providers: list[str] = onnxruntime.get_available_providers()

@@ -97,7 +97,7 @@ class OnnxEncoder:
 
     @property
     def info(self) -> EncoderInfo:
-        """What an index must know of this encoder."""
+        """The facts about this encoder's model that an index records."""
         return self.artifact.info(self.precision, self.provider)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
@@ -142,8 +142,8 @@ class OnnxEncoder:
             if surrogate is None:
                 raise
             raise UsageError(
-                f"the text holds a lone surrogate, U+{ord(surrogate):04X}, which no UTF-8 text can "
-                "hold: remove it"
+                f"the text holds a lone surrogate, U+{ord(surrogate):04X}, which UTF-8 cannot "
+                "encode: remove it"
             ) from error
 
     def _run_batches(

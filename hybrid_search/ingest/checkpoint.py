@@ -135,7 +135,7 @@ class Checkpoint:
 
 
 def open_checkpoint(file: Path | None, sources: Sequence[str], *place: object) -> Checkpoint | None:
-    """Return the checkpoint in `file`, None if none is asked for.
+    """Return the checkpoint in `file`, or None if no file is given.
 
     `place` is all that says which documents go where: a checkpoint of another run does not hold.
     """

@@ -104,7 +104,7 @@ def _load_object(data: bytes) -> dict[str, Any]:
     except RecursionError as error:
         raise InputError(TOO_DEEP) from error
     except ValueError as error:
-        raise InputError(f"not JSON that can be read: {error}") from error
+        raise InputError(f"not readable JSON: {error}") from error
     if not isinstance(raw, dict):
         raise InputError(f"not an object: the line is a JSON {type(raw).__name__}")
     if "id" not in raw:
@@ -136,7 +136,7 @@ def _canonical_json(raw: dict[str, Any]) -> str:
         canonical.encode()
     except UnicodeEncodeError as error:
         surrogate = f"U+{ord(error.object[error.start]):04X}"
-        raise InputError(f"a lone surrogate, {surrogate}, which no UTF-8 text can hold") from error
+        raise InputError(f"a lone surrogate, {surrogate}, which UTF-8 cannot encode") from error
     if _NUL.search(canonical):
         raise InputError("a NUL character (U+0000)")
     return canonical

@@ -31,8 +31,8 @@ class SeenIds:
             self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (id, place))
         except sqlite3.Error as error:
             raise IndexStoreError(
-                f"the ids of this run cannot be kept in the temporary folder: {error}. "
-                "Make room there, or name another in SQLITE_TMPDIR"
+                f"the ids of this run cannot be stored in the temporary folder: {error}. "
+                "Free space there, or set SQLITE_TMPDIR to another folder"
             ) from error
         return str(earlier[0]) if earlier else None
 

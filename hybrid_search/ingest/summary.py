@@ -1,4 +1,4 @@
-"""What a run did, counted while it runs."""
+"""The counts of a run, updated while it runs."""
 
 from __future__ import annotations
 

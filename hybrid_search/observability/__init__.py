@@ -1,4 +1,4 @@
-"""What a running process shows of itself: log records, trace blocks and counters.
+"""Log records, trace blocks and counters of a running process.
 
 In: log records and the names of work in progress, from every other package. Out: lines or JSON on
 standard error, OpenTelemetry traces where its API is installed, and counts for the metrics.

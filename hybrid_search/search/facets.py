@@ -67,13 +67,13 @@ def count_facets(
     Counted over the window, from `contents`, or over all matches, by the backend.
 
     Raises:
-        UsageError: If several phrases are to be counted over all matches.
+        UsageError: If facets over all matches are requested for several phrases.
     """
     if query.facets_over == "matches":
         if len(requests) > 1:
             raise UsageError(
-                f"facets over matches are counted for one phrase, and there are {len(requests)}: "
-                "ask for one, or for facets over the window"
+                f"facets over matches work for one phrase, but there are {len(requests)}: "
+                "give one, or use facets over the window"
             )
         return backend.count_facets(query.index, requests[0], query.facets)
     documents = one_group_by_document(groups)

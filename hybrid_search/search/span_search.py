@@ -30,7 +30,7 @@ def best_spans(
         UsageError: If `k` is less than 1, or the phrase has no word.
     """
     if k < 1:
-        raise UsageError(f"k is {k}: ask for at least one span")
+        raise UsageError(f"k is {k}: it must be at least 1")
     query = query_vector(encoder, phrase, context)
     document = Document("", text, (Turn(text),))
     document_passages = list(passages.split(document))

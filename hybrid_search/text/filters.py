@@ -234,7 +234,7 @@ def _kind(name: str, value: Any) -> str:
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(
-            f"metadata field {name!r} is {value}: no JSON can say that. Give a finite number"
+            f"metadata field {name!r} is {value}: JSON has no such number. Give a finite number"
         )
     if isinstance(value, (int, float)):
         return "number"

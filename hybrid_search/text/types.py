@@ -34,7 +34,7 @@ Metadata = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one speaker says: ``document.text[start:start + len(text)] == text``.
+    """The words of one speaker: ``document.text[start:start + len(text)] == text``.
 
     Times are milliseconds from the start of the call.
     """

@@ -1,7 +1,7 @@
 """Synonyms: questions of Turney's form from WordNet, on expressions that no model was trained on.
 
 A question has an expression, one that means the same and shares no word with it, and four that mean
-the same as others. Only expressions that the corpora have often enough are asked for, so that
+the same as others. Questions take only expressions that are frequent enough in the corpora, so that
 similarities are compared; the share of the others is reported. Wrong choices are drawn at random,
 while many of Turney's are close to the right one: figures here are higher than there.
 """

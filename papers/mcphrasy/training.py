@@ -116,7 +116,7 @@ def semi_hard(distances: Tensor, same: Tensor, itself: Tensor) -> tuple[Tensor, 
     """Return the distance of each anchor and positive, and that of a semi-hard negative.
 
     That is the closest context of another phrase among those that are farther than the positive, or
-    the farthest if there is none: distances ``[pairs]`` (Schroff et al., FaceNet, 2015).
+    the farthest if none qualifies: distances ``[pairs]`` (Schroff et al., FaceNet, 2015).
     """
     away = distances.masked_fill(same, torch.inf).sort(dim=1).values
     last = ((~same).sum(dim=1, keepdim=True) - 1).clamp(min=0)

@@ -182,8 +182,8 @@ def _read_pooling(folder: Path) -> str:
     pooling_by_mode = {"pooling_mode_mean_tokens": MEAN, "pooling_mode_cls_token": FIRST}
     if len(active_modes) != 1 or active_modes[0] not in pooling_by_mode:
         raise SystemExit(
-            f"{folder / POOLING} asks for {', '.join(active_modes) or 'nothing'}:"
-            f" only {' or '.join(pooling_by_mode)} is read"
+            f"{folder / POOLING} uses the pooling {', '.join(active_modes) or 'nothing'}:"
+            f" only {' or '.join(pooling_by_mode)} is supported"
         )
     return pooling_by_mode[active_modes[0]]
 

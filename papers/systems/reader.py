@@ -37,7 +37,7 @@ LENGTH = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Window:
-    """What the model reads at once: `inputs` as the tokenizer returns them.
+    """The input of one forward pass: `inputs` as the tokenizer returns them.
 
     The document's tokens begin at number `first`; `offsets` int32 ``[tokens, 2]`` are theirs, in
     code points of the document. `label` holds the numbers of the answer's first and last token

@@ -82,7 +82,7 @@ def _bm25(weights: str, _: Path) -> System:
     path = Path(weights)
     if not path.is_file():
         raise SystemExit(
-            f"{path} is not a file: give --weights, a text file of a document a line,"
+            f"{path} is not a file: give --weights, a text file with one document per line,"
             " for the document frequencies"
         )
     if path.suffix == ".txt":
@@ -187,7 +187,7 @@ SYSTEMS = {
         "BM25",
         _bm25,
         REFERENCE,
-        "rank-bm25 and a reference corpus: a text file of a document a line",
+        "rank-bm25 and a reference corpus: a text file with one document per line",
     ),
     "edit-distance": SystemEntry("Edit distance", lambda _, __: EditDistance(), "", ""),
     "glove": SystemEntry(

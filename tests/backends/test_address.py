@@ -50,19 +50,19 @@ def test_an_address_is_shown_whole() -> None:
 
 
 WRONG = {
-    "opensearch://host": "begins with one of http, https, opensearch+http, opensearch+https",
-    "opensearch+ftp://host": "and not with 'opensearch+ftp'",
-    "host:9200": "and not with 'host'",
+    "opensearch://host": "must begin with one of http, https, opensearch+http, opensearch+https",
+    "opensearch+ftp://host": ", not with 'opensearch+ftp'",
+    "host:9200": ", not with 'host'",
     "https://": "needs a host",
     "https://:9200": "needs a host",
     "https:///calls": "needs a host",
     "https://a b:9200": "needs a host",
     "https://host:99999": "a port from 1 to 65535",
     "https://host:s3cret": "a port from 1 to 65535",
-    "https://host:0": "must be from 1 to 65535, and is 0",
+    "https://host:0": "is 0: it must be from 1 to 65535",
     "https://[::1": "needs a valid host",
-    "https://host#calls": "no part behind a '#'",
-    "https://host?m=8&m=16": "an option stands twice",
+    "https://host#calls": "must not have a '#'",
+    "https://host?m=8&m=16": "an option is given twice",
 }
 
 

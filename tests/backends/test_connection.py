@@ -249,12 +249,12 @@ def test_a_page_of_a_gateway_is_quoted_without_its_markup(engine: str) -> None:
 
 
 LOGIN_REMEDIES = {
-    "user 'ada' (401)": (ADA, "Look at HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD"),
+    "user 'ada' (401)": (ADA, "Check HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD"),
     "the API key (401)": (
         Access(api_key=Secret("k3y-of-ours")),
-        "Look at HYBRID_SEARCH_API_KEY (or HYBRID_SEARCH_API_KEY_FILE)",
+        "Check HYBRID_SEARCH_API_KEY (or HYBRID_SEARCH_API_KEY_FILE)",
     ),
-    "the token (401)": (Access(token=Secret("t0ken-of-ours")), "Look at HYBRID_SEARCH_TOKEN"),
+    "the token (401)": (Access(token=Secret("t0ken-of-ours")), "Check HYBRID_SEARCH_TOKEN"),
     "a request without login (401)": (NOBODY, "HYBRID_SEARCH_TOKEN: none is set"),
 }
 
@@ -407,11 +407,11 @@ def test_the_engine_is_asked_where_the_url_does_not_name_it(engine: str) -> None
 
 
 VERSIONS = {
-    ("opensearch", "2.11.1"): "is opensearch 2.11.1: 2.12.0 is the oldest that this works with",
+    ("opensearch", "2.11.1"): "is opensearch 2.11.1: the oldest supported version is 2.12.0",
     (
         "elasticsearch",
         "8.12.9",
-    ): "is elasticsearch 8.12.9: 8.13.0 is the oldest that this works with",
+    ): "is elasticsearch 8.12.9: the oldest supported version is 8.13.0",
     ("opensearch", "7.10.2"): "set compatibility.override_main_response_version to false",
 }
 
@@ -446,7 +446,7 @@ def test_a_url_that_names_the_other_engine_is_told_so(engine: str) -> None:
     other_engine = ENGINES[1 - ENGINES.index(engine)]
     with (
         ScriptedServer(reply_in_turn(Reply(body=HELLO[other_engine]))) as server,
-        pytest.raises(ServerError, match=f"is {other_engine} .*, and the URL says {engine}"),
+        pytest.raises(ServerError, match=f"is {other_engine} .*, but the URL says {engine}"),
     ):
         connect_to(engine, server).version  # noqa: B018
 
@@ -519,7 +519,7 @@ def test_without_a_bundle_public_authorities_are_trusted_and_with_one_they_are_n
 
 
 def test_a_certificate_for_another_host_is_refused(engine: str, tls: Certificates) -> None:
-    """It is for 127.0.0.1, and the URL says localhost."""
+    """It is for 127.0.0.1, but the URL says localhost."""
     with make_tls_server(tls) as server, pytest.raises(AccessError, match=r"(?i)hostname mismatch"):
         connect(
             Address.parse(f"{engine}+https://localhost:{server.port}"), Access(ca=tls.authority)

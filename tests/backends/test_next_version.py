@@ -405,8 +405,8 @@ def test_an_alias_over_two_indexes_is_one_error_that_names_both(
     )
     with pytest.raises(
         IndexStoreError,
-        match=f"'{name}' stands for 2 indexes, {index_names[0]}, {index_names[1]}, and must "
-        f"stand for one",
+        match=f"'{name}' points to 2 indexes, {index_names[0]}, {index_names[1]}, but must "
+        f"point to one",
     ):
         use_index(backend, name, do)
     assert list_index_names(backend, name) == index_names
@@ -712,8 +712,8 @@ def test_a_writer_whose_version_is_not_the_one_any_more_is_told_so(
 ) -> None:
     """Its documents would be in the old version, which nobody searches, or in no index at all."""
     ingest_documents(backend, name, *CALLS[:3])
-    message = rf"'{name}' stood for {name}-000001 when this began, and stands for "
-    rf"{name}-000002 now: .* Run the same command again"
+    message = rf"'{name}' pointed to {name}-000001 at the start of this run, and now points to "
+    rf"{name}-000002: .* Run the same command again"
     with pytest.raises(IndexStoreError, match=message), backend.writer(name, make_spec()) as writer:
         writer.write(make_entries(CALLS[3]))
         reindex_by_copy(backend, name, keep=keep)
@@ -735,7 +735,8 @@ def test_a_writer_of_an_index_that_is_dropped_meanwhile_is_told_so_and_does_not_
     with (
         pytest.raises(
             IndexStoreError,
-            match=f"'{name}' stood for {name}-000001 when this began, and stands for none now",
+            match=f"'{name}' pointed to {name}-000001 at the start of this run, and now points to "
+            "none",
         ),
         backend.writer(name, make_spec()) as writer,
     ):
@@ -775,7 +776,7 @@ def test_a_number_is_taken_anew_only_where_all_are_gone(backend: ServerBackend, 
 def test_a_version_itself_has_no_versions(backend: ServerBackend, name: str) -> None:
     ingest_documents(backend, name, CALLS[0])
     with pytest.raises(
-        UsageError, match=f"'{name}-000001' is itself a version: name the alias that stands for it"
+        UsageError, match=f"'{name}-000001' is itself a version: give the alias that points to it"
     ):
         reindex_by_copy(backend, f"{name}-000001")
     assert list_index_names(backend, name) == [f"{name}-000001"]
@@ -792,8 +793,8 @@ def test_of_two_that_reindex_at_once_one_is_told_so_and_leaves_nothing(
     reindex_by_copy(backend, name, "3/1", keep=keep)
     with pytest.raises(
         IndexStoreError,
-        match=f"'{name}' stood for {name}-000001 before, and stands for {name}-000003 "
-        f"now.*Nothing was changed",
+        match=f"'{name}' pointed to {name}-000001 before, and now points to {name}-000003"
+        f": .*Nothing was changed",
     ):
         first.publish(keep=False)
     first.discard()
@@ -1041,7 +1042,7 @@ def test_a_document_of_more_spans_than_the_index_takes_is_refused_with_both_numb
     )
     assert (summary.documents, summary.failed) == (2, 1)
     assert json.loads(REJECTS.read_text())["reason"] == (
-        f"passage 1 has 79 covering spans, and index '{name}-000001' takes 60 nested objects: "
+        f"passage 1 has 79 covering spans, but index '{name}-000001' allows 60 nested objects: "
         "use a policy of fewer spans than '2/2', or raise index.mapping.nested_objects.limit"
     )
     assert query_ids(backend, name) == {"before", "after"}

@@ -90,7 +90,7 @@ def test_a_server_that_takes_nothing_is_given_up_and_what_is_missing_is_named() 
     with ScriptedServer(reply_in_turn(BUSY)) as server, pytest.raises(ServerError) as raised:
         list(connect_patiently(server.url, 0.1).send_all(actions(3)))
     assert (
-        f"opensearch+{server.url} did not take 3 passages within 0 s (the first is 'x#0'): "
+        f"opensearch+{server.url} did not accept 3 passages within 0 s (the first is 'x#0'): "
         in str(raised.value)
     )
     assert str(raised.value).endswith(

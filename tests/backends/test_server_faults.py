@@ -329,7 +329,7 @@ def test_a_server_that_stays_busy_is_one_error_and_nothing_half_written_passes_f
         ) as proxy,
         pytest.raises(
             ServerError,
-            match=r"did not take \d+ passages .*'call-020#1'.*: .*the queue is full.* run the "
+            match=r"did not accept \d+ passages .*'call-020#1'.*: .*the queue is full.* run the "
             r"same command again",
         ) as raised,
     ):

@@ -303,7 +303,7 @@ def test_a_login_that_is_none_is_refused_in_words(filled_server: SecuredServer, 
     with filled_server.client(trusted) as client, pytest.raises(AccessError) as caught:
         client.query("refund")
     assert message in str(caught.value)
-    assert "Look at HYBRID_SEARCH_" in str(caught.value)
+    assert "Check HYBRID_SEARCH_" in str(caught.value)
     assert not any(
         secret in str(caught.value) for secret in (PASSWORD, "wr0ng", "n0nsense", "aWQ6a2V5")
     )

@@ -388,7 +388,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "a phrase that is no text": (
         ["query", "\udcff"],
-        "the text holds a lone surrogate, U+DCFF, which no UTF-8 text can hold",
+        "the text holds a lone surrogate, U+DCFF, which UTF-8 cannot encode",
     ),
     "a folder without a model": (
         ["query", "x", "--model", "."],
@@ -436,7 +436,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["best-spans", "--file", "nowhere.jsonl"],
         "file nowhere.jsonl does not exist",
     ),
-    "k 0": (["best-spans", "x", "--text", "y", "--k", "0"], "k is 0: ask for at least one span"),
+    "k 0": (["best-spans", "x", "--text", "y", "--k", "0"], "k is 0: it must be at least 1"),
 }
 
 

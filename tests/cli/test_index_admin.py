@@ -293,9 +293,7 @@ def test_reindex_of_what_is_not_there_is_an_error(anywhere: RawIndex) -> None:
 def test_a_version_itself_is_not_reindexed(server: RawIndex) -> None:
     server.call("ingest", write_documents(REFUND))
     error = invoke_cli("reindex", "--index", f"{server.index}-000001", "--url", server.url).error
-    assert (
-        error == f"'{server.index}-000001' is itself a version: name the alias that stands for it"
-    )
+    assert error == f"'{server.index}-000001' is itself a version: give the alias that points to it"
 
 
 # delete

@@ -619,7 +619,7 @@ def test_one_stem_in_ten_is_kept_out_with_its_inflections(tmp_path: Path) -> Non
     [
         ("a.jsonl", '{"query": "q", "positive": "p"}', "a.jsonl, line 1: not a triple"),
         ("a.jsonl", "nonsense", "line 1: not a triple"),
-        ("a.jsonl", "", "holds no triple"),
+        ("a.jsonl", "", "contains no triples"),
     ],
 )
 def test_a_bad_file_of_triples_is_named_with_its_line(
@@ -714,7 +714,7 @@ def test_a_file_that_the_recipe_weighs_must_be_there(
         tmp_path / "out",
         {"stages": [stage(1, "{ slice = 1.0 }", triples=2) | {"data": "{ other = 1.0 }"}]},
     )
-    with pytest.raises(SystemExit, match="weighs other, which no file"):
+    with pytest.raises(SystemExit, match="weights for other, but no --triples"):
         loop.train(training_run)
 
 

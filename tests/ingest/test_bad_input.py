@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "NUL": ({"id": "x", "text": "parcel\0"}, "a NUL character (U+0000)"),
     "a lone surrogate": (
         b'{"id": "x", "text": "parcel \\udc80"}',
-        "a lone surrogate, U+DC80, which no UTF-8 text can hold",
+        "a lone surrogate, U+DC80, which UTF-8 cannot encode",
     ),
     "bytes that are no UTF-8": (
         b'{"id": "x", "text": "parcel \xff"}',

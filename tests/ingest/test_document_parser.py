@@ -50,14 +50,14 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         "not JSON: Extra data at character 25",
     ),
     "not UTF-8": (b'{"id": "a", "text": "caf\xe9"}', "not UTF-8: byte 0xe9 at 24"),
-    "NaN": (b'{"id": "a", "text": "x", "n": NaN}', "not JSON that can be read: NaN is not JSON"),
+    "NaN": (b'{"id": "a", "text": "x", "n": NaN}', "not readable JSON: NaN is not JSON"),
     "Infinity": (
         b'{"id": "a", "text": "x", "n": Infinity}',
-        "not JSON that can be read: Infinity is not JSON",
+        "not readable JSON: Infinity is not JSON",
     ),
     "minus Infinity": (
         b'{"id": "a", "text": "x", "n": -Infinity}',
-        "not JSON that can be read: -Infinity is not JSON",
+        "not readable JSON: -Infinity is not JSON",
     ),
     "a number that only fits infinity": (
         b'{"id": "a", "text": "x", "n": 1e999}',
@@ -69,7 +69,7 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
     ),
     "an integer of 5000 digits": (
         b'{"id": "a", "text": "x", "n": ' + b"9" * 5000 + b"}",
-        "not JSON that can be read: Exceeds the limit",
+        "not readable JSON: Exceeds the limit",
     ),
     "a list": ([1], "not an object: the line is a JSON list"),
     "a number": (5, "not an object: the line is a JSON int"),
@@ -139,7 +139,7 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
     "a NUL behind a backslash": ({"id": "a", "text": "\\\0"}, "a NUL character (U+0000)"),
     "a lone surrogate": (
         b'{"id": "a", "text": "\\ud83d!"}',
-        "a lone surrogate, U+D83D, which no UTF-8 text can hold",
+        "a lone surrogate, U+D83D, which UTF-8 cannot encode",
     ),
     "a list in a list": (
         {"id": "a", "text": "x", "m": [[1]]},

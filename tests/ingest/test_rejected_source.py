@@ -182,7 +182,7 @@ def test_an_entry_that_was_cut_off_is_kept_as_it_is() -> None:
         (["--retry", "calls.jsonl", "calls.jsonl"], "both --retry and sources (calls.jsonl)"),
         (
             ["--retry", "calls.jsonl", "--checkpoint", "done.json"],
-            "--checkpoint is for files, and --retry was given: leave --checkpoint out",
+            "--checkpoint is for files, but --retry was given: leave --checkpoint out",
         ),
         (
             ["--checkpoint", "calls.jsonl", "calls.jsonl"],

@@ -118,8 +118,8 @@ BAD = b'id,text\na,good\nb\nc,"two\nlines",more\nd,caf\xe9\ne,"stray" quote\nf,g
 def test_bad_rows_are_refused_as_they_stand_with_their_line_and_good_ones_are_read() -> None:
     source = write_source(BAD)
     assert read_faults(source) == [
-        (3, b"b\n", "the row has 1 cells, and the header has 2"),
-        (4, b'c,"two\nlines",more\n', "the row has 3 cells, and the header has 2"),
+        (3, b"b\n", "the row has 1 cells, but the header has 2"),
+        (4, b'c,"two\nlines",more\n', "the row has 3 cells, but the header has 2"),
         (6, b"d,caf\xe9\n", "not UTF-8: byte 0xe9 in cell 2"),
         (7, b'e,"stray" quote\n', "',' expected after '\"'"),
     ]
@@ -335,7 +335,7 @@ def test_without_pyarrow_the_extra_is_named_before_anything_begins() -> None:
 
 def test_columns_without_a_table_are_an_error() -> None:
     with pytest.raises(
-        UsageError, match=r"--columns is for CSV, TSV and Parquet, and the sources are x\.jsonl"
+        UsageError, match=r"--columns is for CSV, TSV and Parquet, but the sources are x\.jsonl"
     ):
         files.check([write_source(b"", "x.jsonl")], REJECTS, MAPPED)
 
@@ -354,7 +354,7 @@ def test_a_table_goes_in_by_the_command_and_its_bad_rows_into_the_rejects() -> N
     assert entry == {
         "source": "calls.csv",
         "line": 3,
-        "reason": "the row has 1 cells, and the header has 3",
+        "reason": "the row has 1 cells, but the header has 3",
         "document": "b",
         "fault": True,
     }

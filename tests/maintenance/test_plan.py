@@ -83,7 +83,7 @@ def test_a_sample_ends_after_so_many_documents_or_seconds() -> None:
 def test_nothing_to_plan_by_is_an_error() -> None:
     with pytest.raises(
         UsageError,
-        match=r"no words to plan by: 0 documents and 1 lines that are not documents were read",
+        match=r"no words: 0 documents and 1 lines that are not documents were read",
     ):
         take_sample(TinyEncoder(), make_lines([b"{"]))
 

@@ -379,8 +379,8 @@ def test_several_phrases_are_counted_over_the_window(filled_client: Client) -> N
     assert of_one == of_two == {"solved": {True: 3, False: 2}}
     with pytest.raises(
         UsageError,
-        match="facets over matches are counted for one phrase, and there are 2: ask for one, or "
-        "for facets over the window",
+        match="facets over matches work for one phrase, but there are 2: give one, or "
+        "use facets over the window",
     ):
         filled_client.query(["refund", "stolen card"], facets="solved", facets_over="matches")
 

@@ -71,7 +71,7 @@ def test_a_missing_java_is_named_with_those_there_are_and_the_server(jvms: Path)
     (jvms / "a-jre").mkdir()
     with pytest.raises(
         StartError,
-        match=r"^opensearch-3.5.0 needs JDK 21 to 25, and installed is 17: "
+        match=r"^opensearch-3.5.0 needs JDK 21 to 25, but installed is 17: "
         r"install JDK 25 under .*jvm, or set JAVA_HOME$",
     ):
         jdk.find_jdk(OPENSEARCH_3)
@@ -228,7 +228,7 @@ def test_a_named_server_that_does_not_answer_is_an_error() -> None:
     ran = run_with_servers("opensearch+http://127.0.0.1:1?replicas=0", "true")
     assert ran.returncode == 1
     assert (
-        "error: HYBRID_SEARCH_TEST_URLS is set, and nobody answers at "
+        "error: HYBRID_SEARCH_TEST_URLS is set, but no server answers at "
         "opensearch+http://127.0.0.1:1?replicas=0" in ran.stderr
     )
 

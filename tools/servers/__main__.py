@@ -94,7 +94,9 @@ def _run_on_existing(urls: list[str], command: list[str]) -> int:
         try:
             socket.create_connection((parts.hostname or "", parts.port or 9200), timeout=10).close()
         except OSError as error:
-            raise StartError(f"{VARIABLE} is set, and nobody answers at {url}: {error}") from error
+            raise StartError(
+                f"{VARIABLE} is set, but no server answers at {url}: {error}"
+            ) from error
     tell(f"{VARIABLE} is set, so no server is started")
     return _run(command, urls) if command else 0
 

@@ -35,7 +35,7 @@ def find_jdk(release: Release) -> Jdk:
     versions = ", ".join(str(jdk.version) for jdk in jdks) or "none"
     newest = release.java[-1]
     raise StartError(
-        f"{release.name} needs JDK {release.java[0]} to {newest}, and installed is {versions}: "
+        f"{release.name} needs JDK {release.java[0]} to {newest}, but installed is {versions}: "
         f"install JDK {newest} under {FOLDER}, or set JAVA_HOME"
     )
 

@@ -19,7 +19,7 @@ from hybrid_search.text.types import Codes, Floats
 _log = logging.getLogger(__name__)
 
 OVERSAMPLE = 2
-"""Each segment is asked for so many times its share of the windows.
+"""Each segment returns up to this many times its share of the windows.
 
 Similar passages are often ingested together and then lie in one segment.
 """

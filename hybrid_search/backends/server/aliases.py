@@ -54,8 +54,8 @@ def find_index(server: Server, alias: str) -> ServerIndex:
         raise missing_error
     if len(mappings_by_name) > 1:
         raise IndexStoreError(
-            f"{alias!r} stands for {len(mappings_by_name)} indexes, "
-            f"{', '.join(sorted(mappings_by_name))}, and must stand for one: "
+            f"{alias!r} points to {len(mappings_by_name)} indexes, "
+            f"{', '.join(sorted(mappings_by_name))}, but must point to one: "
             "remove it from the others"
         )
     ((name, mapping),) = mappings_by_name.items()
@@ -244,8 +244,8 @@ def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> Non
         current_names = resolve_alias(server, new.alias)
         if old is not None and current_names not in ({old.name}, {new.name}):
             raise IndexStoreError(
-                f"{new.alias!r} stood for {old.name} before, and stands for "
-                f"{', '.join(sorted(current_names)) or 'none'} now: another reindex was faster. "
+                f"{new.alias!r} pointed to {old.name} before, and now points to "
+                f"{', '.join(sorted(current_names)) or 'none'}: another reindex was faster. "
                 "Nothing was changed"
             ) from error
         if current_names != {new.name}:

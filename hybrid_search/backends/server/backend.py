@@ -324,7 +324,7 @@ def _check_options(index: str, options: Mapping[str, str], current: Mapping[str,
     for name, value in options.items():
         if current.get(name, value) != value:
             raise UsageError(
-                f"index {index!r} has {name} {current[name]!r}, and this is {value!r}: "
+                f"index {index!r} has {name} {current[name]!r}, but {value!r} was given: "
                 "leave it out, or make the next version by reindex"
             )
 

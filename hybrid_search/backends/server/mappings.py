@@ -145,7 +145,7 @@ def _check_dimension(engine: str, row: Row, dimension: int) -> None:
         needed = f"at least {minimum}" if dimension < minimum else f"a multiple of {step}"
         requested = f"quantization {row['quantization']!r} on {ENGINES[engine]}"
         raise UsageError(
-            f"{requested} needs vectors of {needed} dimensions, and those of the model have "
+            f"{requested} needs vectors of {needed} dimensions, but those of the model have "
             f"{dimension}. Use another, such as int8"
         )
 

@@ -177,7 +177,7 @@ def _check_findable(condition: Condition) -> Condition:
     values = (*condition.values, *(bound for _, bound in condition.ranges))
     if any(isinstance(value, str) and _is_too_long(value) for value in values):
         raise UsageError(
-            f"cannot filter {condition.field!r} by so long a text: servers find values of up to "
+            f"cannot filter {condition.field!r} by a text this long: servers index at most "
             f"{MAX_VALUE_UNITS} characters (in UTF-16)"
         )
     return condition

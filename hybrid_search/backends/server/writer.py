@@ -157,16 +157,16 @@ class ServerWriter:
         )
         if self._index.name not in current_names:
             raise IndexStoreError(
-                f"{self._index.alias!r} stood for {self._index.name} when this began, and stands "
-                f"for {', '.join(sorted(current_names)) or 'none'} now: "
+                f"{self._index.alias!r} pointed to {self._index.name} at the start of "
+                f"this run, and now points to {', '.join(sorted(current_names)) or 'none'}: "
                 "it was reindexed or deleted meanwhile. Run the same command again"
             )
 
     def _check(self, entry: Entry) -> None:
         if entry.spans > self._max_spans:
             raise InputError(
-                f"passage {entry.passage.ordinal} has {entry.spans} covering spans, and index "
-                f"{self._index.name!r} takes {self._max_spans} nested objects: "
+                f"passage {entry.passage.ordinal} has {entry.spans} covering spans, but index "
+                f"{self._index.name!r} allows {self._max_spans} nested objects: "
                 f"use a policy of fewer spans than {self._index.spec.policy!r}, or raise "
                 "index.mapping.nested_objects.limit"
             )

@@ -2,5 +2,5 @@
 
 `base` has the protocol `Executor`, `local` runs the encoder in this process, `ray` on a cluster,
 and `cache` keeps the workers of a cluster from one ingest to the next. A new executor gets a module
-here, a name in `base.EXECUTORS` and a branch in `ClientEncoders.acquire_executor`.
+here, a name in `base.EXECUTORS` and a line in `ClientEncoders.acquire_executor`.
 """

@@ -22,7 +22,7 @@ def check_executor(name: str, workers: int | None) -> None:
         raise UsageError(f"engine {name!r} is not one of {', '.join(EXECUTORS)}")
     if name == LOCAL and workers is not None:
         raise UsageError(
-            f"engine {LOCAL!r} takes no workers, and {workers} were asked for: "
+            f"engine {LOCAL!r} takes no workers, but {workers} were requested: "
             "give --engine ray, or use --shard"
         )
 

@@ -182,7 +182,7 @@ class RayExecutor:
             message = str(error).partition("\n")[0]
             raise WorkerError(
                 f"a Ray worker died {RETRIES + 1} times, or cannot be reached: {message} "
-                "Look at the logs of the cluster"
+                "Check the logs of the cluster"
             ) from error
 
     def close(self) -> None:
@@ -240,8 +240,8 @@ class _WorkerAllocation:
         count = available if workers is None else workers
         if not 1 <= count <= available:
             raise UsageError(
-                f"{max(count, 1)} workers take one {kind} each, and the Ray cluster has "
-                f"{available}: ask for fewer, or another device"
+                f"{max(count, 1)} workers need one {kind} each, but the Ray cluster has "
+                f"{available}: request fewer, or another device"
             )
         return cls(
             count,
@@ -288,7 +288,7 @@ def _join_cluster(ray: Any) -> bool:
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise WorkerError(
             f"the Ray cluster cannot be joined: {error}. "
-            "RAY_ADDRESS names one; without it one is started here"
+            "Set RAY_ADDRESS to a running cluster, or unset it to start one here"
         ) from error
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, own_handler)  # Ray's handler ends the process at once

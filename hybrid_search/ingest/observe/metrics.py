@@ -1,6 +1,6 @@
 """Serve a run's numbers and its health over HTTP: ``/metrics`` for Prometheus and ``/healthz``.
 
-The numbers are read when somebody asks for them.
+The numbers are read at each request.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Log nothing: somebody asks every few seconds."""
+            """Log nothing: requests come every few seconds."""
 
     try:
         server = ThreadingHTTPServer((host, port), MetricsHandler)

@@ -1,4 +1,4 @@
-"""What a run reports to beside the terminal: nothing, or metrics that are served over HTTP."""
+"""Reports of a run beside the terminal: none, or metrics that are served over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which source the command ``ingest`` reads: files, the sample, a rejects file, an index, a folder.
+"""The source that ``ingest`` reads: files, the sample, a rejects file, an index, a folder.
 
 Exactly one of them.
 """
@@ -57,7 +57,7 @@ class SourceChoice:
         }
         for name in (name for name, value in sources.items() if checkpoint and value):
             raise UsageError(
-                f"--checkpoint is for files, and {name} was given: leave --checkpoint out, "
+                f"--checkpoint is for files, but {name} was given: leave --checkpoint out, "
                 "unchanged documents are skipped without it"
             )
 

@@ -52,7 +52,7 @@ def check(sources: Sequence[str], rejects: Path | None = None, columns: Columns 
     kinds = {_kind(source) for source in sources}
     if columns.of and not kinds & {PARQUET, *DELIMITERS}:
         raise UsageError(
-            f"--columns is for CSV, TSV and Parquet, and the sources are {', '.join(sources)}: "
+            f"--columns is for CSV, TSV and Parquet, but the sources are {', '.join(sources)}: "
             "leave it out"
         )
     if PARQUET in kinds:

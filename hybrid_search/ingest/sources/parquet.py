@@ -50,7 +50,7 @@ def rows(source: str, columns: Columns) -> Iterator[Row]:
     except InputError as error:
         yield 1, b"", str(error)
     except pa.ArrowException as error:
-        raise OSError(f"not Parquet that can be read: {error}") from error
+        raise OSError(f"not a readable Parquet file: {error}") from error
 
 
 def _batch_rows(metadata: Any) -> int:

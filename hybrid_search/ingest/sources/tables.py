@@ -23,7 +23,7 @@ _NOT_UTF8 = re.compile("[\udc80-\udcff]")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which column gives which key of a document; all other columns give the key of their name."""
+    """The column of each named key of a document; every other column is the key of its own name."""
 
     of: Mapping[str, str] = field(default_factory=dict)
 
@@ -145,7 +145,7 @@ def _require_utf8(cells: list[str] | InputError) -> list[str]:
 
 def _require_width(keys: Sequence[str], cells: list[str]) -> list[str]:
     if len(cells) != len(keys):
-        raise InputError(f"the row has {len(cells)} cells, and the header has {len(keys)}")
+        raise InputError(f"the row has {len(cells)} cells, but the header has {len(keys)}")
     return cells
 
 

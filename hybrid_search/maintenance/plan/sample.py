@@ -85,7 +85,7 @@ def take_sample(
         document_passages += block
     if not any(len(passage_codes.codes) for passage_codes in codes):
         raise UsageError(
-            f"the sample has no words to plan by: {count} documents and {len(skipped)} lines "
+            f"the sample has no words: {count} documents and {len(skipped)} lines "
             "that are not documents were read; give other files"
         )
     return Sample(count, len(skipped), document_passages, codes, encode_seconds)

@@ -35,7 +35,7 @@ FUSIONS: dict[str, Fusion] = {
 
 
 def get_fusion(name: str) -> Fusion:
-    """Return the fusion called `name`; raise UsageError if there is none."""
+    """Return the fusion called `name`; raise UsageError if it does not exist."""
     if name not in FUSIONS:
         raise UsageError(f"fusion {name!r} is not one of {', '.join(FUSIONS)}")
     return FUSIONS[name]

@@ -58,7 +58,7 @@ class Address:
             ) from None
         if parts.scheme not in SCHEMES:
             raise UsageError(
-                f"a server's URL begins with one of {', '.join(SCHEMES)}, and not with "
+                f"a server's URL must begin with one of {', '.join(SCHEMES)}, not with "
                 f"{parts.scheme!r}: {_EXAMPLE}"
             )
         engine, _, scheme = parts.scheme.rpartition("+")
@@ -103,14 +103,14 @@ def _host(parts: SplitResult) -> str:
     if not parts.hostname or not _HOST.fullmatch(parts.hostname):
         raise UsageError(f"the URL of a server needs a host: {_EXAMPLE}")
     if parts.port == 0:
-        raise UsageError(f"the port of a server must be from 1 to 65535, and is 0: {_EXAMPLE}")
+        raise UsageError(f"the port of a server is 0: it must be from 1 to 65535: {_EXAMPLE}")
     return parts.hostname
 
 
 def _prefix(parts: SplitResult) -> str:
     """Return the path before all requests, as behind a gateway: empty, or with a leading slash."""
     if parts.fragment:
-        raise UsageError(f"the URL of a server has no part behind a '#': {_EXAMPLE}")
+        raise UsageError(f"the URL of a server must not have a '#': {_EXAMPLE}")
     inner = parts.path.strip("/")
     return f"/{inner}" if inner else ""
 
@@ -123,5 +123,5 @@ def _options(parts: SplitResult) -> dict[str, str]:
     pairs = parse_qsl(parts.query, keep_blank_values=True)
     options = dict(pairs)
     if len(options) < len(pairs):
-        raise UsageError("an option stands twice in the URL of a server: leave one out")
+        raise UsageError("an option is given twice in the URL of a server: remove one")
     return options

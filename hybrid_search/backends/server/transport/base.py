@@ -75,7 +75,7 @@ class Server(Protocol):
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Return the version of the server, which is asked for once.
+        """Return the version of the server, which is requested once.
 
         Raises:
             ServerError: If this project does not support so old a version.

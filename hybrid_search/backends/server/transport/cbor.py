@@ -22,4 +22,4 @@ def decode_cbor(data: bytes) -> Any:
     try:
         return cbor2.loads(data)
     except cbor2.CBORDecodeError as error:  # some of these are ValueErrors, some not
-        raise ValueError(f"no CBOR: {error}") from error
+        raise ValueError(f"not valid CBOR: {error}") from error

@@ -63,7 +63,7 @@ _log = logging.getLogger(__name__)
 
 
 class ClientLibrary(Protocol):
-    """What is used of a client library: single requests and its bulk helper, sent once each."""
+    """The used part of a client library: single requests and its bulk helper, each sent once."""
 
     engine: Engine
 
@@ -107,7 +107,7 @@ class Connection:
 
     @property
     def version(self) -> tuple[int, int, int]:
-        """Return the version of the server, which is asked for once.
+        """Return the version of the server, which is requested once.
 
         Raises ServerError if it is too old, or another engine than the URL names.
         """
@@ -223,13 +223,13 @@ class Connection:
     ) -> tuple[int, int, int]:
         if engine != self.engine:
             raise ServerError(
-                f"{self._address} is {engine} {format_version(version)}, and the URL says "
+                f"{self._address} is {engine} {format_version(version)}, but the URL says "
                 f"{self.engine}: begin it with {engine}+"
             )
         if version < MINIMUM[engine]:
             raise ServerError(
                 f"{self._address} is {engine} {format_version(version)}: "
-                f"{format_version(MINIMUM[engine])} is the oldest that this works with"
+                f"the oldest supported version is {format_version(MINIMUM[engine])}"
             )
         if engine == "opensearch" and version == (7, 10, 2):
             raise ServerError(

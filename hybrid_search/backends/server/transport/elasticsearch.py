@@ -57,7 +57,7 @@ def connect(address: Address, access: Access) -> Connection:
     Nothing is sent before the first request.
 
     Raises:
-        UsageError: If requests are to be signed for AWS.
+        UsageError: If signing requests for AWS is configured.
     """
     access = access.with_username(address.username)
     if access.aws_region is not None:

@@ -83,9 +83,7 @@ def translate_failure(
         remedy = next(
             remedy for prefix, remedy in LOGIN.items() if access.identity.startswith(prefix)
         )
-        return AccessError(
-            f"{address} refused {access.identity} (401): {why}. Look at {remedy}", 401
-        )
+        return AccessError(f"{address} refused {access.identity} (401): {why}. Check {remedy}", 401)
     if failure.status == 403 and not is_blocked(failure.data):
         return AccessError(
             f"{address} does not let {access.identity} do {request} (403): {why}. "

@@ -99,7 +99,7 @@ class PatientServer:
                 self._policy.on_answer()
                 return
             reason = transient[0].reason or str(transient[0].status)
-            message = f"{self} did not take {len(transient)} passages: {reason}"
+            message = f"{self} did not accept {len(transient)} passages: {reason}"
             pause = max(outcome.retry_after for outcome in transient)
             if not attempts.wait(ServerError(message, transient[0].status, pause)):
                 raise self._build_timeout(transient, reason)
@@ -118,7 +118,7 @@ class PatientServer:
     def _build_timeout(self, transient: list[Outcome], reason: str) -> ServerError:
         first_id = transient[0].action.get("_id")
         return ServerError(
-            f"{self} did not take {len(transient)} passages within {self._policy.total:.0f} s "
+            f"{self} did not accept {len(transient)} passages within {self._policy.total:.0f} s "
             f"(the first is {first_id!r}): {reason}. {REMEDY}",
             transient[0].status,
         )

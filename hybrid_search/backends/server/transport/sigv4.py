@@ -77,9 +77,9 @@ def _find_credentials() -> Any:
     credentials = get_session().get_credentials()
     if credentials is None:
         raise UsageError(
-            "HYBRID_SEARCH_AWS_REGION asks for requests signed by AWS credentials, and there are "
-            "none: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a "
-            "role is attached"
+            "HYBRID_SEARCH_AWS_REGION is set, but there are no AWS credentials to sign requests: "
+            "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role "
+            "is attached"
         )
     return credentials
 
