@@ -356,7 +356,7 @@ def test_to_set_up_with_other_options_is_an_error_with_both(
     ):
         with pytest.raises(
             UsageError,
-            match=f"index '{name}' has {option} '{existing}', and this is '{requested}': leave "
+            match=f"index '{name}' has {option} '{existing}', but '{requested}' was given: leave "
             f"it out, or make the next version",
         ):
             backend.create_index(name, make_spec(), {option: requested})

@@ -415,7 +415,7 @@ def test_values_too_long_to_be_found_are_refused(store: Backend, index: str) -> 
             Condition("id", (value,)),
         ):
             with pytest.raises(
-                UsageError, match=r"cannot filter .* servers find values of up to 8191 characters"
+                UsageError, match=r"cannot filter .* servers index at most 8191 characters"
             ):
                 find_ids_by_bm25(store, index, "apple", condition)
     assert [

@@ -393,7 +393,7 @@ def test_a_full_temporary_folder_is_one_error_and_what_was_committed_stays(
     ]
     with pytest.raises(
         IndexStoreError,
-        match=r"temporary folder: database or disk is full\. Make room there, or name",
+        match=r"temporary folder: database or disk is full\. Free space there, or set",
     ):
         pipeline.ingest(
             lines, backend, recording_encoder, IngestOptions("calls", Path("rejected.jsonl"))

@@ -169,7 +169,7 @@ def test_the_pooling_is_the_folder_s_own_or_what_is_asked_for(tmp_path: Path) ->
     noted.write_text(json.dumps({"pooling_mode_max_tokens": True}))
     with pytest.raises(
         SystemExit,
-        match="asks for pooling_mode_max_tokens:"
+        match="uses the pooling pooling_mode_max_tokens:"
         " only pooling_mode_mean_tokens or pooling_mode_cls_token is read",
     ):
         huggingface.HuggingFace(str(folder))
