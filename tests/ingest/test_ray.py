@@ -184,7 +184,7 @@ def test_a_model_folder_that_the_workers_do_not_have_is_a_model_error(
 
 @pytest.mark.ray
 def test_more_workers_than_cores_are_refused_with_both_numbers(cluster: Any) -> None:
-    with pytest.raises(UsageError, match=r"3 workers take one CPU each, and the Ray cluster has 2"):
+    with pytest.raises(UsageError, match=r"3 workers need one CPU each, but the Ray cluster has 2"):
         RayExecutor(SHIPPED, "auto", "auto", None, 3)
 
 
@@ -203,7 +203,7 @@ def test_a_worker_s_card_is_the_cluster_s_choice(cluster: Any, device: str) -> N
 
 @pytest.mark.ray
 def test_workers_on_gpus_are_refused_where_there_is_none(cluster: Any) -> None:
-    with pytest.raises(UsageError, match=r"1 workers take one GPU each, and the Ray cluster has 0"):
+    with pytest.raises(UsageError, match=r"1 workers need one GPU each, but the Ray cluster has 0"):
         RayExecutor(SHIPPED, "cuda", "auto", None)
 
 
