@@ -802,7 +802,7 @@ def test_a_usage_error_is_a_value_error(filled_client: Client) -> None:
 def test_the_embedded_remedy_is_the_command(tmp_path: Path) -> None:
     with (
         connect(f"embedded:{tmp_path}") as client,
-        pytest.raises(IndexMissingError, match=r"python -m hybrid_search\.ingest --index tickets"),
+        pytest.raises(IndexMissingError, match=r"hybrid-search ingest FILE --index tickets"),
     ):
         client.query("refund", index="tickets")
 

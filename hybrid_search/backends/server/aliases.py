@@ -67,7 +67,7 @@ def build_missing_error(server: Server, alias: str) -> IndexMissingError:
     index_names = _format_names(server)
     return IndexMissingError(
         f"there is no index {alias!r} on {server} (indexes there: {index_names}). "
-        f"Make it: python -m hybrid_search.ingest --index {alias}"
+        f"Create it: hybrid-search ingest FILE --index {alias}"
     )
 
 
