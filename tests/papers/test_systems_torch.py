@@ -170,7 +170,7 @@ def test_the_pooling_is_the_folder_s_own_or_what_is_asked_for(tmp_path: Path) ->
     with pytest.raises(
         SystemExit,
         match="uses the pooling pooling_mode_max_tokens:"
-        " only pooling_mode_mean_tokens or pooling_mode_cls_token is read",
+        " only pooling_mode_mean_tokens or pooling_mode_cls_token is supported",
     ):
         huggingface.HuggingFace(str(folder))
 
