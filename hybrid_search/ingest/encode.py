@@ -7,7 +7,8 @@ at every text is one error.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 
 from hybrid_search.encoder import passage_codes
 from hybrid_search.encoder.base import Encoder
@@ -24,19 +25,27 @@ _log = logging.getLogger(__name__)
 
 
 def encode_blocks(
-    blocks: Iterator[Sequence[PreparedPassage]], executor: Executor, summary: Summary
+    blocks: Generator[Sequence[PreparedPassage], None, None], executor: Executor, summary: Summary
 ) -> Iterator[list[EncodedPassage]]:
-    """Yield each block with its encodings; tokens are counted into `summary`."""
-    jobs = ((block, [text for prepared in block for text in _texts(prepared)]) for block in blocks)
-    for block, results in executor.run(jobs, summary):
-        summary.tokens += sum(
-            len(result.offsets) for result in results if isinstance(result, Encoding)
+    """Yield each block with its encodings; tokens are counted into `summary`.
+
+    Closing this iterator closes `blocks`, so that its thread ends.
+    """
+    with closing(blocks):
+        jobs = (
+            (block, [text for prepared in block for text in _texts(prepared)]) for block in blocks
         )
-        remaining = iter(results)
-        yield [
-            EncodedPassage(prepared, [next(remaining) for _ in prepared.passage.parts])
-            for prepared in block
-        ]
+        for block, results in executor.run(jobs, summary):
+            summary.tokens += _count_tokens(results)
+            remaining = iter(results)
+            yield [
+                EncodedPassage(prepared, [next(remaining) for _ in prepared.passage.parts])
+                for prepared in block
+            ]
+
+
+def _count_tokens(results: Sequence[EncodingOrError]) -> int:
+    return sum(len(result.offsets) for result in results if isinstance(result, Encoding))
 
 
 def _texts(prepared: PreparedPassage) -> list[str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 
 from hybrid_search.errors import IndexStoreError
 
 
 class SeenIds:
-    """Remembers where each id was last met."""
+    """Remembers where each id was last met. It may be closed while another thread adds to it."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()  # closing a connection that is in use crashes the process
         self._connection = sqlite3.connect(
             "", isolation_level=None, check_same_thread=False
         )  # "" is a file that SQLite deletes itself
@@ -25,10 +27,11 @@ class SeenIds:
             IndexStoreError: If the temporary folder is full.
         """
         try:
-            earlier = self._connection.execute(
-                "SELECT place FROM seen WHERE id = ?", (id,)
-            ).fetchone()
-            self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (id, place))
+            with self._lock:
+                earlier = self._connection.execute(
+                    "SELECT place FROM seen WHERE id = ?", (id,)
+                ).fetchone()
+                self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (id, place))
         except sqlite3.Error as error:
             raise IndexStoreError(
                 f"the ids of this run cannot be stored in the temporary folder: {error}. "
@@ -38,4 +41,5 @@ class SeenIds:
 
     def close(self) -> None:
         """Forget all ids."""
-        self._connection.close()
+        with self._lock:
+            self._connection.close()

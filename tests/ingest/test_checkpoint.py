@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -136,6 +137,16 @@ def test_the_same_command_begins_behind_what_is_done(backend: Backend) -> None:
     assert summary.failed == len([number for number in BAD if number > further])
     assert summary.rejected == str(REJECTS)
     assert not FILE.exists()
+
+
+def test_a_run_that_fails_has_ended_its_threads(backend: Backend) -> None:
+    """A thread that went on reading would use files that the failed run has closed."""
+    write_lines(LINES * 5)
+    threads = threading.enumerate()
+    with pytest.raises(KilledError) as failure:
+        run_ingest(backend, killed_at=2)
+    assert failure.tb  # its frames still have the stages, as in a debugger
+    assert set(threading.enumerate()) <= set(threads)
 
 
 def test_a_second_version_of_a_document_is_not_missed(backend: Backend) -> None:
