@@ -39,7 +39,7 @@ demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not export and not server and not long and not ray and not wheel"
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m "not export and not server and not long and not ray and not wheel"
 
 test-wheel: $(VENV)/.dev
 	$(BIN)/python -m pytest -m wheel tests/house/test_wheel.py

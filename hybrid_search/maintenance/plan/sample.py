@@ -58,9 +58,14 @@ class Sample:
 
 
 def take_sample(
-    encoder: Encoder, lines: Iterable[SourceLine], most: int = DOCUMENTS, seconds: float = SECONDS
+    encoder: Encoder,
+    lines: Iterable[SourceLine],
+    most: int = DOCUMENTS,
+    seconds: float | None = None,
 ) -> Sample:
     """Return the first documents of `lines`, encoded as an ingest does.
+
+    The sample ends when the encoder has worked for `seconds` (default `SECONDS`).
 
     Raises:
         UsageError: If no document has a word.
@@ -74,6 +79,7 @@ def take_sample(
         0,
     )
     document_iterator = islice(_read_documents(lines, skipped), most)
+    seconds = SECONDS if seconds is None else seconds
     while encode_seconds < seconds and (block := _next_block(document_iterator)):
         count += len({id(document) for document, _ in block})
         for start in range(0, len(block), span_search.ENCODE_PASSAGES):
