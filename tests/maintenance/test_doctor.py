@@ -168,7 +168,7 @@ def stranger(tmp_path: Path) -> Path:
     folder = tmp_path / "site"
     metadata = folder / "hybrid_search-0.0.15.dist-info"
     metadata.mkdir(parents=True)
-    (metadata / "METADATA").write_text("Name: hybrid-search\nVersion: 0.0.15\n")
+    (metadata / "METADATA").write_text("Name: hybrid_search\nVersion: 0.0.15\n")
     (metadata / "top_level.txt").write_text("hybrid_search\n")
     return folder
 
@@ -182,7 +182,7 @@ def test_another_distribution_of_the_same_package_is_a_problem(
         "problem",
         f"pip uninstall hybrid-search {DISTRIBUTION}, then install {DISTRIBUTION}",
     )
-    assert "hybrid-search has files in hybrid_search" in check.found
+    assert "hybrid-search is installed and has files in hybrid_search" in check.found
 
 
 def test_the_doctor_runs_where_another_distribution_replaced_the_root_module(

@@ -62,14 +62,14 @@ def packages() -> Iterator[Check]:
 
 def distribution() -> Iterator[Check]:
     """Check that no other distribution has files in the package ``hybrid_search``."""
-    owners = packages_distributions().get(PACKAGE, [])
-    strangers = sorted({name for name in owners if name != DISTRIBUTION})
+    owners = {name.replace("_", "-") for name in packages_distributions().get(PACKAGE, [])}
+    strangers = sorted(owners - {DISTRIBUTION})
     root = find_spec(PACKAGE)
     if strangers:
         yield problem(
             "distribution",
-            f"{' and '.join(strangers)} has files in {PACKAGE}, the package of {DISTRIBUTION}: "
-            "each overwrites the other's",
+            f"{' and '.join(strangers)} is installed and has files in {PACKAGE} too: it and "
+            f"{DISTRIBUTION} overwrite each other's",
             f"pip uninstall {' '.join(strangers)} {DISTRIBUTION}, then install {DISTRIBUTION}",
         )
     elif root is None or root.origin is None:
