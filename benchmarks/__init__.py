@@ -12,3 +12,9 @@ are chosen on), `benchmarks.speed`, `benchmarks.servers`, `benchmarks.tables`.
 A new measurement is a module of one of the three packages; a new table goes into
 `benchmarks.tables`. `papers` and `export` import this package; it imports neither.
 """
+
+import os
+
+import hybrid_search  # noqa: F401 (it switches ONNX Runtime's telemetry off)
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from hybrid_search.system import DISTRIBUTION
 
-def import_library(name: str, package: str = "hybrid-search[export]") -> Any:
+
+def import_library(name: str, package: str = f"{DISTRIBUTION}[export]") -> Any:
     """Import the module `name`; raises SystemExit that says which package brings it."""
     try:
         return importlib.import_module(name)

@@ -8,3 +8,9 @@ To read in this order: `export.train` (the command that trains), `export.trainin
 `export.check` (the gate that every export passes), `export.card` (the model card). A new loss goes
 into `export.training.losses`, a new recipe into ``recipes/``.
 """
+
+import os
+
+import hybrid_search  # noqa: F401 (it switches ONNX Runtime's telemetry off)
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

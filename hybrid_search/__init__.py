@@ -14,6 +14,7 @@ environment, `errors` has the tree of errors. The root page of a package says wh
 
 from typing import TYPE_CHECKING, Any
 
+from hybrid_search import config
 from hybrid_search.api import best_spans, connect, phrase_similarity, query
 from hybrid_search.errors import (
     AccessError,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from hybrid_search.async_client import AsyncClient
 
 __version__ = "0.1.0"
+
+config.disable_telemetry()  # here, because it must come before anything imports ONNX Runtime
 
 __all__ = [
     "AccessError",

@@ -22,6 +22,11 @@ HYBRID_SEARCH_VERIFY       false accepts any certificate (default: true)
 HYBRID_SEARCH_TIMEOUT      seconds to wait for one response (default: 60)
 HYBRID_SEARCH_PATIENCE     seconds an ingest waits for a server that takes nothing; 0 means a few
                            tries (default: 600)
+
+Libraries that report their use to their makers are told not to, unless the user decided otherwise:
+
+ORT_DISABLE_TELEMETRY      true keeps ONNX Runtime from it (default: 1)
+RAY_USAGE_STATS_ENABLED    0 keeps Ray from it (default: 0)
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import sys
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -49,6 +55,8 @@ BOOLEAN_WORDS = {
     "no": False,
     "off": False,
 }
+
+ONNX_RUNTIME_SWITCH, RAY_SWITCH = "ORT_DISABLE_TELEMETRY", "RAY_USAGE_STATS_ENABLED"
 
 _log = logging.getLogger(__name__)
 
@@ -92,6 +100,36 @@ def settings(
 def cache_folder() -> Path:
     """Return the folder of files that can be made again."""
     return Path(_read("CACHE") or platformdirs.user_cache_path("hybrid_search"))
+
+
+def disable_telemetry() -> None:
+    """Keep ONNX Runtime from reporting to its makers, unless the user has set its variable.
+
+    It reads the variable when it is imported. Where that has happened, nothing is set, so that
+    `reporting_libraries` tells the truth.
+    """
+    if "onnxruntime" not in sys.modules:
+        _set_default(ONNX_RUNTIME_SWITCH, "1")
+
+
+def disable_ray_reports() -> None:
+    """Keep a cluster of Ray that is started after this from reporting to Ray's makers."""
+    _set_default(RAY_SWITCH, "0")
+
+
+def reporting_libraries() -> dict[str, str]:
+    """Return the libraries that may report to their makers, each with the setting that stops it."""
+    libraries = {}
+    if not BOOLEAN_WORDS.get(os.environ.get(ONNX_RUNTIME_SWITCH, "").lower(), False):
+        libraries["ONNX Runtime"] = f"{ONNX_RUNTIME_SWITCH}=1"
+    if (os.environ.get(RAY_SWITCH) or "0") != "0":
+        libraries["Ray"] = f"{RAY_SWITCH}=0"
+    return libraries
+
+
+def _set_default(variable: str, value: str) -> None:
+    if not os.environ.get(variable):
+        os.environ[variable] = value
 
 
 def _access() -> Access:

@@ -6,10 +6,19 @@ import hashlib
 import os
 from pathlib import Path
 
+DISTRIBUTION = "hybrid-span-search"
+"""What pip calls this project. The package called hybrid-search on PyPI is a stranger's."""
+
 
 def available_cores() -> int:
     """Return the cores this process may use; a container often has fewer than the machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def install_command(*extras: str) -> str:
+    """Return the command that installs this project with `extras`, for messages."""
+    requirement = f"'{DISTRIBUTION}[{','.join(extras)}]'" if extras else DISTRIBUTION
+    return f"pip install {requirement}"
 
 
 def file_digest(path: Path) -> str:

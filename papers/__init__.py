@@ -11,3 +11,9 @@ command), `papers.measured` (the results), `papers.tables`, `papers.significance
 A new system goes into `papers.systems.registry`, a new task into `papers.evaluations`. This package
 imports `benchmarks` and `export`; neither imports it.
 """
+
+import os
+
+import hybrid_search  # noqa: F401 (it switches ONNX Runtime's telemetry off)
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")

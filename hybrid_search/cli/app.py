@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from hybrid_search import __version__
 from hybrid_search.cli.doctor import doctor
 from hybrid_search.cli.index_admin import delete, reindex, setup
 from hybrid_search.cli.ingest import ingest
@@ -119,6 +118,9 @@ def _report(message: str, arguments: Sequence[str]) -> None:
 
 def _print_version(requested: bool) -> None:
     if requested:
+        # not above: doctor must start even if another distribution replaced the root module
+        from hybrid_search import __version__
+
         typer.echo(f"hybrid-search {__version__}")
         raise typer.Exit
 

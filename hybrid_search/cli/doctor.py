@@ -24,8 +24,9 @@ def doctor(
 ) -> None:
     """Check everything that a run needs, and say what to do about each problem.
 
-    Python, packages, ONNX Runtime, device, cache, model, and the folder or server of the indexes
-    are checked. Nothing is changed. Exit status: 0, also with warnings, or 1 if there is a problem.
+    Python, packages, telemetry, ONNX Runtime, device, cache, model, and the folder or server of the
+    indexes are checked. Nothing is changed. Exit status: 0, also with warnings, or 1 if there is a
+    problem.
     """
     with options.report_errors():
         from hybrid_search.maintenance.doctor import examine

@@ -18,11 +18,14 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
+from hybrid_search import config
 from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.encoder.model_folder import SHIPPED
 from hybrid_search.encoder.truncated import truncate_encoder
 
 __all__ = ["SHIPPED", "Encoder", "EncoderInfo", "load", "truncate_encoder"]
+
+config.disable_telemetry()  # again, in case another distribution replaced our root module
 
 
 @lru_cache(maxsize=4)

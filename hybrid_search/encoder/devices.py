@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hybrid_search.errors import DeviceError, UsageError
+from hybrid_search.system import install_command
 
 PROVIDERS = {
     "cpu": "CPUExecutionProvider",
@@ -55,8 +56,8 @@ class Device:
         if PROVIDERS[kind] not in available:
             raise DeviceError(
                 f"device {name!r} was requested, but this ONNX Runtime offers only "
-                f"{', '.join(available)}. Install the extra for it (pip install "
-                "'hybrid-search[gpu]', without [cpu] beside it) or use device='auto'."
+                f"{', '.join(available)}. Install the extra for it ({install_command('gpu')}, "
+                "without [cpu] beside it) or use device='auto'."
             )
         return cls(PROVIDERS[kind], int(number or 0))
 

@@ -21,7 +21,7 @@ from typing import IO
 
 from hybrid_search.encoder import quantization
 from hybrid_search.errors import MissingExtraError, ModelError
-from hybrid_search.system import file_digest
+from hybrid_search.system import file_digest, install_command
 
 RECIPE = 3
 """Version of how graphs are made, part of the file name: older graphs are then not used."""
@@ -104,7 +104,7 @@ def _convert(source: Path, precision: str, path: Path) -> None:
     except ImportError as error:
         raise MissingExtraError(
             f"a {precision} graph is made by the package onnx, but {error.name or error} cannot be "
-            "imported: pip install 'hybrid-search[cpu]', or 'hybrid-search[gpu]' on a machine with "
+            f"imported: {install_command('cpu')}, or {install_command('gpu')} on a machine with "
             f"CUDA, or {REMEDY}"
         ) from error
     except Exception as error:  # the packages' exceptions have no common base

@@ -76,7 +76,7 @@ def read(folder: Path) -> Artifact:
     if not path.is_file():
         raise ModelError(
             f"{folder} is not a model folder: encoder.json is missing. "
-            f"Make one with: python -m export.to_onnx --out {folder}"
+            "Name a folder with an exported model, or name none to use the shipped one"
         )
     try:
         artifact = Artifact.model_validate_json(path.read_bytes())

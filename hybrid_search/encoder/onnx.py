@@ -23,7 +23,7 @@ from hybrid_search.encoder.base import EncoderInfo, Padding
 from hybrid_search.encoder.devices import Device
 from hybrid_search.encoder.graph_cache import find_or_make_graph
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
-from hybrid_search.system import available_cores
+from hybrid_search.system import available_cores, install_command
 from hybrid_search.text.types import Encoding, Floats, Ints
 
 BATCH_TOKENS = 1024
@@ -227,8 +227,8 @@ def _runtime() -> Any:
         import onnxruntime
     except ImportError as error:
         raise MissingExtraError(
-            "No ONNX Runtime is installed: pip install 'hybrid-search[cpu]', "
-            "or 'hybrid-search[gpu]' on a machine with CUDA (not both)"
+            f"No ONNX Runtime is installed: {install_command('cpu')}, "
+            f"or {install_command('gpu')} on a machine with CUDA (not both)"
         ) from error
     return onnxruntime
 

@@ -26,8 +26,8 @@ def choose(precision: str, graph_precision: str, device: Device) -> str:
         if precision not in ("auto", graph_precision):
             raise UsageError(
                 f"precision {precision!r} was requested, but this model has only "
-                f"{graph_precision}: use {graph_precision} or auto, or export it again with "
-                "python -m export.to_onnx --precision stored, which has all"
+                f"{graph_precision}: use {graph_precision} or auto, "
+                f"or a model exported in the precision {STORED}, which has all"
             )
         return graph_precision
     if precision == "auto":

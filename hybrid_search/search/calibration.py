@@ -66,6 +66,5 @@ def load(folder: Path, precision: str, dimension: int | None = None) -> Calibrat
         return Calibration(**{name: float(value) for name, value in parameters.items()})
     except (ValueError, KeyError, TypeError, StopIteration, AttributeError) as error:
         raise ModelError(
-            f"{path} cannot be read ({error!r}): "
-            "make it again with python -m benchmarks.quality.calibrate"
+            f"{path} cannot be read ({error!r}): copy it again from where the model was exported"
         ) from error

@@ -894,5 +894,5 @@ def test_without_its_client_elasticsearch_says_which_extra_has_it() -> None:
     )
     assert (
         "MissingExtraError: Elasticsearch needs its client: pip install "
-        "'hybrid-search[elasticsearch]'" in process.stderr
+        "'hybrid-span-search[elasticsearch]'" in process.stderr
     )

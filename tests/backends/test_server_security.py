@@ -206,7 +206,7 @@ def test_without_any_one_of_them_a_new_index_is_not_filled(
     with pytest.raises(
         AccessError,
         match=r"does not let user 'less' do .* \(403\): security_exception: action "
-        r"\[.*docs/servers.md lists",
+        r"\[.*The documentation lists the privileges needed, under Servers",
     ):
         ingest(empty, "less")
 
@@ -491,7 +491,7 @@ def test_doctor_says_what_a_login_may_do(filled_server: SecuredServer) -> None:
     )
     assert may["less"].state == "problem"
     assert "may not search (view_index_metadata) or" in may["less"].found
-    assert "docs/servers.md" in may["less"].remedy
+    assert "under Servers" in may["less"].remedy
 
 
 def test_doctor_goes_on_where_a_login_is_not_shown_something(filled_server: SecuredServer) -> None:

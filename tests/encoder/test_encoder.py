@@ -499,6 +499,6 @@ def test_without_an_onnx_runtime_both_extras_are_named(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingExtraError) as error:
         OnnxEncoder(SHIPPED, "cpu")
-    assert "hybrid-search[cpu]" in str(error.value)
-    assert "hybrid-search[gpu]" in str(error.value)
+    assert "hybrid-span-search[cpu]" in str(error.value)
+    assert "hybrid-span-search[gpu]" in str(error.value)
     assert isinstance(error.value, HybridSearchError) and isinstance(error.value, ImportError)

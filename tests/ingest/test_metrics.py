@@ -309,7 +309,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     Path("calls.jsonl").write_bytes(make_lines(1)[0].data)
     assert (
-        "hybrid-search[metrics]"
+        "hybrid-span-search[metrics]"
         in invoke_cli(
             "ingest", "calls.jsonl", "--url", "embedded:store", "--metrics-port", "0"
         ).error

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_search import connect, encoder
+from hybrid_search import config, connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
@@ -35,6 +35,8 @@ from hybrid_search.text.types import Encoding
 from tests.helpers.cli import invoke_cli, run_cli
 
 WORKERS = 2
+CI = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "JENKINS_URL")
+"""Variables of CI services: ONNX Runtime reports nothing to its makers where it sees one."""
 
 
 @pytest.fixture(scope="module")
@@ -42,15 +44,18 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Start Ray with two cores, and nothing of it in the user's home folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv(config.RAY_SWITCH, "0")
         import ray
 
-        ray.init(
-            num_cpus=WORKERS,
-            log_to_driver=False,
-            include_dashboard=False,
-            object_store_memory=300_000_000,
-        )
+        with pytest.MonkeyPatch.context() as start:  # a cluster that knows nothing of this project
+            for name in (config.ONNX_RUNTIME_SWITCH, "XDG_CACHE_HOME", *CI):
+                start.delenv(name, raising=False)
+            ray.init(
+                num_cpus=WORKERS,
+                log_to_driver=False,
+                include_dashboard=False,
+                object_store_memory=300_000_000,
+            )
         yield ray
         ray.shutdown()
 
@@ -166,6 +171,35 @@ def test_a_worker_that_is_killed_is_started_again_and_nothing_is_lost(
             os.kill(before[0], signal.SIGKILL)
     assert finished == list(range(60))
     assert set(processes()) != set(before)
+
+
+@pytest.mark.ray
+def test_the_workers_report_nothing_to_the_makers_of_onnx_runtime(executor: RayExecutor) -> None:
+    list(executor.run(iter(Jobs(4)), Summary()))
+    assert processes()
+    assert list(Path.home().rglob(".onnxruntime")) == []
+
+
+class FakeRay:
+    """Records what the environment is when a cluster would be started."""
+
+    reports: str | None = None
+
+    def is_initialized(self) -> bool:
+        return False
+
+    def init(self, **_: Any) -> None:
+        self.reports = os.environ.get(config.RAY_SWITCH)
+
+
+@pytest.mark.parametrize(("value", "result"), [("", "0"), ("1", "1")])
+def test_a_cluster_that_is_started_reports_only_if_the_user_wants_it(
+    monkeypatch: pytest.MonkeyPatch, value: str, result: str
+) -> None:
+    monkeypatch.setenv(config.RAY_SWITCH, value)
+    fake_ray = FakeRay()
+    ray_executor._join_cluster(fake_ray)
+    assert fake_ray.reports == result
 
 
 @pytest.mark.ray
@@ -312,7 +346,7 @@ def test_workers_stay_until_others_are_wanted_or_they_fail(real_encoder: Encoder
 
 def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'hybrid-search\[cpu,ray\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'hybrid-span-search\[cpu,ray\]'"):
         RayExecutor(SHIPPED, "cpu", "int8", None)
 
 

@@ -328,7 +328,7 @@ def test_without_pyarrow_the_extra_is_named_before_anything_begins() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (
-        "MissingExtraError: Parquet files need pyarrow: pip install 'hybrid-search[parquet]'"
+        "MissingExtraError: Parquet files need pyarrow: pip install 'hybrid-span-search[parquet]'"
         in result.stderr
     )
 

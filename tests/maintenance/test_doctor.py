@@ -5,28 +5,35 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections import namedtuple
 from collections.abc import Iterator
 from functools import partial
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from hybrid_search import config, encoder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.server import mappings
 from hybrid_search.encoder import devices
 from hybrid_search.maintenance.doctor import Check, examine, machine
 from hybrid_search.maintenance.doctor.check import attempt
 from hybrid_search.maintenance.doctor.server import mapping_differences
+from hybrid_search.system import DISTRIBUTION
 from tests.helpers import live_servers
-from tests.helpers.cli import invoke_cli
+from tests.helpers.cli import invoke_cli, run_cli
 from tests.helpers.server_index import RawIndex, temporary_index
 from tests.helpers.tiny_encoder import fill_index
 
 LOCAL_CHECKS = [
     "python",
+    "distribution",
     "packages",
+    "telemetry",
     "onnxruntime",
     "device",
     "cache",
@@ -101,7 +108,7 @@ def test_settings_that_are_none_are_a_problem_and_the_machine_is_looked_at(
 ) -> None:
     monkeypatch.setenv("HYBRID_SEARCH_TIMEOUT", "soon")
     checks = run_checks("embedded:store")
-    assert list(checks) == ["python", "packages", "onnxruntime", "settings"]
+    assert list(checks) == [*LOCAL_CHECKS[:5], "settings"]
     assert states_not_ok(checks) == {"settings": "problem"}
 
 
@@ -153,6 +160,77 @@ def test_one_runtime_and_not_both(
     monkeypatch.setattr(machine, "_version", lambda name: "1.0" if name in installed else None)
     (check,) = machine.runtime()
     assert check.state == state
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Path:
+    """A folder of packages in which another distribution has files in ``hybrid_search``."""
+    folder = tmp_path / "site"
+    metadata = folder / "hybrid_search-0.0.15.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Name: hybrid_search\nVersion: 0.0.15\n")
+    (metadata / "top_level.txt").write_text("hybrid_search\n")
+    return folder
+
+
+def test_another_distribution_of_the_same_package_is_a_problem(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(stranger))
+    (check,) = machine.distribution()
+    assert (check.state, check.remedy) == (
+        "problem",
+        f"pip uninstall hybrid-search {DISTRIBUTION}, then install {DISTRIBUTION}",
+    )
+    assert "hybrid-search is installed and has files in hybrid_search" in check.found
+
+
+def test_the_doctor_runs_where_another_distribution_replaced_the_root_module(
+    stranger: Path,
+) -> None:
+    source, package = Path(config.__file__).parent, stranger / "hybrid_search"
+    package.mkdir()
+    for path in (*source.glob("[!_]*"), source / "__main__.py"):
+        (package / path.name).symlink_to(path)
+    (package / "_mappings").symlink_to(mappings.FOLDER)  # where a wheel has them
+    (package / "__init__.py").touch()
+    env = {**os.environ, "PYTHONPATH": str(stranger)}
+    result = run_cli("doctor", "--url", "memory:", "--device", "cpu", "--json", env=env)
+    problems = [check for check in result.json["checks"] if check["state"] == "problem"]
+    assert [check["name"] for check in problems] == ["distribution"]
+    assert result.status == 1
+
+
+def test_a_root_module_that_another_distribution_took_with_it_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine, "find_spec", lambda name: ModuleSpec(name, None))
+    (check,) = machine.distribution()
+    assert (check.state, "__init__.py is missing" in check.found) == ("problem", True)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "library"),
+    [(config.ONNX_RUNTIME_SWITCH, "0", "ONNX Runtime"), (config.RAY_SWITCH, "1", "Ray")],
+)
+def test_a_library_that_may_report_to_its_makers_is_told(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, library: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    (check,) = machine.telemetry()
+    assert (check.state, check.found) == ("warning", f"may be sent to the makers of {library}")
+    assert variable in check.remedy
+
+
+def test_an_onnx_runtime_that_was_imported_before_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(config.ONNX_RUNTIME_SWITCH, "")
+    monkeypatch.setitem(sys.modules, "onnxruntime", ModuleType("onnxruntime"))
+    config.disable_telemetry()
+    (check,) = machine.telemetry()
+    assert (check.state, check.remedy) == (
+        "warning",
+        f"set {config.ONNX_RUNTIME_SWITCH}=1 before the process starts",
+    )
 
 
 def test_a_graphics_card_that_idles_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +307,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[RawIndex]:
 
 def test_a_server_is_looked_at_from_its_version_to_its_index(place: RawIndex) -> None:
     checks = run_checks(place.url, place.index)
-    assert list(checks)[7:] == [
+    assert list(checks)[9:] == [
         "version",
         *(["plugins"] if "plugins" in checks else []),
         "health",

@@ -108,7 +108,8 @@ def test_a_precision_without_its_own_gets_another_ones(tmp_path: Path) -> None:
 )
 def test_a_damaged_file_is_named_with_the_remedy(tmp_path: Path, content: str) -> None:
     with pytest.raises(
-        ModelError, match=rf"{FILE} cannot be read \(.+\): make it again with python -m benchmarks"
+        ModelError,
+        match=rf"{FILE} cannot be read \(.+\): copy it again from where the model was exported",
     ):
         load(write_calibration(tmp_path, content), "int8")
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self
 
+from hybrid_search import config
 from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.encoder.devices import DEVICES
 from hybrid_search.encoder.truncated import truncate_encoder
@@ -37,6 +38,7 @@ from hybrid_search.ingest.encode import encode_or_isolate
 from hybrid_search.ingest.executors.base import T
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
+from hybrid_search.system import install_command
 
 AHEAD = 3
 """Blocks under way for each worker: one that it encodes, one that waits, one on its way back."""
@@ -270,7 +272,7 @@ def _import_ray() -> Any:
         import ray
     except ImportError as error:
         raise MissingExtraError(
-            "Ray is not installed: pip install 'hybrid-search[cpu,ray]', "
+            f"Ray is not installed: {install_command('cpu', 'ray')}, "
             "or [gpu,ray] on machines with CUDA"
         ) from error
     return ray
@@ -280,6 +282,7 @@ def _join_cluster(ray: Any) -> bool:
     """Join a cluster, unless this process is in one; return whether to leave it again."""
     if ray.is_initialized():
         return False
+    config.disable_ray_reports()
     own_handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(

@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from hybrid_search.errors import MissingExtraError, UsageError
 from hybrid_search.ingest.observe.stall_detector import StallDetector
 from hybrid_search.observability import tracing
+from hybrid_search.system import install_command
 
 try:
     from prometheus_client import (
@@ -26,7 +27,7 @@ try:
     from prometheus_client.registry import Collector
 except ModuleNotFoundError as missing:
     raise MissingExtraError(
-        "metrics need the package prometheus-client: pip install 'hybrid-search[metrics]'"
+        f"metrics need the package prometheus-client: {install_command('metrics')}"
     ) from missing
 
 PREFIX = "hybrid_search_ingest"

@@ -11,13 +11,14 @@ from typing import Any
 
 from hybrid_search.errors import InputError, MissingExtraError
 from hybrid_search.ingest.sources.tables import Columns, Row, document
+from hybrid_search.system import install_command
 
 try:
     import pyarrow as pa
     from pyarrow.parquet import ParquetFile
 except ModuleNotFoundError as missing:
     raise MissingExtraError(
-        "Parquet files need pyarrow: pip install 'hybrid-search[parquet]'"
+        f"Parquet files need pyarrow: {install_command('parquet')}"
     ) from missing
 
 BATCH_ROWS = 1000

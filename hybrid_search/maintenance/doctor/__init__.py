@@ -4,7 +4,7 @@ In: the settings of a run and the name of an index. Out: one `Check` after the o
 one hides no other, and nothing is changed. In reading order:
 
     check      the result of one check, and how errors become results
-    machine    Python, packages, ONNX Runtime, device, cache
+    machine    Python, the distribution, packages, telemetry, ONNX Runtime, device, cache
     model      the model folder, the encoder, and whether an index was made by this model
     embedded   the folder of embedded indexes
     server     a server: login, version, plugins, health, privileges, mapping
@@ -35,7 +35,9 @@ def examine(settings: Callable[[], Settings], index: str) -> Iterator[Check]:
     If `settings` raises UsageError, that is a result too, and only the machine is checked.
     """
     yield from attempt("python", machine.python)
+    yield from attempt("distribution", machine.distribution)
     yield from attempt("packages", machine.packages)
+    yield from attempt("telemetry", machine.telemetry)
     yield from attempt("onnxruntime", machine.runtime)
     try:
         resolved_settings = settings()

@@ -7,13 +7,14 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec
 from pathlib import Path
 
-from hybrid_search.config import cache_folder
+from hybrid_search.config import cache_folder, reporting_libraries
 from hybrid_search.encoder import devices
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
-from hybrid_search.system import available_cores
+from hybrid_search.system import DISTRIBUTION, available_cores, install_command
 
 OLDEST = (3, 11)
 NEEDED = ("numpy", "tokenizers", "usearch", "pydantic", "opensearch-py", "typer", "rich")
@@ -26,6 +27,7 @@ OPTIONAL = (
     "opentelemetry-api",
     "ray",
 )
+PACKAGE = "hybrid_search"
 RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
 
 LOW_SPACE, MINIMUM_SPACE = 2 * 10**9, 10**8
@@ -46,15 +48,51 @@ def packages() -> Iterator[Check]:
     """Check that all packages are installed, and list their versions."""
     installed = {
         name: package_version
-        for name in ("hybrid-search", *NEEDED, *OPTIONAL)
+        for name in (DISTRIBUTION, *NEEDED, *OPTIONAL)
         if (package_version := _version(name))
     }
     finding = ", ".join(f"{name} {package_version}" for name, package_version in installed.items())
     missing = [name for name in NEEDED if name not in installed]
     yield (
-        problem("packages", f"missing: {', '.join(missing)}", "pip install hybrid-search")
+        problem("packages", f"missing: {', '.join(missing)}", install_command())
         if missing
         else ok("packages", finding)
+    )
+
+
+def distribution() -> Iterator[Check]:
+    """Check that no other distribution has files in the package ``hybrid_search``."""
+    owners = {name.replace("_", "-") for name in packages_distributions().get(PACKAGE, [])}
+    strangers = sorted(owners - {DISTRIBUTION})
+    root = find_spec(PACKAGE)
+    if strangers:
+        yield problem(
+            "distribution",
+            f"{' and '.join(strangers)} is installed and has files in {PACKAGE} too: it and "
+            f"{DISTRIBUTION} overwrite each other's",
+            f"pip uninstall {' '.join(strangers)} {DISTRIBUTION}, then install {DISTRIBUTION}",
+        )
+    elif root is None or root.origin is None:
+        yield problem(
+            "distribution",
+            f"{PACKAGE}/__init__.py is missing: another distribution may have removed it",
+            f"pip uninstall {DISTRIBUTION}, then install it again",
+        )
+    else:
+        yield ok("distribution", f"{PACKAGE} is that of {DISTRIBUTION}")
+
+
+def telemetry() -> Iterator[Check]:
+    """Check that no library reports its use to its makers."""
+    reporting = reporting_libraries()
+    yield (
+        warning(
+            "telemetry",
+            f"may be sent to the makers of {' and '.join(reporting)}",
+            f"set {' and '.join(reporting.values())} before the process starts",
+        )
+        if reporting
+        else ok("telemetry", "off: nothing is sent to the makers of ONNX Runtime and Ray")
     )
 
 
@@ -67,13 +105,13 @@ def runtime() -> Iterator[Check]:
         yield problem(
             "onnxruntime",
             f"{' and '.join(installed)} are both installed, and only one of them works",
-            "pip uninstall both, then install hybrid-search[cpu] or hybrid-search[gpu]",
+            f"pip uninstall both, then {install_command('cpu')} or {install_command('gpu')}",
         )
     elif not installed:
         yield problem(
             "onnxruntime",
             "not installed",
-            "pip install 'hybrid-search[cpu]', or 'hybrid-search[gpu]' on a machine with CUDA",
+            f"{install_command('cpu')}, or {install_command('gpu')} on a machine with CUDA",
         )
     else:
         yield ok("onnxruntime", f"{installed[0]}, with {', '.join(devices.list_providers())}")
@@ -85,7 +123,7 @@ def device(name: str) -> Iterator[Check]:
     finding = f"{name} runs on {selected.provider}"
     idle = not selected.is_accelerated and name == "auto" and shutil.which("nvidia-smi")
     remedy = (
-        "install hybrid-search[gpu] instead of [cpu] to use the GPU, "
+        f"{install_command('gpu')} in the place of [cpu] to use the GPU, "
         "or set HYBRID_SEARCH_DEVICE=cpu to keep using the CPU"
     )
     yield (

@@ -32,7 +32,7 @@ MAKE = ("create_index", "indices:admin/aliases")
 docs/servers.md explains them.
 """
 
-PAGE = "grant the privileges that docs/servers.md lists"
+PAGE = "grant the privileges that the documentation lists under Servers"
 ABSENT = (400, 404, 405)
 """HTTP statuses by which a server says that it has no security."""
 

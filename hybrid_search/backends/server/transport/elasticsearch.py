@@ -25,6 +25,7 @@ from hybrid_search.backends.server.transport.connection import (
 from hybrid_search.backends.server.transport.errors import LibraryError, build_connection_error
 from hybrid_search.credentials import Access
 from hybrid_search.errors import MissingExtraError, UsageError
+from hybrid_search.system import install_command
 
 try:
     from elastic_transport import (
@@ -40,7 +41,7 @@ try:
     from elasticsearch.helpers import streaming_bulk
 except ModuleNotFoundError as import_error:
     raise MissingExtraError(
-        "Elasticsearch needs its client: pip install 'hybrid-search[elasticsearch]'"
+        f"Elasticsearch needs its client: {install_command('elasticsearch')}"
     ) from import_error
 
 COMPATIBLE = "application/vnd.elasticsearch+cbor; compatible-with=8"

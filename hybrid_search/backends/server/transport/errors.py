@@ -87,7 +87,7 @@ def translate_failure(
     if failure.status == 403 and not is_blocked(failure.data):
         return AccessError(
             f"{address} does not let {access.identity} do {request} (403): {why}. "
-            "docs/servers.md lists the privileges needed",
+            "The documentation lists the privileges needed, under Servers",
             403,
         )
     if failure.status == 0:

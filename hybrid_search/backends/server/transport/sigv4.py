@@ -13,6 +13,7 @@ import threading
 from typing import Any
 
 from hybrid_search.errors import MissingExtraError, UsageError
+from hybrid_search.system import install_command
 
 SECRET_LOGGERS = ("auth", "credentials", "endpoint", "parsers", "utils")
 """Modules of botocore whose DEBUG lines contain session tokens, or answers with keys."""
@@ -65,7 +66,7 @@ def check_service(service: str) -> None:
         import botocore  # noqa: F401
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            "signing requests for AWS needs botocore: pip install 'hybrid-search[aws]'"
+            f"signing requests for AWS needs botocore: {install_command('aws')}"
         ) from error
 
 
