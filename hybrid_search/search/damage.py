@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
 from hybrid_search.backends.types import StoredPassage
+
+_log = logging.getLogger(__name__)
 
 NAMED_PASSAGES = 10
 """Passages that one warning names at most; the others are counted."""
 
 
 def describe_left_out(index: str, passages: Sequence[StoredPassage]) -> list[str]:
-    """Return a warning about the passages with damaged token codes, if there are any."""
-    return _describe(index, passages, "left out, because their token codes are damaged")
+    """Log and return a warning about passages with damaged token codes, if there are any."""
+    return _describe(index, passages, "left out, because of damaged token codes")
 
 
 def describe_misplaced(index: str, passages: Sequence[StoredPassage]) -> list[str]:
-    """Return a warning about the passages whose spans have no place in their text, if any."""
-    return _describe(index, passages, "without some spans, because their offsets are damaged")
+    """Log and return a warning about passages whose spans have no place in their text, if any."""
+    return _describe(index, passages, "without some spans, because of damaged offsets")
 
 
 def _describe(index: str, passages: Sequence[StoredPassage], what: str) -> list[str]:
@@ -26,7 +29,9 @@ def _describe(index: str, passages: Sequence[StoredPassage], what: str) -> list[
     names = [f"{item.document_id!r} passage {item.ordinal}" for item in passages[:NAMED_PASSAGES]]
     more = len(passages) - len(names)
     others = f" and {more} more" if more else ""
-    return [
+    warning = (
         f"{', '.join(names)}{others}: {what}. "
         f"To mend this: hybrid-search verify --index {index} --repair"
-    ]
+    )
+    _log.warning("%s", warning)
+    return [warning]

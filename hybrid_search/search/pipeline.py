@@ -14,7 +14,6 @@ tests/search/test_round_trips.py counts the calls.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -36,8 +35,6 @@ from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
-
-_log = logging.getLogger(__name__)
 
 
 def search(
@@ -100,8 +97,6 @@ def _search(
         **actions,
         **({"warnings": warnings} if warnings else {}),
     }
-    for warning in warnings:
-        _log.warning("%s", warning)
     return Result(hits, len(groups) - deleted, plan, facet_counts)
 
 
