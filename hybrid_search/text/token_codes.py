@@ -211,13 +211,12 @@ def _join_sound(passages: Sequence[TokenCodes], dimension: int) -> TokenCodes | 
     word_counts = [len(passage.words) for passage in passages]
     token_ends = np.cumsum(token_counts, dtype=np.int32)
     shifts = np.repeat(token_ends - np.array(token_counts, dtype=np.int32), word_counts)
-    joined = TokenCodes(
-        np.concatenate([passage.words for passage in passages]) + shifts[:, None],
-        np.concatenate([passage.counts for passage in passages]),
-        np.concatenate([passage.codes for passage in passages]),
-        np.concatenate([passage.scales for passage in passages]),
-        np.concatenate([passage.inverse_norms for passage in passages]),
-    )
+    words = np.concatenate([passage.words for passage in passages]) + shifts[:, None]
+    counts = np.concatenate([passage.counts for passage in passages])
+    codes = np.concatenate([passage.codes for passage in passages])
+    scales = np.concatenate([passage.scales for passage in passages])
+    inverse = np.concatenate([passage.inverse_norms for passage in passages])
+    joined = TokenCodes(words, counts, codes, scales, inverse)
     span_counts = [len(passage.inverse_norms) for passage in passages]
     is_valid = (
         _names_own_tokens(joined.words, shifts, np.repeat(token_ends, word_counts))
@@ -239,10 +238,9 @@ def _has_own_spans(counts: Bytes, word_counts: Sequence[int], span_counts: Seque
     """Return whether spans end at words of their passage, and each has its inverse norm."""
     word_ends = np.cumsum(word_counts)
     spans_before = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    last_words = np.arange(len(counts)) + counts
-    return np.array_equal(spans_before[word_ends], np.cumsum(span_counts)) and bool(
-        np.all(last_words <= np.repeat(word_ends, word_counts))
-    )
+    after_last_words = np.arange(len(counts)) + counts
+    ends_inside = bool(np.all(after_last_words <= np.repeat(word_ends, word_counts)))
+    return ends_inside and np.array_equal(spans_before[word_ends], np.cumsum(span_counts))
 
 
 def _has_numbers(tokens: TokenCodes) -> bool:
@@ -250,12 +248,9 @@ def _has_numbers(tokens: TokenCodes) -> bool:
 
     The mean length of a passage's vectors is 1, so none is longer than their number.
     """
-    scales, halves = tokens.scales, tokens.inverse_norms.view(np.uint16)
-    return bool(
-        scales.min(initial=0.0) >= 0.0
-        and scales.max(initial=0.0) <= max(1, len(scales))
-        and halves.max(initial=0) < FIRST_INFINITE_HALF
-    )
+    halves, limit = tokens.inverse_norms.view(np.uint16), max(1, len(tokens.scales))
+    smallest, largest = tokens.scales.min(initial=0.0), tokens.scales.max(initial=0.0)
+    return bool(0.0 <= smallest <= largest <= limit and halves.max(initial=0) < FIRST_INFINITE_HALF)
 
 
 def to_bytes(tokens: TokenCodes) -> bytes:

@@ -53,6 +53,7 @@ LIBRARY_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, MemoryError)
 """What usearch raises if it cannot read or search a file; its errors have no common base."""
 
 Keys = NDArray[np.uint64]
+Graph = Index
 
 _digests: dict[tuple[int, ...], str] = {}
 """The SHA-256 of files, by what changes with their content: inode, size, and times.

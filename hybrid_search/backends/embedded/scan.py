@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from usearch.index import Index
 
 from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.embedded import graph_segments
-from hybrid_search.backends.embedded.graph_segments import DamagedSegmentError, Segment
+from hybrid_search.backends.embedded.graph_segments import DamagedSegmentError, Graph, Segment
 from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import TokenCodes
@@ -91,7 +90,7 @@ class _Graphs:
         self._graphs = {segment: self._open(segment, folder) for segment in segments}
         self._last_sealed = max((segment.last for segment in self._graphs), default=0)
 
-    def _open(self, segment: Segment, folder: Path) -> Index | str:
+    def _open(self, segment: Segment, folder: Path) -> Graph | str:
         try:
             return graph_segments.open_graph(segment, folder, self.spec.dimension)
         except DamagedSegmentError as error:

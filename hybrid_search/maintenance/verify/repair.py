@@ -89,14 +89,9 @@ def _restore_document(stored_text: Document, contents: Sequence[PassageContent])
 
 
 def _restore_turn(text: str, turn: Mapping[str, Any]) -> Turn:
-    return Turn(
-        text[turn["start"] : turn["end"]],
-        turn["start"],
-        turn.get("speaker"),
-        turn.get("start_ms"),
-        turn.get("end_ms"),
-        turn.get("extra", {}),
-    )
+    start, end = turn["start"], turn["end"]
+    speaker, start_ms, end_ms = map(turn.get, ("speaker", "start_ms", "end_ms"))
+    return Turn(text[start:end], start, speaker, start_ms, end_ms, turn.get("extra", {}))
 
 
 def _encode_document(
