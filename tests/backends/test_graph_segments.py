@@ -6,20 +6,28 @@ They are sealed, extended and rebuilt, and find nearly what an exhaustive search
 from __future__ import annotations
 
 import json
+import logging
+import os
 import shutil
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from usearch.index import Index
 
 from hybrid_search import connect
 from hybrid_search.backends.embedded import backend, graph_builder, graph_segments, schema
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.graph_segments import Segment
 from hybrid_search.client import Client
+from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.sources.files import SAMPLE
+from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import fill_index, make_request
 
 Ranking = dict[str, list[tuple[str, int]]]
@@ -70,6 +78,10 @@ def list_segments(folder: Path) -> list[Segment]:
     stored_segments = graph_segments.list_segments(connection)
     connection.close()
     return stored_segments
+
+
+def list_names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
 
 def files(folder: Path) -> list[str]:
@@ -340,3 +352,216 @@ def _walk(number: int) -> dict[str, Any]:
         "id": str(number),
         "text": " ".join(f"word{number * step % 701}" for step in range(1, 60)),
     }
+
+
+# Files that are damaged
+
+
+def change_file(path: Path, change: Callable[[bytearray], object]) -> None:
+    """Change a file in place, and set its time back to what it was."""
+    times, data = path.stat(), bytearray(path.read_bytes())
+    change(data)
+    path.write_bytes(data)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def flip_three_bits(seed: int) -> Callable[[bytearray], None]:
+    """Return a change of the last third, where the links and vectors of the last nodes are."""
+
+    def flip(data: bytearray) -> None:
+        generator = np.random.default_rng(seed)
+        for _ in range(3):
+            data[generator.integers(2 * len(data) // 3, len(data))] ^= 1 << generator.integers(8)
+
+    return flip
+
+
+def segment_paths(folder: Path) -> list[Path]:
+    return [segment.path(folder / "calls.spans") for segment in list_segments(folder)]
+
+
+REPAIR = "hybrid-search verify --index calls --repair"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_flipped_bits_are_noticed_though_size_and_time_are_kept(
+    folder: Path, exhaustive: Ranking, caplog: pytest.LogCaptureFixture, seed: int
+) -> None:
+    (first, *_), count = segment_paths(folder), len(list_segments(folder))
+    change_file(first, flip_three_bits(seed))
+    with connect(f"embedded:{folder}") as client:
+        assert recall(client, exhaustive) >= 0.95
+        plan = client.query("refund").plan
+        assert plan["candidates"] == f"HNSW in {count - 1} segments"
+        (warning,) = plan["warnings"]
+        assert warning.startswith(f"{first} is not the file that was written, or is damaged")
+        assert warning.endswith(REPAIR)
+
+
+def test_damage_is_never_extended_and_sealed_anew(folder: Path, client: Client) -> None:
+    change_file(segment_paths(folder)[-1], flip_three_bits(0))
+    client.ingest([{"id": f"new-{number}", "text": "a zebra crossed"} for number in range(300)])
+    assert client.verify(sample=0, full=True).is_sound
+    assert "warnings" not in client.query("zebra").plan
+
+
+def test_damage_since_the_writer_began_is_not_extended(folder: Path) -> None:
+    """A writer may be open for hours before it extends the newest segment."""
+    with connect(f"embedded:{folder}") as client:
+        lines = make_documents(15)
+
+        def damage_then_yield() -> Iterator[dict[str, Any]]:
+            yield lines[0]
+            change_file(segment_paths(folder)[-1], flip_three_bits(0))
+            yield from lines[1:]
+
+        client.ingest(damage_then_yield())
+        assert client.verify(sample=0, full=True).is_sound
+
+
+def test_a_search_that_fails_in_the_library_is_done_exactly(
+    client: Client, exhaustive: Ranking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no such node")
+
+    phrase = TOPICS[0]
+    monkeypatch.setattr(Index, "search", fail)
+    common = set(best_passages(client, phrase)) & set(exhaustive[phrase])
+    assert len(common) >= 9
+    plan = client.query(phrase).plan
+    assert plan["candidates"] == "exact"
+    assert all("cannot be searched (no such node)" in warning for warning in plan["warnings"])
+
+
+def test_each_file_is_read_once_a_process_and_again_if_it_changes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths_read: list[Path] = []
+
+    def digest(path: Path) -> str:
+        paths_read.append(path)
+        return file_digest(path)
+
+    monkeypatch.setattr(graph_segments, "file_digest", digest)
+    monkeypatch.setattr(graph_segments, "_digests", {})
+    for _ in range(2):
+        with connect(f"embedded:{folder}") as client:
+            client.query("refund")
+            client.query("parcel")
+    assert sorted(paths_read) == segment_paths(folder)
+    segment_paths(folder)[0].touch()
+    with connect(f"embedded:{folder}") as client:
+        client.query("refund")
+    assert paths_read[len(segment_paths(folder)) :] == segment_paths(folder)[:1]
+
+
+def test_verify_reads_the_files_even_if_this_process_has(
+    folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk may change its mind without a new time."""
+    client.query("refund")
+    change_file(segment_paths(folder)[0], flip_three_bits(0))
+    digest = list_segments(folder)[0].sha256
+    identities = dict.fromkeys(graph_segments._digests, digest)
+    status = segment_paths(folder)[0].stat()
+    times = status.st_mtime_ns, status.st_ctime_ns
+    identities[status.st_dev, status.st_ino, status.st_size, *times] = digest
+    monkeypatch.setattr(graph_segments, "_digests", identities)
+    verification = client.verify(sample=0)
+    assert set(verification.wrong) == {"vectors"}
+    assert REPAIR in verification.findings[0].remedy
+
+
+def record_as_written(folder: Path, number: int) -> None:
+    """Record a changed file as what was written, as if it had been changed before."""
+    path = Segment.path(list_segments(folder)[0], folder / "calls.spans")
+    with closing(sqlite3.connect(folder / "calls.sqlite")) as connection, connection:
+        connection.execute(
+            "UPDATE segments SET sha256 = ? WHERE segment = ?", (file_digest(path), number)
+        )
+
+
+def test_full_verification_finds_vectors_that_are_not_those_of_the_codes(
+    folder: Path, client: Client
+) -> None:
+    """Before files were read, damage could be sealed under a digest that vouches for it."""
+    first = list_segments(folder)[0]
+    graph = Index.restore(str(first.path(folder / "calls.spans")))
+    vector = graph.get(graph.keys[0])
+
+    def overwrite(data: bytearray) -> None:
+        place = bytes(data).index(vector.tobytes())
+        data[place : place + vector.nbytes] = (-vector).tobytes()
+
+    change_file(first.path(folder / "calls.spans"), overwrite)
+    record_as_written(folder, first.number)
+    assert client.verify(sample=0).is_sound
+    (finding,) = client.verify(sample=0, full=True).findings
+    assert (finding.kind, finding.remedy) == ("vectors", f"{REPAIR} mends it")
+    assert "1 of its vectors in the graph are not those of its codes" in finding.found
+    verification = client.verify(sample=0, repair=True)
+    assert (verification.is_sound, verification.repaired_documents) == (True, 1)
+
+
+def test_repair_rebuilds_without_encoding_anything(
+    folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in segment_paths(folder):
+        change_file(path, flip_three_bits(0))
+    verification = client.verify(sample=0, repair=True)
+    assert (verification.is_sound, verification.repaired_documents) == (True, 0)
+    plan = client.query("refund").plan
+    assert plan["candidates"] == f"HNSW in {len(list_segments(folder))} segments"
+    assert "warnings" not in plan
+
+
+# Files that are not ours
+
+
+def move_behind_a_link(folder: Path, elsewhere: Path) -> None:
+    """Move the graphs to a folder that has files of its own, and put a link in their place."""
+    shutil.move(folder / "calls.spans", elsewhere)
+    (elsewhere / "thesis.txt").write_text("years of work")
+    (elsewhere / "000001.usearch.bak").write_text("a copy")
+    (elsewhere / "123456.usearch").mkdir()
+    (folder / "calls.spans").symlink_to(elsewhere)
+
+
+OTHERS = ["000001.usearch.bak", "123456.usearch", "thesis.txt"]
+
+
+def test_files_of_others_behind_a_link_are_left_alone(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    move_behind_a_link(folder, tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "unfinished.tmp").write_text("ours, half written")
+    (tmp_path / "elsewhere" / "000099.usearch").write_text("ours, and left over")
+    with connect(f"embedded:{folder}") as client:
+        client.ingest(make_documents(60))
+        assert client.query("zebra").plan["candidates"].startswith("HNSW")
+        ours = [path.name for path in segment_paths(folder)]
+        assert list_names(tmp_path / "elsewhere") == sorted([*ours, *OTHERS])
+        client.drop("calls")
+    assert list_names(tmp_path / "elsewhere") == OTHERS
+    assert list_names(folder) == ["calls.spans"]
+    assert f"{folder / 'calls.spans'} is a link that somebody else made" in caplog.text
+
+
+def test_a_folder_with_files_of_others_is_left_and_said_to_be(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "calls.spans" / "thesis.txt").write_text("years of work")
+    with connect(f"embedded:{folder}") as client:
+        client.drop("calls")
+        with pytest.raises(IndexMissingError):
+            client.describe("calls")
+    assert files(folder) == ["thesis.txt"]
+    assert "1 files that are not the index's ('thesis.txt')" in caplog.text
+
+
+def test_a_deleted_index_leaves_nothing(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with connect(f"embedded:{folder}") as client, caplog.at_level(logging.WARNING):
+        client.drop("calls")
+    assert not list(folder.iterdir())
+    assert caplog.text == ""

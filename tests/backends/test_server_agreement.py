@@ -85,7 +85,7 @@ def place_of(passage: ScoredPassage) -> RawIndex:
 
 def find_legs(backend: Backend, index: str, request: Request) -> Legs:
     candidates = backend.find_candidates(index, request)
-    passages = complete_scores(
+    passages, _ = complete_scores(
         backend, index, request, [*candidates.lexical, *candidates.semantic], candidates
     )
     places = {passage.stored.key: place_of(passage) for passage in passages}

@@ -20,6 +20,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hybrid_search import connect
@@ -27,6 +28,7 @@ from hybrid_search.backends.embedded import graph_builder, graph_segments, schem
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.graph_segments import Segment
 from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
+from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import bm25_scores, fill_index, make_request, make_spec
 
 ROOT = Path(__file__).parents[2]
@@ -171,6 +173,35 @@ def swap_two(folder: Path) -> None:
     second.write_bytes(data)
 
 
+def overwrite_and_keep_the_time(path: Path, data: bytes) -> None:
+    times = path.stat()
+    path.write_bytes(data)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def flip_three_bits_and_keep_the_time(folder: Path) -> None:
+    data, generator = bytearray(graphs(folder)[1].read_bytes()), np.random.default_rng(1)
+    for _ in range(3):
+        data[generator.integers(2 * len(data) // 3, len(data))] ^= 1 << generator.integers(8)
+    overwrite_and_keep_the_time(graphs(folder)[1], bytes(data))
+
+
+def write_noise_and_keep_the_time(folder: Path) -> None:
+    path = graphs(folder)[-1]
+    overwrite_and_keep_the_time(path, np.random.default_rng(2).bytes(path.stat().st_size))
+
+
+def record_noise_as_what_was_written(folder: Path) -> None:
+    """An earlier version extended damaged files and recorded the digest of what came of it."""
+    write_noise_and_keep_the_time(folder)
+    digest = file_digest(graphs(folder)[-1])
+    with closing(sqlite3.connect(folder / "calls.sqlite")) as connection, connection:
+        connection.execute(
+            "UPDATE segments SET sha256 = ? WHERE segment = (SELECT max(segment) FROM segments)",
+            (digest,),
+        )
+
+
 def put_older_graphs_back(folder: Path, original: Path) -> None:
     shutil.rmtree(folder / "calls.spans")
     shutil.copytree(original / "older" / "calls.spans", folder / "calls.spans")
@@ -188,6 +219,9 @@ FAULTS: list[Callable[..., None]] = [
     flip_bytes,
     flip_one_byte,
     swap_two,
+    flip_three_bits_and_keep_the_time,
+    write_noise_and_keep_the_time,
+    record_noise_as_what_was_written,
     put_older_graphs_back,
     put_an_older_file_in_the_newests_place,
 ]
@@ -211,8 +245,7 @@ def test_a_reader_still_answers_right_and_says_so(
     apply_fault(fault, folder, original)
     assert answers(folder) == expected
     assert (
-        "vectors are searched exactly, from the codes, until the next ingest rebuilds it"
-        in caplog.text
+        "vectors are searched exactly, from the codes. The next ingest rebuilds it" in caplog.text
     )
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 

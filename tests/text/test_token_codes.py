@@ -128,12 +128,13 @@ def test_many_passages_are_scored_together_as_each_by_itself(seed: int) -> None:
     together = list(token_codes.span_cosines_by_passage(unit_query(seed), all_codes))
     assert len(together) == 200
     for codes, batch_cosines in zip(all_codes[:5], together[-5:], strict=True):
+        assert batch_cosines is not None
         np.testing.assert_allclose(
             batch_cosines, token_codes.cosines(unit_query(seed), codes), atol=1e-5
         )
     best = token_codes.best_cosine_by_passage(unit_query(seed), all_codes)
     assert best.tolist() == [
-        span_cosines.max() if len(span_cosines) else -1.0 for span_cosines in together
+        max(span_cosines, default=-1.0) for span_cosines in together if span_cosines is not None
     ]
 
 

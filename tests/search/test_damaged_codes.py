@@ -1,0 +1,280 @@
+"""Passages whose stored token codes are damaged: left out, named with the remedy, and mended."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybrid_search import encoder
+from hybrid_search.backends import open_backend
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.embedded import graph_builder
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.maintenance.verify import verify
+from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.pipeline import search
+from hybrid_search.search.query import Query
+from hybrid_search.search.result import Result
+from hybrid_search.text import token_codes
+from hybrid_search.text.types import Entry, TokenCodes
+from tests.backends.test_head_cache import FakeCluster
+from tests.helpers.cli import invoke_cli
+from tests.helpers.fake_server import ScriptedServer
+from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries
+
+FILE = Path("store/calls.sqlite")
+PHRASE = "money back"
+CALLS: list[dict[str, Any]] = [
+    {"id": "sound", "text": "I want my money back, the kettle leaks."},
+    {
+        "id": "hurt",
+        "year": 2024,
+        "turns": [
+            {"text": "..."},
+            {"speaker": "agent", "text": "The money came back twice.", "start_ms": 5, "mood": "ok"},
+            {"text": "?!"},
+            {"speaker": "caller", "text": "Then all is well."},
+        ],
+    },
+    {"id": "other", "text": "A parcel is late."},
+]
+REMEDY = "hybrid-search verify --index calls --repair"
+WARNING = f"'hurt' passage 0: left out, because of damaged token codes. To mend this: {REMEDY}"
+
+Damage = Callable[[bytes], object]
+
+
+def run_query(backend: Backend, phrase: str = PHRASE, **options: Any) -> Result:
+    query = Query((phrase,), "calls", **options)
+    return search(backend, TinyEncoder(), lambda *_: Calibration(), query)
+
+
+def ids(result: Result) -> list[str]:
+    return sorted(hit.id for hit in result)
+
+
+@pytest.fixture
+def store() -> Iterator[EmbeddedBackend]:
+    with closing(EmbeddedBackend(FILE.parent)) as embedded_store:
+        fill_index(embedded_store, CALLS)
+        yield embedded_store
+
+
+def damage_codes(damage: Damage, document_id: str = "hurt") -> None:
+    with closing(sqlite3.connect(FILE)) as connection, connection:
+        passage, data = connection.execute(
+            "SELECT passage, data FROM tokens JOIN passages USING (passage) "
+            "JOIN documents USING (document) WHERE id = ?",
+            (document_id,),
+        ).fetchone()
+        values = (damage(data), passage)
+        connection.execute("UPDATE tokens SET data = ? WHERE passage = ?", values)
+
+
+def change(**changes: Callable[[Any], Any]) -> Damage:
+    """Return a damage that keeps the form of the codes, and changes some of their arrays."""
+
+    def damage(data: bytes) -> bytes:
+        codes = token_codes.from_bytes(data)
+        arrays = {name: make(getattr(codes, name).copy()) for name, make in changes.items()}
+        return token_codes.to_bytes(replace(codes, **arrays))
+
+    return damage
+
+
+def set_element(place: Any, value: Any) -> Callable[[Any], Any]:
+    def overwrite(array: Any) -> Any:
+        array[place] = value
+        return array
+
+    return overwrite
+
+
+UNREADABLE: dict[str, Damage] = {
+    "nothing": lambda _: b"",
+    "a cut header": lambda data: data[:5],
+    "a cut array": lambda data: data[:-1],
+    "another magic": lambda data: b"XXXX" + data[4:],
+    "a text": lambda _: "codes",
+    "a number": lambda _: 7,
+    "another dimension": lambda data: token_codes.to_bytes(_halve(token_codes.from_bytes(data))),
+    "a token that is not there": change(words=set_element((-1, 3), 99)),
+    "a token of another passage": change(words=set_element((0, 2), -1)),
+    "a word that ends before it begins": change(words=set_element((0, 2), 3)),
+    "more spans than words": change(
+        counts=set_element(-1, 2), inverse_norms=lambda norms: np.append(norms, norms[:1])
+    ),
+    "a span without its norm": change(inverse_norms=lambda norms: norms[:-1]),
+    "a scale that is no number": change(scales=set_element(0, np.nan)),
+    "a scale beyond all bounds": change(scales=set_element(0, 1e30)),
+    "an infinite norm": change(inverse_norms=set_element(0, np.inf)),
+    "a negative norm": change(inverse_norms=set_element(0, -0.5)),
+}
+
+
+def _halve(codes: TokenCodes) -> TokenCodes:
+    return replace(codes, codes=codes.codes[:, ::2])
+
+
+@pytest.mark.parametrize("damage", UNREADABLE.values(), ids=list(UNREADABLE))
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_a_damaged_passage_is_left_out_and_named(
+    store: EmbeddedBackend, caplog: pytest.LogCaptureFixture, damage: Damage, alpha: float
+) -> None:
+    expected = [hit for hit in run_query(store, alpha=alpha) if hit.id != "hurt"]
+    damage_codes(damage)
+    caplog.clear()
+    result = run_query(store, alpha=alpha)
+    assert [hit.id for hit in result] == [hit.id for hit in expected]
+    assert result.plan["warnings"] == [WARNING]
+    assert result.total == len(expected)
+    assert WARNING in caplog.messages
+
+
+@pytest.mark.parametrize("damage", UNREADABLE.values(), ids=list(UNREADABLE))
+def test_full_verification_finds_it_and_repair_mends_it(
+    store: EmbeddedBackend, damage: Damage
+) -> None:
+    expected = run_query(store, spans=5)
+    damage_codes(damage)
+    (finding,) = verify(store, TinyEncoder(), "calls", 0, full=True).findings
+    assert (finding.kind, finding.document_id, finding.ordinal) == ("codes", "hurt", 0)
+    assert finding.remedy == f"{REMEDY} mends it"
+    verification = verify(store, TinyEncoder(), "calls", 100, repair=True)
+    assert (verification.is_sound, verification.repaired_documents) == (True, 1)
+    mended = run_query(store, spans=5)
+    assert mended.hits == expected.hits  # with metadata, and turns under their own numbers
+    assert "warnings" not in mended.plan
+    assert fill_index(store, CALLS).skipped == 3
+
+
+def test_without_damage_there_is_no_warning(store: EmbeddedBackend) -> None:
+    assert "warnings" not in run_query(store).plan
+
+
+def test_a_filter_or_an_exact_search_that_meets_it_says_so(
+    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage_codes(UNREADABLE["a cut array"])
+    assert run_query(store).plan["warnings"] == [WARNING]
+    query = Query((PHRASE,), "calls", where={"year": 2024})
+    result = search(store, TinyEncoder(), lambda *_: Calibration(), query)
+    assert (result.hits, result.plan["warnings"]) == ([], [WARNING])
+    query = Query((PHRASE, "well"), "calls", compat="opensearch", fusion="min_max")
+    assert search(store, TinyEncoder(), lambda *_: Calibration(), query).plan["warnings"] == [
+        WARNING
+    ]
+
+
+def test_spans_with_impossible_places_are_left_out_of_the_hit(store: EmbeddedBackend) -> None:
+    """Their cosines are right: the offsets are only for showing them."""
+    damage_codes(change(words=set_element((slice(None), slice(2)), 900)))
+    result = run_query(store)
+    (hit,) = [hit for hit in result if hit.id == "hurt"]
+    assert hit.spans == []
+    (warning,) = result.plan["warnings"]
+    assert warning.startswith("'hurt' passage 0: without some spans")
+
+
+def test_a_graph_is_built_without_it_and_says_so(
+    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(graph_builder, "EXACT_SPANS", 1)
+    damage_codes(UNREADABLE["a cut array"])
+    fill_index(store, [{"id": "new", "text": "one more call about money"}])
+    assert "'hurt' passage 0: no graph has it, because its token codes are damaged. " in caplog.text
+    assert run_query(store, alpha=1.0).plan["candidates"] == "HNSW in 1 segments"
+    assert verify(store, TinyEncoder(), "calls", 9, repair=True).is_sound
+    assert ids(run_query(store, alpha=1.0)) == ["hurt", "new", "other", "sound"]
+
+
+def test_a_document_whose_text_is_damaged_too_is_not_encoded_again(
+    store: EmbeddedBackend,
+) -> None:
+    """Its codes would then vouch for a text that its source never had."""
+    damage_codes(UNREADABLE["a cut array"])
+    with closing(sqlite3.connect(FILE)) as connection, connection:
+        connection.execute("UPDATE texts SET text = text || ' and more' WHERE text LIKE '%twice%'")
+    verification = verify(store, TinyEncoder(), "calls", 100, repair=True)
+    assert verification.repaired_documents == 0
+    (finding,) = verification.findings
+    assert "hybrid-search delete --index calls -- 'hurt'" in finding.remedy
+
+
+def test_numbers_that_changed_are_found_by_the_norms(store: EmbeddedBackend) -> None:
+    damage_codes(change(codes=set_element((1, 0), 90)))
+    assert verify(store, TinyEncoder(), "calls", 0).is_sound
+    (finding,) = verify(store, TinyEncoder(), "calls", 0, full=True).findings
+    assert (finding.kind, finding.document_id) == ("codes", "hurt")
+    assert verify(store, TinyEncoder(), "calls", 9, repair=True).is_sound
+
+
+def test_codes_in_memory_are_treated_alike() -> None:
+    memory = MemoryBackend()
+    fill_index(memory, CALLS)
+    (passage,) = memory._get_index("calls").documents["hurt"]
+    passage.entry = replace(passage.entry, tokens=token_codes.UNREADABLE)
+    result = run_query(memory)
+    assert ids(result) == ["other", "sound"]
+    assert result.plan["warnings"] == [WARNING]
+    assert verify(memory, TinyEncoder(), "calls", repair=True).is_sound
+    assert ids(run_query(memory)) == ["hurt", "other", "sound"]
+
+
+class DamagedCluster(FakeCluster):
+    """A cluster in which the codes of the document ``hurt`` are `tokens`."""
+
+    tokens: Any = None
+
+    def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        hits = [self.hit(entry) for entry in self.entries]
+        keys = body["query"].get("ids", {"values": [hit["_id"] for hit in hits]})["values"]
+        return {"hits": {"hits": [hit for hit in hits if hit["_id"] in keys]}}
+
+    def hit(self, entry: Entry) -> dict[str, Any]:
+        hit = super().hit(entry)
+        if entry.document.id == "hurt":
+            hit["fields"] = {
+                name: values for name, values in hit["fields"].items() if name != "tokens"
+            }
+            hit["fields"] |= {"tokens": [self.tokens]} if self.tokens else {}
+        return hit
+
+
+@pytest.mark.parametrize("tokens", [None, "AAAA", "!", "SFNUMQ"])
+def test_codes_on_a_server_are_treated_alike(tokens: str | None) -> None:
+    entries = [entry for call in CALLS for entry in make_entries(call)]
+    cluster = DamagedCluster(entries=entries)
+    cluster.tokens = tokens
+    with (
+        ScriptedServer(cluster) as server,
+        closing(open_backend(f"opensearch+{server.url}")) as backend,
+    ):
+        for window in (10, 5000):  # codes come with the legs, or in requests of their own
+            result = run_query(backend, size=window)
+            assert ids(result) == ["other", "sound"]
+            assert result.plan["warnings"] == [WARNING]
+
+
+def test_the_command_warns_and_mends(
+    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(encoder, "load", lambda *_, **__: TinyEncoder())
+    damage_codes(UNREADABLE["a cut array"])
+    url = ("--url", "embedded:store")
+    result = invoke_cli("query", PHRASE, *url)
+    assert (result.status, WARNING in caplog.messages) == (0, True)  # on standard error
+    assert invoke_cli("query", PHRASE, *url, "--json").json["plan"]["warnings"] == [WARNING]
+    assert invoke_cli("verify", *url, "--full", "--sample", "0").status == 1
+    repaired = invoke_cli("verify", *url, "--repair")
+    assert repaired.status == 0
+    assert "encoded again from their text: 1 documents" in repaired.stdout
+    assert "warnings" not in invoke_cli("query", PHRASE, *url, "--json").json["plan"]
