@@ -25,7 +25,7 @@ from benchmarks.quality.tasks import TASKS
 from hybrid_search.search.calibration import FILE, Calibration
 from hybrid_search.search.fusion.calibrated import fuse_calibrated
 from hybrid_search.search.types import Legs, Scores
-from hybrid_search.text.words import query_terms
+from hybrid_search.text.words import distinct_words
 
 MOST = 250
 
@@ -75,7 +75,7 @@ def collect_examples(collection: Collection, part: str, data: Path) -> list[Exam
             Example(
                 bm25,
                 cosine,
-                len(query_terms(query.text)),
+                len(distinct_words(query.text)),
                 places,
                 collection.relevant_places(query),
                 query.group,
