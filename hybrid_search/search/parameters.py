@@ -54,7 +54,8 @@ def check_integer(name: str, value: Any, low: int, high: float = math.inf) -> No
 
 def check_number(name: str, value: Any, allowed: str, low: float, high: float) -> None:
     """Raise UsageError unless `value` is a number from `low` to `high`; `allowed` says which."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high:
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high:
         raise _refuse(name, value, allowed)
 
 

@@ -203,18 +203,18 @@ def test_phrases_and_context_have_limits_that_the_error_names() -> None:
 
 
 def test_phrases_without_an_index_have_the_same_limits() -> None:
-    tiny: Any = TinyEncoder()
     too_long = "word " * MAX_PHRASE
-    for call, name in (
-        (lambda: best_spans(tiny, too_long, "text"), "phrase"),
-        (lambda: best_spans(tiny, "word", "text", context=too_long), "context"),
-        (lambda: best_spans(tiny, "word", "text", k=1.5), "k"),
-        (lambda: best_spans(tiny, "word", None), "text"),
-        (lambda: similarity(tiny, "word", too_long), "b"),
-        (lambda: similarity(tiny, "word", "word", context1=too_long), "context1"),
-    ):
+    calls: list[tuple[Any, tuple[Any, ...], str]] = [
+        (best_spans, (too_long, "text"), "phrase"),
+        (best_spans, ("word", "text", 1, too_long), "context"),
+        (best_spans, ("word", "text", 1.5), "k"),
+        (best_spans, ("word", None), "text"),
+        (similarity, ("word", too_long), "b"),
+        (similarity, ("word", "word", too_long), "context1"),
+    ]
+    for function, arguments, name in calls:
         with pytest.raises(UsageError, match=f"^{name} "):
-            call()  # type: ignore[no-untyped-call]
+            function(TinyEncoder(), *arguments)
 
 
 ANYTHING = st.one_of(

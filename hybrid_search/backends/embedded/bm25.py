@@ -117,7 +117,8 @@ def _parse_marked_text(marked_text: str, _: str) -> list[tuple[int, int]]:
 def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> dict[str, float]:
     """Return for each term the factor from its FTS5 score to its Lucene score.
 
-    Terms that no passage contains are left out, and so are common ones beside rarer ones.
+    A term that the phrase repeats counts as often. Terms that no passage contains are left out,
+    and so are common ones beside rarer ones.
     """
     cut = query_terms if sql.has_terms(connection) else distinct_words
     repeats = Counter(map(quote, cut(phrase)))
@@ -129,9 +130,14 @@ def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> di
         if count <= COMMON * total or total < SMALL
     }
     return {
-        term: repeats[term] * lucene_idf(total, count) / (fts5_idf(total, count) * (K1 + 1))
+        term: repeats[term] * _lucene_factor(total, count)
         for term, count in (rare or frequencies).items()
     }
+
+
+def _lucene_factor(total: int, count: int) -> float:
+    """Return the factor from the FTS5 score of a term to its Lucene score."""
+    return lucene_idf(total, count) / (fts5_idf(total, count) * (K1 + 1))
 
 
 def quote(term: str) -> str:
