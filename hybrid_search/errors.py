@@ -18,6 +18,9 @@ A message carries the two values that disagree, and the remedy.
 
 from __future__ import annotations
 
+SHOWN = 80
+"""Characters of a value that a message shows."""
+
 
 class HybridSearchError(Exception):
     """Root of all errors raised on purpose by this project."""
@@ -75,3 +78,12 @@ class ServerError(IndexStoreError):
 
 class AccessError(ServerError):
     """The server refused the login (401) or the action (403), or its certificate is not trusted."""
+
+
+def show_value(value: object) -> str:
+    """Return the start of a value's repr for a message, or its type if it cannot be written out."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"of type {type(value).__name__}"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."

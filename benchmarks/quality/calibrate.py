@@ -22,10 +22,12 @@ from benchmarks.quality.collection import Collection, ingest_task, sample_evenly
 from benchmarks.quality.fitting import Judged, fit
 from benchmarks.quality.measures import ndcg
 from benchmarks.quality.tasks import TASKS
-from hybrid_search.search.calibration import FILE, Calibration
+from hybrid_search.encoder.model_folder import CALIBRATION
+from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.fusion.calibrated import fuse_calibrated
 from hybrid_search.search.types import Legs, Scores
-from hybrid_search.text.words import query_terms
+from hybrid_search.system import file_digest
+from hybrid_search.text.words import distinct_words
 
 MOST = 250
 
@@ -75,7 +77,7 @@ def collect_examples(collection: Collection, part: str, data: Path) -> list[Exam
             Example(
                 bm25,
                 cosine,
-                len(query_terms(query.text)),
+                len(distinct_words(query.text)),
                 places,
                 collection.relevant_places(query),
                 query.group,
@@ -103,7 +105,7 @@ def main() -> None:
     best_calibration, mean = fit(tasks)
     info = model.encoder.info
     key = f"{info.precision}-{info.dimension}" if model.dimension else info.precision
-    path = model.folder / FILE
+    path = model.folder / CALIBRATION
     payload: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {"precisions": {}}
     task_names = [*sorted(TASKS), "turns of calls_sgd"]
     fitted_on = {
@@ -114,7 +116,16 @@ def main() -> None:
     }
     payload["precisions"][key] = asdict(best_calibration)
     path.write_text(json.dumps({**payload, "fitted_on": fitted_on}, indent=1) + "\n")
+    record_digest(path)
     print(path.read_text())
+
+
+def record_digest(path: Path) -> None:
+    """Record the digest of a model's calibration in ``encoder.json``, so that a change is seen."""
+    settings_path = path.parent / "encoder.json"
+    settings = json.loads(settings_path.read_text())
+    settings["sha256"][path.name] = file_digest(path)
+    settings_path.write_text(json.dumps(settings, indent=2) + "\n")
 
 
 if __name__ == "__main__":

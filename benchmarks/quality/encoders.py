@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks import results
 from hybrid_search import encoder
 from hybrid_search.encoder import SHIPPED, Encoder
+from hybrid_search.encoder.model_folder import CALIBRATION
 from hybrid_search.encoder.precisions import PRECISIONS
 from hybrid_search.errors import HybridSearchError
 from hybrid_search.search import calibration
@@ -36,7 +37,7 @@ class Model:
     @property
     def calibration(self) -> Calibration | None:
         """The calibration for its precision and dimension; None if the folder has none."""
-        info, is_calibrated = self.encoder.info, (self.folder / calibration.FILE).is_file()
+        info, is_calibrated = self.encoder.info, (self.folder / CALIBRATION).is_file()
         return (
             calibration.load(self.folder, info.precision, info.dimension) if is_calibrated else None
         )

@@ -32,8 +32,9 @@ from hybrid_search.ingest import document_parser
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.fusion.calibrated import fuse_calibrated
 from hybrid_search.search.types import Legs, Scores
+from hybrid_search.text.terms import join_terms
 from hybrid_search.text.types import Floats
-from hybrid_search.text.words import query_terms
+from hybrid_search.text.words import distinct_words, words
 
 TASK = TASKS["calls_sgd"]
 CALLS = 1500
@@ -82,7 +83,7 @@ class ScoredQuery:
                 self.span,
                 placeholder,
                 placeholder,
-                len(query_terms(self.query.text)),
+                len(distinct_words(self.query.text)),
                 calibration,
             ),
             alpha,
@@ -224,8 +225,9 @@ def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
     It has the scale that calibrations are fitted to.
     """
     connection = sqlite3.connect(":memory:")
-    connection.execute(f'CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = "{TOKENIZER}")')
-    connection.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(texts))
+    connection.execute(f'CREATE VIRTUAL TABLE texts USING fts5 (terms, tokenize = "{TOKENIZER}")')
+    terms = (join_terms(text, words(text)) for text in texts)
+    connection.executemany("INSERT INTO texts (rowid, terms) VALUES (?, ?)", enumerate(terms))
     scores_by_query = []
     for query in queries:
         scores, matches = np.zeros(len(texts)), bm25.search(connection, query)
@@ -240,8 +242,10 @@ def okapi(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
 
     Words are lower-cased and not stemmed.
     """
-    index = BM25Okapi([query_terms(text) for text in texts])
-    return [np.asarray(index.get_scores(query_terms(query)), dtype=np.float64) for query in queries]
+    index = BM25Okapi([distinct_words(text) for text in texts])
+    return [
+        np.asarray(index.get_scores(distinct_words(query)), dtype=np.float64) for query in queries
+    ]
 
 
 def call_ndcg(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks import results
 from benchmarks.phrases import phrases
-from benchmarks.servers import graph, latency, quantization
+from benchmarks.servers import agreement, graph, latency, quantization
 from benchmarks.servers.entries import TASK, corpus
 from hybrid_search import connect
 from hybrid_search.backends.server.backend import ServerBackend
@@ -28,7 +28,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=results.DATA)
     parser.add_argument("--calls", type=int, default=12_000, help="calls for latency")
     parser.add_argument("--fewer", type=int, default=2_000, help="calls for the other measurements")
-    parser.add_argument("--only", choices=("latency", *MEASUREMENTS), help="only this measurement")
+    parser.add_argument(
+        "--only", choices=("agreement", "latency", *MEASUREMENTS), help="only this measurement"
+    )
     parser.add_argument(
         "--dimensions",
         type=int,
@@ -43,6 +45,11 @@ def main() -> None:
             assert isinstance(client.backend, ServerBackend)
             backend, name = client.backend, client.backend.server.engine
             version = ".".join(map(str, backend.server.version))
+            if options.only in (None, "agreement"):
+                measured = agreement.measure(backend, options.data, options.fewer, INDEX)
+                results.write(
+                    f"agreement_{name}-{TASK}", {"version": version, **measured}, results.SERVERS
+                )
             if options.only in (None, "latency"):
                 for dimension in options.dimensions:
                     calls = corpus(options.data, options.calls, dimension)

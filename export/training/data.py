@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from hybrid_search.text.types import Ints
-from hybrid_search.text.words import query_terms, words
+from hybrid_search.text.words import distinct_words, words
 
 HELD_OUT = 10
 """One stem in this many of the files in `STEMS` is never trained on, but measured on."""
@@ -214,13 +214,13 @@ def _nearest(query: str, text: str, word_offsets: Ints) -> str:
 
     Among equal ones the first.
     """
-    query_words = set(query_terms(query))
+    query_words = set(distinct_words(query))
     edges = {0, *(match.end() for match in _EDGE.finditer(text))}
     spans = word_offsets.tolist()
     firsts = [i for i, (start, _) in enumerate(spans) if start in edges] or [0]
     windows = (spans[first : first + WINDOW_WORDS] for first in firsts)
     texts = [text[window[0][0] : window[-1][1]] for window in windows]
-    return max(texts, key=lambda window_text: len(query_words & set(query_terms(window_text))))
+    return max(texts, key=lambda window_text: len(query_words & set(distinct_words(window_text))))
 
 
 def sentences(text: str) -> list[str]:

@@ -1,8 +1,8 @@
 """The reference backend: in memory, every span of every passage scored, BM25 from its formula.
 
 All other backends are tested against it. Nothing here is approximate, and it shares nothing with
-the embedded backend except SQLite's stemmer ``porter unicode61``: without the same stemmer no two
-term lists could agree.
+the embedded backend except how a text is cut into terms (`text.terms`) and SQLite's stemmer
+``porter unicode61``: without the same terms no two rankings could agree.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import math
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
 from hybrid_search.backends import index_names
 from hybrid_search.backends.codes_fault import find_codes_fault
+from hybrid_search.backends.embedded.bm25 import find_marked_terms, quote
 from hybrid_search.backends.embedded.schema import TOKENIZER
-from hybrid_search.backends.highlight_markers import CLOSE, OPEN, parse_marks
+from hybrid_search.backends.highlight_markers import CLOSE, OPEN
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
@@ -37,42 +39,45 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condition, new_fields
+from hybrid_search.text.terms import join_terms, query_terms
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import Entry, Metadata
-from hybrid_search.text.words import query_terms
+from hybrid_search.text.words import words
 
 K1, B = 1.2, 0.75
 
 
 class Stemmer:
-    """Cuts a text into terms, as SQLite's full-text search does."""
+    """Cuts a text into terms, and stems them as SQLite's full-text search does."""
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(
             ":memory:", isolation_level=None, check_same_thread=False
         )
         self._connection.executescript(
-            f'CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize = "{TOKENIZER}");'
-            "CREATE VIRTUAL TABLE terms USING fts5vocab (texts, instance);"
+            f'CREATE VIRTUAL TABLE texts USING fts5 (terms, tokenize = "{TOKENIZER}");'
+            "CREATE VIRTUAL TABLE stems USING fts5vocab (texts, instance);"
         )
 
     def count_terms(self, text: str) -> Counter[str]:
         """Count the terms of `text`."""
-        self._connection.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", (text,))
-        counts = Counter(row[0] for row in self._connection.execute("SELECT term FROM terms"))
-        self._connection.execute("DELETE FROM texts")
-        return counts
+        with self._index_terms(text):
+            return Counter(row[0] for row in self._connection.execute("SELECT term FROM stems"))
 
     def find_matches(self, text: str, phrase: str) -> list[tuple[int, int]]:
         """Return start and end of the words of `text` that are a term of `phrase`."""
-        words = " OR ".join(f'"{word}"' for word in query_terms(phrase))
-        self._connection.execute("INSERT INTO texts (rowid, text) VALUES (1, ?)", (text,))
-        row = self._connection.execute(
-            "SELECT highlight(texts, 0, ?, ?) FROM texts WHERE texts MATCH ?",
-            (OPEN, CLOSE, words or '""'),
-        ).fetchone()
+        query = "SELECT highlight(texts, 0, ?, ?) FROM texts WHERE texts MATCH ?"
+        match = " OR ".join(map(quote, query_terms(phrase)))
+        with self._index_terms(text):
+            row = self._connection.execute(query, (OPEN, CLOSE, match or '""')).fetchone()
+        return find_marked_terms(row[0], text) if row else []
+
+    @contextmanager
+    def _index_terms(self, text: str) -> Iterator[None]:
+        terms = join_terms(text, words(text))
+        self._connection.execute("INSERT INTO texts (rowid, terms) VALUES (1, ?)", (terms,))
+        yield
         self._connection.execute("DELETE FROM texts")
-        return parse_marks(row[0]) if row else []
 
 
 @dataclass(slots=True, eq=False)

@@ -123,4 +123,19 @@ def parse_conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON on standard output."""
-    print(json.dumps(value, ensure_ascii=False))
+    print(format_json(value))
+
+
+def format_json(value: Any, indent: int | None = None) -> str:
+    """Return a value as JSON, which has no NaN and no infinity.
+
+    Raises:
+        HybridSearchError: If a number is one of these.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    except ValueError as error:
+        raise HybridSearchError(
+            f"the answer cannot be printed as JSON ({error}): "
+            "hybrid-search doctor checks the model, hybrid-search verify the index"
+        ) from error

@@ -13,6 +13,7 @@ from rich.text import Text
 from hybrid_search.cli import options
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
+from hybrid_search.ingest.document_parser import refuse_constant
 from hybrid_search.search.query import Query, QueryOptions, RequestOptions
 from hybrid_search.search.result import Result, Span, format_span
 
@@ -168,7 +169,7 @@ def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
 
 
 def _answer(client: Client, line: bytes, k: int) -> dict[str, Any]:
-    row = json.loads(line)
+    row = json.loads(line, parse_constant=refuse_constant)
     phrase, text = row["phrase"], row["text"]
     if not isinstance(phrase, str) or not isinstance(text, str):
         raise TypeError("both must be strings")
@@ -191,7 +192,7 @@ def _show_requests(requests: Sequence[tuple[str, dict[str, Any]]], as_json: bool
         options.print_json([{"path": path, "body": body} for path, body in requests])
         return
     for path, body in requests:
-        print(f"POST {path}\n{json.dumps(body, ensure_ascii=False, indent=2)}\n")
+        print(f"POST {path}\n{options.format_json(body, indent=2)}\n")
 
 
 def _show(result: Result) -> None:

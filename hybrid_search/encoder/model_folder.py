@@ -1,6 +1,7 @@
 """Read and check a model folder: ``model.onnx``, ``tokenizer.json``, ``encoder.json``.
 
-The folder is all that crosses from ``export/`` into the product.
+The folder is all that crosses from ``export/`` into the product. A model that was calibrated has
+``calibration.json`` too, which `hybrid_search.search.calibration` reads.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hybrid_search.system import file_digest
 
 SHIPPED = Path(__file__).parent.parent / "models" / "slice-minilm-l6"
 SCHEMA = 1
+CALIBRATION = "calibration.json"
 CONTEXT = "turn"
 """What the encoder reads around a span: its turn. It is part of the fingerprint."""
 
@@ -24,9 +26,10 @@ CONTEXT = "turn"
 class Artifact(BaseModel):
     """The content of ``encoder.json``.
 
-    `sha256` maps each file of the folder to its digest. `fingerprint` does not depend on the
-    precision. `sizes` are those of `EncoderInfo`. `precision` is that of the graph; a graph in
-    "stored" can run in any (`hybrid_search.encoder.precisions`).
+    `sha256` maps each file of the folder to its digest. A calibration has one as well, but is no
+    part of the `fingerprint`, which does not depend on the precision either. `sizes` are those of
+    `EncoderInfo`. `precision` is that of the graph; a graph in "stored" can run in any
+    (`hybrid_search.encoder.precisions`).
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -69,8 +72,22 @@ class Artifact(BaseModel):
 def read(folder: Path) -> Artifact:
     """Return the content of ``encoder.json``, after a check of every file that it names.
 
+    A file that is missing or damaged (with both digests) is a ModelError.
+    """
+    artifact = read_settings(folder)
+    for name in ("model.onnx", "tokenizer.json"):
+        _check(folder / name, artifact.sha256.get(name), "export the model again")
+    if CALIBRATION in artifact.sha256:
+        expected = artifact.sha256[CALIBRATION]
+        _check(folder / CALIBRATION, expected, "copy it again from where the model came from")
+    return artifact
+
+
+def read_settings(folder: Path) -> Artifact:
+    """Return the content of ``encoder.json``, and look at no other file.
+
     Raises:
-        ModelError: If a file is missing or damaged (with both digests), or a setting is unknown.
+        ModelError: If the file is missing or cannot be read, or a setting is unknown.
     """
     path = folder / "encoder.json"
     if not path.is_file():
@@ -79,27 +96,24 @@ def read(folder: Path) -> Artifact:
             "Name a folder with an exported model, or name none to use the shipped one"
         )
     try:
-        artifact = Artifact.model_validate_json(path.read_bytes())
+        return Artifact.model_validate_json(path.read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(str(part) for part in first["loc"]) or "the file"
         fault = f"{first['msg']} (found {first['input']!r:.80})"
         raise ModelError(f"{path}: {location}: {fault}. Export the model again.") from error
-    for name in ("model.onnx", "tokenizer.json"):
-        _check(folder / name, artifact.sha256.get(name))
-    return artifact
 
 
-def _check(path: Path, expected: str | None) -> None:
+def _check(path: Path, expected: str | None, remedy: str) -> None:
     if not path.is_file():
         raise ModelError(
             f"model folder {path.parent} is incomplete: {path.name} is missing. "
-            "Copy it there, or export the model again."
+            f"Copy it there, or {remedy}."
         )
     actual = file_digest(path)
     if actual != expected:
         expected_start = f"{expected:.12}" if expected else "nothing"
         raise ModelError(
             f"{path} is damaged: its SHA-256 starts with {actual:.12}, "
-            f"encoder.json says {expected_start}. Export the model again."
+            f"encoder.json says {expected_start}. {remedy.capitalize()}."
         )

@@ -96,7 +96,7 @@ def _digest(text: str) -> str:
 
 def _load_object(data: bytes) -> dict[str, Any]:
     try:
-        raw = json.loads(data.decode("utf-8-sig"), parse_constant=_no_constant)
+        raw = json.loads(data.decode("utf-8-sig"), parse_constant=refuse_constant)
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8: byte 0x{data[error.start]:02x} at {error.start}") from error
     except json.JSONDecodeError as error:
@@ -126,7 +126,12 @@ def _check_depth(raw: dict[str, Any]) -> None:
         raise InputError(TOO_DEEP)
 
 
-def _no_constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and the infinities, which Python reads and JSON lacks.
+
+    Raises:
+        ValueError: Always.
+    """
     raise ValueError(f"{name} is not JSON")
 
 

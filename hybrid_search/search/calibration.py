@@ -9,16 +9,19 @@ the other candidates, and a threshold on it means something.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_search.encoder.model_folder import CALIBRATION
 from hybrid_search.errors import ModelError
 
-FILE = "calibration.json"
+RANGES = {"midpoint": (-1.0, 1.0), "slope": (1e-6, 1e6), "saturation": (1e-6, 1e6)}
+"""Smallest and largest value of each parameter: with these every score is a number from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +30,20 @@ class Calibration:
 
     Cosine: a logistic with `midpoint` and `slope`. BM25, on Lucene's scale: s / (s + saturation *
     terms).
+
+    Raises:
+        ValueError: If one is not a number in its range.
     """
 
     midpoint: float = 0.5
     slope: float = 10.0
     saturation: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            low, high = RANGES[name]
+            if not low <= value <= high:
+                raise ValueError(f"{name} is {value}: it must be from {low:g} to {high:g}")
 
     def cosine(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return cosines on [0, 1]."""
@@ -44,16 +56,18 @@ class Calibration:
         return 1.0 - half / (scores + half)
 
 
+@lru_cache(maxsize=16)
 def load(folder: Path, precision: str, dimension: int | None = None) -> Calibration:
     """Return the calibration of a model folder for passages of a precision and a dimension.
 
     A dimension without maps of its own has those of its precision, an unknown precision those of
-    the first one. A folder that was never calibrated has the defaults.
+    the first one. A folder that was never calibrated has the defaults. Like the model it is read
+    once a process; its digest is checked with those of the model.
 
     Raises:
-        ModelError: If the file cannot be read.
+        ModelError: If the file cannot be read, or a parameter is out of its range.
     """
-    path = folder / FILE
+    path = folder / CALIBRATION
     if not path.is_file():
         return Calibration()
     try:
@@ -66,5 +80,6 @@ def load(folder: Path, precision: str, dimension: int | None = None) -> Calibrat
         return Calibration(**{name: float(value) for name, value in parameters.items()})
     except (ValueError, KeyError, TypeError, StopIteration, AttributeError) as error:
         raise ModelError(
-            f"{path} cannot be read ({error!r}): copy it again from where the model was exported"
+            f"{path} cannot be used ({error!r}): copy it again from where the model came from, "
+            "or calibrate the model again"
         ) from error

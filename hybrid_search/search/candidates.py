@@ -14,7 +14,7 @@ from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
 from hybrid_search.text import token_codes
-from hybrid_search.text.words import query_terms
+from hybrid_search.text.words import distinct_words
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +107,7 @@ def _build_legs(
     bm25_ranks[bm25 <= 0] = 0
     bm25_ranks *= request.lexical
     cosine_ranks = rank_scores(cosine, ids, request.window) * request.semantic
-    terms = len(query_terms(request.phrase))
+    terms = len(distinct_words(request.phrase))
     return Legs(bm25, cosine, bm25_ranks, cosine_ranks, terms, calibration)
 
 

@@ -7,6 +7,7 @@ import regex
 
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
+from hybrid_search.search import parameters
 from hybrid_search.text.types import Floats
 
 
@@ -56,4 +57,8 @@ def similarity(
     encoder: Encoder, a: str, b: str, context1: str | None = None, context2: str | None = None
 ) -> float:
     """Return the cosine of two phrases, each inside its context if it has one."""
+    for name, phrase in (("a", a), ("b", b)):
+        parameters.check_text(name, phrase, parameters.MAX_PHRASE)
+    for name, context in (("context1", context1), ("context2", context2)):
+        parameters.check_context(name, context)
     return float(query_vector(encoder, a, context1) @ query_vector(encoder, b, context2))

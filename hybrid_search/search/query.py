@@ -10,13 +10,16 @@ This module is imported with the package, so it imports nothing heavy.
 from __future__ import annotations
 
 import inspect
-import math
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError
+from hybrid_search.search import parameters
+from hybrid_search.text.filters import check_where
 
 WINDOW = 100
 """The fewest passages requested from a leg, so that neither scores nor order depend on `size`."""
@@ -26,10 +29,15 @@ MAX_SIZE = 10_000
 
 MAX_SPANS = 100
 DEFAULT_FUSION = "calibrated"
-GROUPS = ("document", "passage")
-REFINEMENTS = (None, "isolate")
-COMPATS = (None, "opensearch")
-FACET_SCOPES = ("window", "matches")
+CHOICES: dict[str, tuple[str | bool | None, ...]] = {
+    "group_by": ("document", "passage"),
+    "refine": (None, "isolate"),
+    "compat": (None, "opensearch"),
+    "facets_over": ("window", "matches"),
+    "explain": (False, True),
+    "highlight": (False, True),
+}
+"""The parameters that have one of a few values; `fusion` is another, see `search.fusion`."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -96,22 +104,30 @@ class Query:
 
     @classmethod
     def from_options(cls, phrase: str | Sequence[str], **options: Unpack[QueryOptions]) -> Self:
-        """Return the query of a public call: one phrase or several, and one facet or several."""
+        """Return the query of a public call: one phrase or several, and one facet or several.
+
+        Raises:
+            TypeError: If there is no parameter of a name.
+        """
         values: dict[str, Any] = dict(options)
-        return cls(_as_tuple(phrase), **values | {"facets": _as_tuple(values.get("facets", ()))})
+        for name in values.keys() - QueryOptions.__annotations__.keys():
+            raise TypeError(_explain_unknown(name))
+        facets = values.get("facets")
+        values["facets"] = () if facets is None else _as_tuple(facets)
+        return cls(_as_tuple(phrase), **values)
 
     def __post_init__(self) -> None:
         _check_phrases(self.phrases)
+        parameters.check_text("index", self.index)
         _check_numbers(self)
-        for name, value, allowed in (
-            ("group_by", self.group_by, GROUPS),
-            ("refine", self.refine, REFINEMENTS),
-            ("compat", self.compat, COMPATS),
-            ("facets_over", self.facets_over, FACET_SCOPES),
-        ):
-            if value not in allowed:
-                values = " or ".join(map(repr, allowed))
-                raise UsageError(f"{name} is {value!r}: it must be {values}")
+        check_where(self.where)
+        parameters.check_context("context", self.context)
+        if self.sort is not None:
+            parameters.check_text("sort", self.sort)
+        _check_facets(self.facets)
+        for name, choices in CHOICES.items():
+            parameters.check_choice(name, getattr(self, name), choices)
+        parameters.check_text("fusion", self.fusion)
         from hybrid_search.search.fusion import get_fusion
 
         get_fusion(self.fusion)
@@ -122,32 +138,62 @@ class Query:
         return max(WINDOW, self.offset + self.size)
 
 
-def _check_phrases(phrases: tuple[str, ...]) -> None:
-    """Raise UsageError for no phrase, and for a blank one."""
-    if not phrases or not all(isinstance(text, str) and text.strip() for text in phrases):
-        raise UsageError(f"the phrase is blank ({list(phrases)!r}): say what to look for")
+def _check_phrases(phrases: Any) -> None:
+    """Raise UsageError for no phrase, for too many, and for one that is no phrase."""
+    if not isinstance(phrases, tuple):
+        parameters.check_phrase("phrase", phrases)
+    if not phrases:
+        raise UsageError("the phrase is blank ([]): say what to look for")
+    if len(phrases) > parameters.MAX_PHRASES:
+        raise UsageError(
+            f"phrase is a list of {len(phrases)}: give at most {parameters.MAX_PHRASES} phrases"
+        )
+    for phrase in phrases:
+        parameters.check_phrase("phrase", phrase)
 
 
 def _check_numbers(query: Query) -> None:
-    """Raise UsageError for a number that is out of its range."""
-    if not 0.0 <= query.alpha <= 1.0:
+    """Raise UsageError for what is no number, and for one that is out of its range."""
+    parameters.check_number(
+        "alpha",
+        query.alpha,
+        "the weight of the span cosine, from 0 (BM25 only) to 1 (spans only)",
+        0.0,
+        1.0,
+    )
+    if query.min_score is not None:
+        largest = sys.float_info.max
+        parameters.check_number("min_score", query.min_score, "a finite number", -largest, largest)
+    parameters.check_integer("size", query.size, 1, MAX_SIZE)
+    parameters.check_integer("offset", query.offset, 0, MAX_SIZE)
+    if query.offset + query.size > MAX_SIZE:
         raise UsageError(
-            f"alpha is {query.alpha}: it is the weight of the span cosine, from 0 (BM25 only) to 1 "
-            "(spans only)"
+            f"offset is {query.offset}: with a size of {query.size} it must be at most "
+            f"{MAX_SIZE - query.size}, so that both together are at most {MAX_SIZE}"
         )
-    if query.min_score is not None and not math.isfinite(query.min_score):
-        raise UsageError(f"min_score is {query.min_score}: give a finite number")
-    if query.size < 1 or query.offset < 0 or query.offset + query.size > MAX_SIZE:
-        raise UsageError(
-            f"size is {query.size} and offset {query.offset}: size is at least 1, offset at least "
-            f"0, and both together at most {MAX_SIZE}"
-        )
-    if not 0 <= query.spans <= MAX_SPANS:
-        raise UsageError(f"spans is {query.spans}: it must be from 0 to {MAX_SPANS}")
+    parameters.check_integer("spans", query.spans, 0, MAX_SPANS)
 
 
-def _as_tuple(values: str | Sequence[str]) -> tuple[str, ...]:
-    return (values,) if isinstance(values, str) else tuple(values)
+def _check_facets(facets: Any) -> None:
+    """Raise UsageError unless `facets` are names of fields."""
+    for name in facets if isinstance(facets, tuple) else (facets,):
+        parameters.check_text("facets", name)
+
+
+def _explain_unknown(name: str) -> str:
+    """Return the message for a parameter that a query does not have, with the nearest one."""
+    known_names = list(QueryOptions.__annotations__)
+    nearest = get_close_matches(name, known_names, 1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"use {', '.join(known_names)}"
+    return f"hybrid_search.query() got an unexpected keyword argument {name!r}: {hint}"
+
+
+def _as_tuple(values: Any) -> Any:
+    """Return one string or several as a tuple, and anything else as it is, to be refused."""
+    if isinstance(values, str):
+        return (values,)
+    is_list = isinstance(values, Collection) and not isinstance(values, bytes | Mapping)
+    return tuple(values) if is_list else values
 
 
 def expand_options(options: Any) -> Callable[[Function], Function]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.encoder.passage_codes import encode_passages
-from hybrid_search.errors import UsageError
+from hybrid_search.search import parameters
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.result import Span
 from hybrid_search.search.types import PassageSpans
@@ -24,13 +24,13 @@ def best_spans(
 ) -> list[Span]:
     """Return the `k` best spans of `text` that do not overlap, best first.
 
-    Exact: every span of 1..20 words is scored. A text without a word has no span.
-
-    Raises:
-        UsageError: If `k` is less than 1, or the phrase has no word.
+    Exact: every span of 1..20 words is scored. A text without a word has no span. A value that is
+    not allowed, and a phrase without a word, are a UsageError.
     """
-    if k < 1:
-        raise UsageError(f"k is {k}: it must be at least 1")
+    parameters.check_phrase("phrase", phrase)
+    parameters.check_text("text", text)
+    parameters.check_integer("k", k, 1)
+    parameters.check_context("context", context)
     query = query_vector(encoder, phrase, context)
     document = Document("", text, (Turn(text),))
     document_passages = list(passages.split(document))

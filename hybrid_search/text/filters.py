@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hybrid_search.errors import InputError, UsageError
+from hybrid_search.errors import InputError, UsageError, show_value
 
 Scalar = str | int | float | bool
 RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -63,11 +63,18 @@ def check_where(where: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """
     if where is not None and not isinstance(where, Mapping):
         raise UsageError(
-            f"where is {where!r}: give a mapping of fields to values, as in {{'sector': 'bank'}}"
+            f"where is {show_value(where)}: give a mapping of fields to values, as in "
+            "{'sector': 'bank'}"
         )
     for name, criterion in (where or {}).items():
-        unknown = sorted(set(criterion) - set(RANGES)) if isinstance(criterion, Mapping) else []
-        if unknown or (isinstance(criterion, Mapping) and not criterion):
+        if not isinstance(name, str):
+            raise UsageError(
+                f"where has the field {show_value(name)}: the name of a field is a string"
+            )
+        if not isinstance(criterion, Mapping):
+            continue
+        unknown = sorted(str(bound) for bound in criterion if bound not in RANGES)
+        if unknown or not criterion:
             bounds = ", ".join(unknown) or "an empty range"
             raise UsageError(f"cannot filter {name!r} by {bounds}: use {', '.join(RANGES)}")
     return where or {}
@@ -147,7 +154,8 @@ def _convert_value(name: str, value: Any, kind: str) -> Scalar:
     """
     if kind == "string" and isinstance(value, str) and not _has_surrogate(value):
         return value
-    if kind == "boolean" and str(value).lower() in ("true", "false"):
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    if kind == "boolean" and not is_integer and str(value).lower() in ("true", "false"):
         return str(value).lower() == "true"
     if kind == "number" and not isinstance(value, bool):
         for convert in (_integer, float):
@@ -156,7 +164,7 @@ def _convert_value(name: str, value: Any, kind: str) -> Scalar:
             except (TypeError, ValueError, OverflowError):
                 continue
     raise UsageError(
-        f"cannot filter {name!r} by {value!r}: the field is a {kind}, so give a {kind}"
+        f"cannot filter {name!r} by {show_value(value)}: the field is a {kind}, so give a {kind}"
     )
 
 

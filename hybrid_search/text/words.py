@@ -51,13 +51,14 @@ def _is_word(segment: str) -> bool:
     return segment.isalnum() or (segment != " " and _WORD_CHARACTER.search(segment) is not None)
 
 
-_TERM = regex.compile(r"[\p{L}\p{N}\p{M}\p{Co}]+", flags=regex.V1)
+_LETTERS = regex.compile(r"[\p{L}\p{N}\p{M}\p{Co}]+", flags=regex.V1)
 
 
-def query_terms(phrase: str) -> list[str]:
-    """Return the distinct BM25 terms of a phrase, before stemming, in lower case.
+def distinct_words(phrase: str) -> list[str]:
+    """Return the distinct runs of letters, marks and digits of a phrase, in lower case.
 
-    A term is a run of letters, marks and digits. It is lowered, not case folded: folding turns "ß"
-    into "ss" while FTS5 keeps it, and a phrase copied from a text must match that text.
+    A calibration counts them, and indexes of earlier versions are searched for them. They are
+    lowered, not case folded: folding turns "ß" into "ss" while FTS5 keeps it, and a phrase copied
+    from a text must match that text.
     """
-    return list(dict.fromkeys(match.group().lower() for match in _TERM.finditer(phrase)))
+    return list(dict.fromkeys(match.group().lower() for match in _LETTERS.finditer(phrase)))

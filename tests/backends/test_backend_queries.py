@@ -115,6 +115,64 @@ def test_conditions_hold_in_both_legs(store: Backend, condition: Condition, expe
         ) == list(expected)
 
 
+@pytest.fixture
+def english_store(store: Backend, empty_url: str) -> Backend:
+    """An empty backend whose indexes have the default analyzer, ``english``."""
+    if "analyzer=" in empty_url:
+        pytest.skip("the analyzers of languages are not in this distribution")
+    return store
+
+
+def find_lexically(store: Backend, phrase: str) -> str:
+    """The ids of the documents in which BM25 finds `phrase`, sorted and joined."""
+    search_request = make_request(phrase, semantic=False)
+    keys = list(store.find_candidates("calls", search_request).lexical)
+    passages = store.complete_candidates("calls", search_request, keys)
+    return "".join(sorted(passage.document_id for passage in passages))
+
+
+@pytest.mark.parametrize(
+    ("phrase", "expected"),
+    [
+        ("the", ""),
+        ("it's not to be", ""),
+        ("the kettle", "k"),
+        ("kettles", "k"),
+        ("san jose", "j"),
+        ("San José", "j"),
+        ("JOSÉ'S", "j"),
+        ("cant", ""),
+        ("can't", "k"),
+        ("can’t", "k"),
+        ("t", ""),
+        ("3.50", "k"),
+        ("50", ""),
+        ("strasse", "s"),
+        ("Straße", "s"),
+        ("退", "s"),
+    ],
+)
+def test_terms_are_cut_alike_on_every_backend(
+    english_store: Backend, phrase: str, expected: str
+) -> None:
+    write_documents(
+        english_store,
+        {"id": "k", "text": "It is the kettle that we can't use, the one for 3.50."},
+        {"id": "j", "text": "José's flight to San José, and that is it."},
+        {"id": "s", "text": "Die Straße, 退款。"},
+    )
+    assert find_lexically(english_store, phrase) == expected
+
+
+def test_a_word_twice_in_the_phrase_counts_twice_on_every_backend(english_store: Backend) -> None:
+    write_documents(english_store, {"id": "a", "text": "a card"}, {"id": "b", "text": "a bill"})
+    once, twice = (
+        dict(english_store.find_candidates("calls", make_request(phrase, semantic=False)).lexical)
+        for phrase in ("card", "card card")
+    )
+    assert [twice[key] / score for key, score in once.items()] == pytest.approx([2.0])
+
+
 def test_all_conditions_must_hold(store: Backend) -> None:
     write_documents(
         store,

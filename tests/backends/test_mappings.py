@@ -121,12 +121,23 @@ def test_the_analyzer_is_english_or_the_one_that_is_given(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", mappings.ENGINES)
+def test_english_is_defined_in_the_index_with_folded_accents_and_other_analyzers_are_not(
+    engine: str,
+) -> None:
+    english = make_body(engine)["settings"]["index"]["analysis"]["analyzer"]["english"]
+    assert english["tokenizer"] == "standard"
+    assert english["filter"][-2:] == ["asciifolding", "porter_stem"]
+    assert "analysis" not in make_body(engine, IndexOptions("standard"))["settings"]["index"]
+
+
+@pytest.mark.parametrize("engine", mappings.ENGINES)
 def test_an_index_has_one_shard_and_the_replicas_of_the_server_unless_others_are_given(
     engine: str,
 ) -> None:
     knn = {"knn": True} if engine == "opensearch" else {}
-    assert make_body(engine)["settings"] == {"index": {**knn, "number_of_shards": 1}}
-    options = IndexOptions(shards=3, replicas=0)
+    options = IndexOptions("standard")
+    assert make_body(engine, options)["settings"] == {"index": {**knn, "number_of_shards": 1}}
+    options = IndexOptions("standard", shards=3, replicas=0)
     assert make_body(engine, options)["settings"] == {
         "index": {**knn, "number_of_shards": 3, "number_of_replicas": 0}
     }
@@ -150,12 +161,13 @@ def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
 def test_what_is_sent_is_the_file_in_the_repository_with_its_placeholders_filled(
     engine: str,
 ) -> None:
-    """The vector's placeholder is the only one that is replaced by an object."""
+    """Only the placeholders of the vector and of the analysis are replaced by objects."""
     file_leaves, body = (
         dict(leaves(read_json(f"{engine}/passages.json"))),
         make_body(engine, IndexOptions(replicas=0)),
     )
     body["mappings"]["properties"]["spans"]["properties"]["vector"] = "filled"
+    body["settings"]["index"]["analysis"] = "filled"
     body_leaves = dict(leaves(body))
     assert set(body_leaves) == set(file_leaves)
     changed = {path for path, value in file_leaves.items() if value != body_leaves[path]}
@@ -172,14 +184,14 @@ def test_no_placeholder_hides_inside_a_longer_value_or_a_name(file: str) -> None
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_placeholder_is_something_that_an_index_is_made_with(file: str) -> None:
-    placeholders = {*asdict(SPEC), *asdict(IndexOptions()), "vector"}
+    placeholders = {*asdict(SPEC), *asdict(IndexOptions()), "vector", "analysis"}
     assert {
         value[1:] for _, value in leaves(read_json(file)) if str(value).startswith("$")
     } <= placeholders
 
 
 def test_there_are_the_same_files_for_every_engine_and_for_no_other() -> None:
-    names = ("passages.json", "rejected.json", "vectors.json")
+    names = ("analysis.json", "passages.json", "rejected.json", "vectors.json")
     assert set(FILES) == {f"{engine}/{name}" for engine in mappings.ENGINES for name in names}
 
 

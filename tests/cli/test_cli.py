@@ -17,6 +17,7 @@ import pytest
 import typer
 
 from hybrid_search.cli.app import app
+from hybrid_search.search.result import Result
 from tests.helpers.cli import CommandResult, invoke_cli, run_cli
 
 HIT = {"id", "passage", "score", "bm25", "cosine", "bm25_rank", "cosine_rank", "metadata", "spans"}
@@ -359,17 +360,20 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "alpha 2": (
         ["query", "x", "--alpha", "2"],
-        "alpha is 2.0: it is the weight of the span cosine, from 0 (BM25 only) to 1 (spans only)",
+        "alpha is 2.0: it must be the weight of the span cosine, from 0 (BM25 only) to 1 (spans "
+        "only)",
     ),
     "alpha below 0": (["query", "x", "--alpha", "-0.1"], "alpha is -0.1: "),
     "alpha that is no number": (["query", "x", "--alpha", "nan"], "alpha is nan: "),
-    "size 0": (["query", "x", "--size", "0"], "size is 0 and offset 0: "),
+    "size 0": (["query", "x", "--size", "0"], "size is 0: "),
     "a huge size": (
         ["query", "x", "--size", "1000000"],
-        "size is 1000000 and offset 0: "
-        "size is at least 1, offset at least 0, and both together at most",
+        "size is 1000000: it must be an integer from 1 to 10,000",
     ),
-    "a negative offset": (["query", "x", "--offset", "-1"], "size is 10 and offset -1: "),
+    "a negative offset": (
+        ["query", "x", "--offset", "-1"],
+        "offset is -1: it must be an integer from 0 to 10,000",
+    ),
     "an unknown field": (
         ["query", "x", "--where", "colour=red"],
         "cannot filter on 'colour': the index has no such field. Its fields: agent, date, id",
@@ -410,7 +414,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["query", "x", "--device", "gpu"],
         "device 'gpu' is not one of auto, cpu, cuda, tensorrt",
     ),
-    "a blank phrase": (["query", " "], "the phrase is blank ([' ']): say what to look for"),
+    "a blank phrase": (["query", " "], "the phrase is blank (' '): say what to look for"),
     "a context without the phrase": (
         ["query", "x", "--context", "y"],
         "the context 'y' does not contain the phrase 'x'",
@@ -436,7 +440,10 @@ ERRORS: dict[str, tuple[list[str], str]] = {
         ["best-spans", "--file", "nowhere.jsonl"],
         "file nowhere.jsonl does not exist",
     ),
-    "k 0": (["best-spans", "x", "--text", "y", "--k", "0"], "k is 0: it must be at least 1"),
+    "k 0": (
+        ["best-spans", "x", "--text", "y", "--k", "0"],
+        "k is 0: it must be an integer of at least 1",
+    ),
 }
 
 
@@ -644,3 +651,21 @@ def test_help_names_every_option_and_says_what_it_is_for(
 
 def test_without_a_command_the_commands_are_listed() -> None:
     assert all(command in run_cli().stdout for command in COMMANDS)
+
+
+def test_a_number_that_json_lacks_is_an_error_and_not_nan(
+    sample_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Result, "to_dict", lambda _: {"score": float("nan")})
+    result = invoke_cli("query", "refund", "--url", sample_url, "--json")
+    assert (result.status, result.stdout) == (2, "")
+    assert "cannot be printed as JSON" in result.stderr
+
+
+def test_a_line_of_best_spans_with_nan_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"phrase": "refund", "text": "my money back", "weight": NaN}\n')
+    result = invoke_cli("best-spans", "--file", str(path))
+    assert (result.status, result.stdout) == (2, "")
+    assert "pairs.jsonl:1 is not" in result.stderr
+    assert "NaN is not JSON" in result.stderr

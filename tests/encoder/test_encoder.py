@@ -52,7 +52,7 @@ SIMILAR = [
 ]
 """Cosines of two phrases by the float32 model; int8 was off by at most .006."""
 
-FILES = ["model.onnx", "tokenizer.json", "encoder.json"]
+FILES = ["model.onnx", "tokenizer.json", "calibration.json", "encoder.json"]
 
 
 def row_cosines(first: Floats, second: Floats) -> Floats:
@@ -313,6 +313,21 @@ def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
     assert "tokenizer.json is damaged" in refusal_message(
         copy_model_folder(tmp_path / "model", tokenizer_json=data[:-1])
     )
+
+
+def test_a_changed_calibration_is_named(tmp_path: Path) -> None:
+    changed = b'{"precisions": {"int8": {"slope": 40}}}'
+    message = refusal_message(copy_model_folder(tmp_path / "model", calibration_json=changed))
+    assert "calibration.json is damaged" in message
+    assert message.endswith("Copy it again from where the model came from.")
+
+
+def test_the_calibration_of_a_model_that_was_made_without_one_is_not_compared(
+    tmp_path: Path,
+) -> None:
+    digests = {name: read(SHIPPED).sha256[name] for name in ("model.onnx", "tokenizer.json")}
+    changed = {"calibration_json": b"{}", "encoder_json": settings_json(sha256=digests)}
+    assert read(copy_model_folder(tmp_path / "model", **changed)).sha256 == digests
 
 
 def test_a_file_that_the_settings_do_not_vouch_for_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.encoder import SHIPPED, load, truncate_encoder
+from hybrid_search.encoder.model_folder import CALIBRATION
 from hybrid_search.errors import ModelError, UsageError
 from hybrid_search.search import calibration, phrase_vector
 from hybrid_search.text.types import Floats
@@ -115,7 +116,7 @@ def test_a_model_folder_cannot_promise_more_than_its_vectors_have(tmp_path: Path
 
 def test_a_calibration_of_a_size_comes_before_that_of_the_precision(tmp_path: Path) -> None:
     fitted = {"int8": {"midpoint": 0.4}, "int8-64": {"midpoint": 0.6}}
-    (tmp_path / calibration.FILE).write_text(json.dumps({"precisions": fitted}))
+    (tmp_path / CALIBRATION).write_text(json.dumps({"precisions": fitted}))
     assert [calibration.load(tmp_path, "int8", size).midpoint for size in (64, 128, None)] == [
         0.6,
         0.4,

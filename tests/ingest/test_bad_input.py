@@ -200,7 +200,7 @@ def test_a_model_that_did_not_write_the_index_is_one_error_with_both_fingerprint
 def test_alpha_outside_0_to_1_is_one_error(alpha: str) -> None:
     ingest()
     message = (
-        f"alpha is {float(alpha)}: it is the weight of the span cosine, from 0 (BM25 only) to "
+        f"alpha is {float(alpha)}: it must be the weight of the span cosine, from 0 (BM25 only) to "
         f"1 (spans only)"
     )
     assert invoke_cli("query", "parcel", "--alpha", alpha).error == message
@@ -209,10 +209,7 @@ def test_alpha_outside_0_to_1_is_one_error(alpha: str) -> None:
 @pytest.mark.parametrize("size", ["0", "-1", "10001", "99999999999999999999"])
 def test_size_0_and_a_huge_size_are_one_error(size: str) -> None:
     ingest()
-    message = (
-        f"size is {size} and offset 0: size is at least 1, offset at least 0, and both "
-        f"together at most 10000"
-    )
+    message = f"size is {size}: it must be an integer from 1 to 10,000"
     assert invoke_cli("query", "parcel", "--size", size).error == message
 
 

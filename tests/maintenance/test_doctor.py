@@ -38,6 +38,7 @@ LOCAL_CHECKS = [
     "device",
     "cache",
     "model",
+    "calibration",
     "encoder",
     "store",
     "index",
@@ -84,6 +85,26 @@ def test_a_damaged_model_is_told_with_both_digests_and_hides_nothing_else(
     assert states_not_ok(checks) == {"model": "problem", "encoder": "problem", "index": "problem"}
     assert "SHA-256 starts with" in checks["model"].found
     assert list(checks) == LOCAL_CHECKS
+
+
+def test_a_calibration_that_is_gone_changed_or_not_vouched_for_is_told(
+    sample_url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(encoder.SHIPPED, folder)
+    path, settings_path = folder / "calibration.json", folder / "encoder.json"
+    path.write_text('{"precisions": {"int8": {"slope": NaN}}}')
+    states = states_not_ok(run_checks(sample_url, model=folder))
+    assert (states["model"], states["calibration"]) == ("problem", "problem")
+    settings = json.loads(settings_path.read_text())
+    del settings["sha256"]["calibration.json"]
+    settings_path.write_text(json.dumps(settings))
+    path.unlink()
+    assert states_not_ok(run_checks(sample_url, model=folder)) == {"calibration": "warning"}
+    shutil.copy(encoder.SHIPPED / "calibration.json", path)
+    checks = run_checks(sample_url, model=folder)
+    assert states_not_ok(checks) == {"calibration": "warning"}
+    assert "go unseen" in checks["calibration"].found
 
 
 def test_an_index_of_another_model_is_a_problem(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybrid_search.encoder.model_folder import CALIBRATION
 from hybrid_search.errors import ModelError
-from hybrid_search.search.calibration import FILE, Calibration, load
+from hybrid_search.search.calibration import RANGES, Calibration, load
 
 FITTED = {"midpoint": 0.42, "slope": 14.0, "saturation": 1.7}
 OTHER = {"midpoint": 0.45, "slope": 12.0, "saturation": 1.6}
@@ -28,7 +29,7 @@ CALIBRATIONS = st.builds(
 
 
 def write_calibration(folder: Path, content: object) -> Path:
-    (folder / FILE).write_text(content if isinstance(content, str) else json.dumps(content))
+    (folder / CALIBRATION).write_text(content if isinstance(content, str) else json.dumps(content))
     return folder
 
 
@@ -104,17 +105,30 @@ def test_a_precision_without_its_own_gets_another_ones(tmp_path: Path) -> None:
         '{"precisions": {"int8": {"slop": 3}}}',
         '{"precisions": {"int8": {"slope": "steep"}}}',
         '{"precisions": {"int8": {"slope": null}}}',
+        '{"precisions": {"int8": {"slope": NaN}}}',
+        '{"precisions": {"int8": {"slope": -4}}}',
+        '{"precisions": {"int8": {"saturation": 0}}}',
+        '{"precisions": {"int8": {"saturation": Infinity}}}',
+        '{"precisions": {"int8": {"midpoint": 1e308}}}',
     ],
 )
 def test_a_damaged_file_is_named_with_the_remedy(tmp_path: Path, content: str) -> None:
     with pytest.raises(
-        ModelError,
-        match=rf"{FILE} cannot be read \(.+\): copy it again from where the model was exported",
+        ModelError, match=rf"{CALIBRATION} cannot be used \(.+\): copy it again from where"
     ):
         load(write_calibration(tmp_path, content), "int8")
 
 
 def test_bytes_that_are_no_text_are_a_damaged_file(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ModelError, match="cannot be read"):
+    (tmp_path / CALIBRATION).write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ModelError, match="cannot be used"):
         load(tmp_path, "int8")
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_scores_at_the_ends_of_the_ranges_are_numbers_from_0_to_1(name: str) -> None:
+    for value in RANGES[name]:
+        maps = Calibration(**{name: value})
+        with np.errstate(over="ignore"):
+            mapped = [*maps.cosine(np.array([-1.0, 0.0, 1.0])), *maps.bm25(np.array([0, 1e6]), 500)]
+        assert all(0.0 <= score <= 1.0 for score in mapped)

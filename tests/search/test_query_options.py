@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from typing import Any
 
+import numpy as np
 import pytest
 import typer
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import hybrid_search
+from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.cli.app import app
 from hybrid_search.client import Client
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import IndexMissingError, UsageError
+from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.parameters import MAX_CONTEXT, MAX_PHRASE, MAX_PHRASES
+from hybrid_search.search.phrase_vector import similarity
+from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query, QueryOptions, RequestOptions
+from hybrid_search.search.span_search import best_spans
+from tests.helpers.tiny_encoder import TinyEncoder, fill_index
 
 DEFAULTS: dict[str, Any] = {
     field.name: field.default for field in fields(Query) if field.default is not MISSING
@@ -122,7 +134,125 @@ def test_one_facet_or_several_and_one_phrase_or_several() -> None:
     assert (query.phrases, query.facets) == (("refund", "money back"), ("sector", "date"))
 
 
-def test_an_unknown_name_is_a_type_error() -> None:
-    options: Any = {"limit": 5}
-    with pytest.raises(TypeError, match="limit"):
+@pytest.mark.parametrize(
+    ("name", "hint"), [("sizee", r"did you mean 'size'\?"), ("zzz", "use index, alpha, size,")]
+)
+def test_an_unknown_name_is_a_type_error_with_the_nearest(name: str, hint: str) -> None:
+    options: Any = {name: 5}
+    message = rf"^hybrid_search\.query\(\) got an unexpected keyword argument '{name}': {hint}"
+    with pytest.raises(TypeError, match=message):
         hybrid_search.query("refund", **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("alpha", "0.5", "the weight of the span cosine, from 0 .* to 1"),
+        ("alpha", True, "the weight of the span cosine"),
+        ("size", 5.5, "an integer from 1 to 10,000"),
+        ("size", 10**30, "an integer from 1 to 10,000"),
+        ("offset", None, "an integer from 0 to 10,000"),
+        ("spans", "3", "an integer from 0 to 100"),
+        ("min_score", "high", "a finite number"),
+        ("index", 7, "a string"),
+        ("context", b"text", "a string"),
+        ("sort", ["date"], "a string"),
+        ("facets", [7], "a string"),
+        ("facets", 7, "a string"),
+        ("explain", "yes", "False or True"),
+        ("highlight", 1, "False or True"),
+        ("refine", ["isolate"], "None or 'isolate'"),
+        ("fusion", ["rrf"], "a string"),
+    ],
+)
+def test_an_error_names_one_parameter_its_value_and_what_is_allowed(
+    name: str, value: Any, allowed: str
+) -> None:
+    options: Any = {name: value}
+    with pytest.raises(UsageError, match=rf"^{name} is .*: it must be {allowed}") as error:
+        Query.from_options("refund", **options)
+    others = [other for other in DEFAULTS if f"{other} is" in str(error.value)]
+    assert others == [name]
+
+
+def test_offset_alone_is_named_where_both_numbers_are_too_much() -> None:
+    message = r"^offset is 9995: with a size of 10 it must be at most 9990, so that both"
+    with pytest.raises(UsageError, match=message):
+        Query.from_options("refund", offset=9995, size=10)
+
+
+def test_no_facets_are_none() -> None:
+    options: Any = {"facets": None}
+    assert Query.from_options("refund", **options).facets == ()
+
+
+@pytest.mark.parametrize("phrase", [None, 7, b"refund", {"refund": 1}, [], [7], ["refund", " "]])
+def test_what_is_no_phrase_is_refused(phrase: Any) -> None:
+    with pytest.raises(UsageError, match="phrase is "):
+        Query.from_options(phrase)
+
+
+def test_phrases_and_context_have_limits_that_the_error_names() -> None:
+    Query.from_options(["x" * MAX_PHRASE] * MAX_PHRASES, context="x" * MAX_CONTEXT)
+    with pytest.raises(UsageError, match="phrase has 5,001 characters: it may have at most 5,000"):
+        Query.from_options("x" * (MAX_PHRASE + 1))
+    with pytest.raises(UsageError, match="phrase is a list of 101: give at most 100 phrases"):
+        Query.from_options(["x"] * (MAX_PHRASES + 1))
+    with pytest.raises(UsageError, match=r"context has 850,000 characters: .* at most 10,000"):
+        Query.from_options("x", context="x" * 850_000)
+
+
+def test_phrases_without_an_index_have_the_same_limits() -> None:
+    too_long = "word " * MAX_PHRASE
+    calls: list[tuple[Any, tuple[Any, ...], str]] = [
+        (best_spans, (too_long, "text"), "phrase"),
+        (best_spans, ("word", "text", 1, too_long), "context"),
+        (best_spans, ("word", "text", 1.5), "k"),
+        (best_spans, ("word", None), "text"),
+        (similarity, ("word", too_long), "b"),
+        (similarity, ("word", "word", too_long), "context1"),
+    ]
+    for function, arguments, name in calls:
+        with pytest.raises(UsageError, match=f"^{name} "):
+            function(TinyEncoder(), *arguments)
+
+
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.builds(pow, st.just(10), st.just(5000)),
+    st.floats(),
+    st.complex_numbers(),
+    st.text(max_size=5),
+    st.binary(max_size=5),
+    st.lists(st.one_of(st.integers(), st.text(max_size=5), st.none()), max_size=3),
+    st.dictionaries(st.one_of(st.integers(), st.text(max_size=5)), st.integers(), max_size=3),
+    st.builds(object),
+    st.just(np.zeros(3)),
+    st.just(np.float32(0.5)),
+    st.just(np.int64(5)),
+    st.just(Query),
+)
+
+
+@pytest.fixture(scope="module")
+def backend() -> MemoryBackend:
+    memory = MemoryBackend()
+    fill_index(memory, [{"id": "a", "text": "some words", "sector": "bank", "stars": 3}])
+    return memory
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    ANYTHING | st.just("words"),
+    st.dictionaries(st.sampled_from([*DEFAULTS]), ANYTHING, max_size=3),
+    st.dictionaries(st.sampled_from(["sector", "stars", "id"]), ANYTHING),
+)
+def test_whatever_is_given_a_query_is_answered_or_refused(
+    backend: MemoryBackend, phrase: Any, options: Any, where: dict[str, Any]
+) -> None:
+    with suppress(UsageError, IndexMissingError):
+        query = Query.from_options(phrase, **{"where": where, **options})
+        result = search(backend, TinyEncoder(), lambda *_: Calibration(), query)
+        json.dumps(result.to_dict(), allow_nan=False)

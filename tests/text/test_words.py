@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search.text.words import query_terms, words
+from hybrid_search.text.words import distinct_words, words
 
 CASES = {
     "apostrophe": ("I can't stop", ["I", "can't", "stop"]),
@@ -111,7 +111,5 @@ def test_a_long_run_of_one_character_takes_no_longer_than_other_text() -> None:
         ("", []),
     ],
 )
-def test_query_terms_are_distinct_runs_of_letters_and_digits(
-    phrase: str, expected: list[str]
-) -> None:
-    assert query_terms(phrase) == expected
+def test_distinct_words_are_runs_of_letters_and_digits(phrase: str, expected: list[str]) -> None:
+    assert distinct_words(phrase) == expected

@@ -6,22 +6,28 @@ According to its documentation FTS5's ``bm25()`` is the sum over terms of
 weighs nothing, and in a small index that is every term. Lucene's idf
 ``ln(1 + (N - n + 0.5) / (n + 0.5))`` never vanishes, and Lucene dropped the constant factor k1 + 1.
 Therefore each term is searched by itself and its FTS5 weight is replaced by Lucene's: the scores
-are then those that a server would give.
+are then those that a server would give, which rounds the lengths of passages.
+
+FTS5 cannot be told of stop words. So the terms are cut in Python (`text.terms`), and indexed in
+place of the text.
 """
 
 from __future__ import annotations
 
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.highlight_markers import CLOSE, OPEN, parse_marks
+from hybrid_search.backends.embedded import sql
+from hybrid_search.backends.highlight_markers import CLOSE, OPEN, parse_marks, strip_marks
 from hybrid_search.backends.types import Key
-from hybrid_search.text.words import query_terms
+from hybrid_search.text.terms import find_words, query_terms
+from hybrid_search.text.words import distinct_words
 
 K1 = 1.2
 COMMON = 0.5
@@ -88,21 +94,35 @@ def find_highlights(
 ) -> dict[Key, list[tuple[int, int]]]:
     """Return start and end of the words that BM25 matched in each of `passages`."""
     match = build_match_expression(connection, phrase)
-    query = "SELECT highlight(texts, 0, ?, ?) FROM texts WHERE texts MATCH ? AND rowid = ?"
+    query = "SELECT highlight(texts, 0, ?, ?), text FROM texts WHERE texts MATCH ? AND rowid = ?"
     rows = (
         (passage, connection.execute(query, (OPEN, CLOSE, match, passage)).fetchone())
         for passage in passages
         if match
     )
-    return {passage: parse_marks(row[0]) for passage, row in rows if row}
+    find_words = find_marked_terms if sql.has_terms(connection) else _parse_marked_text
+    return {passage: find_words(*row) for passage, row in rows if row}
+
+
+def find_marked_terms(marked_terms: str, text: str) -> list[tuple[int, int]]:
+    """Return start and end of the words of `text` whose terms are marked among its terms."""
+    pieces = marked_terms.split(" ")
+    return find_words(text, {strip_marks(piece) for piece in pieces if piece.startswith(OPEN)})
+
+
+def _parse_marked_text(marked_text: str, _: str) -> list[tuple[int, int]]:
+    return parse_marks(marked_text)
 
 
 def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> dict[str, float]:
     """Return for each term the factor from its FTS5 score to its Lucene score.
 
-    Terms that no passage contains are left out, and so are common ones beside rarer ones.
+    A term that the phrase repeats counts as often. Terms that no passage contains are left out,
+    and so are common ones beside rarer ones.
     """
-    frequencies = {term: _frequency(connection, term) for term in map(_quote, query_terms(phrase))}
+    cut = query_terms if sql.has_terms(connection) else distinct_words
+    repeats = Counter(map(quote, cut(phrase)))
+    frequencies = {term: _frequency(connection, term) for term in repeats}
     frequencies = {term: count for term, count in frequencies.items() if count}
     rare = {
         term: count
@@ -110,12 +130,17 @@ def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> di
         if count <= COMMON * total or total < SMALL
     }
     return {
-        term: lucene_idf(total, count) / (fts5_idf(total, count) * (K1 + 1))
+        term: repeats[term] * _lucene_factor(total, count)
         for term, count in (rare or frequencies).items()
     }
 
 
-def _quote(term: str) -> str:
+def _lucene_factor(total: int, count: int) -> float:
+    """Return the factor from the FTS5 score of a term to its Lucene score."""
+    return lucene_idf(total, count) / (fts5_idf(total, count) * (K1 + 1))
+
+
+def quote(term: str) -> str:
     """Return the term as an FTS5 string literal, which is never read as query syntax."""
     return '"' + term.replace('"', '""') + '"'
 

@@ -13,13 +13,8 @@ from pathlib import Path
 
 from hybrid_search.errors import IndexBusyError, IndexStoreError
 
-TOKENIZER = (
-    "porter unicode61 remove_diacritics 2 categories 'L* N* Mn Mc Co' separators '\ufe0e\ufe0f'"
-)
-"""FTS5's tokenizer, with marks as parts of words: else it cuts Hindi at each vowel sign.
-
-Variation selectors follow an emoji and are no part of a word.
-"""
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* M* N* P* S* C*'"
+"""FTS5's tokenizer: it takes off accents, and stems. Only blanks part what it is given."""
 
 TABLES = f"""
 CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -39,8 +34,10 @@ CREATE TABLE IF NOT EXISTS segments (
     segment INTEGER PRIMARY KEY AUTOINCREMENT, first INTEGER NOT NULL, last INTEGER NOT NULL,
     vectors INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,
     sha256 TEXT NOT NULL);
-CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text, tokenize = "{TOKENIZER}");
+CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
+    terms, text UNINDEXED, tokenize = "{TOKENIZER}");
 """
+# An index of an earlier version has one column, text, which FTS5 cut into terms by itself.
 # Passage numbers are never reused (AUTOINCREMENT): a graph may still contain the vector of a
 # passage that was replaced, which can then not be taken for another passage's.
 

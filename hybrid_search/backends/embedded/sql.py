@@ -18,6 +18,7 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
+from hybrid_search.text.terms import join_terms
 from hybrid_search.text.types import Entry
 
 MAX_STATEMENT_VALUES = 500
@@ -104,11 +105,26 @@ def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) 
         (document, passage.ordinal, passage.start, entry.spans, build_layout(entry)),
     )
     number = int(row.lastrowid or 0)
-    connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (number, entry.text))
+    _insert_text(connection, number, entry)
     connection.execute(
         "INSERT INTO tokens VALUES (?, ?)", (number, token_codes.to_bytes(entry.tokens))
     )
     return number
+
+
+def _insert_text(connection: sqlite3.Connection, passage: int, entry: Entry) -> None:
+    text = entry.text
+    if has_terms(connection):
+        row = (passage, join_terms(text, entry.tokens.words[:, :2]), text)
+        connection.execute("INSERT INTO texts (rowid, terms, text) VALUES (?, ?, ?)", row)
+    else:
+        connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (passage, text))
+
+
+def has_terms(connection: sqlite3.Connection) -> bool:
+    """Return whether the index holds the terms of its texts; those of earlier versions do not."""
+    columns = connection.execute("SELECT * FROM texts LIMIT 0").description
+    return bool(columns[0][0] == "terms")
 
 
 def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:

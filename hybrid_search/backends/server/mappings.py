@@ -2,8 +2,9 @@
 
 This is the only module that knows where those files are. ``passages.json`` creates an index of
 passages and ``rejected.json`` the index of notes on rejected documents; ``vectors.json`` says, by
-version, how a vector is stored. A value ``"$name"`` is a placeholder; if it is None, its key is
-left out. Everything else is sent as it stands.
+version, how a vector is stored, and ``analysis.json`` how the default analyzer works. A value
+``"$name"`` is a placeholder; if it is None, its key is left out. Everything else is sent as it
+stands.
 """
 
 from __future__ import annotations
@@ -38,7 +39,13 @@ def index_body(
     say.
     """
     row = _row(engine, spec, options, version)
-    values = {**asdict(spec), **asdict(options), "quantization": row["quantization"]}
+    analysis = _read(engine, "analysis").get(options.analyzer)
+    values = {
+        **asdict(spec),
+        **asdict(options),
+        "quantization": row["quantization"],
+        "analysis": analysis,
+    }
     filled: dict[str, Any] = _fill(
         _read(engine, "passages"), {**values, "vector": _fill(row["vector"], values)}
     )

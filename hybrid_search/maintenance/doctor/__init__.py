@@ -5,7 +5,7 @@ one hides no other, and nothing is changed. In reading order:
 
     check      the result of one check, and how errors become results
     machine    Python, the distribution, packages, telemetry, ONNX Runtime, device, cache
-    model      the model folder, the encoder, and whether an index was made by this model
+    model      the model folder, its calibration, the encoder, and whether it made an index
     embedded   the folder of embedded indexes
     server     a server: login, version, plugins, health, privileges, mapping
 
@@ -58,6 +58,7 @@ def _model_checks(settings: Settings) -> Sequence[tuple[str, Checks]]:
         ("device", partial(machine.device, settings.device)),
         ("cache", machine.cache),
         ("model", partial(model.folder, settings)),
+        ("calibration", partial(model.calibration, settings)),
         ("encoder", partial(model.encoder, settings)),
     )
 

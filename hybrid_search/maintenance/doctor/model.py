@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from hybrid_search.config import Settings
 from hybrid_search.encoder import model_folder
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
+from hybrid_search.search.calibration import load as load_calibration
 
 SENTENCE = (
     "I would like what I paid last week to go back on my card, "
@@ -32,6 +34,30 @@ def folder(settings: Settings) -> Iterator[Check]:
         f"{model_artifact.name} in {path}: {len(model_artifact.sha256)} files match their SHA-256, "
         f"{model_artifact.dimension} dimensions",
     )
+
+
+def calibration(settings: Settings) -> Iterator[Check]:
+    """Check that the calibration can be used, and that a change of it would be seen."""
+    path = settings.model or encoders.SHIPPED
+    artifact, name = model_folder.read_settings(path), model_folder.CALIBRATION
+    if not (path / name).is_file():
+        yield warning(
+            "calibration",
+            f"{path} has no {name}: scores are mapped by parameters that were not fitted to this "
+            "model",
+            "copy the file from where the model came from, or calibrate the model",
+        )
+        return
+    maps = load_calibration(path, artifact.precision)
+    if name not in artifact.sha256:
+        yield warning(
+            "calibration",
+            f"encoder.json in {path} has no SHA-256 of {name}: a change of it would go unseen",
+            "calibrate the model again, which records the digest",
+        )
+        return
+    parameters = ", ".join(f"{name} {value:g}" for name, value in asdict(maps).items())
+    yield ok("calibration", f"scores are mapped by {parameters}")
 
 
 def encoder(settings: Settings) -> Iterator[Check]:

@@ -1,0 +1,118 @@
+"""How far BM25 of a server and of an embedded index agree: the ten best passages, and the scores.
+
+The vectors of a span play no part in it, so every word gets the same one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from benchmarks.phrases import phrases
+from benchmarks.quality.tasks import TASKS
+from benchmarks.servers.entries import TASK, Corpus
+from benchmarks.servers.latency import fill
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.embedded import bm25
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.backends.types import Request
+from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.encoder.passage_codes import encode_passages
+from hybrid_search.ingest import document_parser
+from hybrid_search.ingest.sources import files
+from hybrid_search.text import passages
+from hybrid_search.text.types import Encoding, Entry
+from hybrid_search.text.words import words
+
+DIMENSION = 8
+TOP = 10
+CLOSE = 0.02
+"""Scores that differ by a smaller share of themselves are close."""
+
+TURNS = 84
+"""Customers' own words that are searched for, besides the phrases of the other measurements."""
+
+Scores = dict[tuple[str, int], float]
+
+
+class EqualEncoder:
+    """Gives every word the same vector."""
+
+    info = EncoderInfo("equal", "equal", DIMENSION, "float32", "turn")
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        """Return the encoding of each text."""
+        bounds = [words(text) for text in texts]
+        return [Encoding(np.ones((len(pairs), DIMENSION), np.float32), pairs) for pairs in bounds]
+
+
+def measure(backend: ServerBackend, data: Path, calls: int, index: str) -> dict[str, Any]:
+    """Return how far the answers of the server and of an embedded index agree at alpha 0."""
+    path = str(data / TASKS[TASK].documents)
+    documents = [document_parser.parse(line.data)[0] for line in files.read([path])]
+    encoder = EqualEncoder()
+    corpus = Corpus(list(_entries(documents[:calls], encoder)), encoder)
+    turns = [document.turns[0].text for document in documents[calls :: len(documents) // TURNS]]
+    texts = [*phrases(data), *turns]
+    with TemporaryDirectory() as folder:
+        embedded = EmbeddedBackend(Path(folder))
+        for store in (embedded, backend):
+            fill(store, corpus, index)
+        there = [_score(backend, index, text) for text in texts]
+        here = [_score(embedded, index, text) for text in texts]
+        embedded.close()  # forgets the latest scores
+        with mock.patch.object(bm25, "COMMON", 1.0):
+            complete = [_score(embedded, index, text) for text in texts]
+        embedded.close()
+    backend.drop_index(index)
+    return {
+        "passages": len(corpus.entries),
+        "phrases": len(texts),
+        **_compare(list(zip(here, there, strict=True))),
+        "with common words": _compare(list(zip(complete, there, strict=True))),
+    }
+
+
+def _entries(documents: Sequence[Any], encoder: EqualEncoder) -> Iterator[Entry]:
+    for document in documents:
+        pieces = list(passages.split(document))
+        codes = encode_passages(encoder, document, pieces)
+        for piece, tokens in zip(pieces, codes, strict=True):
+            yield Entry(document, document.id, len(pieces), piece, tokens, 1)
+
+
+def _score(backend: Backend, index: str, text: str) -> Scores:
+    request = Request(text, np.zeros(DIMENSION, np.float32), 100, semantic=False)
+    keys = list(backend.find_candidates(index, request).lexical)
+    scored = backend.complete_candidates(index, request, keys)
+    return {(passage.document_id, passage.ordinal): passage.bm25 for passage in scored}
+
+
+def _compare(pairs: Sequence[tuple[Scores, Scores]]) -> dict[str, Any]:
+    """Return the shares of the best passages, and of the scores, that both have in common."""
+    matching = [pair for pair in pairs if any(pair)]
+    overlaps = [_overlap(*pair) for pair in matching]
+    differences = [
+        abs(ours[place] / theirs[place] - 1)
+        for ours, theirs in matching
+        for place in ours.keys() & theirs.keys()
+    ]
+    return {
+        "phrases that match nothing on either": len(pairs) - len(matching),
+        f"of the {TOP} best in common": round(fmean(overlaps), 4),
+        f"phrases with the same {TOP} best": overlaps.count(1.0),
+        "scores within 2%": round(fmean(share < CLOSE for share in differences), 4),
+    }
+
+
+def _overlap(ours: Scores, theirs: Scores) -> float:
+    best, best_there = (set(itertools.islice(scores, TOP)) for scores in (ours, theirs))
+    return len(best & best_there) / max(len(best), len(best_there))

@@ -1,0 +1,69 @@
+"""Checks of what a caller gives: an error names one parameter, its value, and what is allowed.
+
+This module is imported with the package, so it imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+from hybrid_search.errors import UsageError, show_value
+
+MAX_PHRASE = 5_000
+"""Characters of a phrase, about 1,000 words. Servers refuse a search for more than 1,024."""
+
+MAX_PHRASES = 100
+"""Phrases of one query, each of which is a search of its own."""
+
+MAX_CONTEXT = 10_000
+"""Characters of a context, all of which the encoder reads for every phrase."""
+
+
+def check_text(name: str, value: Any, longest: int | None = None) -> None:
+    """Raise UsageError unless `value` is text of at most `longest` characters."""
+    if not isinstance(value, str):
+        raise _refuse(name, value, "a string")
+    if longest is not None and len(value) > longest:
+        raise UsageError(
+            f"{name} has {len(value):,} characters: it may have at most {longest:,}. Shorten it"
+        )
+
+
+def check_phrase(name: str, value: Any) -> None:
+    """Raise UsageError unless `value` is a phrase with something in it."""
+    check_text(name, value, MAX_PHRASE)
+    if not value.strip():
+        raise UsageError(f"the {name} is blank ({show_value(value)}): say what to look for")
+
+
+def check_context(name: str, value: Any) -> None:
+    """Raise UsageError unless `value` is None or a text that the encoder can read in a second."""
+    if value is not None:
+        check_text(name, value, MAX_CONTEXT)
+
+
+def check_integer(name: str, value: Any, low: int, high: float = math.inf) -> None:
+    """Raise UsageError unless `value` is an integer from `low` to `high`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
+        limits = f"from {low} to {high:,}" if high < math.inf else f"of at least {low}"
+        raise _refuse(name, value, f"an integer {limits}")
+
+
+def check_number(name: str, value: Any, allowed: str, low: float, high: float) -> None:
+    """Raise UsageError unless `value` is a number from `low` to `high`; `allowed` says which."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high:
+        raise _refuse(name, value, allowed)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str | bool | None]) -> None:
+    """Raise UsageError unless `value` is one of `choices`, and of the same type."""
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise _refuse(name, value, " or ".join(map(repr, choices)))
+
+
+def _refuse(name: str, value: Any, allowed: str) -> UsageError:
+    return UsageError(f"{name} is {show_value(value)}: it must be {allowed}")

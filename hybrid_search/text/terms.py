@@ -1,0 +1,67 @@
+"""Cut a text into the terms of BM25, as the analyzer ``english`` of a server's index does.
+
+A term is a word in lower case, without a possessive "'s". The 33 stop words of Lucene are left out.
+What remains, accents and stems, is done where terms are counted (`backends.embedded.schema`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from hybrid_search.text.types import Ints
+from hybrid_search.text.words import words
+
+_STOP_WORDS = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then "
+    "there these they this to was will with"
+)
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+"""Lucene's English stop words."""
+
+_INVISIBLE = (0xAD, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
+"""The soft hyphen, the marks of direction and the byte order mark."""
+
+_EMOJI_STYLES = (0xFE0E, 0xFE0F, 0x20E3)
+
+_FOLDED = str.maketrans(
+    {
+        "ß": "ss",
+        "æ": "ae",
+        "œ": "oe",
+        "þ": "th",
+        **dict(zip("øłđðħŧı", "olddhti", strict=True)),
+        **dict.fromkeys("‘’‛＇", "'"),
+        **{chr(code): "" for code in (*_INVISIBLE, *_EMOJI_STYLES)},
+    }
+)
+"""Letters that have no accent to take off, apostrophes, and what is not seen."""
+
+
+def query_terms(phrase: str) -> list[str]:
+    """Return the terms of a phrase, before stemming; one that comes twice counts twice."""
+    return [term for term in _terms(phrase, words(phrase)) if term]
+
+
+def join_terms(text: str, bounds: Ints) -> str:
+    """Return the terms of a text, a blank between two; `bounds` are start and end of its words.
+
+    No term contains a blank.
+    """
+    return " ".join(term for term in _terms(text, bounds) if term)
+
+
+def find_words(text: str, terms: Collection[str]) -> list[tuple[int, int]]:
+    """Return start and end of the words of a text that become one of `terms`."""
+    bounds = words(text)
+    pairs = zip(bounds.tolist(), _terms(text, bounds), strict=True)
+    return [(start, end) for (start, end), term in pairs if term in terms]
+
+
+def _terms(text: str, bounds: Ints) -> Iterator[str]:
+    """Yield the term of each word, "" for a stop word."""
+    for start, end in bounds.tolist():
+        term = text[start:end].lower()
+        if not term.isascii():
+            term = term.translate(_FOLDED)
+        term = term.removesuffix("'s")
+        yield "" if term in STOP_WORDS else term
