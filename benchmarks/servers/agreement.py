@@ -100,17 +100,19 @@ def _compare(pairs: Sequence[tuple[Scores, Scores]]) -> dict[str, Any]:
     """Return the shares of the best passages, and of the scores, that both have in common."""
     matching = [pair for pair in pairs if any(pair)]
     overlaps = [_overlap(*pair) for pair in matching]
-    differences = [
-        abs(ours[place] / theirs[place] - 1)
-        for ours, theirs in matching
-        for place in ours.keys() & theirs.keys()
-    ]
+    shares = [share for pair in matching for share in _differences(*pair)]
+    close = fmean(share < CLOSE for share in shares)
     return {
         "phrases that match nothing on either": len(pairs) - len(matching),
         f"of the {TOP} best in common": round(fmean(overlaps), 4),
         f"phrases with the same {TOP} best": overlaps.count(1.0),
-        "scores within 2%": round(fmean(share < CLOSE for share in differences), 4),
+        "scores within 2%": round(close, 4),
     }
+
+
+def _differences(ours: Scores, theirs: Scores) -> list[float]:
+    """Return the difference of both scores of each passage, as a share of the second."""
+    return [abs(ours[place] / theirs[place] - 1) for place in ours.keys() & theirs.keys()]
 
 
 def _overlap(ours: Scores, theirs: Scores) -> float:
