@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends import index_names
 from hybrid_search.backends.embedded import bm25, scan, schema, sql
-from hybrid_search.backends.embedded.graph_reader import GraphReader
+from hybrid_search.backends.embedded.readers import Reader, ReaderPool
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.types import (
     Candidates,
@@ -32,6 +31,7 @@ from hybrid_search.backends.types import (
     check_spec,
 )
 from hybrid_search.errors import IndexMissingError, UsageError
+from hybrid_search.system import PRIVATE_FOLDER
 from hybrid_search.text.filters import Condition, Scalar
 from hybrid_search.text.token_codes import best_passages, from_bytes
 from hybrid_search.text.types import TokenCodes
@@ -54,38 +54,28 @@ FILTERED = 3
 """Under a filter at least so many times the request's `window` of passages are scored exactly."""
 
 
-@dataclass(slots=True, eq=False)
-class _Reader:
-    """An index that is open for queries.
+@dataclass(frozen=True, slots=True, eq=False)
+class _MatchedCandidates(Candidates):
+    """Candidates with the whole BM25 list that they were taken from, to complete them by it."""
 
-    `matches` is the latest BM25 list with its cache key: finding and completing candidates both
-    need it. `file` is the identity of the SQLite file: if another process drops the index and
-    creates it again, an open connection would still show the old one.
-    """
-
-    connection: sqlite3.Connection
-    spec: IndexSpec
-    graph_reader: GraphReader
-    file: tuple[int, int]
-    matches: tuple[object, bm25.Matches] | None = None
+    matches: bm25.Matches | None = None
 
 
 class EmbeddedBackend:
     """Indexes in `folder`: NAME.sqlite and NAME.spans/.
 
-    Safe to use from several threads, one query at a time.
+    Safe to use from several threads, which read side by side.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._readers: dict[str, _Reader] = {}
-        self._lock = threading.RLock()
+        self._readers = ReaderPool()
 
     def writer(self, index: str, spec: IndexSpec) -> EmbeddedWriter:
         """Open `index` for writing; create it if it does not exist."""
         path = self._path(index)
         with schema.translate_errors(path):
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             lock = schema.WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._create_tables(index, spec)
@@ -95,16 +85,14 @@ class EmbeddedBackend:
                 raise
 
     def _create_tables(self, index: str, spec: IndexSpec) -> None:
-        connection = schema.connect(self._path(index))
-        try:
-            connection.executescript(schema.TABLES)
-            index_spec = sql.read_spec(connection)
+        path = self._path(index)
+        schema.create(path)
+        with closing(schema.connect(path)) as connection:
+            index_spec = sql.read_spec(connection, path)
             if index_spec:
                 check_spec(index, index_spec, spec)
             else:
                 sql.write_spec(connection, spec)
-        finally:
-            connection.close()
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists.
@@ -138,8 +126,10 @@ class EmbeddedBackend:
         """Yield every passage, from a snapshot of the index."""
         path = self._path(index)
         self._check_exists(index)
-        with schema.translate_errors(path), closing(schema.connect(path)) as connection:
-            yield from scan.iterate_passages(connection, self._graphs(index))
+        with schema.translate_errors(path):
+            connection, _ = schema.connect_reader(path)
+            with closing(connection):
+                yield from scan.iterate_passages(connection, self._graphs(index))
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg.
@@ -148,15 +138,14 @@ class EmbeddedBackend:
         filter leaves few passages.
         """
         with self._open_reader(index) as reader:
-            bm25_scores = self._scores(reader, request, request.window) if request.lexical else {}
+            matches = self._matches(reader, request) if request.lexical else None
             span_candidates, method = (
                 self._find_by_spans(reader, request) if request.semantic else ({}, "not asked")
             )
-            return Candidates(bm25_scores, span_candidates, method)
+            bm25_scores = matches.scores_by_passage(request.window) if matches else {}
+            return _MatchedCandidates(bm25_scores, span_candidates, method, matches=matches)
 
-    def _find_by_spans(
-        self, reader: _Reader, request: Request
-    ) -> tuple[dict[Key, TokenCodes], str]:
+    def _find_by_spans(self, reader: Reader, request: Request) -> tuple[dict[Key, TokenCodes], str]:
         """Return the passages of the span leg with their codes, and how they were found."""
         connection = reader.connection
         allowed = _allowed_passages(connection, request.conditions) if request.conditions else None
@@ -181,29 +170,31 @@ class EmbeddedBackend:
         index: str,
         request: Request,
         keys: Sequence[Key],
-        candidates: Candidates | None = None,  # noqa: ARG002 (reading it again is cheap)
+        candidates: Candidates | None = None,
     ) -> list[StoredPassage]:
         """Return the passages of `keys` that still exist, with BM25 scores and token codes."""
-        with self._open_reader(index) as reader:
-            return sql.read_passages(reader.connection, keys, self._scores(reader, request))
+        matches = candidates.matches if isinstance(candidates, _MatchedCandidates) else None
+        with self._open_reader(index, begins_query=False) as reader:
+            scores = (matches or self._matches(reader, request)).scores_by_passage()
+            return sql.read_passages(reader.connection, keys, scores)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        with self._open_reader(index) as reader:
+        with self._open_reader(index, begins_query=False) as reader:
             return sql.read_contents(reader.connection, keys)
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return start and end of the matching words of each passage that has any."""
-        with self._open_reader(index) as reader:
+        with self._open_reader(index, begins_query=False) as reader:
             return bm25.find_highlights(reader.connection, request.phrase, keys)
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
-        with self._open_reader(index) as reader:
+        with self._open_reader(index, begins_query=False) as reader:
             match = bm25.build_match_expression(reader.connection, request.phrase)
             clause, values = sql.build_where(request.conditions)
             filter_clause = f" AND {clause}" if clause else ""
@@ -218,15 +209,7 @@ class EmbeddedBackend:
                 for name in fields
             }
 
-    def _scores(
-        self, reader: _Reader, request: Request, limit: int | None = None
-    ) -> dict[Key, float]:
-        matches = self._matches(reader, request)
-        return dict(
-            zip(matches.passages[:limit].tolist(), matches.scores[:limit].tolist(), strict=True)
-        )
-
-    def _matches(self, reader: _Reader, request: Request) -> bm25.Matches:
+    def _matches(self, reader: Reader, request: Request) -> bm25.Matches:
         version = reader.connection.execute("PRAGMA data_version").fetchone()[0]
         cache_key = (request.phrase, request.conditions, version)
         if reader.matches is None or reader.matches[0] != cache_key:
@@ -244,45 +227,29 @@ class EmbeddedBackend:
         """Remove `index` and its files; raise IndexBusyError if another process is writing it."""
         path = self._path(index)
         self._check_exists(index)
-        lock = schema.WriterLock(path.with_suffix(".lock"), index)
-        with self._lock:
-            if reader := self._readers.pop(index, None):
-                reader.connection.close()
-            shutil.rmtree(self._graphs(index), ignore_errors=True)
-            for suffix in (".sqlite", ".sqlite-wal", ".sqlite-shm"):
-                path.with_suffix(suffix).unlink(missing_ok=True)
-        lock.release()
-        path.with_suffix(".lock").unlink(missing_ok=True)
+        with schema.translate_errors(path):
+            lock = schema.WriterLock(path.with_suffix(".lock"), index)
+            try:
+                self._readers.close(path)
+                shutil.rmtree(self._graphs(index), ignore_errors=True)
+                for suffix in (".sqlite", ".sqlite-wal", ".sqlite-shm"):
+                    path.with_suffix(suffix).unlink(missing_ok=True)
+            except BaseException:
+                lock.release()
+                raise
+            lock.remove()
 
     def close(self) -> None:
         """Close all files; the next call opens them again."""
-        with self._lock:
-            while self._readers:
-                self._readers.popitem()[1].connection.close()
+        self._readers.close()
 
     @contextmanager
-    def _open_reader(self, index: str) -> Iterator[_Reader]:
+    def _open_reader(self, index: str, *, begins_query: bool = True) -> Iterator[Reader]:
         path = self._path(index)
-        with self._lock, schema.translate_errors(path):
+        with schema.translate_errors(path):
             self._check_exists(index)
-            if index in self._readers and self._readers[index].file != _identity(path):
-                self._readers.pop(index).connection.close()
-            if index not in self._readers:
-                self._readers[index] = self._create_reader(index)
-            yield self._readers[index]
-
-    def _create_reader(self, index: str) -> _Reader:
-        path = self._path(index)
-        file, connection = _identity(path), schema.connect(path, mapped=True)
-        spec = sql.read_spec(connection)
-        if spec is None:
-            connection.close()
-            raise IndexMissingError(
-                f"the creation of index {index!r} was interrupted: ingest into it to complete it"
-            )
-        return _Reader(
-            connection, spec, GraphReader(self._graphs(index), spec.dimension, spec.policy), file
-        )
+            with self._readers.lend(path, self._graphs(index), begins_query=begins_query) as reader:
+                yield reader
 
     def _check_exists(self, index: str) -> None:
         if not self._path(index).is_file():
@@ -297,11 +264,6 @@ class EmbeddedBackend:
 
     def _graphs(self, index: str) -> Path:
         return self._folder / f"{index}.spans"
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_dev, status.st_ino
 
 
 def _allowed_passages(

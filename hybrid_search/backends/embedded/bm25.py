@@ -45,6 +45,11 @@ class Matches:
     passages: NDArray[np.int64]
     scores: NDArray[np.float64]
 
+    def scores_by_passage(self, limit: int | None = None) -> dict[Key, float]:
+        """Return the scores of the best `limit` passages, or of all."""
+        best = slice(limit)
+        return dict(zip(self.passages[best].tolist(), self.scores[best].tolist(), strict=True))
+
 
 def search(
     connection: sqlite3.Connection,

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from usearch.index import Index
 
+from hybrid_search import system
 from hybrid_search.backends.embedded.schema import transaction
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.system import file_digest
@@ -141,7 +142,7 @@ def seal(
     Raises:
         IndexStoreError: If the file cannot be written.
     """
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=system.PRIVATE_FOLDER, exist_ok=True)
     unfinished = folder / "unfinished.tmp"
     try:
         graph.save(str(unfinished))

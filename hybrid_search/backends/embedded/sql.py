@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
+    SCHEMA,
     IndexInfo,
     IndexSpec,
     Key,
     PassageContent,
     StoredPassage,
 )
-from hybrid_search.text import token_codes
+from hybrid_search.errors import IndexStoreError
+from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
 from hybrid_search.text.types import Entry
 
@@ -24,12 +29,41 @@ MAX_STATEMENT_VALUES = 500
 """Values in one SQL statement; every supported version of SQLite allows more."""
 
 
-def read_spec(connection: sqlite3.Connection) -> IndexSpec | None:
-    """Return the spec of the index, or None if none has been written yet."""
+def read_spec(connection: sqlite3.Connection, path: Path) -> IndexSpec | None:
+    """Return the spec of the index at `path`, or None if none has been written yet."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
         return None  # its writer was killed before it had created the tables
     row = connection.execute("SELECT value FROM settings WHERE name = 'spec'").fetchone()
-    return IndexSpec(**json.loads(row[0])) if row else None
+    return parse_spec(row[0], path) if row else None
+
+
+def parse_spec(text: object, path: Path) -> IndexSpec:
+    """Return the spec that an index recorded as JSON.
+
+    Raises:
+        IndexStoreError: If it is damaged, or of a newer version.
+    """
+    try:
+        values = json.loads(str(text))
+        version = values.get("schema")
+        if isinstance(version, int) and version > SCHEMA:
+            raise IndexStoreError(schema.newer_version(path, version))
+        spec = IndexSpec(**values)
+        _check_types(spec)
+        window_policy.parse(spec.policy)
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise IndexStoreError(
+            f"{path} is damaged: its record of the model and policy cannot be read ({error}). "
+            "Restore it from a backup, or delete the index and ingest again"
+        ) from error
+    return spec
+
+
+def _check_types(spec: IndexSpec) -> None:
+    for name, kind in typing.get_type_hints(IndexSpec).items():
+        value = getattr(spec, name)
+        if type(value) is not kind or value in ("", 0):
+            raise ValueError(f"{name} is {value!r}")
 
 
 def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:

@@ -110,6 +110,6 @@ class EmbeddedWriter:
                 with schema.translate_errors(self._path):
                     self._graph_builder.finish()
         finally:
-            self._connection.close()
             self._reader.close()
+            schema.close_writer(self._connection)
             self._lock.release()
