@@ -157,13 +157,21 @@ class IndexAdmin:
         )
 
     def verify(
-        self, index: str = DEFAULT_INDEX, *, sample: int = verify.SAMPLE
+        self,
+        index: str = DEFAULT_INDEX,
+        *,
+        sample: int = verify.SAMPLE,
+        full: bool = False,
+        repair: bool = False,
     ) -> verify.Verification:
         """Return the faults of an index: passages that are missing, damaged or encoded otherwise.
 
         Args:
-            index: The index. It is not changed.
+            index: The index. It is not changed without `repair`.
             sample: How many documents, evenly spread, to encode again and compare.
+            full: Also read all token codes, and compare the graphs with them.
+            repair: First make damaged graphs again from token codes, and encode documents with
+                damaged codes again from their stored text. Implies `full`.
 
         Raises:
             IndexMissingError: If there is no such index.
@@ -174,7 +182,8 @@ class IndexAdmin:
         True
         """
         spec, _ = self.backend.read_head(index)
-        return verify.verify(self.backend, self._encoders.truncated_to(spec), index, sample)
+        encoder = self._encoders.truncated_to(spec)
+        return verify.verify(self.backend, encoder, index, sample, full=full, repair=repair)
 
     def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:
         """Return how many documents of these ids there were, after deleting them.

@@ -57,7 +57,7 @@ class Collection:
         """Return what the product's two legs find, with raw scores, before fusion."""
         vector = phrase_vector.query_vector(self.model.encoder, query.text)
         request = Request(query.text, vector, WINDOW, self.conditions(query))
-        return request, retrieve(self.client.backend, self.task.name, request)[0]
+        return request, retrieve(self.client.backend, self.task.name, request).passages
 
     def conditions(self, query: Query) -> tuple[Condition, ...]:
         """Return the filter to the only document that a query searches, if it has one."""

@@ -128,8 +128,10 @@ class Backend(Writable, Protocol):
         """Return the names of all indexes, sorted."""
         ...
 
-    def iterate_passages(self, index: str) -> Iterator[ListedPassage]:
+    def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
         """Yield every passage; those of a document are consecutive and in their order.
+
+        With `full` all token codes are read, and what is derived from them is compared with them.
 
         In a store without snapshots, a document that is written meanwhile may be listed with
         passages of both versions.
@@ -152,8 +154,9 @@ class Backend(Writable, Protocol):
     ) -> list[StoredPassage]:
         """Return the passages of `keys` in order, each with its BM25 score and token codes.
 
-        The score is 0 where no term matches. Passages that have been deleted are left out. What
-        `candidates` already holds of a passage is not fetched again.
+        The score is 0 where no term matches. Passages that have been deleted are left out, but not
+        those whose codes are damaged. What `candidates` already holds of a passage is not fetched
+        again.
         """
         ...
 

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from hybrid_search.backends import index_names
+from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.backends.highlight_markers import CLOSE, OPEN, parse_marks
 from hybrid_search.backends.turn_layout import build_layout
@@ -204,12 +205,19 @@ class MemoryBackend:
         """Return the names of all indexes, sorted."""
         return sorted(self._indexes)
 
-    def iterate_passages(self, index: str) -> Iterator[ListedPassage]:
+    def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
         """Yield every passage, document by document."""
-        for key, passage in self._get_index(index).passages().items():
+        memory_index = self._get_index(index)
+        for key, passage in memory_index.passages().items():
             entry = passage.entry
+            fault = find_codes_fault(entry.tokens, memory_index.spec.dimension) if full else None
             yield ListedPassage(
-                key, entry.document.id, entry.passage.ordinal, entry.passages, entry.source_hash
+                key,
+                entry.document.id,
+                entry.passage.ordinal,
+                entry.passages,
+                entry.source_hash,
+                (fault,) if fault else (),
             )
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
@@ -217,13 +225,13 @@ class MemoryBackend:
         memory_index = self._get_index(index)
         lexical = self._bm25_scores(memory_index, request) if request.lexical else {}
         passages = memory_index.passages(request.conditions) if request.semantic else {}
-        semantic = best_passages(
+        semantic, damaged = best_passages(
             request.vector,
             {key: passages[key].entry.tokens for key in sorted(passages)},
             request.window,
         )
         ranked = sorted(lexical, key=lambda key: (-lexical[key], key))[: request.window]
-        return Candidates({key: lexical[key] for key in ranked}, semantic, "exact")
+        return Candidates({key: lexical[key] for key in ranked}, semantic, "exact", damaged=damaged)
 
     def _bm25_scores(self, memory_index: _Index, request: Request) -> dict[tuple[str, int], float]:
         """Return Lucene's BM25 score of each passage that matches.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -105,17 +105,26 @@ class Candidates:
         semantic: Passages of the span leg with their token codes.
         method: How the span leg was searched, for the plan of a result.
         codes: Token codes of passages of the BM25 leg, where the store returned them, too.
+        damaged: Passages that the span leg could not score, because their codes are damaged.
+        warnings: What else is damaged, and is done without: sentences with the remedy.
+        memo: Whatever the store wants to see again in `complete_candidates`.
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
     semantic: Mapping[Key, TokenCodes] = field(default_factory=dict)
     method: str = "not asked"
     codes: Mapping[Key, TokenCodes] = field(default_factory=dict)
+    damaged: Sequence[Key] = ()
+    warnings: Sequence[str] = ()
+    memo: object = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredPassage:
-    """Everything of a passage that its score is computed from."""
+    """Everything of a passage that its score is computed from.
+
+    `tokens` are `token_codes.UNREADABLE` where the stored codes cannot be read.
+    """
 
     key: Key
     document_id: str

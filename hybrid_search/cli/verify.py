@@ -20,6 +20,18 @@ def verify(
         int,
         typer.Option(help="Documents to encode again, spread evenly over the index; 0 for none."),
     ] = 100,
+    full: Annotated[
+        bool,
+        typer.Option("--full", help="Read all token codes, and compare the graphs with them."),
+    ] = False,
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="First make damaged graphs and token codes again from what is stored; "
+            "then check as --full does.",
+        ),
+    ] = False,
     url: options.Url = None,
     model: options.Model = None,
     device: options.Device = None,
@@ -28,14 +40,15 @@ def verify(
 ) -> None:
     """Check that an index is complete and undamaged, and encode a sample of it again to compare.
 
-    Every passage is listed; of the sample texts, offsets and token codes are compared. Nothing is
-    changed. Exit status: 0 if all is well, 1 if something is wrong, 2 if the check could not run.
+    Every passage is listed; of the sample texts, offsets and token codes are compared. Without
+    --repair nothing is changed. Exit status: 0 if all is well, 1 if something is wrong, 2 if the
+    check could not run.
     """
     with options.report_errors():
         from hybrid_search.api import connect
 
         with connect(url, model=model, device=device, precision=precision) as client:
-            verification = client.verify(index, sample=sample)
+            verification = client.verify(index, sample=sample, full=full, repair=repair)
         if as_json:
             options.print_json(verification.to_dict())
         else:
@@ -49,6 +62,8 @@ def _show(verification: Verification) -> None:
         f"{verification.passages:,} passages; encoded again: {verification.encoded_documents:,} "
         f"documents with {verification.encoded_passages:,} passages"
     )
+    if verification.repaired_documents:
+        typer.echo(f"encoded again from their text: {verification.repaired_documents:,} documents")
     typer.echo(
         f"largest difference of a span's cosine: {verification.difference:.4f}, allowed "
         f"{verification.bound:.4f} (index in {verification.precision}, here "

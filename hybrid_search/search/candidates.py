@@ -3,24 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Candidates, Key, Request
-from hybrid_search.search import fusion
+from hybrid_search.backends.types import Candidates, Key, Request, StoredPassage
+from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
 from hybrid_search.text import token_codes
 from hybrid_search.text.words import query_terms
 
 
-def retrieve(backend: Backend, index: str, request: Request) -> tuple[list[ScoredPassage], str]:
-    """Return the candidates of both legs, not yet fused, and how the span leg was run."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Retrieved:
+    """The candidates of a request, not yet fused, how they were found, and what was damaged.
+
+    `warnings` are sentences for the plan of the result.
+    """
+
+    passages: list[ScoredPassage]
+    method: str
+    warnings: Sequence[str] = ()
+
+    @property
+    def actions(self) -> dict[str, Any]:
+        """What was done, as the plan of a result has it; without damage there are no warnings."""
+        warnings = {"warnings": list(self.warnings)} if self.warnings else {}
+        return {"candidates": self.method, **warnings}
+
+
+def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
+    """Return the candidates of both legs with both scores of each."""
     candidates = backend.find_candidates(index, request)
-    keys = [*candidates.lexical, *candidates.semantic]
-    return complete_scores(backend, index, request, keys, candidates), candidates.method
+    keys = [*candidates.lexical, *candidates.semantic, *candidates.damaged]
+    passages, warnings = complete_scores(backend, index, request, keys, candidates)
+    return Retrieved(passages, candidates.method, [*candidates.warnings, *warnings])
 
 
 def complete_scores(
@@ -29,21 +49,24 @@ def complete_scores(
     request: Request,
     keys: Sequence[Key],
     candidates: Candidates | None = None,
-) -> list[ScoredPassage]:
-    """Return the passages of `keys`, once each, with BM25 and the cosines of all their spans."""
+) -> tuple[list[ScoredPassage], list[str]]:
+    """Return the passages of `keys`, once each, with BM25 and the cosines of all their spans.
+
+    Those with damaged token codes are left out, and named in the second list, of warnings.
+    """
     stored = backend.complete_candidates(index, request, list(dict.fromkeys(keys)), candidates)
     cosines = token_codes.span_cosines_by_passage(
         request.vector, [passage.tokens for passage in stored]
     )
-    return [
-        ScoredPassage(
-            passage,
-            request,
-            passage_cosines,
-            float(passage_cosines.max()) if len(passage_cosines) else 0.0,
-        )
-        for passage, passage_cosines in zip(stored, cosines, strict=True)
-    ]
+    scored: list[ScoredPassage] = []
+    damaged: list[StoredPassage] = []
+    for passage, passage_cosines in zip(stored, cosines, strict=True):
+        if passage_cosines is None:
+            damaged.append(passage)
+        else:
+            best = float(passage_cosines.max()) if len(passage_cosines) else 0.0
+            scored.append(ScoredPassage(passage, request, passage_cosines, best))
+    return scored, damage.describe_left_out(index, damaged)
 
 
 def fuse(

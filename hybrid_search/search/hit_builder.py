@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Key, PassageContent, Request
+from hybrid_search.backends.types import Key, PassageContent, Request, StoredPassage
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import refine, span_search
 from hybrid_search.search.contents import Contents
+from hybrid_search.search.damage import describe_misplaced
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Hit, Span
 from hybrid_search.search.types import Group, PassageSpans, ScoredPassage, ScoreExplainer
@@ -36,6 +37,12 @@ class HitBuilder:
     query: Query
     contents: Contents
     explainer: ScoreExplainer | None
+    _misplaced: dict[Key, StoredPassage] = field(default_factory=dict)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is damaged in the passages of the hits that were built."""
+        return describe_misplaced(self.query.index, list(self._misplaced.values()))
 
     def build_hits(self, groups: Sequence[Group]) -> list[Hit]:
         """Return a hit for each group, unless all its passages were deleted meanwhile."""
@@ -90,18 +97,23 @@ class HitBuilder:
             for content, passage in zip(passage_contents, group, strict=True)
         ]
         k = max(self.query.spans, refine.SPANS) if self.query.refine else self.query.spans
-        spans = [
-            _build_span(passage_contents[number], start, end, cosine)
-            for number, start, end, cosine in span_search.best_places(passage_spans, k)
-        ]
+        spans = []
+        for number, start, end, cosine in span_search.best_places(passage_spans, k):
+            turn = _find_turn(passage_contents[number], start, end)
+            if turn is None:
+                stored = group[number].stored
+                self._misplaced[stored.key] = stored
+            else:
+                spans.append(_build_span(passage_contents[number], turn, start, end, cosine))
         if self.query.refine == "isolate" and spans:
             spans = refine.isolate(self.encoder, group[0].request.vector, spans)
         return spans[: self.query.spans]
 
 
-def _build_span(content: PassageContent, start: int, end: int, cosine: float) -> Span:
-    """Return the span at `start` to `end` of its document, with the turn that holds it."""
-    turn = _find_turn(json.loads(content.layout), start, end)
+def _build_span(
+    content: PassageContent, turn: Mapping[str, Any], start: int, end: int, cosine: float
+) -> Span:
+    """Return the span at `start` to `end` of its document, which is in `turn`."""
     turn_start = turn["start"]
     text = content.text[start - content.start : end - content.start]
     times = {name: turn.get(name) for name in ("start_ms", "end_ms")}
@@ -118,5 +130,9 @@ def _build_span(content: PassageContent, start: int, end: int, cosine: float) ->
     )
 
 
-def _find_turn(turns: Sequence[Mapping[str, Any]], start: int, end: int) -> Mapping[str, Any]:
-    return next(turn for turn in turns if turn["start"] <= start and end <= turn["end"])
+def _find_turn(content: PassageContent, start: int, end: int) -> Mapping[str, Any] | None:
+    """Return the turn that holds the span; None if the passage has no such place."""
+    if not content.start <= start < end <= content.start + len(content.text):
+        return None
+    turns = json.loads(content.layout)
+    return next((turn for turn in turns if turn["start"] <= start and end <= turn["end"]), None)

@@ -14,6 +14,7 @@ tests/search/test_round_trips.py counts the calls.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -35,6 +36,8 @@ from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
+
+_log = logging.getLogger(__name__)
 
 
 def search(
@@ -91,10 +94,14 @@ def _search(
     facet_counts = (
         facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
     )
+    warnings = [*actions.pop("warnings"), *builder.warnings]
     plan = {
         **_plan(query, spec, encoder.info.precision),
         **actions,
+        **({"warnings": warnings} if warnings else {}),
     }
+    for warning in warnings:
+        _log.warning("%s", warning)
     return Result(hits, len(groups) - deleted, plan, facet_counts)
 
 
@@ -158,20 +165,23 @@ def _score_phrases(
     """
     best: dict[Key, ScoredPassage] = {}
     actions: dict[str, Any] = {}
+    warnings: dict[str, None] = {}  # in their order, each once
     for request in requests:
         if query.compat:
             scored, actions = ranking.score_as_server(
                 backend, query.index, request, query.alpha, query.fusion
             )
         else:
-            passages, actions["candidates"] = retrieve(backend, query.index, request)
-            scored = fuse(passages, request, query.fusion, query.alpha, calibration)
+            answer = retrieve(backend, query.index, request)
+            scored = fuse(answer.passages, request, query.fusion, query.alpha, calibration)
+            actions = answer.actions
+        warnings |= dict.fromkeys(actions.pop("warnings", ()))
         for passage in scored:
             rival = best.setdefault(passage.stored.key, passage)
             if passage.sort_key < rival.sort_key:
                 best[passage.stored.key] = passage
     ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
-    return ranked, {**actions, "passages": len(best)}
+    return ranked, {**actions, "passages": len(best), "warnings": list(warnings)}
 
 
 def _group_above_min_score(scored: Sequence[ScoredPassage], query: Query) -> list[Group]:

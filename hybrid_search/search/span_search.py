@@ -40,7 +40,8 @@ def best_spans(
         batch_codes = encode_passages(encoder, document, batch)
         batch_cosines = token_codes.span_cosines_by_passage(query, batch_codes)
         for passage, codes, cosines in zip(batch, batch_codes, batch_cosines, strict=True):
-            passage_spans.append(PassageSpans.from_passage(passage.start, codes, cosines))
+            if cosines is not None:  # None is for damaged codes, which fresh ones are not
+                passage_spans.append(PassageSpans.from_passage(passage.start, codes, cosines))
     return [
         Span(start, end, text[start:end], cosine, 0, start, end)
         for _, start, end, cosine in best_places(passage_spans, k)

@@ -22,12 +22,36 @@ _HEADER = struct.Struct("<4sHHIII")
 _MAGIC = b"HST1"
 _WIDTHS = {"<i4": 4, "u1": 1, "i1": 1, "<f4": 4, "<f2": 2}
 
+UNREADABLE = TokenCodes(
+    np.zeros((0, 4), np.int32),
+    np.zeros(0, np.uint8),
+    np.zeros((0, 0), np.int8),
+    np.zeros(0, np.float32),
+    np.zeros(0, np.float16),
+)
+"""In the place of stored codes that cannot be read.
+
+Their dimension, 0, is never that of an index, so they are not sound.
+"""
+
+MAX_HALF = 65504.0
+"""The largest float16."""
+
+NORM_TOLERANCE = 0.002
+"""Relative difference that two inverse norms of the same codes may have: one step of float16.
+
+Another machine may add in another order.
+"""
+
 JOIN_PASSAGES = 128
 """Passages scored together.
 
 With 512 the arrays are so large that the system allocates them anew each time, which took longer
 than the scoring.
 """
+
+FIRST_INFINITE_HALF = 0x7C00
+"""The bits of float16 infinity; those of NaN and of negative numbers are larger."""
 
 CACHE_ROWS = 512
 """Token codes converted to float32 at once: 0.8 MB at 384 dimensions."""
@@ -82,7 +106,9 @@ def pack(token_vectors: Floats, words: Ints, counts: Bytes) -> TokenCodes:
     mean = float(np.linalg.norm(token_vectors, axis=1).mean()) if len(token_vectors) else 1.0
     codes, scales = quantize(token_vectors / max(mean, 1e-12))
     inverse = spans.inverse(spans.norms(codes * scales[:, None], words[:, 2:], counts))
-    return TokenCodes(words, counts, codes, scales, np.minimum(inverse, 65504.0).astype(np.float16))
+    return TokenCodes(
+        words, counts, codes, scales, np.minimum(inverse, MAX_HALF).astype(np.float16)
+    )
 
 
 def cosines(query: Floats, tokens: TokenCodes) -> Floats:
@@ -106,66 +132,130 @@ def _products(query: Floats, codes: Codes) -> Floats:
     return products
 
 
-def span_cosines_by_passage(query: Floats, token_codes: Sequence[TokenCodes]) -> Iterator[Floats]:
-    """Yield the `cosines` of each passage.
+def span_cosines_by_passage(
+    query: Floats, token_codes: Sequence[TokenCodes]
+) -> Iterator[Floats | None]:
+    """Yield the `cosines` of each passage, or None where its codes are damaged.
 
     `JOIN_PASSAGES` of them are scored together, which pays numpy's cost per call once.
     """
     for start in range(0, len(token_codes), JOIN_PASSAGES):
         block = token_codes[start : start + JOIN_PASSAGES]
-        block_cosines, position = cosines(query, _join(block)), 0
-        for codes in block:
-            yield block_cosines[position : position + len(codes.inverse_norms)]
-            position += len(codes.inverse_norms)
+        joined = _join_sound(block, len(query))
+        if joined is not None:
+            block_cosines, position = cosines(query, joined), 0
+            for codes in block:
+                yield block_cosines[position : position + len(codes.inverse_norms)]
+                position += len(codes.inverse_norms)
+        elif len(block) == 1:
+            yield None
+        else:  # one of them is damaged: score each by itself
+            for codes in block:
+                yield from span_cosines_by_passage(query, [codes])
 
 
 def best_cosine_by_passage(query: Floats, token_codes: Sequence[TokenCodes]) -> Floats:
-    """Return the cosine of each passage's best span, float32 ``[passages]``; -1 without a span."""
-    cosines_by_passage = span_cosines_by_passage(query, token_codes)
-    best_cosines = [span_cosines.max(initial=-1.0) for span_cosines in cosines_by_passage]
+    """Return the cosine of each passage's best span, float32 ``[passages]``.
+
+    It is -1 without a span, and NaN where the codes are damaged.
+    """
+    best_cosines = [
+        np.nan if span_cosines is None else span_cosines.max(initial=-1.0)
+        for span_cosines in span_cosines_by_passage(query, token_codes)
+    ]
     return np.array(best_cosines, dtype=np.float32)
 
 
 def best_passages(
     query: Floats, codes_by_key: Mapping[Any, TokenCodes], limit: int
-) -> dict[Any, TokenCodes]:
-    """Return the `limit` passages whose best span is nearest to `query`, best first.
+) -> tuple[dict[Any, TokenCodes], list[Any]]:
+    """Return the `limit` passages whose best span is nearest to `query`, and the damaged ones.
 
-    Of equal ones those that come first in `codes_by_key` are returned.
+    The best come first; of equal ones those that come first in `codes_by_key` are returned.
     """
     keys, best = list(codes_by_key), best_cosine_by_passage(query, list(codes_by_key.values()))
-    best_keys = [keys[number] for number in np.argsort(-best, kind="stable")[:limit].tolist()]
-    return {key: codes_by_key[key] for key in best_keys}
+    damaged = [keys[number] for number in np.flatnonzero(np.isnan(best)).tolist()]
+    order = np.argsort(-best, kind="stable")[: len(keys) - len(damaged)]  # NaN comes last
+    best_keys = [keys[number] for number in order[:limit].tolist()]
+    return {key: codes_by_key[key] for key in best_keys}, damaged
 
 
-def _join(passages: Sequence[TokenCodes]) -> TokenCodes:
-    """Return the passages as one, whose words name tokens of the joined codes.
+def is_sound(tokens: TokenCodes, dimension: int) -> bool:
+    """Return whether codes have this dimension, and words that name tokens and spans of theirs.
 
-    Its character offsets mean nothing.
+    Damage that only changes numbers is not seen.
     """
+    return _join_sound([tokens], dimension) is not None
+
+
+def has_own_norms(tokens: TokenCodes) -> bool:
+    """Return whether the stored inverse norms are those of the codes, which must be sound.
+
+    So the norms are a checksum of the codes: one that only shows what changes a score.
+    """
+    lengths = spans.norms(vectors(tokens), tokens.words[:, 2:], tokens.counts)
+    expected = np.minimum(spans.inverse(lengths), MAX_HALF)
+    return len(expected) == len(tokens.inverse_norms) and bool(
+        np.allclose(tokens.inverse_norms, expected, rtol=NORM_TOLERANCE, atol=1e-7)
+    )
+
+
+def _join_sound(passages: Sequence[TokenCodes], dimension: int) -> TokenCodes | None:
+    """Return the passages as one, or None if one of them is damaged.
+
+    Its words name tokens of the joined codes. Its character offsets mean nothing.
+    """
+    if any(passage.codes.shape[1] != dimension for passage in passages):
+        return None
     token_counts = [len(passage.codes) for passage in passages]
-    token_offsets = np.cumsum([0, *token_counts[:-1]], dtype=np.int32)
-    shifts = np.repeat(token_offsets, [len(passage.words) for passage in passages])
-    words = np.concatenate([passage.words for passage in passages]) + shifts[:, None]
-    counts = np.concatenate([passage.counts for passage in passages])
-    codes = np.concatenate([passage.codes for passage in passages])
-    scales = np.concatenate([passage.scales for passage in passages])
-    inverse = np.concatenate([passage.inverse_norms for passage in passages])
-    joined = TokenCodes(words, counts, codes, scales, inverse)
-    _check_ranges(joined)
-    return joined
+    word_counts = [len(passage.words) for passage in passages]
+    token_ends = np.cumsum(token_counts, dtype=np.int32)
+    shifts = np.repeat(token_ends - np.array(token_counts, dtype=np.int32), word_counts)
+    joined = TokenCodes(
+        np.concatenate([passage.words for passage in passages]) + shifts[:, None],
+        np.concatenate([passage.counts for passage in passages]),
+        np.concatenate([passage.codes for passage in passages]),
+        np.concatenate([passage.scales for passage in passages]),
+        np.concatenate([passage.inverse_norms for passage in passages]),
+    )
+    span_counts = [len(passage.inverse_norms) for passage in passages]
+    is_valid = (
+        _names_own_tokens(joined.words, shifts, np.repeat(token_ends, word_counts))
+        and _has_own_spans(joined.counts, word_counts, span_counts)
+        and _has_numbers(joined)
+    )
+    return joined if is_valid else None
 
 
-def _check_ranges(tokens: TokenCodes) -> None:
-    """Check that words name tokens and spans that exist. Raises IndexStoreError."""
-    has_norms = tokens.counts.sum(dtype=np.int64) == len(tokens.inverse_norms)
-    first_token = tokens.words[:, 2:].min(initial=0)
-    end_token = tokens.words[:, 3].max(initial=0)
-    if not has_norms or first_token < 0 or end_token > len(tokens.codes):
-        raise IndexStoreError(
-            "stored token codes are damaged: their words name tokens or spans that do not exist. "
-            "Ingest the documents again."
-        )
+def _names_own_tokens(words: Ints, first_tokens: Ints, token_ends: Ints) -> bool:
+    """Return whether each word's tokens are among those of its passage."""
+    first, after = words[:, 2], words[:, 3]
+    return bool(
+        np.all(first >= first_tokens) and np.all(after <= token_ends) and np.all(first <= after)
+    )
+
+
+def _has_own_spans(counts: Bytes, word_counts: Sequence[int], span_counts: Sequence[int]) -> bool:
+    """Return whether spans end at words of their passage, and each has its inverse norm."""
+    word_ends = np.cumsum(word_counts)
+    spans_before = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    last_words = np.arange(len(counts)) + counts
+    return np.array_equal(spans_before[word_ends], np.cumsum(span_counts)) and bool(
+        np.all(last_words <= np.repeat(word_ends, word_counts))
+    )
+
+
+def _has_numbers(tokens: TokenCodes) -> bool:
+    """Return whether scales and norms are numbers that `pack` can have made.
+
+    The mean length of a passage's vectors is 1, so none is longer than their number.
+    """
+    scales, halves = tokens.scales, tokens.inverse_norms.view(np.uint16)
+    return bool(
+        scales.min(initial=0.0) >= 0.0
+        and scales.max(initial=0.0) <= max(1, len(scales))
+        and halves.max(initial=0) < FIRST_INFINITE_HALF
+    )
 
 
 def to_bytes(tokens: TokenCodes) -> bytes:
@@ -217,3 +307,11 @@ def from_bytes(data: bytes) -> TokenCodes:
         arrays[3],
         arrays[4],
     )
+
+
+def read(data: bytes) -> TokenCodes:
+    """Return the `TokenCodes` that `to_bytes` wrote, or `UNREADABLE` if `data` is anything else."""
+    try:
+        return from_bytes(data)
+    except (IndexStoreError, TypeError):  # an edited row of SQLite may hold any type
+        return UNREADABLE

@@ -211,8 +211,7 @@ def test_a_reader_still_answers_right_and_says_so(
     apply_fault(fault, folder, original)
     assert answers(folder) == expected
     assert (
-        "vectors are searched exactly, from the codes, until the next ingest rebuilds it"
-        in caplog.text
+        "vectors are searched exactly, from the codes. The next ingest rebuilds it" in caplog.text
     )
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 

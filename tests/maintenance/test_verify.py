@@ -174,13 +174,13 @@ def test_a_document_without_any_passage_misses_all(store: EmbeddedBackend) -> No
 
 
 def test_what_is_said_to_be_done_mends_it(store: EmbeddedBackend) -> None:
-    change_rows("DELETE FROM tokens WHERE passage = ?", passage_number("turns", 2))
+    retext("dots", 0, "sofort", "sofor")
     (finding,) = verify_store(store).findings
-    assert (finding.kind, finding.document_id, finding.ordinal) == ("codes", "turns", 2)
-    assert "hybrid-search delete --index calls -- 'turns'" in finding.remedy
+    assert (finding.kind, finding.document_id, finding.ordinal) == ("text", "dots", 0)
+    assert "hybrid-search delete --index calls -- 'dots'" in finding.remedy
     assert fill_index(store, FOUR).skipped == 4  # so the document must be deleted first
     with store.writer("calls", store.read_head("calls")[0]) as writer:
-        assert writer.delete(["turns"]) == 1
+        assert writer.delete(["dots"]) == 1
     assert fill_index(store, FOUR).documents == 1
     assert verify_store(store).is_sound
 

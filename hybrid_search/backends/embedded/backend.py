@@ -5,18 +5,19 @@ Many processes may read while one writes.
 
 from __future__ import annotations
 
-import shutil
+import logging
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends import index_names
-from hybrid_search.backends.embedded import bm25, scan, schema, sql
+from hybrid_search.backends.embedded import bm25, graph_segments, scan, schema, sql
+from hybrid_search.backends.embedded.graph_reader import GraphReader
 from hybrid_search.backends.embedded.readers import Reader, ReaderPool
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.types import (
@@ -32,9 +33,11 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.system import PRIVATE_FOLDER
+from hybrid_search.text import token_codes
 from hybrid_search.text.filters import Condition, Scalar
-from hybrid_search.text.token_codes import best_passages, from_bytes
 from hybrid_search.text.types import TokenCodes
+
+_log = logging.getLogger(__name__)
 
 EXACT_PASSAGES = 2000
 """If a filter leaves at most so many passages, all their spans are scored.
@@ -52,13 +55,6 @@ the space and of the build time. Share of the exact ten best on calls_sgd: .930 
 
 FILTERED = 3
 """Under a filter at least so many times the request's `window` of passages are scored exactly."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _MatchedCandidates(Candidates):
-    """Candidates with the whole BM25 list that they were taken from, to complete them by it."""
-
-    matches: bm25.Matches | None = None
 
 
 class EmbeddedBackend:
@@ -122,14 +118,13 @@ class EmbeddedBackend:
         """Return the names of all indexes, sorted."""
         return sorted(path.stem for path in self._folder.glob("*.sqlite"))
 
-    def iterate_passages(self, index: str) -> Iterator[ListedPassage]:
+    def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
         """Yield every passage, from a snapshot of the index."""
-        path = self._path(index)
-        self._check_exists(index)
+        path, (spec, _) = self._path(index), self.read_head(index)
         with schema.translate_errors(path):
             connection, _ = schema.connect_reader(path)
             with closing(connection):
-                yield from scan.iterate_passages(connection, self._graphs(index))
+                yield from scan.iterate_passages(connection, self._graphs(index), spec, full=full)
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg.
@@ -139,31 +134,26 @@ class EmbeddedBackend:
         """
         with self._open_reader(index) as reader:
             matches = self._matches(reader, request) if request.lexical else None
-            span_candidates, method = (
-                self._find_by_spans(reader, request) if request.semantic else ({}, "not asked")
-            )
+            candidates = self._find_by_spans(reader, request) if request.semantic else Candidates()
             bm25_scores = matches.scores_by_passage(request.window) if matches else {}
-            return _MatchedCandidates(bm25_scores, span_candidates, method, matches=matches)
+            return replace(candidates, lexical=bm25_scores, memo=matches)
 
-    def _find_by_spans(self, reader: Reader, request: Request) -> tuple[dict[Key, TokenCodes], str]:
+    def _find_by_spans(self, reader: Reader, request: Request) -> Candidates:
         """Return the passages of the span leg with their codes, and how they were found."""
         connection = reader.connection
         allowed = _allowed_passages(connection, request.conditions) if request.conditions else None
         if allowed is not None and len(allowed) <= EXACT_PASSAGES:
-            best = _score_exactly(connection, request, allowed)
-            return best, "exact, on what the filter leaves"
-        reader.graph_reader.refresh(connection)
-        exact_count = _count_to_score(connection, request, allowed)
-        usable = np.zeros(0, np.int64)
-        for passages in reader.graph_reader.iterate_passages(request.vector, exact_count):
-            usable = passages if allowed is None else passages[np.isin(passages, allowed)]
-            if len(usable) < exact_count:
-                continue
-            best = _score_exactly(connection, request, usable[:exact_count])
-            # There are fewer than the window if many of the passages in the graphs were deleted.
-            if len(best) >= request.window:
-                return best, reader.graph_reader.method
-        return _score_exactly(connection, request, usable), reader.graph_reader.method
+            best, damaged = _score_exactly(connection, request, allowed)
+            method = "exact, on what the filter leaves"
+            return Candidates(semantic=best, method=method, damaged=damaged)
+        graphs = reader.graphs.refresh(connection)
+        best, damaged = _score_nearest(connection, graphs, request, allowed)
+        return Candidates(
+            semantic=best,
+            method=graphs.method,
+            damaged=[*damaged, *sorted(graphs.damaged)],
+            warnings=graphs.warnings,
+        )
 
     def complete_candidates(
         self,
@@ -173,9 +163,11 @@ class EmbeddedBackend:
         candidates: Candidates | None = None,
     ) -> list[StoredPassage]:
         """Return the passages of `keys` that still exist, with BM25 scores and token codes."""
-        matches = candidates.matches if isinstance(candidates, _MatchedCandidates) else None
+        matches = candidates.memo if candidates else None
         with self._open_reader(index, begins_query=False) as reader:
-            scores = (matches or self._matches(reader, request)).scores_by_passage()
+            if not isinstance(matches, bm25.Matches):
+                matches = self._matches(reader, request)
+            scores = matches.scores_by_passage()
             return sql.read_passages(reader.connection, keys, scores)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
@@ -231,13 +223,15 @@ class EmbeddedBackend:
             lock = schema.WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._readers.close(path)
-                shutil.rmtree(self._graphs(index), ignore_errors=True)
+                left = graph_segments.remove_folder(self._graphs(index))
                 for suffix in (".sqlite", ".sqlite-wal", ".sqlite-shm"):
                     path.with_suffix(suffix).unlink(missing_ok=True)
             except BaseException:
                 lock.release()
                 raise
             lock.remove()
+        if left:
+            _log.warning("index %r is deleted, but %s, and was left as it is", index, left)
 
     def close(self) -> None:
         """Close all files; the next call opens them again."""
@@ -288,15 +282,35 @@ def _count_to_score(
     return max(CANDIDATES * len(allowed) // max(total, 1), FILTERED * request.window)
 
 
+def _score_nearest(
+    connection: sqlite3.Connection,
+    graphs: GraphReader,
+    request: Request,
+    allowed: NDArray[np.int64] | None,
+) -> tuple[dict[Key, TokenCodes], list[Key]]:
+    """Return the best of the passages that the graphs find, and the damaged ones among them."""
+    exact_count = _count_to_score(connection, request, allowed)
+    usable = np.zeros(0, np.int64)
+    for passages in graphs.iterate_passages(connection, request.vector, exact_count):
+        usable = passages if allowed is None else passages[np.isin(passages, allowed)]
+        if len(usable) < exact_count:
+            continue
+        best, damaged = _score_exactly(connection, request, usable[:exact_count])
+        # There are fewer than the window if many of the passages in the graphs were deleted.
+        if len(best) >= request.window:
+            return best, damaged
+    return _score_exactly(connection, request, usable)
+
+
 def _score_exactly(
     connection: sqlite3.Connection, request: Request, passages: NDArray[np.int64]
-) -> dict[Key, TokenCodes]:
-    """Return the best of `passages` by scoring all their spans, with their token codes.
+) -> tuple[dict[Key, TokenCodes], list[Key]]:
+    """Return the best of `passages` with their token codes, and those with damaged ones.
 
-    There are at most `request.window`; deleted passages are left out.
+    All their spans are scored. There are at most `request.window`; deleted passages are left out.
     """
     codes_by_passage = {
-        number: from_bytes(data)
+        number: token_codes.read(data)
         for number, data in sorted(sql.read_codes(connection, passages.tolist()))
     }
-    return best_passages(request.vector, codes_by_passage, request.window)
+    return token_codes.best_passages(request.vector, codes_by_passage, request.window)

@@ -14,7 +14,7 @@ import numpy as np
 from usearch.index import Index
 
 from hybrid_search.backends.embedded import graph_segments
-from hybrid_search.backends.embedded.graph_segments import Keys, Segment
+from hybrid_search.backends.embedded.graph_segments import DamagedSegmentError, Keys, Segment
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.text.types import Codes
 
@@ -61,26 +61,25 @@ class GraphBuilder:
 
         Files that a killed writer left behind are deleted.
         """
-        for segment in graph_segments.list_segments(self._connection):
-            if fault := segment.find_fault(self._folder):
-                _log.warning(
-                    "%s: rebuilt from the codes of passages %d to %d",
-                    fault,
-                    segment.first,
-                    segment.last,
-                )
-                graph = graph_segments.create_graph(self._spec.dimension)
-                for keys, codes, _ in _chunks(self._iterate_stored(segment.first, segment.last)):
-                    graph.add(keys, codes)
-                graph_segments.seal(
-                    self._connection,
-                    self._folder,
-                    graph,
-                    segment.first,
-                    segment.last,
-                    replaced=segment,
-                )
+        segments = graph_segments.list_segments(self._connection)
+        graph_segments.find_faults(segments, self._folder)  # all together, on all cores
+        for segment in segments:
+            try:
+                graph_segments.open_graph(segment, self._folder, self._spec.dimension)
+            except DamagedSegmentError as error:
+                self._rebuild(segment, str(error))
         graph_segments.sweep(self._folder, graph_segments.list_segments(self._connection))
+
+    def _rebuild(self, segment: Segment, fault: str) -> Segment:
+        _log.warning(
+            "%s: rebuilt from the codes of passages %d to %d", fault, segment.first, segment.last
+        )
+        graph = graph_segments.create_graph(self._spec.dimension)
+        for keys, codes, _ in _chunks(self._iterate_stored(segment.first, segment.last)):
+            graph.add(keys, codes)
+        return graph_segments.seal(
+            self._connection, self._folder, graph, segment.first, segment.last, replaced=segment
+        )
 
     def grow(self) -> None:
         """Add the passages committed since the last call; a small tail stays without a graph."""
@@ -129,13 +128,21 @@ class GraphBuilder:
             self._extended_segment = (
                 newest if newest and newest.vectors < SEGMENT_SPANS // 2 else None
             )
-            path = self._extended_segment.path(self._folder) if self._extended_segment else None
             self._graph = (
-                Index.restore(str(path), view=False)
-                if path
+                self._load(self._extended_segment)
+                if self._extended_segment
                 else graph_segments.create_graph(self._spec.dimension)
             )
         return self._graph
+
+    def _load(self, segment: Segment) -> Index:
+        """Return the graph of a segment in memory; rebuild it if it was damaged since `repair`."""
+        dimension = self._spec.dimension
+        try:
+            return graph_segments.open_graph(segment, self._folder, dimension, mapped=False)
+        except DamagedSegmentError as error:
+            self._extended_segment = rebuilt = self._rebuild(segment, str(error))
+            return graph_segments.open_graph(rebuilt, self._folder, dimension, mapped=False)
 
     def _seal(self) -> None:
         if self._graph is None:
@@ -153,7 +160,21 @@ class GraphBuilder:
 
     def _iterate_stored(self, first: int, last: int) -> Iterator[tuple[Keys, Codes]]:
         return graph_segments.iterate_stored_vectors(
-            self._connection, first, last, self._spec.policy
+            self._connection, first, last, self._spec, self._warn_of_damage
+        )
+
+    def _warn_of_damage(self, passage: int) -> None:
+        id_, ordinal = self._connection.execute(
+            "SELECT id, ordinal FROM passages JOIN documents USING (document) WHERE passage = ? "
+            "UNION ALL SELECT NULL, NULL",  # its document may be gone
+            (passage,),
+        ).fetchone()
+        _log.warning(
+            "%r passage %s: no graph has it, because its token codes are damaged. "
+            "To mend this: hybrid-search verify --index %s --repair",
+            id_,
+            ordinal,
+            self._folder.stem,
         )
 
     def _select_int(self, query: str, *values: int) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,8 @@ from numpy.typing import NDArray
 from usearch.index import Index, search
 
 from hybrid_search.backends.embedded import graph_segments
-from hybrid_search.backends.embedded.graph_segments import Keys, Segment
+from hybrid_search.backends.embedded.graph_segments import DamagedSegmentError, Keys, Segment
+from hybrid_search.backends.types import IndexSpec
 from hybrid_search.text.token_codes import quantize
 from hybrid_search.text.types import Codes, Floats
 
@@ -47,10 +50,11 @@ class FlatIndex:
 
     def extend(self, vectors: Iterable[tuple[Keys, Codes]]) -> None:
         """Add the keys and codes of more passages."""
+        all_keys, all_codes = [*self._keys], [*self._codes]
         for keys, codes in vectors:
-            self._keys.append(keys)
-            self._codes.append(codes)
-        self._keys, self._codes = [np.concatenate(self._keys)], [np.concatenate(self._codes)]
+            all_keys.append(keys)
+            all_codes.append(codes)
+        self._keys, self._codes = [np.concatenate(all_keys)], [np.concatenate(all_codes)]
 
     def search(self, query: Codes, count: int) -> tuple[Keys, Floats]:
         """Return keys and distances of the `count` nearest windows, nearest first."""
@@ -66,10 +70,13 @@ class GraphReader:
     `refresh` brings it up to date with what other processes have committed.
     """
 
-    def __init__(self, folder: Path, dimension: int, policy: str) -> None:
-        self._folder, self._dimension, self._policy = folder, dimension, policy
+    def __init__(self, folder: Path, spec: IndexSpec) -> None:
+        self._folder, self._spec = folder, spec
         self._graphs: dict[Segment, Index | FlatIndex] = {}
-        self._tail = FlatIndex(dimension)
+        self._tail = FlatIndex(spec.dimension)
+        self._faults: dict[Segment, str] = {}
+        self.damaged: set[int] = set()
+        """Passages that cannot be found, because their codes are damaged."""
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Open new segments, close removed ones, and add new passages to the tail."""
@@ -80,40 +87,62 @@ class GraphReader:
         ):
             # The writer deleted a file after we had read its name: read the names again.
             current_segments = graph_segments.list_segments(connection)
-        self._graphs = {
-            segment: self._graphs.get(segment) or self._open_segment(connection, segment)
-            for segment in current_segments
-        }
+        self._open_segments(connection, current_segments)
         sealed = max((segment.last for segment in current_segments), default=0)
-        if self._tail.last < sealed:
-            self._tail = FlatIndex(self._dimension)
+        # a new tail: other threads may still search the old one
+        self._tail = (
+            FlatIndex(self._spec.dimension) if self._tail.last < sealed else copy(self._tail)
+        )
         newest = connection.execute("SELECT coalesce(max(passage), 0) FROM tokens").fetchone()[0]
         since = max(self._tail.last, sealed)
         if newest > since:
-            self._tail.extend(
-                graph_segments.iterate_stored_vectors(connection, since + 1, newest, self._policy)
-            )
+            self._tail.extend(self._read_vectors(connection, since + 1, newest))
         self._tail.last = max(newest, sealed)
 
+    def _open_segments(self, connection: sqlite3.Connection, segments: Sequence[Segment]) -> None:
+        new_segments = [segment for segment in segments if segment not in self._graphs]
+        if new_segments:
+            graph_segments.find_faults(new_segments, self._folder)  # all together, on all cores
+        self._graphs = {
+            segment: self._graphs[segment]
+            if segment in self._graphs
+            else self._open_segment(connection, segment)
+            for segment in segments
+        }
+        self._faults = {
+            segment: fault for segment, fault in self._faults.items() if segment in self._graphs
+        }
+
     def _open_segment(self, connection: sqlite3.Connection, segment: Segment) -> Index | FlatIndex:
-        fault = segment.find_fault(self._folder)
-        if fault is None:
-            return graph_segments.open_graph(segment, self._folder)
-        _log.warning(
-            "%s: its %d vectors are searched exactly, from the codes, until the next ingest "
-            "rebuilds it",
-            fault,
-            segment.vectors,
+        try:
+            return graph_segments.open_graph(segment, self._folder, self._spec.dimension)
+        except DamagedSegmentError as error:
+            return self._read_segment(connection, segment, str(error))
+
+    def _read_segment(
+        self, connection: sqlite3.Connection, segment: Segment, fault: str
+    ) -> FlatIndex:
+        """Return the windows of a segment whose file is damaged, and warn of it."""
+        self._faults[segment] = (
+            f"{fault}: its {segment.vectors} vectors are searched exactly, from the codes. The "
+            "next ingest rebuilds it, and so does "
+            f"hybrid-search verify --index {self._folder.stem} --repair"
         )
-        exact = FlatIndex(self._dimension)
-        exact.extend(
-            graph_segments.iterate_stored_vectors(
-                connection, segment.first, segment.last, self._policy
-            )
-        )
+        _log.warning("%s", self._faults[segment])
+        exact = FlatIndex(self._spec.dimension)
+        exact.extend(self._read_vectors(connection, segment.first, segment.last))
         return exact
 
-    def iterate_passages(self, vector: Floats, window: int) -> Iterator[NDArray[np.int64]]:
+    def _read_vectors(
+        self, connection: sqlite3.Connection, first: int, last: int
+    ) -> Iterator[tuple[Keys, Codes]]:
+        return graph_segments.iterate_stored_vectors(
+            connection, first, last, self._spec, self.damaged.add
+        )
+
+    def iterate_passages(
+        self, connection: sqlite3.Connection, vector: Floats, window: int
+    ) -> Iterator[NDArray[np.int64]]:
         """Yield growing lists of passages, ordered by their best covering window.
 
         The caller takes the first list that has enough passages for it.
@@ -121,25 +150,52 @@ class GraphReader:
         query, total = quantize(vector[None])[0][0], len(self)
         count = window * SPANS_A_PASSAGE
         while count < total:
-            yield self._search(query, count)
+            yield self._search(connection, query, count)
             count *= SPANS_A_PASSAGE
-        yield self._search(query, max(total, 1))
+        yield self._search(connection, query, max(total, 1))
 
-    def _search(self, query: Codes, count: int) -> NDArray[np.int64]:
-        if not len(self):
+    def _search(
+        self, connection: sqlite3.Connection, query: Codes, count: int
+    ) -> NDArray[np.int64]:
+        total = len(self)
+        if not total:
             return np.zeros(0, np.int64)
-        results, total = [], len(self)
-        for graph in (self._tail, *self._graphs.values()):
-            if len(graph):
-                share = OVERSAMPLE * count * len(graph) // total + OVERSAMPLE
-                results.append(_search_graph(graph, query, min(count, share)))
+        shares = {
+            segment: OVERSAMPLE * count * len(graph) // total + OVERSAMPLE
+            for segment, graph in self._graphs.items()
+            if len(graph)
+        }
+        tail_share = OVERSAMPLE * count * len(self._tail) // total + OVERSAMPLE
+        results = [self._tail.search(query, min(count, tail_share))]
+        for segment, share in shares.items():
+            results.append(self._search_segment(connection, segment, query, min(count, share)))
         keys, distances = (np.concatenate(column) for column in zip(*results, strict=True))
         passages = graph_segments.passages_of_keys(keys[np.argsort(distances, kind="stable")])
         first = np.unique(passages, return_index=True)[1]
         return passages[np.sort(first)]
 
+    def _search_segment(
+        self, connection: sqlite3.Connection, segment: Segment, query: Codes, count: int
+    ) -> tuple[Keys, Floats]:
+        graph = self._graphs[segment]
+        if isinstance(graph, FlatIndex):
+            return graph.search(query, count)
+        try:
+            matches = graph.search(query, min(count, len(graph)))
+        except graph_segments.LIBRARY_ERRORS as error:
+            fault = f"{segment.path(self._folder)} cannot be searched ({error})"
+            exact = self._read_segment(connection, segment, fault)
+            self._graphs[segment] = exact
+            return exact.search(query, count)
+        return matches.keys, matches.distances
+
     def __len__(self) -> int:
         return sum(map(len, self._graphs.values())) + len(self._tail)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the files, what is done instead, and the remedy."""
+        return list(self._faults.values())
 
     @property
     def method(self) -> str:
@@ -148,8 +204,17 @@ class GraphReader:
         return "exact" if not graphs else f"HNSW in {graphs} segments"
 
 
-def _search_graph(graph: Index | FlatIndex, query: Codes, count: int) -> tuple[Keys, Floats]:
-    if isinstance(graph, FlatIndex):
-        return graph.search(query, count)
-    matches = graph.search(query, min(count, len(graph)))
-    return matches.keys, matches.distances
+class SharedGraphReader:
+    """The graphs of an index for several threads; what one has read of them, all use."""
+
+    def __init__(self, folder: Path, spec: IndexSpec) -> None:
+        self._latest = GraphReader(folder, spec)
+        self._lock = threading.Lock()
+
+    def refresh(self, connection: sqlite3.Connection) -> GraphReader:
+        """Return the graphs as they are now; they stay so for the thread that gets them."""
+        with self._lock:
+            current = copy(self._latest)
+            current.refresh(connection)
+            self._latest = current
+            return current

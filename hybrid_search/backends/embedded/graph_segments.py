@@ -3,15 +3,19 @@
 Readers memory-map them. A key is ``passage * 2**SPAN_BITS + number of the window``, so that a hit
 gives its passage without a table. A segment contains the passages from `first` to `last`. Newer
 passages are the tail, which readers search exactly. A file is named by a number that is never
-reused, and its size, time and SHA-256 are recorded: a file that is missing, outdated or damaged is
-recognised before it is mapped.
+reused, and its size and SHA-256 are recorded: a file that is missing, outdated or damaged is
+recognised before it is opened. usearch itself would follow a damaged link out of the file, and the
+system then ends the process. So nothing but `open_graph` opens a file, and no file is ever written
+in place.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -19,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 from usearch.index import Index
 
-from hybrid_search import system
 from hybrid_search.backends.embedded.schema import transaction
+from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import IndexStoreError
-from hybrid_search.system import file_digest
-from hybrid_search.text.token_codes import from_bytes, quantize
+from hybrid_search.system import PRIVATE_FOLDER, available_cores, file_digest
+from hybrid_search.text import token_codes
+from hybrid_search.text.token_codes import quantize
 from hybrid_search.text.types import Codes, TokenCodes
 from hybrid_search.text.window_policy import window_vectors
 
@@ -38,12 +43,34 @@ calls, 99.3% of the exact 100 nearest were among the 800 found with 96 for addin
 searching (98.2% with 96 and 256). 256 for adding doubles the build time for 99.9%.
 """
 
+UNFINISHED = "unfinished.tmp"
+"""Name of a file that is being written."""
+
+OWN_NAMES = re.compile(rf"\d{{6,}}\.usearch|{re.escape(UNFINISHED)}")
+"""The names of our files: nothing else in the folder is ever removed."""
+
+LIBRARY_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, MemoryError)
+"""What usearch raises if it cannot read or search a file; its errors have no common base."""
+
 Keys = NDArray[np.uint64]
+
+_digests: dict[tuple[int, ...], str] = {}
+"""The SHA-256 of files, by what changes with their content: inode, size, and times.
+
+A file of 100 MB takes about 75 ms, so a process reads each file once.
+"""
+
+
+class DamagedSegmentError(Exception):
+    """A file is not the one that was written, or usearch cannot use it; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A sealed file, the passages `first` to `last` in it, and how to recognise the file."""
+    """A sealed file, the passages `first` to `last` in it, and how to recognise the file.
+
+    `modified` is its time when it was written; only the digest decides.
+    """
 
     number: int
     first: int
@@ -57,10 +84,10 @@ class Segment:
         """Return the path of its file."""
         return folder / f"{self.number:06d}.usearch"
 
-    def find_fault(self, folder: Path) -> str | None:
+    def find_fault(self, folder: Path, *, again: bool = False) -> str | None:
         """Return what is wrong with the file, or None.
 
-        The digest is only computed if the size is right and the time is not.
+        With `again` it is read even if this process has read it before.
         """
         path = self.path(folder)
         try:
@@ -69,9 +96,27 @@ class Segment:
             return f"{path} is missing"
         if status.st_size != self.size:
             return f"{path} has {status.st_size} bytes where {self.size} were written"
-        if status.st_mtime_ns != self.modified and file_digest(path) != self.sha256:
+        if _remember_digest(path, status, again=again) != self.sha256:
             return f"{path} is not the file that was written, or is damaged"
         return None
+
+
+def _remember_digest(path: Path, status: os.stat_result, *, again: bool = False) -> str:
+    """Return the SHA-256 of a file, computed only once as long as its `status` is the same."""
+    times = status.st_mtime_ns, status.st_ctime_ns  # nobody can set the second
+    identity = (status.st_dev, status.st_ino, status.st_size, *times)
+    if again or identity not in _digests:
+        _digests[identity] = file_digest(path)
+    return _digests[identity]
+
+
+def find_faults(
+    segments: Sequence[Segment], folder: Path, *, again: bool = False
+) -> dict[Segment, str]:
+    """Return what is wrong with the files of `segments`, read on all cores; empty if nothing is."""
+    with ThreadPoolExecutor(available_cores()) as pool:
+        faults = pool.map(lambda segment: segment.find_fault(folder, again=again), segments)
+        return {segment: fault for segment, fault in zip(segments, faults, strict=True) if fault}
 
 
 def create_graph(dimension: int) -> Index:
@@ -105,23 +150,48 @@ def list_segments(connection: sqlite3.Connection) -> list[Segment]:
     return [Segment(*row) for row in rows]
 
 
-def open_graph(segment: Segment, folder: Path) -> Index:
-    """Return the graph of a segment, memory-mapped and ready to be searched."""
-    graph = Index.restore(str(segment.path(folder)), view=True)
+def open_graph(segment: Segment, folder: Path, dimension: int, *, mapped: bool = True) -> Index:
+    """Return the graph of a segment, ready to be searched, or in memory to be extended.
+
+    Raises:
+        DamagedSegmentError: If the file is not the one that was written, or usearch cannot open it.
+    """
+    if fault := segment.find_fault(folder):
+        raise DamagedSegmentError(fault)
+    path = segment.path(folder)
+    try:
+        graph = Index.restore(str(path), view=mapped)
+    except LIBRARY_ERRORS as error:
+        raise DamagedSegmentError(f"{path} cannot be opened ({error})") from error
+    if graph is None or (graph.ndim, len(graph)) != (dimension, segment.vectors):
+        raise DamagedSegmentError(
+            f"{path} is not a graph of {segment.vectors} vectors with {dimension} numbers each"
+        )
     graph.expansion_search = EXPANSION_SEARCH
     return graph
 
 
 def iterate_stored_vectors(
-    connection: sqlite3.Connection, first: int, last: int, policy: str
+    connection: sqlite3.Connection,
+    first: int,
+    last: int,
+    spec: IndexSpec,
+    report_damage: Callable[[int], None],
 ) -> Iterator[tuple[Keys, Codes]]:
-    """Yield the covering windows of the passages `first` to `last`, computed from their codes."""
+    """Yield the covering windows of the passages `first` to `last`, computed from their codes.
+
+    `report_damage` is called with each passage whose codes are damaged: it has no windows.
+    """
     rows = connection.execute(
         "SELECT passage, data FROM tokens WHERE passage BETWEEN ? AND ? ORDER BY passage",
         (first, last),
     )
     for passage, data in rows:
-        yield build_keyed_vectors(passage, from_bytes(data), policy)
+        tokens = token_codes.read(data)
+        if token_codes.is_sound(tokens, spec.dimension):
+            yield build_keyed_vectors(passage, tokens, spec.policy)
+        else:
+            report_damage(passage)
 
 
 def seal(
@@ -142,8 +212,8 @@ def seal(
     Raises:
         IndexStoreError: If the file cannot be written.
     """
-    folder.mkdir(mode=system.PRIVATE_FOLDER, exist_ok=True)
-    unfinished = folder / "unfinished.tmp"
+    folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    unfinished = folder / UNFINISHED
     try:
         graph.save(str(unfinished))
     except RuntimeError as error:  # the library raises nothing more specific
@@ -159,8 +229,9 @@ def seal(
         ).fetchone()[0]
         path = unfinished.replace(folder / f"{number:06d}.usearch")
         status = path.stat()
+        digest = _remember_digest(path, status)
         segment = Segment(
-            number, first, last, len(graph), status.st_size, status.st_mtime_ns, file_digest(path)
+            number, first, last, len(graph), status.st_size, status.st_mtime_ns, digest
         )
         connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(segment))
         if replaced:
@@ -169,14 +240,28 @@ def seal(
 
 
 def sweep(folder: Path, current_segments: list[Segment]) -> None:
-    """Delete the files that no segment refers to.
+    """Delete our files that no segment refers to; files with other names are somebody else's.
 
     If the system forbids deleting a file that another process still maps, a later sweep does it.
     """
     current_paths = {segment.path(folder) for segment in current_segments}
-    for path in folder.glob("*") if folder.is_dir() else ():
-        if path not in current_paths:
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if OWN_NAMES.fullmatch(path.name) and path not in current_paths and not path.is_dir():
             try:
                 path.unlink()
             except PermissionError:
                 continue
+
+
+def remove_folder(folder: Path) -> str | None:
+    """Delete our files, and the folder if it is ours; return what is left of it, if anything is."""
+    if not folder.is_dir():
+        return None
+    sweep(folder, [])
+    if folder.is_symlink():
+        return f"{folder} is a link that somebody else made"
+    names = sorted(path.name for path in folder.iterdir())
+    if not names:
+        folder.rmdir()
+        return None
+    return f"{folder} has {len(names)} files that are not the index's ({names[0]!r})"

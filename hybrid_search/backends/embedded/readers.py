@@ -17,13 +17,13 @@ from itertools import count
 from pathlib import Path
 
 from hybrid_search.backends.embedded import bm25, schema, sql
-from hybrid_search.backends.embedded.graph_reader import GraphReader
+from hybrid_search.backends.embedded.graph_reader import SharedGraphReader
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import IndexBusyError, IndexMissingError
 from hybrid_search.system import available_cores
 
 MAX_READERS = 8
-"""The most connections to one index; each holds the windows that no graph contains yet, 8 MB."""
+"""The most connections that read at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,35 +36,10 @@ class Reader:
 
     connection: sqlite3.Connection
     spec: IndexSpec
-    graph_reader: GraphReader
+    graphs: SharedGraphReader
     has_locks: bool
     snapshot: tuple[int, ...]
     matches: tuple[object, bm25.Matches] | None = None
-
-
-def open_reader(path: Path, graphs: Path) -> Reader:
-    """Return a new reader of the index at `path`, with the folder of its graphs.
-
-    Raises:
-        IndexMissingError: If the creation of the index was interrupted.
-    """
-    # before the file is opened: what changes later is then noticed
-    snapshots = {
-        has_locks: schema.snapshot(path, has_locks=has_locks) for has_locks in (True, False)
-    }
-    connection, has_locks = schema.connect_reader(path)
-    try:
-        spec = sql.read_spec(connection, path)
-    except BaseException:
-        connection.close()
-        raise
-    if spec is None:
-        connection.close()
-        raise IndexMissingError(
-            f"the creation of index {path.stem!r} was interrupted: ingest into it to complete it"
-        )
-    graph_reader = GraphReader(graphs, spec.dimension, spec.policy)
-    return Reader(connection, spec, graph_reader, has_locks, snapshots[has_locks])
 
 
 class Turns:
@@ -124,6 +99,7 @@ class ReaderPool:
 
     def __init__(self) -> None:
         self._idle: defaultdict[Path, list[Reader]] = defaultdict(list)
+        self._graphs: dict[Path, tuple[tuple[int, ...], SharedGraphReader]] = {}
         self._closings = 0
         self._lock = threading.Lock()
         self._turns = Turns(min(available_cores(), MAX_READERS))
@@ -137,7 +113,7 @@ class ReaderPool:
         """
         with self._turns.take(begins_query=begins_query):
             closings = self._closings
-            reader = self._take_idle(path) or open_reader(path, graphs)
+            reader = self._take_idle(path) or self._open(path, graphs)
             try:
                 yield reader
             finally:
@@ -158,6 +134,34 @@ class ReaderPool:
                 return reader
             reader.connection.close()
 
+    def _open(self, path: Path, graphs: Path) -> Reader:
+        # before the file is opened: what changes later is then noticed
+        snapshots = {locks: schema.snapshot(path, has_locks=locks) for locks in (True, False)}
+        connection, has_locks = schema.connect_reader(path)
+        try:
+            spec = sql.read_spec(connection, path)
+            if spec is None:
+                raise IndexMissingError(
+                    f"the creation of index {path.stem!r} was interrupted: "
+                    "ingest into it to complete it"
+                )
+        except BaseException:
+            connection.close()
+            raise
+        shared_graphs = self._share_graphs(path, snapshots[True], SharedGraphReader(graphs, spec))
+        return Reader(connection, spec, shared_graphs, has_locks, snapshots[has_locks])
+
+    def _share_graphs(
+        self, path: Path, identity: tuple[int, ...], fresh: SharedGraphReader
+    ) -> SharedGraphReader:
+        """Return the graphs that another reader of the same file has opened, else `fresh`."""
+        with self._lock:
+            known_identity, shared_graphs = self._graphs.get(path, (None, fresh))
+            if known_identity != identity:
+                shared_graphs = fresh
+            self._graphs[path] = identity, shared_graphs
+            return shared_graphs
+
     def _give_back(self, path: Path, reader: Reader, closings: int) -> None:
         """Keep a reader, unless all were closed since their number was `closings`."""
         with self._lock:
@@ -170,8 +174,10 @@ class ReaderPool:
         """Close the readers of one index, or all; those that are lent, when they come back."""
         with self._lock:
             self._closings += 1
-            paths = [path] if path else list(self._idle)
+            paths = [path] if path else list(self._graphs)
             readers = {path: self._idle.pop(path, []) for path in paths}
+            for closed_path in paths:
+                self._graphs.pop(closed_path, None)
         for path, index_readers in readers.items():
             for reader in index_readers:
                 reader.connection.close()

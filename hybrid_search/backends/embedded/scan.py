@@ -10,13 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from usearch.index import Index
 
+from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.embedded import graph_segments
-from hybrid_search.backends.types import Fault, ListedPassage
+from hybrid_search.backends.embedded.graph_segments import DamagedSegmentError, Segment
+from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage
+from hybrid_search.text import token_codes
+from hybrid_search.text.types import TokenCodes
 
 ROWS = """
 SELECT passage, documents.id, coalesce(ordinal, -1), documents.passages, source_hash,
-    coalesce(spans, 0), tokens.passage IS NOT NULL, texts_docsize.id IS NOT NULL
+    coalesce(spans, 0), tokens.passage IS NOT NULL, texts_docsize.id IS NOT NULL, {codes}
 FROM documents
 LEFT JOIN passages USING (document)
 LEFT JOIN tokens USING (passage)
@@ -36,18 +41,29 @@ ORPHANS = {
 }
 """Orphan checks: a kind of row, and the SQL that finds rows of it without a parent."""
 
+VECTOR_TOLERANCE = 1
+"""How far a number of a stored int8 vector may be off: another machine may round otherwise."""
 
-def iterate_passages(connection: sqlite3.Connection, folder: Path) -> Iterator[ListedPassage]:
-    """Yield all passages, then all orphans, in one read transaction; `folder` has the graphs."""
+
+def iterate_passages(
+    connection: sqlite3.Connection, folder: Path, spec: IndexSpec, *, full: bool
+) -> Iterator[ListedPassage]:
+    """Yield all passages, then all orphans, in one read transaction; `folder` has the graphs.
+
+    With `full` all token codes are read, and the vectors in the graphs compared with them.
+    """
     connection.execute("BEGIN")
-    graphs = _Graphs(connection, folder)
-    for passage, id_, ordinal, count, source_hash, spans, tokens, text in connection.execute(ROWS):
-        faults = (
-            ()
-            if passage is None
-            else _find_faults(graphs, passage, spans, tokens=bool(tokens), text=bool(text))
-        )
-        yield ListedPassage(passage, id_, ordinal, count, source_hash, faults)
+    graphs = _Graphs(connection, folder, spec)
+    rows = connection.execute(ROWS.format(codes="data" if full else "NULL"))
+    for passage, id_, ordinal, count, source_hash, spans, tokens, text, data in rows:
+        faults: list[Fault] = []
+        if passage is not None:
+            faults += [] if tokens else [Fault("codes", "its token codes are missing")]
+            faults += [] if text else [Fault("text", "its text is missing")]
+        if tokens:
+            codes = token_codes.read(data) if full else None
+            faults += _find_faults(graphs, passage, spans, codes)
+        yield ListedPassage(passage, id_, ordinal, count, source_hash, tuple(faults))
     for description, query in ORPHANS.items():
         for (number,) in connection.execute(query):
             orphan = Fault("orphan", f"{description} ({number}) that belongs to nothing")
@@ -55,28 +71,37 @@ def iterate_passages(connection: sqlite3.Connection, folder: Path) -> Iterator[L
 
 
 def _find_faults(
-    graphs: _Graphs, passage: int, spans: int, *, tokens: bool, text: bool
-) -> tuple[Fault, ...]:
-    faults = [] if tokens else [Fault("codes", "its token codes are missing")]
-    faults += [] if text else [Fault("text", "its text is missing")]
-    missing_vectors = graphs.find_fault(passage, spans) if tokens else None
-    return (*faults, Fault("vectors", missing_vectors)) if missing_vectors else tuple(faults)
+    graphs: _Graphs, passage: int, spans: int, codes: TokenCodes | None
+) -> Iterator[Fault]:
+    """Yield what is wrong with the codes, if they are given, or with the vectors of a passage."""
+    codes_fault = find_codes_fault(codes, graphs.spec.dimension) if codes is not None else None
+    if codes_fault:
+        yield codes_fault
+    elif vectors_fault := graphs.find_fault(passage, spans, codes):
+        yield Fault("vectors", vectors_fault)
 
 
 class _Graphs:
     """All segments of an index: the opened graph, or what is wrong with its file."""
 
-    def __init__(self, connection: sqlite3.Connection, folder: Path) -> None:
-        self._graphs = {
-            segment: segment.find_fault(folder) or graph_segments.open_graph(segment, folder)
-            for segment in graph_segments.list_segments(connection)
-        }
+    def __init__(self, connection: sqlite3.Connection, folder: Path, spec: IndexSpec) -> None:
+        self.spec = spec
+        segments = graph_segments.list_segments(connection)
+        graph_segments.find_faults(segments, folder, again=True)
+        self._graphs = {segment: self._open(segment, folder) for segment in segments}
         self._last_sealed = max((segment.last for segment in self._graphs), default=0)
 
-    def find_fault(self, passage: int, spans: int) -> str | None:
-        """Return why not all of a passage's `spans` covering windows are in a graph, or None.
+    def _open(self, segment: Segment, folder: Path) -> Index | str:
+        try:
+            return graph_segments.open_graph(segment, folder, self.spec.dimension)
+        except DamagedSegmentError as error:
+            return str(error)
 
-        A passage that is newer than all graphs has no fault.
+    def find_fault(self, passage: int, spans: int, codes: TokenCodes | None) -> str | None:
+        """Return why a passage's covering windows are not in a graph as they should, or None.
+
+        Their number is `spans`; with `codes` their vectors are compared, too. A passage that is
+        newer than all graphs has no fault.
         """
         if passage > self._last_sealed or not spans:
             return None
@@ -92,4 +117,14 @@ class _Graphs:
             return graph
         keys = np.uint64(passage << graph_segments.SPAN_BITS) + np.arange(spans, dtype=np.uint64)
         present = int(np.count_nonzero(graph.contains(keys)))
-        return None if present == spans else f"its graph has {present} of its {spans} vectors"
+        if present != spans:
+            return f"its graph has {present} of its {spans} vectors"
+        if codes is None:
+            return None
+        keys, expected = graph_segments.build_keyed_vectors(passage, codes, self.spec.policy)
+        if len(keys) != spans:
+            return f"it has {spans} vectors, and its codes give {len(keys)}"
+        stored = np.array(graph.get(keys)).reshape(expected.shape)
+        differences = np.abs(stored.astype(np.int16) - expected).max(axis=1, initial=0)
+        wrong = int(np.count_nonzero(differences > VECTOR_TOLERANCE))
+        return f"{wrong} of its vectors in the graph are not those of its codes" if wrong else None

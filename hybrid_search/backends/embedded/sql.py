@@ -182,9 +182,7 @@ def read_passages(
     rows_by_passage = {row[0]: row for row in _select_in(connection, query, passages)}
     present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
     return [
-        StoredPassage(
-            passage, name, ordinal, scores.get(passage, 0.0), token_codes.from_bytes(data)
-        )
+        StoredPassage(passage, name, ordinal, scores.get(passage, 0.0), token_codes.read(data))
         for passage, name, ordinal, data in present_rows
     ]
 

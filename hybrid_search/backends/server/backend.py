@@ -121,9 +121,10 @@ class ServerBackend:
         """Return the names of all indexes, sorted."""
         return aliases.list_names(self.server)
 
-    def iterate_passages(self, index: str) -> Iterator[ListedPassage]:
+    def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
         """Yield every passage that searches see."""
-        return scan.iterate_passages(self.server, aliases.find_index(self.server, index).name)
+        server_index = aliases.find_index(self.server, index)
+        return scan.iterate_passages(self.server, server_index, full=full)
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg, from one ``_msearch``.
@@ -141,8 +142,11 @@ class ServerBackend:
         # of passages of equal scores the first id comes first, and not the first in the graph
         keys = sorted(map(passage_codec.hit_key, hit_lists[0]), key=passage_codec.parse_passage_id)
         codes |= self._fetch_codes(index, keys) if _is_wide(request) else {}
-        semantic = best_passages(request.vector, {key: codes[key] for key in keys}, request.window)
-        return Candidates(lexical, semantic, f"HNSW, {len(keys)} passages scored exactly", codes)
+        semantic, damaged = best_passages(
+            request.vector, {key: codes[key] for key in keys}, request.window
+        )
+        method = f"HNSW, {len(keys)} passages scored exactly"
+        return Candidates(lexical, semantic, method, codes, damaged)
 
     def complete_candidates(
         self,

@@ -18,7 +18,7 @@ from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, ServerError, UsageError
-from hybrid_search.text import window_policy
+from hybrid_search.text import token_codes, window_policy
 
 PAGE = 200
 """Passages in one page: 7 MB of token codes."""
@@ -126,8 +126,14 @@ class NextVersion:
         """Yield for each passage the bulk action that copies it."""
         for hit in self._iterate_hits():
             source = hit["_source"]
+            codes = passage_codec.decode_codes(hit)
+            if not token_codes.is_sound(codes, self.new.spec.dimension):
+                raise IndexStoreError(
+                    f"the token codes of passage {hit['_id']!r} are damaged or missing: "
+                    f"hybrid-search verify --index {self.new.alias} --repair"
+                )
             derived_fields = passage_codec.derive_fields(
-                passage_codec.decode_codes(hit), source["start"], self.new.spec.policy
+                codes, source["start"], self.new.spec.policy
             )
             source |= {
                 "source_hash": rehash(source["source_hash"], self.new.spec),

@@ -13,7 +13,6 @@ import pybase64
 from hybrid_search.backends.highlight_markers import parse_marks, strip_marks
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import IndexSpec, PassageContent, StoredPassage
-from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.types import Entry, Floats, TokenCodes
 
@@ -112,20 +111,17 @@ def hit_key(hit: Mapping[str, Any]) -> str:
 def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
     """Return the token codes of a hit of a search with `request_bodies.CODES`.
 
-    They are in base64 without padding.
-
-    Raises:
-        IndexStoreError: If the passage has none.
+    They are in base64 without padding. If they are damaged, or are missing because the index was
+    copied without them, the result is `token_codes.UNREADABLE`.
     """
-    encoded_codes = hit["fields"].get("tokens")
-    if not encoded_codes:
-        raise IndexStoreError(
-            f"passage {hit_key(hit)!r} has lost its token codes (was the index copied without "
-            "them?): ingest its document again"
+    encoded_codes = hit["fields"].get("tokens") or [""]
+    try:
+        data = pybase64.b64decode(
+            encoded_codes[0] + "=" * (-len(encoded_codes[0]) % 4), validate=True
         )
-    return token_codes.from_bytes(
-        pybase64.b64decode(encoded_codes[0] + "=" * (-len(encoded_codes[0]) % 4), validate=True)
-    )
+    except ValueError:
+        return token_codes.UNREADABLE
+    return token_codes.read(data)
 
 
 def build_stored_passage(id_: str, bm25: float, codes: TokenCodes) -> StoredPassage:

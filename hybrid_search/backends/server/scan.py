@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.server import aliases, passage_codec, request_bodies
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import Fault, ListedPassage
 
 PAGE_PASSAGES = 5000
 """Passages in a page without texts and token codes: 1 MB."""
+
+PAGE_CODES = 200
+"""Passages in a page with token codes: 7 MB."""
 
 COLUMNS = ["document_id", "ordinal", "passages", "source_hash"]
 
@@ -37,23 +41,30 @@ def iterate_hits(
         body["search_after"] = page_hits[-1]["sort"]
 
 
-def iterate_passages(server: Server, name: str) -> Iterator[ListedPassage]:
-    """Yield all passages, with the fault of those that have no vectors."""
+def iterate_passages(
+    server: Server, index: aliases.ServerIndex, *, full: bool
+) -> Iterator[ListedPassage]:
+    """Yield all passages, with the fault of those that have no vectors, or damaged token codes.
+
+    Token codes are only read with `full`.
+    """
     unfindable_keys = {
         passage_codec.hit_key(hit)
         for hit in iterate_hits(
-            server, name, {**request_bodies.KEYS, "query": UNFINDABLE}, PAGE_PASSAGES
+            server, index.name, {**request_bodies.KEYS, "query": UNFINDABLE}, PAGE_PASSAGES
         )
     }
-    for hit in iterate_hits(
-        server, name, {**request_bodies.KEYS, "docvalue_fields": COLUMNS}, PAGE_PASSAGES
-    ):
+    columns = [*COLUMNS, "tokens"] if full else COLUMNS
+    fields = {**request_bodies.KEYS, "docvalue_fields": columns}
+    page = PAGE_CODES if full else PAGE_PASSAGES
+    for hit in iterate_hits(server, index.name, fields, page):
         key = passage_codec.hit_key(hit)
         values = {column: hit["fields"][column][0] for column in COLUMNS}
-        faults = (
-            (Fault("vectors", "none of its spans has a vector on the server"),)
-            if key in unfindable_keys
-            else ()
+        faults = [Fault("vectors", "none of its spans has a vector on the server")]
+        codes_fault = (
+            find_codes_fault(passage_codec.decode_codes(hit), index.spec.dimension)
+            if full
+            else None
         )
         yield ListedPassage(
             key,
@@ -61,5 +72,5 @@ def iterate_passages(server: Server, name: str) -> Iterator[ListedPassage]:
             values["ordinal"],
             values["passages"],
             values["source_hash"],
-            faults,
+            (*(faults if key in unfindable_keys else ()), *((codes_fault,) if codes_fault else ())),
         )

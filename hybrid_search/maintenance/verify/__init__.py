@@ -1,12 +1,13 @@
 """Check that an index is complete and undamaged, and that its model still gives what is stored.
 
 In: a backend, an encoder, and the name of an index. Out: a `Verification`. Every passage is listed
-and counted; a sample of the documents is encoded again and compared. Nothing is changed. In reading
-order:
+and counted; a sample of the documents is encoded again and compared. Nothing is changed, unless a
+repair is asked for. In reading order:
 
     completeness    faults that the list of a document's passages shows
     even_sample     an even sample of a stream of unknown length
     reencode        a document put together from its passages, encoded again, and compared
+    repair          graphs made again, and documents encoded again from their stored text
     report          the findings, their remedies, and how far two encodings may differ
 
 A new kind of fault is a `Fault` in completeness (from the list alone) or in reencode.
@@ -23,6 +24,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.maintenance.verify.completeness import find_faults, group_by_document
 from hybrid_search.maintenance.verify.even_sample import EvenSample
 from hybrid_search.maintenance.verify.reencode import compare_document
+from hybrid_search.maintenance.verify.repair import is_mendable, repair_index
 from hybrid_search.maintenance.verify.report import Verification
 
 __all__ = ["SAMPLE", "Verification", "verify"]
@@ -31,17 +33,28 @@ SAMPLE = 100
 """Default for the number of documents that are encoded again."""
 
 
-def verify(backend: Backend, encoder: Encoder, index: str, sample: int = SAMPLE) -> Verification:
+def verify(
+    backend: Backend,
+    encoder: Encoder,
+    index: str,
+    sample: int = SAMPLE,
+    *,
+    full: bool = False,
+    repair: bool = False,
+) -> Verification:
     """Check every passage of an index, and encode a sample of its documents again.
 
-    The sample is spread evenly over the index. Nothing is changed. A missing index raises
-    IndexMissingError, an index of another model ModelError.
+    The sample is spread evenly over the index. A missing index raises IndexMissingError, an index
+    of another model ModelError.
 
     Args:
         backend: Where the index is.
         encoder: The model that wrote it.
         index: Name of the index.
         sample: Number of documents to encode again.
+        full: Read all token codes, and compare the graphs with them.
+        repair: Mend first what the index itself has the data for. Implies `full`; without it
+            nothing is changed.
 
     Returns:
         The counts and the findings.
@@ -56,12 +69,14 @@ def verify(backend: Backend, encoder: Encoder, index: str, sample: int = SAMPLE)
     spec, _ = backend.read_head(index)
     check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy))
     verification = Verification(index, spec.precision, encoder.info.precision)
+    if repair:
+        verification.repaired_documents = repair_index(backend, encoder, index, spec)
     even_sample = EvenSample[Sequence[ListedPassage]](sample)
-    for rows in group_by_document(backend.iterate_passages(index)):
-        is_sound = True
-        for row, fault in find_faults(rows, spec):
-            verification.add(row.document_id, row.ordinal, fault)
-            is_sound = False
+    for rows in group_by_document(backend.iterate_passages(index, full=full or repair)):
+        faults = list(find_faults(rows, spec))
+        is_sound, mendable = not faults, not repair and is_mendable(faults)
+        for row, fault in faults:
+            verification.add(row.document_id, row.ordinal, fault, is_mendable=mendable)
         verification.passages += len(rows)
         verification.documents += 1 if rows[0].document_id else 0
         if is_sound:  # the others must be ingested again in any case

@@ -19,22 +19,12 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.encoder import passage_codes
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.errors import IndexStoreError
 from hybrid_search.maintenance.verify.report import Verification
 from hybrid_search.text import passages, spans, token_codes
 from hybrid_search.text.types import Document, Floats, Passage, TokenCodes, Turn
 
 BLOCK = 64
 """Passages that are read and encoded together, so that a document of 5 MB takes no more memory."""
-
-NORMS = 0.002
-"""Relative difference that two inverse norms of the same codes may have: one step of float16.
-
-Another machine may add in another order.
-"""
-
-
-CODES_MISSING = "its token codes are missing"
 
 
 def compare_document(
@@ -50,10 +40,10 @@ def compare_document(
     """
     verification.encoded_documents += 1
     rows = sorted(rows, key=lambda row: row.ordinal)
-    contents = _fetch_contents(backend, index, [row.key for row in rows])
+    contents = fetch_contents(backend, index, [row.key for row in rows])
     try:
-        fresh_passages, document = _split_again(rows, contents)
-    except _DifferentError as difference:
+        fresh_passages, document = split_again(rows, contents)
+    except DifferentError as difference:
         verification.add(
             difference.row.document_id, difference.row.ordinal, Fault("text", str(difference))
         )
@@ -63,7 +53,7 @@ def compare_document(
         verification.encoded_passages += len(block)
         for row, codes, fresh in zip(
             block,
-            _read_token_codes(backend, index, block),
+            _fetch_token_codes(backend, index, block),
             passage_codes.encode_passages(encoder, document, block_passages),
             strict=True,
         ):
@@ -71,7 +61,7 @@ def compare_document(
                 verification.add(row.document_id, row.ordinal, fault)
 
 
-class _DifferentError(Exception):
+class DifferentError(Exception):
     """A stored passage is not the one that its document gives when it is cut again."""
 
     def __init__(self, row: ListedPassage, why: str) -> None:
@@ -79,7 +69,8 @@ class _DifferentError(Exception):
         self.row = row
 
 
-def _fetch_contents(backend: Backend, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
+def fetch_contents(backend: Backend, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
+    """Return what is stored of each passage of `keys` that exists, fetched in blocks."""
     return {
         key: content
         for start in range(0, len(keys), BLOCK)
@@ -87,10 +78,14 @@ def _fetch_contents(backend: Backend, index: str, keys: Sequence[Key]) -> dict[K
     }
 
 
-def _split_again(
+def split_again(
     rows: Sequence[ListedPassage], contents: Mapping[Key, PassageContent]
 ) -> tuple[list[Passage], Document]:
-    """Return the passages that the document gives now, and the document; raise if they differ."""
+    """Return the passages that the document gives now, and the document: its text and its turns.
+
+    Raises:
+        DifferentError: If they are not the stored ones.
+    """
     document = _join_passages(rows, contents)
     fresh_passages = list(passages.split(document))
     for row, passage in zip(rows, fresh_passages, strict=False):
@@ -100,13 +95,13 @@ def _split_again(
             (passage.start, passage.end),
         )
         if stored_range != actual_range:
-            raise _DifferentError(
+            raise DifferentError(
                 row,
                 f"it is stored as {stored_range[0]}:{stored_range[1]} of its document, "
                 f"and cutting the text again gives {actual_range[0]}:{actual_range[1]}",
             )
     if len(fresh_passages) != len(rows):
-        raise _DifferentError(
+        raise DifferentError(
             rows[-1],
             f"{len(rows)} passages are stored, and its text gives {len(fresh_passages)}",
         )
@@ -121,12 +116,12 @@ def _join_passages(
     A gap has no words.
 
     Raises:
-        _DifferentError: If a passage has no text, or does not fit the passage before it.
+        DifferentError: If a passage has no text, or does not fit the passage before it.
     """
     text, turns = io.StringIO(newline=""), dict[int, tuple[int, int]]()
     for row in rows:
         if row.key not in contents:
-            raise _DifferentError(row, "its text is missing")
+            raise DifferentError(row, "its text is missing")
         content = contents[row.key]
         turn_bounds = {
             turn["turn"]: (turn["start"], turn["end"]) for turn in json.loads(content.layout)
@@ -134,13 +129,13 @@ def _join_passages(
         if turn_bounds and content.start + len(content.text) > (
             end := max(end for _, end in turn_bounds.values())
         ):
-            raise _DifferentError(
+            raise DifferentError(
                 row,
                 f"its text ends at {content.start + len(content.text)}, and its last turn at {end}",
             )
         text.seek(content.start)
         if not content.text.startswith(preceding := text.read(len(content.text)).rstrip("\0")):
-            raise _DifferentError(
+            raise DifferentError(
                 row,
                 f"it begins with {content.text[: len(preceding)][:40]!r}, "
                 f"and the passage before it has {preceding[:40]!r} in that place",
@@ -156,35 +151,23 @@ def _join_passages(
     )
 
 
-def _read_token_codes(
+def _fetch_token_codes(
     backend: Backend, index: str, rows: Sequence[ListedPassage]
-) -> Iterator[TokenCodes | str]:
-    """Yield the token codes of each passage, or a sentence that says why there are none."""
-    try:
-        codes_by_key = _fetch_token_codes(backend, index, [row.key for row in rows])
-        yield from (codes_by_key.get(row.key, CODES_MISSING) for row in rows)
-    except IndexStoreError:  # one passage is damaged: read them one by one to see which
-        for row in rows:
-            try:
-                yield _fetch_token_codes(backend, index, [row.key]).get(row.key, CODES_MISSING)
-            except IndexStoreError as error:
-                yield str(error)
-
-
-def _fetch_token_codes(backend: Backend, index: str, keys: Sequence[Key]) -> dict[Key, TokenCodes]:
+) -> list[TokenCodes]:
+    """Return the token codes of each passage, or `UNREADABLE`."""
+    keys = [row.key for row in rows]
     empty_request = Request("", np.zeros(1, np.float32), len(keys), lexical=False, semantic=False)
     unscored = Candidates(dict.fromkeys(keys, 0.0))  # so that nobody computes a BM25 score
-    return {
-        passage.key: passage.tokens
-        for passage in backend.complete_candidates(index, empty_request, keys, unscored)
-    }
+    stored = backend.complete_candidates(index, empty_request, keys, unscored)
+    codes_by_key = {passage.key: passage.tokens for passage in stored}
+    return [codes_by_key.get(key, token_codes.UNREADABLE) for key in keys]
 
 
 def _find_faults(
-    codes: TokenCodes | str, fresh: TokenCodes, verification: Verification
+    codes: TokenCodes, fresh: TokenCodes, verification: Verification
 ) -> Iterator[Fault]:
-    if isinstance(codes, str):
-        yield Fault("codes", codes)
+    if codes is token_codes.UNREADABLE:
+        yield Fault("codes", "its token codes are damaged or missing")
     elif not np.array_equal(codes.words[:, :2], fresh.words[:, :2]) or not np.array_equal(
         codes.counts, fresh.counts
     ):
@@ -195,7 +178,7 @@ def _find_faults(
             f"codes of {len(codes.codes)} tokens are stored, and its text has "
             f"{len(fresh.codes)} tokens, or they belong to other words",
         )
-    elif not _has_own_norms(codes):
+    elif not token_codes.has_own_norms(codes):
         yield Fault("codes", "its norms do not fit its token codes: one or the other is damaged")
     elif fault := verification.check_difference(
         float(cosine_differences(codes, fresh).max(initial=0.0))
@@ -218,14 +201,6 @@ def _describe_offsets(codes: TokenCodes, fresh: TokenCodes) -> str:
     return (
         f"its word {number} is stored as {stored_bounds[0]}:{stored_bounds[1]}, "
         f"and is at {actual_bounds[0]}:{actual_bounds[1]}"
-    )
-
-
-def _has_own_norms(codes: TokenCodes) -> bool:
-    lengths = spans.norms(token_codes.vectors(codes), codes.words[:, 2:], codes.counts)
-    expected = np.minimum(spans.inverse(lengths), 65504.0)
-    return len(expected) == len(codes.inverse_norms) and bool(
-        np.allclose(codes.inverse_norms, expected, rtol=NORMS, atol=1e-7)
     )
 
 

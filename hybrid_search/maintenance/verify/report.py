@@ -11,6 +11,8 @@ from hybrid_search.backends.types import Fault
 FINDINGS = 1000
 """Findings that are listed at most; all are counted."""
 
+REPAIR = "hybrid-search verify --index {} --repair mends it"
+
 EXACT = 0.0011
 """The largest difference that int8 token codes made to any span's cosine.
 
@@ -54,6 +56,7 @@ class Verification:
         passages: Passages that were listed.
         encoded_documents: Documents of the sample.
         encoded_passages: Passages of the sample.
+        repaired_documents: Documents that were written again, if a repair was asked for.
         difference: The largest 1 - cosine between a span's stored and fresh vector, 0..2, among the
             passages that are within `bound`.
         other_precision: Passages beyond `bound` but within `INT8`: they were written in another
@@ -69,6 +72,7 @@ class Verification:
     passages: int = 0
     encoded_documents: int = 0
     encoded_passages: int = 0
+    repaired_documents: int = 0
     difference: float = 0.0
     other_precision: int = 0
     wrong: Counter[str] = field(default_factory=Counter)
@@ -84,11 +88,13 @@ class Verification:
         """True if nothing was wrong."""
         return not self.wrong
 
-    def add(self, document_id: str, ordinal: int, fault: Fault) -> None:
+    def add(
+        self, document_id: str, ordinal: int, fault: Fault, *, is_mendable: bool = False
+    ) -> None:
         """Count a fault, and list it if it is among the first."""
         self.wrong[fault.kind] += 1
         if len(self.findings) < FINDINGS:
-            remedy = _remedy(self.index, document_id)
+            remedy = REPAIR.format(self.index) if is_mendable else _remedy(self.index, document_id)
             self.findings.append(
                 Finding(
                     fault.kind,

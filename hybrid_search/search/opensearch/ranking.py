@@ -13,7 +13,7 @@ from hybrid_search.backends.base import Backend, OwnHybridBackend
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.search import opensearch
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import complete_scores, fuse, retrieve
+from hybrid_search.search.candidates import Retrieved, complete_scores, fuse, retrieve
 from hybrid_search.search.types import ScoredPassage
 
 
@@ -33,14 +33,15 @@ def score_as_server(
         else None
     )
     if server_scores is not None:
-        passages = complete_scores(backend, index, request, list(server_scores))
+        passages, warnings = complete_scores(backend, index, request, list(server_scores))
+        answer = Retrieved(passages, "the server's hybrid query", warnings)
         return _replace_scores(passages, server_scores), {
-            "candidates": "the server's hybrid query",
+            **answer.actions,
             "fused by": "the server",
         }
-    passages, method = retrieve(backend, index, request)
-    actions = {"candidates": method, "fused by": "this library, by the server's arithmetic"}
-    return _score_here(passages, request, alpha, fusion), actions
+    answer = retrieve(backend, index, request)
+    actions = {**answer.actions, "fused by": "this library, by the server's arithmetic"}
+    return _score_here(answer.passages, request, alpha, fusion), actions
 
 
 def _score_here(

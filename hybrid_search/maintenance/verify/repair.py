@@ -1,0 +1,112 @@
+"""Mend what can be mended from what an index itself holds: graphs and token codes.
+
+A graph is made again from token codes. A document with damaged codes is encoded again from its
+stored text and written in its own place, with the same source hash.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.turn_layout import build_layout
+from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage, PassageContent
+from hybrid_search.encoder import passage_codes
+from hybrid_search.encoder.base import Encoder
+from hybrid_search.maintenance.verify.completeness import find_faults, group_by_document
+from hybrid_search.maintenance.verify.reencode import (
+    BLOCK,
+    DifferentError,
+    fetch_contents,
+    split_again,
+)
+from hybrid_search.text import window_policy
+from hybrid_search.text.passages import split
+from hybrid_search.text.types import Document, Entry, Turn
+
+MENDABLE = {"codes", "vectors"}
+"""Kinds of faults that go if the document is encoded again; its text must be sound."""
+
+
+def is_mendable(faults: Sequence[tuple[ListedPassage, Fault]]) -> bool:
+    """Return whether a document has faults, and encoding its stored text again mends them all."""
+    kinds = {fault.kind for _, fault in faults}
+    return bool(kinds) and kinds <= MENDABLE
+
+
+def repair_index(backend: Backend, encoder: Encoder, index: str, spec: IndexSpec) -> int:
+    """Mend `index`, and return how many documents were encoded again for it."""
+    with backend.writer(index, spec):  # an embedded index now makes damaged graphs again
+        pass
+    damaged = [
+        rows
+        for rows in group_by_document(backend.iterate_passages(index, full=True))
+        if is_mendable(list(find_faults(rows, spec)))
+    ]
+    repaired = 0
+    with backend.writer(index, spec) as writer:
+        for rows in damaged:
+            if entries := _encode_stored(backend, encoder, index, rows, spec):
+                repaired += not writer.write(entries)
+    return repaired
+
+
+def _encode_stored(
+    backend: Backend,
+    encoder: Encoder,
+    index: str,
+    rows: Sequence[ListedPassage],
+    spec: IndexSpec,
+) -> list[Entry]:
+    """Return the entries of a document with fresh codes; none if its stored text is not whole."""
+    rows = sorted(rows, key=lambda row: row.ordinal)
+    contents = fetch_contents(backend, index, [row.key for row in rows])
+    try:
+        _, stored_text = split_again(rows, contents)
+    except DifferentError:
+        return []  # `verify` says what is wrong with it
+    document = _restore_document(stored_text, [contents[row.key] for row in rows])
+    entries = list(_encode_document(encoder, document, rows[0].source_hash, spec))
+    layouts = [json.loads(contents[row.key].layout) for row in rows]
+    fresh_layouts = [json.loads(build_layout(entry)) for entry in entries]
+    return entries if fresh_layouts == layouts else []
+
+
+def _restore_document(stored_text: Document, contents: Sequence[PassageContent]) -> Document:
+    """Return a document with its turns, under their own numbers, and its metadata."""
+    layout: dict[int, Mapping[str, Any]] = {
+        turn["turn"]: turn for content in contents for turn in json.loads(content.layout)
+    }
+    # a turn that no passage mentions has no word: it is there for the numbers of the others
+    turns = [
+        _restore_turn(stored_text.text, layout.get(number, {"start": 0, "end": 0}))
+        for number in range(max(layout, default=-1) + 1)
+    ]
+    metadata = json.loads(contents[0].metadata)
+    return Document(stored_text.id, stored_text.text, tuple(turns), metadata)
+
+
+def _restore_turn(text: str, turn: Mapping[str, Any]) -> Turn:
+    return Turn(
+        text[turn["start"] : turn["end"]],
+        turn["start"],
+        turn.get("speaker"),
+        turn.get("start_ms"),
+        turn.get("end_ms"),
+        turn.get("extra", {}),
+    )
+
+
+def _encode_document(
+    encoder: Encoder, document: Document, source_hash: str, spec: IndexSpec
+) -> Iterator[Entry]:
+    passages = list(split(document))
+    for start in range(0, len(passages), BLOCK):
+        block = passages[start : start + BLOCK]
+        for passage, codes in zip(
+            block, passage_codes.encode_passages(encoder, document, block), strict=True
+        ):
+            windows = len(window_policy.window_bounds(codes.counts, spec.policy))
+            yield Entry(document, source_hash, len(passages), passage, codes, windows)
