@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hybrid_search.encoder.base import EncoderInfo
-from hybrid_search.errors import ModelError
+from hybrid_search.errors import IndexStoreError, ModelError
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.types import Document, Floats, TokenCodes
 
@@ -25,6 +25,16 @@ FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", 
 
 FACETS = 100
 """How many values of a metadata field a facet counts at most: the most frequent ones."""
+
+
+class DamagedRowError(IndexStoreError):
+    """What an index stores of a document cannot be read."""
+
+    def __init__(self, document_id: object, what: str = "a row") -> None:
+        super().__init__(
+            f"{what} of document {document_id!r} is damaged in the index: "
+            "delete that document from it, and ingest it again"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,7 @@ def setup(
     with options.report_errors():
         from hybrid_search.api import connect
 
+        options.check_lasting(url)
         with connect(
             url, model=model, device=device, dimension=dimension, precision=precision
         ) as client:

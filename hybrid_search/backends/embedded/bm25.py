@@ -63,7 +63,9 @@ def search(
     its parameters.
     """
     total = int(connection.execute("SELECT count(*) FROM texts_docsize").fetchone()[0])
-    query = f"SELECT rowid, -bm25(texts) * ? FROM texts WHERE texts MATCH ?{filter_clause}"
+    query = (
+        f"SELECT rowid, coalesce(-bm25(texts) * ?, 0) FROM texts WHERE texts MATCH ?{filter_clause}"
+    )
     weights = _term_weights(connection, phrase, total).items()
     rows = [
         row
@@ -108,7 +110,8 @@ def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> di
     Terms that no passage contains are left out, and so are common ones beside rarer ones.
     """
     frequencies = {term: _frequency(connection, term) for term in map(_quote, query_terms(phrase))}
-    frequencies = {term: count for term, count in frequencies.items() if count}
+    # words of a text that was edited by hand stay behind when it is deleted, and are more than all
+    frequencies = {term: min(count, total) for term, count in frequencies.items() if count}
     rare = {
         term: count
         for term, count in frequencies.items()

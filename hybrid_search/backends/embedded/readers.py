@@ -19,7 +19,7 @@ from pathlib import Path
 from hybrid_search.backends.embedded import bm25, schema, sql
 from hybrid_search.backends.embedded.graph_reader import SharedGraphReader
 from hybrid_search.backends.types import IndexSpec
-from hybrid_search.errors import IndexBusyError, IndexMissingError
+from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
 from hybrid_search.system import available_cores
 
 MAX_READERS = 8
@@ -135,19 +135,27 @@ class ReaderPool:
             reader.connection.close()
 
     def _open(self, path: Path, graphs: Path) -> Reader:
-        # before the file is opened: what changes later is then noticed
-        snapshots = {locks: schema.snapshot(path, has_locks=locks) for locks in (True, False)}
-        connection, has_locks = schema.connect_reader(path)
+        try:
+            # before the file is opened: what changes later is then noticed
+            snapshots = {locks: schema.snapshot(path, has_locks=locks) for locks in (True, False)}
+            connection, has_locks = schema.connect_reader(path)
+        except (OSError, sqlite3.OperationalError, IndexStoreError) as error:
+            if path.exists():
+                raise
+            raise IndexMissingError(
+                f"index {path.stem!r} was deleted while it was queried: ingest into it again"
+            ) from error
         try:
             spec = sql.read_spec(connection, path)
-            if spec is None:
-                raise IndexMissingError(
-                    f"the creation of index {path.stem!r} was interrupted: "
-                    "ingest into it to complete it"
-                )
         except BaseException:
             connection.close()
             raise
+        if spec is None:
+            connection.close()
+            raise IndexMissingError(
+                f"the creation of index {path.stem!r} was interrupted: "
+                "ingest into it to complete it"
+            )
         shared_graphs = self._share_graphs(path, snapshots[True], SharedGraphReader(graphs, spec))
         return Reader(connection, spec, shared_graphs, has_locks, snapshots[has_locks])
 

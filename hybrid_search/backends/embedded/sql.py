@@ -6,6 +6,7 @@ import json
 import sqlite3
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
     SCHEMA,
+    DamagedRowError,
     IndexInfo,
     IndexSpec,
     Key,
@@ -23,7 +25,7 @@ from hybrid_search.backends.types import (
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
-from hybrid_search.text.types import Entry
+from hybrid_search.text.types import Document, Entry
 
 MAX_STATEMENT_VALUES = 500
 """Values in one SQL statement; every supported version of SQLite allows more."""
@@ -91,13 +93,28 @@ def read_source_hashes(connection: sqlite3.Connection, ids: Sequence[str]) -> di
     return dict(_select_in(connection, "SELECT id, source_hash FROM documents WHERE id IN", ids))
 
 
-def learn_fields(connection: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
-    """Record the types of the metadata's fields.
+def learn_fields(connection: sqlite3.Connection, document: Document) -> None:
+    """Record the types of the fields of a document's metadata.
 
-    If one has another type in the index, InputError is raised and nothing is recorded.
+    If one has another type in another document, InputError is raised and nothing is recorded.
     """
-    new = new_fields(read_fields(connection), metadata)
-    connection.executemany("INSERT INTO fields VALUES (?, ?)", new.items())
+    find_user = partial(_find_field_user, connection, document.id)
+    new = new_fields(read_fields(connection), document.metadata, find_user)
+    connection.executemany("INSERT OR REPLACE INTO fields VALUES (?, ?)", new.items())
+
+
+def _find_field_user(
+    connection: sqlite3.Connection, except_id: str, name: str, kind: str
+) -> str | None:
+    """Return the id of another document that has a value of a field, or in an object of it."""
+    test, values = "name = ?", [name]
+    if kind == "object":  # "/" is the character after the dot
+        test, values = "name > ? AND name < ?", [f"{name}.", f"{name}/"]
+    row = connection.execute(
+        f"SELECT id FROM metadata JOIN documents USING (document) WHERE {test} AND id != ? LIMIT 1",
+        (*values, except_id),
+    ).fetchone()
+    return str(row[0]) if row else None
 
 
 def delete_document(connection: sqlite3.Connection, id: str) -> bool:
@@ -180,6 +197,9 @@ def read_passages(
         "JOIN documents USING (document) JOIN tokens USING (passage) WHERE passage IN"
     )
     rows_by_passage = {row[0]: row for row in _select_in(connection, query, passages)}
+    for _, name, ordinal, _ in rows_by_passage.values():
+        if type(name) is not str or type(ordinal) is not int:
+            raise DamagedRowError(name)
     present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
     return [
         StoredPassage(passage, name, ordinal, scores.get(passage, 0.0), token_codes.read(data))
@@ -192,10 +212,15 @@ def read_contents(
 ) -> dict[Key, PassageContent]:
     """Return what a hit shows of each of `passages` that still exists."""
     query = (
-        "SELECT passage, start, text, layout, documents.metadata FROM passages "
+        "SELECT passage, id, start, text, layout, documents.metadata FROM passages "
         "JOIN documents USING (document) JOIN texts ON texts.rowid = passage WHERE passage IN"
     )
-    return {row[0]: PassageContent(*row[1:]) for row in _select_in(connection, query, passages)}
+    contents: dict[Key, PassageContent] = {}
+    for passage, name, start, *texts in _select_in(connection, query, passages):
+        if type(start) is not int or start < 0 or not all(type(text) is str for text in texts):
+            raise DamagedRowError(name)
+        contents[passage] = PassageContent(start, *texts)
+    return contents
 
 
 def count_facet(

@@ -75,7 +75,7 @@ class EmbeddedWriter:
             if entry.document is open_document:
                 self._connection.execute(f"SAVEPOINT {SAVEPOINT}")
             try:
-                sql.learn_fields(self._connection, entry.document.metadata)
+                sql.learn_fields(self._connection, entry.document)
             except InputError as error:
                 self._document = None
                 return Refusal(entry.document, str(error))
