@@ -31,6 +31,9 @@ MAX_STATEMENT_VALUES = 500
 """Values in one SQL statement; every supported version of SQLite allows more."""
 
 
+DOCUMENT_PASSAGES = "SELECT passage FROM passages WHERE document = ?"
+
+
 def read_spec(connection: sqlite3.Connection, path: Path) -> IndexSpec | None:
     """Return the spec of the index at `path`, or None if none has been written yet."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
@@ -122,8 +125,12 @@ def delete_document(connection: sqlite3.Connection, id: str) -> bool:
     row = connection.execute("SELECT document FROM documents WHERE id = ?", (id,)).fetchone()
     if row is None:
         return False
-    passages = connection.execute("SELECT passage FROM passages WHERE document = ?", row).fetchall()
+    passages = connection.execute(DOCUMENT_PASSAGES, row).fetchall()
+    query = f"SELECT 1 FROM texts WHERE typeof(text) != 'text' AND rowid IN ({DOCUMENT_PASSAGES})"
+    is_damaged = connection.execute(query, row).fetchone()
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
+    if is_damaged:  # FTS5 reads in the text which words to remove
+        connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
     for table in ("passages", "metadata", "documents"):
         connection.execute(f"DELETE FROM {table} WHERE document = ?", row)
