@@ -32,16 +32,19 @@ def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Back
     backend.close()
 
 
-def test_servers_have_all_capabilities_and_the_other_stores_none() -> None:
+def test_servers_have_all_capabilities_and_embedded_indexes_have_versions() -> None:
     """The annotations let mypy compare the signatures, which ``isinstance`` does not."""
     versioned: type[VersionedBackend] = ServerBackend
     own_hybrid: type[OwnHybridBackend] = ServerBackend
     requesting: type[RequestBackend] = ServerBackend
     assert {versioned, own_hybrid, requesting} == {ServerBackend}
+    embedded: type[VersionedBackend] = EmbeddedBackend
+    assert issubclass(embedded, VersionedBackend)
     for capability in (VersionedBackend, OwnHybridBackend, RequestBackend):
         assert issubclass(ServerBackend, capability)
-        assert not issubclass(EmbeddedBackend, capability)
         assert not issubclass(MemoryBackend, capability)
+    for capability in (OwnHybridBackend, RequestBackend):
+        assert not issubclass(EmbeddedBackend, capability)
 
 
 def test_a_shorter_version_leaves_no_passage_of_the_longer_one(store: Backend) -> None:

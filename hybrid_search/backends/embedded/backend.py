@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hybrid_search.backends import index_names
 from hybrid_search.backends.embedded import bm25, graph_segments, scan, schema, sql
 from hybrid_search.backends.embedded.graph_reader import GraphReader
+from hybrid_search.backends.embedded.next_version import NextVersion
 from hybrid_search.backends.embedded.readers import Reader, ReaderPool
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.types import (
@@ -57,6 +58,15 @@ FILTERED = 3
 """Under a filter at least so many times the request's `window` of passages are scored exactly."""
 
 
+def check_options(options: Mapping[str, str]) -> None:
+    """Raise UsageError if there are any options: only servers have them."""
+    if options:
+        raise UsageError(
+            f"an embedded index has no {', '.join(options)}: "
+            "that is for an index on a server (--url opensearch+https://...)"
+        )
+
+
 class EmbeddedBackend:
     """Indexes in `folder`: NAME.sqlite and NAME.spans/.
 
@@ -91,18 +101,24 @@ class EmbeddedBackend:
                 sql.write_spec(connection, spec)
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
-        """Create an empty `index`, unless it exists.
-
-        Raises:
-            UsageError: If there are any options: only servers have them.
-        """
-        if options:
-            raise UsageError(
-                f"an embedded index has no {', '.join(options)}: "
-                "that is for an index on a server (--url opensearch+https://...)"
-            )
+        """Create an empty `index`, unless it exists; options are an error, as only servers have."""
+        check_options(options)
         with self.writer(index, spec):
             pass
+
+    def create_next_version(
+        self, index: str, spec: IndexSpec, options: Mapping[str, str]
+    ) -> NextVersion:
+        """Return a new index beside `index`, to be filled and published in its place.
+
+        Raises IndexMissingError if the index does not exist, IndexBusyError if it is being written.
+        """
+        check_options(options)
+        path = self._path(index)
+        self._check_exists(index)
+        draft_folder = self._folder / f"{index}.next"
+        with schema.translate_errors(path):
+            return NextVersion(path, spec, EmbeddedBackend(draft_folder), draft_folder)
 
     def read_head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
         """Return the spec of `index` and its metadata fields (dotted name -> type)."""
@@ -224,8 +240,7 @@ class EmbeddedBackend:
             try:
                 self._readers.close(path)
                 left = graph_segments.remove_folder(self._graphs(index))
-                for suffix in (".sqlite", ".sqlite-wal", ".sqlite-shm"):
-                    path.with_suffix(suffix).unlink(missing_ok=True)
+                schema.remove(path)
             except BaseException:
                 lock.release()
                 raise

@@ -253,6 +253,12 @@ def sweep(folder: Path, current_segments: list[Segment]) -> None:
                 continue
 
 
+def list_files(folder: Path) -> list[Path]:
+    """Return our files in a folder; it need not be there."""
+    files = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in files if OWN_NAMES.fullmatch(path.name))
+
+
 def remove_folder(folder: Path) -> str | None:
     """Delete our files, and the folder if it is ours; return what is left of it, if anything is."""
     if not folder.is_dir():

@@ -103,6 +103,35 @@ def create(path: Path) -> None:
             connection.executescript(TABLES)
 
 
+def copy(connection: sqlite3.Connection, path: Path) -> None:
+    """Copy the open index to `path`, where nothing may be, without the space of deleted rows."""
+    system.create_private_file(path)
+    connection.execute("VACUUM INTO ?", (str(path),))
+
+
+def remove(path: Path) -> None:
+    """Remove the file of an index, and SQLite's own files beside it."""
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+def replace(path: Path, new_path: Path) -> None:
+    """Put a closed index in the place of another, which only its readers may have open.
+
+    Raises:
+        IndexBusyError: If a reader keeps the old one's latest changes out of its file.
+    """
+    connection = connect(path)
+    with closing(connection):
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        raise IndexBusyError(f"{path} is being read for long: run the same command again")
+    # SQLite would read the old one's changes into the new one; its readers keep theirs open
+    for suffix in ("-wal", "-shm"):
+        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+    new_path.replace(path)
+
+
 def check_owner(connection: sqlite3.Connection, path: Path) -> None:
     """Check that a file is an index, or empty, and of a version that this one can read.
 

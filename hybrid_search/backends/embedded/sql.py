@@ -72,9 +72,9 @@ def _check_types(spec: IndexSpec) -> None:
 
 
 def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
-    """Record the spec of the index."""
+    """Record the spec of the index, in place of an earlier one."""
     value = json.dumps({name: getattr(spec, name) for name in IndexSpec.__slots__})
-    connection.execute("INSERT INTO settings VALUES ('spec', ?)", (value,))
+    connection.execute("INSERT OR REPLACE INTO settings VALUES ('spec', ?)", (value,))
 
 
 def read_fields(connection: sqlite3.Connection) -> dict[str, str]:
