@@ -500,7 +500,7 @@ def test_two_threads_are_inside_at_once(tmp_path: Path, monkeypatch: pytest.Monk
 def test_threads_that_read_while_one_writes_see_whole_documents(tmp_path: Path) -> None:
     errors: list[BaseException] = []
     with closing(EmbeddedBackend(tmp_path)) as backend:
-        fill_index(backend, _numbered(0, 20), tmp_path / "rejected.jsonl")
+        fill_index(backend, _make_numbered(0, 20), tmp_path / "rejected.jsonl")
         done = threading.Event()
 
         def read() -> None:
@@ -518,7 +518,7 @@ def test_threads_that_read_while_one_writes_see_whole_documents(tmp_path: Path) 
         for thread in threads:
             thread.start()
         for start in range(20, 60, 10):
-            fill_index(backend, _numbered(start, 10), tmp_path / "rejected.jsonl")
+            fill_index(backend, _make_numbered(start, 10), tmp_path / "rejected.jsonl")
         done.set()
         for thread in threads:
             thread.join()
@@ -526,7 +526,7 @@ def test_threads_that_read_while_one_writes_see_whole_documents(tmp_path: Path) 
         assert len(backend.find_candidates("calls", make_request("number")).semantic) == 60
 
 
-def _numbered(start: int, count: int) -> list[dict[str, Any]]:
+def _make_numbered(start: int, count: int) -> list[dict[str, Any]]:
     return [
         {"id": f"{number:03d}", "text": f"number {number}"}
         for number in range(start, start + count)
