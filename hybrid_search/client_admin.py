@@ -119,7 +119,7 @@ class IndexAdmin:
         keep: bool = False,
         report: Report = ignore_report,
     ) -> Summary:
-        """Replace an index on a server by a new version of it, at once.
+        """Replace an index by a new version of it, at once.
 
         Args:
             index: The index.
@@ -134,7 +134,7 @@ class IndexAdmin:
             How many documents the new version has.
 
         Raises:
-            UsageError: If the index is not on a server.
+            UsageError: If the index is in memory, or is embedded and to be kept or given options.
             IndexStoreError: If a document was rejected or counts differ; the index stays as it was.
 
         >>> with hybrid_search.connect("opensearch+https://HOST") as client:  # doctest: +SKIP

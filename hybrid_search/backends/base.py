@@ -196,7 +196,12 @@ class Backend(Writable, Protocol):
 
 
 class IndexVersion(Writable, Protocol):
-    """The next version of an index (blue-green), invisible to queries until it is published."""
+    """The next version of an index (blue-green), invisible to queries until it is published.
+
+    `keeps_old` says whether the current version can be kept under a name of its own.
+    """
+
+    keeps_old: bool
 
     def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
         """Copy every passage of the current version with its token codes.

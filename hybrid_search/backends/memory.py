@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -127,7 +128,10 @@ class MemoryWriter:
     def _add_entry(self, entry: Entry) -> Refusal | None:
         if entry.passage.ordinal == 0:
             try:
-                self._index.fields |= new_fields(self._index.fields, entry.document.metadata)
+                find_user = partial(self._find_field_user, entry.document.id)
+                self._index.fields |= new_fields(
+                    self._index.fields, entry.document.metadata, find_user
+                )
             except InputError as error:
                 self._pending = None
                 return Refusal(entry.document, str(error))
@@ -136,6 +140,16 @@ class MemoryWriter:
             self._pending.append(_Passage(entry, self._stemmer.count_terms(entry.text)))
             if entry.is_last:
                 self._index.documents[entry.document.id] = self._pending
+        return None
+
+    def _find_field_user(self, except_id: str, name: str, kind: str) -> str | None:
+        """Return the id of another document that has a value of a field, or in an object of it."""
+        is_object = kind == "object"
+        for id_, passages in self._index.documents.items():
+            for path, _, value in leaves(passages[0].entry.document.metadata):
+                is_used = path.startswith(f"{name}.") if is_object else path == name
+                if is_used and value is not None and id_ != except_id:
+                    return id_
         return None
 
     def abandon(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hybrid_search.encoder.base import EncoderInfo
-from hybrid_search.errors import ModelError
+from hybrid_search.errors import IndexStoreError, ModelError
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.types import Document, Floats, TokenCodes
 
@@ -25,6 +25,16 @@ FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", 
 
 FACETS = 100
 """How many values of a metadata field a facet counts at most: the most frequent ones."""
+
+
+class DamagedRowError(IndexStoreError):
+    """What an index stores of a document cannot be read."""
+
+    def __init__(self, document_id: object, what: str = "a row") -> None:
+        super().__init__(
+            f"{what} of document {document_id!r} is damaged in the index: "
+            "delete that document from it, and ingest it again"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,7 @@ class Candidates:
         codes: Token codes of passages of the BM25 leg, where the store returned them, too.
         damaged: Passages that the span leg could not score, because their codes are damaged.
         warnings: What else is damaged, and is done without: sentences with the remedy.
+        memo: Whatever the store wants to see again in `complete_candidates`.
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
@@ -115,6 +126,7 @@ class Candidates:
     codes: Mapping[Key, TokenCodes] = field(default_factory=dict)
     damaged: Sequence[Key] = ()
     warnings: Sequence[str] = ()
+    memo: object = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

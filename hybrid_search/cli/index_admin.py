@@ -68,6 +68,7 @@ def setup(
     with options.report_errors():
         from hybrid_search.api import connect
 
+        options.check_lasting(url)
         with connect(
             url, model=model, device=device, dimension=dimension, precision=precision
         ) as client:
@@ -127,7 +128,7 @@ def reindex(
     precision: options.Precision = None,
     dimension: options.Dimension = None,
 ) -> None:
-    """Replace an index on a server by a new version: other options, policy or model.
+    """Replace an index by a new version: another policy or model, on a server other options.
 
     Options that are left out stay as they are. Searches see the old version until the new one is
     complete and counted, and then the new one at once. The last line on standard output is a JSON

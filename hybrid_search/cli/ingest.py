@@ -79,6 +79,7 @@ def ingest(
             url=url,
         )
         source.check()
+        options.check_lasting(url)
         source.check_checkpoint(checkpoint)
         run_options = IngestOptions(
             index=index,

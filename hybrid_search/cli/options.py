@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.console import Console
 
+from hybrid_search.config import settings
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.observability import logs
 
@@ -119,6 +120,15 @@ def parse_conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
             )
         where.setdefault(key, []).append(value)
     return where or None
+
+
+def check_lasting(url: str | None) -> None:
+    """Raise UsageError if what a command writes would be gone when the command ends."""
+    if settings(url).url.partition(":")[0] == "memory":
+        raise UsageError(
+            "an index in memory: is gone when the command ends, so nothing was done: "
+            "give a folder, as in --url embedded:FOLDER"
+        )
 
 
 def print_json(value: Any) -> None:

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import atexit
 import logging
+import os
 import shutil
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO
 
 from hybrid_search.encoder import quantization
 from hybrid_search.errors import MissingExtraError, ModelError
-from hybrid_search.system import file_digest, install_command
+from hybrid_search.system import (
+    file_digest,
+    install_command,
+    lock_exclusively,
+    open_lock_file,
+)
 
 RECIPE = 3
 """Version of how graphs are made, part of the file name: older graphs are then not used."""
@@ -152,22 +156,13 @@ def _hold_lock(path: Path) -> Iterator[None]:
 
     If the system has no such locks, two processes do the same work, which does no harm.
     """
-    with path.open("w") as file:
-        _lock(file)
-        yield
-
-
-if sys.platform == "win32":
-
-    def _lock(_: IO[str]) -> None:
-        """Do nothing: `_hold_lock` says why that does no harm."""
-
-else:
-    import fcntl
-
-    def _lock(file: IO[str]) -> None:
+    descriptor = open_lock_file(path)
+    try:
         with suppress(OSError):  # some network disks have no locks
-            fcntl.flock(file, fcntl.LOCK_EX)
+            lock_exclusively(descriptor, wait=True)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @cache

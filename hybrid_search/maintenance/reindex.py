@@ -99,7 +99,7 @@ def _create_next_version(
     """Make a new index beside `index`, or raise UsageError if the backend has no versions."""
     if not isinstance(backend, VersionedBackend):
         raise UsageError(
-            "only an index on a server has versions: ingest into an index of another name, "
+            "an index in memory has no versions: ingest into an index of another name, "
             "and drop this one"
         )
     return backend.create_next_version(index, spec, options)
@@ -109,6 +109,11 @@ def _create_next_version(
 def _publish_or_discard(new_version: IndexVersion, *, keep: bool) -> Iterator[None]:
     """Publish a version at the end of the block, or discard it if the block fails."""
     try:
+        if keep and not new_version.keeps_old:
+            raise UsageError(
+                "an embedded index keeps no old version: copy its folder before, "
+                "and run the same command without --keep"
+            )
         yield
         new_version.publish(keep=keep)
     except BaseException:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Key, PassageContent
+from hybrid_search.backends.types import DamagedRowError, Key, PassageContent, StoredPassage
 from hybrid_search.search.query import Query
 from hybrid_search.search.types import Group
 from hybrid_search.text.filters import ID, Scalar, leaves
@@ -27,11 +27,19 @@ class Contents:
     def __getitem__(self, key: Key) -> PassageContent:
         return self.by_key[key]
 
-    def parse_metadata(self, key: Key) -> dict[str, Any]:
-        """Return the metadata of a passage's document, parsed once; empty if it is missing."""
+    def parse_metadata(self, passage: StoredPassage) -> dict[str, Any]:
+        """Return the metadata of a passage's document, parsed once; empty if it is missing.
+
+        Raises:
+            DamagedRowError: If it is damaged.
+        """
+        key = passage.key
         if key not in self._metadata:
             content = self.by_key.get(key)
-            self._metadata[key] = json.loads(content.metadata) if content else {}
+            metadata = _parse_object(content.metadata) if content else {}
+            if metadata is None:
+                raise DamagedRowError(passage.document_id, "the metadata")
+            self._metadata[key] = metadata
         return self._metadata[key]
 
     def field_values(self, group: Group, name: str) -> set[Scalar]:
@@ -39,8 +47,17 @@ class Contents:
         best = group[0].stored
         if name == ID:
             return {best.document_id}
-        metadata = leaves(self.parse_metadata(best.key))
+        metadata = leaves(self.parse_metadata(best))
         return {value for path, _, value in metadata if path == name and value is not None}
+
+
+def _parse_object(text: str) -> dict[str, Any] | None:
+    """Return the object that `text` is as JSON, None if it is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def fetch_contents(backend: Backend, query: Query, groups: Sequence[Group]) -> Contents:

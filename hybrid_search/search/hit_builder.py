@@ -81,7 +81,7 @@ class HitBuilder:
             cosine=best.cosine,
             bm25_rank=best.bm25_rank or None,
             cosine_rank=best.cosine_rank or None,
-            metadata=self.contents.parse_metadata(best.stored.key),
+            metadata=self.contents.parse_metadata(best.stored),
             spans=self._best_spans(group),
             text=content.text,
             start=content.start,
@@ -134,5 +134,9 @@ def _find_turn(content: PassageContent, start: int, end: int) -> Mapping[str, An
     """Return the turn that holds the span; None if the passage has no such place."""
     if not content.start <= start < end <= content.start + len(content.text):
         return None
-    turns = json.loads(content.layout)
-    return next((turn for turn in turns if turn["start"] <= start and end <= turn["end"]), None)
+    try:
+        turns = json.loads(content.layout)
+        found = (turn for turn in turns if turn["start"] <= start and end <= turn["end"])
+        return next((turn for turn in found if isinstance(turn["turn"], int)), None)
+    except (ValueError, TypeError, LookupError, RecursionError):  # JSON, but no layout
+        return None

@@ -19,6 +19,9 @@ from hybrid_search.errors import InputError, UsageError, show_value
 Scalar = str | int | float | bool
 RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 ID = "id"
+FindUser = Callable[[str, str], str | None]
+"""Returns the id of a document that uses a field of this name as this type, None if none does."""
+REINDEX = ". If no document of the index has it so any more, reindex frees it"
 INTEGER_LIMIT = 2**63
 """Integers of 64 bits lie below this limit, and not below its negative."""
 
@@ -184,8 +187,18 @@ def _integer(value: Any) -> int:
     return number
 
 
-def new_fields(existing_fields: Mapping[str, str], metadata: Mapping[str, Any]) -> dict[str, str]:
-    """Return name and type of each field of `metadata` that is not in `existing_fields` yet.
+def new_fields(
+    existing_fields: Mapping[str, str],
+    metadata: Mapping[str, Any],
+    find_user: FindUser | None = None,
+) -> dict[str, str]:
+    """Return name and type of each field of `metadata` that the index has not, or not so.
+
+    Args:
+        existing_fields: The fields of the index.
+        metadata: The metadata of a document.
+        find_user: Returns a document that uses a field as its type in the index. Without such a
+            document the type is free. Omitted for a store that cannot change the type of a field.
 
     Raises:
         InputError: If a field has another type in the index, or two types here. Servers refuse
@@ -193,12 +206,18 @@ def new_fields(existing_fields: Mapping[str, str], metadata: Mapping[str, Any]) 
     """
     new: dict[str, str] = {}
     for name, kind, _ in leaves(metadata):
-        existing_kind = existing_fields.get(name) or new.setdefault(name, kind)
+        existing_kind = new.get(name) or existing_fields.get(name, kind)
         if existing_kind != kind:
-            raise InputError(
-                f"metadata field {name!r} is a {kind} here and a {existing_kind} in the index: "
-                "give it one type, or another name"
-            )
+            user = find_user(name, existing_kind) if find_user and name not in new else ""
+            if user is not None:
+                example = f", as in document {user!r}" if user else ""
+                remedy = "" if find_user else REINDEX
+                raise InputError(
+                    f"metadata field {name!r} is a {kind} here and a {existing_kind} in the index"
+                    f"{example}: give it one type, or another name{remedy}"
+                )
+        if name not in existing_fields or existing_kind != kind:
+            new[name] = kind
     return new
 
 

@@ -32,16 +32,19 @@ def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Back
     backend.close()
 
 
-def test_servers_have_all_capabilities_and_the_other_stores_none() -> None:
+def test_servers_have_all_capabilities_and_embedded_indexes_have_versions() -> None:
     """The annotations let mypy compare the signatures, which ``isinstance`` does not."""
     versioned: type[VersionedBackend] = ServerBackend
     own_hybrid: type[OwnHybridBackend] = ServerBackend
     requesting: type[RequestBackend] = ServerBackend
     assert {versioned, own_hybrid, requesting} == {ServerBackend}
+    embedded: type[VersionedBackend] = EmbeddedBackend
+    assert issubclass(embedded, VersionedBackend)
     for capability in (VersionedBackend, OwnHybridBackend, RequestBackend):
         assert issubclass(ServerBackend, capability)
-        assert not issubclass(EmbeddedBackend, capability)
         assert not issubclass(MemoryBackend, capability)
+    for capability in (OwnHybridBackend, RequestBackend):
+        assert not issubclass(EmbeddedBackend, capability)
 
 
 def test_a_shorter_version_leaves_no_passage_of_the_longer_one(store: Backend) -> None:
@@ -230,18 +233,56 @@ def test_a_store_with_transactions_shows_a_document_with_its_last_passage(
         assert len(read_passages(local_store)) == 4
 
 
+def test_a_refusal_names_a_document_that_has_the_other_type(local_store: Backend) -> None:
+    write_documents(local_store, {**SHORT, "minutes": "three", "agent": {"name": "Ann"}})
+    assert write_documents(
+        local_store, {"id": "y", "text": "y", "minutes": 3}, {"id": "z", "text": "z", "agent": 1}
+    ) == [
+        "metadata field 'minutes' is a number here and a string in the index, "
+        "as in document 'x': give it one type, or another name",
+        "metadata field 'agent' is a number here and a object in the index, "
+        "as in document 'x': give it one type, or another name",
+    ]
+
+
+@pytest.mark.parametrize(
+    "bad", [{"minutes": "three"}, {"minutes": {"of": {"talk": 3}}}, {"minutes": True}]
+)
+def test_a_type_is_free_when_no_other_document_has_it_any_more(
+    local_store: Backend, bad: dict[str, Any]
+) -> None:
+    """Corrected, or deleted: one bad document does not refuse all others for ever."""
+    good = {"id": "y", "text": "y", "minutes": 3}
+    write_documents(local_store, {**SHORT, **bad})
+    assert len(write_documents(local_store, good)) == 1
+    assert write_documents(local_store, {**SHORT, "minutes": 4.5}, good) == []
+    assert local_store.read_head("calls")[1]["minutes"] == "number"
+    assert len(write_documents(local_store, {"id": "z", "text": "z", **bad})) == 1
+    with local_store.writer("calls", make_spec()) as writer:
+        assert writer.delete(["x", "y"]) == 2
+    assert write_documents(local_store, {"id": "z", "text": "z", **bad}) == []
+
+
+def test_a_document_with_two_types_of_a_field_is_refused_even_if_its_old_version_had_it(
+    local_store: Backend,
+) -> None:
+    write_documents(local_store, {**SHORT, "minutes": 3})
+    (reason,) = write_documents(local_store, {**LONG, "minutes": ["three", 3]})
+    assert reason.startswith("metadata field 'minutes' is a number here and a string")
+    assert local_store.read_head("calls")[1] == {"minutes": "number"}
+
+
 def test_a_refused_document_leaves_the_old_version_and_its_neighbours(store: Backend) -> None:
     write_documents(store, {**SHORT, "minutes": 3})
     reasons = write_documents(
         store,
-        {"id": "a", "text": "before"},
+        {"id": "a", "text": "before", "minutes": 2},
         {**LONG, "minutes": "three"},
         {"id": "b", "text": "after", "minutes": 4.5},
     )
-    assert reasons == [
-        "metadata field 'minutes' is a string here and a number in the index: "
-        "give it one type, or another name"
-    ]
+    (reason,) = reasons
+    assert reason.startswith("metadata field 'minutes' is a string here and a number in the index")
+    assert ": give it one type, or another name" in reason
     assert [(passage.document_id, passage.text) for passage in read_passages(store)] == [
         ("a", "before"),
         ("b", "after"),

@@ -263,16 +263,29 @@ def test_reindex_of_sources_with_a_bad_document_changes_nothing(server: RawIndex
     assert list_versions(server) == ["-000001", "-rejected"]
 
 
-@pytest.mark.parametrize(
-    "arguments", [[], ["--policy", "3/1"], ["calls.jsonl"], ["--quantization", "int8", "--keep"]]
-)
-def test_an_embedded_index_has_no_versions(embedded: RawIndex, arguments: list[str]) -> None:
+@pytest.mark.parametrize("arguments", [[], ["--policy", "3/1"], ["calls.jsonl"]])
+def test_an_embedded_index_is_replaced_by_a_new_version(
+    embedded: RawIndex, arguments: list[str]
+) -> None:
     embedded.call("ingest", write_documents(REFUND))
-    error = embedded.call("reindex", *arguments).error
-    assert (
-        error == "only an index on a server has versions: "
-        "ingest into an index of another name, and drop this one"
-    )
+    assert embedded.call("reindex", *arguments).json["documents"] == 1
+    assert [hit["id"] for hit in embedded.call("query", "refund", "--json").json["hits"]] == [
+        "refund"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--quantization", "int8"], "an embedded index has no quantization: that is for an"),
+        (["--keep"], "an embedded index keeps no old version: copy its folder before, and run"),
+    ],
+)
+def test_an_embedded_index_has_no_options_and_no_old_versions(
+    embedded: RawIndex, arguments: list[str], message: str
+) -> None:
+    embedded.call("ingest", write_documents(REFUND))
+    assert embedded.call("reindex", *arguments).error.startswith(message)
     assert [hit["id"] for hit in embedded.call("query", "refund", "--json").json["hits"]] == [
         "refund"
     ]
@@ -585,3 +598,11 @@ def test_the_life_of_an_index_on_a_server_command_by_command(url: str) -> None:
             run_cli("delete", "--yes", *place).stdout
             == f"6 documents deleted, and index '{name}' with them\n"
         )
+
+
+@pytest.mark.parametrize("command", [["ingest", "--sample"], ["setup"]])
+def test_a_command_does_no_work_for_an_index_that_ends_with_it(command: list[str]) -> None:
+    assert invoke_cli(*command, "--url", "memory:").error == (
+        "an index in memory: is gone when the command ends, so nothing was done: "
+        "give a folder, as in --url embedded:FOLDER"
+    )

@@ -58,6 +58,8 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.graph_builder",
         "backends.embedded.graph_reader",
         "backends.embedded.graph_segments",
+        "backends.embedded.next_version",
+        "backends.embedded.readers",
         "backends.embedded.scan",
         "backends.embedded.schema",
         "backends.embedded.sql",

@@ -97,8 +97,8 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "metadata of another type": (
         {"id": "x", "text": "parcel", "n": "one"},
         (
-            "metadata field 'n' is a string here and a number in the index: give it one type, "
-            "or another name"
+            "metadata field 'n' is a string here and a number in the index, "
+            "as in document 'before': give it one type, or another name"
         ),
     ),
     "metadata nested too deeply": (

@@ -271,16 +271,15 @@ def test_rejects_that_cannot_be_written_end_the_run_with_the_remedy(client: Clie
 def test_a_field_of_another_type_is_refused_and_the_document_stays_as_it_was(
     client: Client,
 ) -> None:
-    client.ingest([{**REFUND, "priority": 1}])
+    client.ingest([{**REFUND, "priority": 1}, {**PARCEL, "priority": 2}])
     summary = client.ingest(
-        [LOCKED, {**REFUND, "priority": "high", "text": "New."}, {**PARCEL, "priority": 2}]
+        [LOCKED, {**REFUND, "priority": "high", "text": "New."}, {**PARCEL, "priority": 3}]
     )
     assert (summary.documents, summary.failed) == (2, 1)
-    reason = (
-        "metadata field 'priority' is a string here and a number in the index: give it one "
-        "type, or another name"
-    )
-    assert [(entry["line"], entry["reason"]) for entry in read_rejects()] == [(2, reason)]
+    reason = "metadata field 'priority' is a string here and a number in the index"
+    (entry,) = read_rejects()
+    assert entry["line"] == 2
+    assert entry["reason"].startswith(reason)
     assert [hit.text for hit in client.query("money", where={"id": "refund"})] == [
         "I want my money back."
     ]

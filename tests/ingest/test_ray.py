@@ -359,4 +359,5 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 )
 def test_an_engine_that_is_none_is_refused(arguments: tuple[str, ...], message: str) -> None:
     Path("calls.jsonl").write_text(json.dumps({"id": "a", "text": "money"}) + "\n")
-    assert message in invoke_cli("ingest", "calls.jsonl", *arguments, "--url", "memory:").error
+    refused = invoke_cli("ingest", "calls.jsonl", *arguments, "--url", "embedded:store")
+    assert message in refused.error

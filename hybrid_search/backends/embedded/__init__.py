@@ -6,6 +6,7 @@ passages of the span leg, whose spans are then scored exactly.
 
 In reading order: `schema` (tables, connections, the writer's lock), `sql` (statements on documents
 and passages), `bm25` (the BM25 leg), `graph_segments` (the graph files), `graph_builder` (builds
-them) and `graph_reader` (searches them), `writer`, `scan` (lists passages with their faults), and
-`backend`, which puts them together. A new table goes into `schema`, its statements into `sql`.
+them) and `graph_reader` (searches them), `readers` (connections for many threads), `writer`,
+`next_version` (replaces an index), `scan` (lists passages with their faults), and `backend`, which
+puts them together. A new table goes into `schema`, its statements into `sql`.
 """

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,8 @@ from numpy.typing import NDArray
 from hybrid_search.backends import index_names
 from hybrid_search.backends.embedded import bm25, graph_segments, scan, schema, sql
 from hybrid_search.backends.embedded.graph_reader import GraphReader
+from hybrid_search.backends.embedded.next_version import NextVersion
+from hybrid_search.backends.embedded.readers import Reader, ReaderPool
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.types import (
     Candidates,
@@ -32,6 +33,7 @@ from hybrid_search.backends.types import (
     check_spec,
 )
 from hybrid_search.errors import IndexMissingError, UsageError
+from hybrid_search.system import PRIVATE_FOLDER
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import Condition, Scalar
 from hybrid_search.text.types import TokenCodes
@@ -56,38 +58,30 @@ FILTERED = 3
 """Under a filter at least so many times the request's `window` of passages are scored exactly."""
 
 
-@dataclass(slots=True, eq=False)
-class _Reader:
-    """An index that is open for queries.
-
-    `matches` is the latest BM25 list with its cache key: finding and completing candidates both
-    need it. `file` is the identity of the SQLite file: if another process drops the index and
-    creates it again, an open connection would still show the old one.
-    """
-
-    connection: sqlite3.Connection
-    spec: IndexSpec
-    graph_reader: GraphReader
-    file: tuple[int, int]
-    matches: tuple[object, bm25.Matches] | None = None
+def check_options(options: Mapping[str, str]) -> None:
+    """Raise UsageError if there are any options: only servers have them."""
+    if options:
+        raise UsageError(
+            f"an embedded index has no {', '.join(options)}: "
+            "that is for an index on a server (--url opensearch+https://...)"
+        )
 
 
 class EmbeddedBackend:
     """Indexes in `folder`: NAME.sqlite and NAME.spans/.
 
-    Safe to use from several threads, one query at a time.
+    Safe to use from several threads, which read side by side.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._readers: dict[str, _Reader] = {}
-        self._lock = threading.RLock()
+        self._readers = ReaderPool()
 
     def writer(self, index: str, spec: IndexSpec) -> EmbeddedWriter:
         """Open `index` for writing; create it if it does not exist."""
         path = self._path(index)
         with schema.translate_errors(path):
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
             lock = schema.WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._create_tables(index, spec)
@@ -97,30 +91,34 @@ class EmbeddedBackend:
                 raise
 
     def _create_tables(self, index: str, spec: IndexSpec) -> None:
-        connection = schema.connect(self._path(index))
-        try:
-            connection.executescript(schema.TABLES)
-            index_spec = sql.read_spec(connection)
+        path = self._path(index)
+        schema.create(path)
+        with closing(schema.connect(path)) as connection:
+            index_spec = sql.read_spec(connection, path)
             if index_spec:
                 check_spec(index, index_spec, spec)
             else:
                 sql.write_spec(connection, spec)
-        finally:
-            connection.close()
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
-        """Create an empty `index`, unless it exists.
-
-        Raises:
-            UsageError: If there are any options: only servers have them.
-        """
-        if options:
-            raise UsageError(
-                f"an embedded index has no {', '.join(options)}: "
-                "that is for an index on a server (--url opensearch+https://...)"
-            )
+        """Create an empty `index`, unless it exists; options are an error, as only servers have."""
+        check_options(options)
         with self.writer(index, spec):
             pass
+
+    def create_next_version(
+        self, index: str, spec: IndexSpec, options: Mapping[str, str]
+    ) -> NextVersion:
+        """Return a new index beside `index`, to be filled and published in its place.
+
+        Raises IndexMissingError if the index does not exist, IndexBusyError if it is being written.
+        """
+        check_options(options)
+        path = self._path(index)
+        self._check_exists(index)
+        draft_folder = self._folder / f"{index}.next"
+        with schema.translate_errors(path):
+            return NextVersion(path, spec, EmbeddedBackend(draft_folder), draft_folder)
 
     def read_head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
         """Return the spec of `index` and its metadata fields (dotted name -> type)."""
@@ -139,8 +137,10 @@ class EmbeddedBackend:
     def iterate_passages(self, index: str, *, full: bool = False) -> Iterator[ListedPassage]:
         """Yield every passage, from a snapshot of the index."""
         path, (spec, _) = self._path(index), self.read_head(index)
-        with schema.translate_errors(path), closing(schema.connect(path)) as connection:
-            yield from scan.iterate_passages(connection, self._graphs(index), spec, full=full)
+        with schema.translate_errors(path):
+            connection, _ = schema.connect_reader(path)
+            with closing(connection):
+                yield from scan.iterate_passages(connection, self._graphs(index), spec, full=full)
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg.
@@ -149,11 +149,12 @@ class EmbeddedBackend:
         filter leaves few passages.
         """
         with self._open_reader(index) as reader:
-            bm25_scores = self._scores(reader, request, request.window) if request.lexical else {}
+            matches = self._matches(reader, request) if request.lexical else None
             candidates = self._find_by_spans(reader, request) if request.semantic else Candidates()
-            return replace(candidates, lexical=bm25_scores)
+            bm25_scores = matches.scores_by_passage(request.window) if matches else {}
+            return replace(candidates, lexical=bm25_scores, memo=matches)
 
-    def _find_by_spans(self, reader: _Reader, request: Request) -> Candidates:
+    def _find_by_spans(self, reader: Reader, request: Request) -> Candidates:
         """Return the passages of the span leg with their codes, and how they were found."""
         connection = reader.connection
         allowed = _allowed_passages(connection, request.conditions) if request.conditions else None
@@ -161,8 +162,7 @@ class EmbeddedBackend:
             best, damaged = _score_exactly(connection, request, allowed)
             method = "exact, on what the filter leaves"
             return Candidates(semantic=best, method=method, damaged=damaged)
-        graphs = reader.graph_reader
-        graphs.refresh(connection)
+        graphs = reader.graphs.refresh(connection)
         best, damaged = _score_nearest(connection, graphs, request, allowed)
         return Candidates(
             semantic=best,
@@ -176,29 +176,33 @@ class EmbeddedBackend:
         index: str,
         request: Request,
         keys: Sequence[Key],
-        candidates: Candidates | None = None,  # noqa: ARG002 (reading it again is cheap)
+        candidates: Candidates | None = None,
     ) -> list[StoredPassage]:
         """Return the passages of `keys` that still exist, with BM25 scores and token codes."""
-        with self._open_reader(index) as reader:
-            return sql.read_passages(reader.connection, keys, self._scores(reader, request))
+        matches = candidates.memo if candidates else None
+        with self._open_reader(index, begins_query=False) as reader:
+            if not isinstance(matches, bm25.Matches):
+                matches = self._matches(reader, request)
+            scores = matches.scores_by_passage()
+            return sql.read_passages(reader.connection, keys, scores)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        with self._open_reader(index) as reader:
+        with self._open_reader(index, begins_query=False) as reader:
             return sql.read_contents(reader.connection, keys)
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return start and end of the matching words of each passage that has any."""
-        with self._open_reader(index) as reader:
+        with self._open_reader(index, begins_query=False) as reader:
             return bm25.find_highlights(reader.connection, request.phrase, keys)
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
-        with self._open_reader(index) as reader:
+        with self._open_reader(index, begins_query=False) as reader:
             match = bm25.build_match_expression(reader.connection, request.phrase)
             clause, values = sql.build_where(request.conditions)
             filter_clause = f" AND {clause}" if clause else ""
@@ -213,15 +217,7 @@ class EmbeddedBackend:
                 for name in fields
             }
 
-    def _scores(
-        self, reader: _Reader, request: Request, limit: int | None = None
-    ) -> dict[Key, float]:
-        matches = self._matches(reader, request)
-        return dict(
-            zip(matches.passages[:limit].tolist(), matches.scores[:limit].tolist(), strict=True)
-        )
-
-    def _matches(self, reader: _Reader, request: Request) -> bm25.Matches:
+    def _matches(self, reader: Reader, request: Request) -> bm25.Matches:
         version = reader.connection.execute("PRAGMA data_version").fetchone()[0]
         cache_key = (request.phrase, request.conditions, version)
         if reader.matches is None or reader.matches[0] != cache_key:
@@ -239,45 +235,30 @@ class EmbeddedBackend:
         """Remove `index` and its files; raise IndexBusyError if another process is writing it."""
         path = self._path(index)
         self._check_exists(index)
-        lock = schema.WriterLock(path.with_suffix(".lock"), index)
-        with self._lock:
-            if reader := self._readers.pop(index, None):
-                reader.connection.close()
-            left = graph_segments.remove_folder(self._graphs(index))
-            for suffix in (".sqlite", ".sqlite-wal", ".sqlite-shm"):
-                path.with_suffix(suffix).unlink(missing_ok=True)
-        lock.release()
-        path.with_suffix(".lock").unlink(missing_ok=True)
+        with schema.translate_errors(path):
+            lock = schema.WriterLock(path.with_suffix(".lock"), index)
+            try:
+                self._readers.close(path)
+                left = graph_segments.remove_folder(self._graphs(index))
+                schema.remove(path)
+            except BaseException:
+                lock.release()
+                raise
+            lock.remove()
         if left:
             _log.warning("index %r is deleted, but %s, and was left as it is", index, left)
 
     def close(self) -> None:
         """Close all files; the next call opens them again."""
-        with self._lock:
-            while self._readers:
-                self._readers.popitem()[1].connection.close()
+        self._readers.close()
 
     @contextmanager
-    def _open_reader(self, index: str) -> Iterator[_Reader]:
+    def _open_reader(self, index: str, *, begins_query: bool = True) -> Iterator[Reader]:
         path = self._path(index)
-        with self._lock, schema.translate_errors(path):
+        with schema.translate_errors(path):
             self._check_exists(index)
-            if index in self._readers and self._readers[index].file != _identity(path):
-                self._readers.pop(index).connection.close()
-            if index not in self._readers:
-                self._readers[index] = self._create_reader(index)
-            yield self._readers[index]
-
-    def _create_reader(self, index: str) -> _Reader:
-        path = self._path(index)
-        file, connection = _identity(path), schema.connect(path, mapped=True)
-        spec = sql.read_spec(connection)
-        if spec is None:
-            connection.close()
-            raise IndexMissingError(
-                f"the creation of index {index!r} was interrupted: ingest into it to complete it"
-            )
-        return _Reader(connection, spec, GraphReader(self._graphs(index), spec), file)
+            with self._readers.lend(path, self._graphs(index), begins_query=begins_query) as reader:
+                yield reader
 
     def _check_exists(self, index: str) -> None:
         if not self._path(index).is_file():
@@ -292,11 +273,6 @@ class EmbeddedBackend:
 
     def _graphs(self, index: str) -> Path:
         return self._folder / f"{index}.spans"
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_dev, status.st_ino
 
 
 def _allowed_passages(

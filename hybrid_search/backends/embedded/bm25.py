@@ -51,6 +51,11 @@ class Matches:
     passages: NDArray[np.int64]
     scores: NDArray[np.float64]
 
+    def scores_by_passage(self, limit: int | None = None) -> dict[Key, float]:
+        """Return the scores of the best `limit` passages, or of all."""
+        best = slice(limit)
+        return dict(zip(self.passages[best].tolist(), self.scores[best].tolist(), strict=True))
+
 
 def search(
     connection: sqlite3.Connection,
@@ -64,7 +69,9 @@ def search(
     its parameters.
     """
     total = int(connection.execute("SELECT count(*) FROM texts_docsize").fetchone()[0])
-    query = f"SELECT rowid, -bm25(texts) * ? FROM texts WHERE texts MATCH ?{filter_clause}"
+    query = (
+        f"SELECT rowid, coalesce(-bm25(texts) * ?, 0) FROM texts WHERE texts MATCH ?{filter_clause}"
+    )
     weights = _term_weights(connection, phrase, total).items()
     rows = [
         row
@@ -123,7 +130,8 @@ def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> di
     cut = query_terms if sql.has_terms(connection) else distinct_words
     repeats = Counter(map(quote, cut(phrase)))
     frequencies = {term: _frequency(connection, term) for term in repeats}
-    frequencies = {term: count for term, count in frequencies.items() if count}
+    # words of a text that was edited by hand stay behind when it is deleted, and are more than all
+    frequencies = {term: min(count, total) for term, count in frequencies.items() if count}
     rare = {
         term: count
         for term, count in frequencies.items()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -48,10 +50,11 @@ class FlatIndex:
 
     def extend(self, vectors: Iterable[tuple[Keys, Codes]]) -> None:
         """Add the keys and codes of more passages."""
+        all_keys, all_codes = [*self._keys], [*self._codes]
         for keys, codes in vectors:
-            self._keys.append(keys)
-            self._codes.append(codes)
-        self._keys, self._codes = [np.concatenate(self._keys)], [np.concatenate(self._codes)]
+            all_keys.append(keys)
+            all_codes.append(codes)
+        self._keys, self._codes = [np.concatenate(all_keys)], [np.concatenate(all_codes)]
 
     def search(self, query: Codes, count: int) -> tuple[Keys, Floats]:
         """Return keys and distances of the `count` nearest windows, nearest first."""
@@ -86,8 +89,10 @@ class GraphReader:
             current_segments = graph_segments.list_segments(connection)
         self._open_segments(connection, current_segments)
         sealed = max((segment.last for segment in current_segments), default=0)
-        if self._tail.last < sealed:
-            self._tail = FlatIndex(self._spec.dimension)
+        # a new tail: other threads may still search the old one
+        self._tail = (
+            FlatIndex(self._spec.dimension) if self._tail.last < sealed else copy(self._tail)
+        )
         newest = connection.execute("SELECT coalesce(max(passage), 0) FROM tokens").fetchone()[0]
         since = max(self._tail.last, sealed)
         if newest > since:
@@ -197,3 +202,19 @@ class GraphReader:
         """How passages are found, in words, for the plan of a result."""
         graphs = sum(isinstance(graph, Index) for graph in self._graphs.values())
         return "exact" if not graphs else f"HNSW in {graphs} segments"
+
+
+class SharedGraphReader:
+    """The graphs of an index for several threads; what one has read of them, all use."""
+
+    def __init__(self, folder: Path, spec: IndexSpec) -> None:
+        self._latest = GraphReader(folder, spec)
+        self._lock = threading.Lock()
+
+    def refresh(self, connection: sqlite3.Connection) -> GraphReader:
+        """Return the graphs as they are now; they stay so for the thread that gets them."""
+        with self._lock:
+            current = copy(self._latest)
+            current.refresh(connection)
+            self._latest = current
+            return current

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ from usearch.index import Index
 from hybrid_search.backends.embedded.schema import transaction
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import IndexStoreError
-from hybrid_search.system import available_cores, file_digest
+from hybrid_search.system import PRIVATE_FOLDER, available_cores, file_digest
 from hybrid_search.text import token_codes
 from hybrid_search.text.token_codes import quantize
 from hybrid_search.text.types import Codes, TokenCodes
@@ -53,7 +54,7 @@ LIBRARY_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, MemoryError)
 """What usearch raises if it cannot read or search a file; its errors have no common base."""
 
 Keys = NDArray[np.uint64]
-Graph = Index
+Graph: TypeAlias = Index
 
 _digests: dict[tuple[int, ...], str] = {}
 """The SHA-256 of files, by what changes with their content: inode, size, and times.
@@ -213,7 +214,7 @@ def seal(
     Raises:
         IndexStoreError: If the file cannot be written.
     """
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
     unfinished = folder / UNFINISHED
     try:
         graph.save(str(unfinished))
@@ -252,6 +253,12 @@ def sweep(folder: Path, current_segments: list[Segment]) -> None:
                 path.unlink()
             except PermissionError:
                 continue
+
+
+def list_files(folder: Path) -> list[Path]:
+    """Return our files in a folder; it need not be there."""
+    files = folder.iterdir() if folder.is_dir() else ()
+    return sorted(path for path in files if OWN_NAMES.fullmatch(path.name))
 
 
 def remove_folder(folder: Path) -> str | None:

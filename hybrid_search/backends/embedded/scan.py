@@ -56,6 +56,11 @@ def iterate_passages(
     rows = connection.execute(ROWS.format(codes="data" if full else "NULL"))
     for passage, id_, ordinal, count, source_hash, spans, tokens, text, data in rows:
         faults: list[Fault] = []
+        row = (id_, ordinal, count, source_hash, spans)
+        if [type(value) for value in row] != [str, int, int, str, int]:
+            damage = Fault("orphan", "its row is damaged: a number or text in it is neither")
+            yield ListedPassage(passage, str(id_), -1, 0, "", (damage,))
+            continue
         if passage is not None:
             faults += [] if tokens else [Fault("codes", "its token codes are missing")]
             faults += [] if text else [Fault("text", "its text is missing")]

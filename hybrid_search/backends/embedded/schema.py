@@ -6,18 +6,29 @@ batch. The nearest-neighbour files beside it are derived from the codes and can 
 
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from hybrid_search import system
+from hybrid_search.backends.types import SCHEMA
 from hybrid_search.errors import IndexBusyError, IndexStoreError
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* M* N* P* S* C*'"
 """FTS5's tokenizer: it takes off accents, and stems. Only blanks part what it is given."""
 
+APPLICATION = int.from_bytes(b"HySp")
+"""SQLite's mark of the program that a file belongs to; indexes of earlier versions have 0."""
+
+SETTINGS = "settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
+"""The first table of an index. SQLite keeps its text, which tells our files from others'."""
+
 TABLES = f"""
-CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS {SETTINGS};
 CREATE TABLE IF NOT EXISTS fields (name TEXT PRIMARY KEY, type TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
     document INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source_hash TEXT NOT NULL,
@@ -36,6 +47,9 @@ CREATE TABLE IF NOT EXISTS segments (
     sha256 TEXT NOT NULL);
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
     terms, text UNINDEXED, tokenize = "{TOKENIZER}");
+PRAGMA application_id = {APPLICATION};
+PRAGMA user_version = {SCHEMA};
+COMMIT;
 """
 # An index of an earlier version has one column, text, which FTS5 cut into terms by itself.
 # Passage numbers are never reused (AUTOINCREMENT): a graph may still contain the vector of a
@@ -47,21 +61,194 @@ BUSY_SECONDS = 30.0
 MAPPED_BYTES = 2**31 - 65536
 """The most that SQLite maps in its default build; the rest of the file is read as usual."""
 
+PRIMARY_CODE = 0xFF
+"""Mask of SQLite's error codes that leaves the kind of error, without its details."""
 
-def connect(path: Path | str, *, mapped: bool = False) -> sqlite3.Connection:
-    """Return a connection in autocommit mode; transactions are begun explicitly.
 
-    Different threads may use it, but only one at a time. With `mapped` the file is memory-mapped:
-    codes are then not copied page by page, and are cached by the system only.
+def connect(path: Path | str) -> sqlite3.Connection:
+    """Return a connection that may write, in autocommit mode; transactions are begun explicitly.
+
+    Different threads may use it, but only one at a time.
     """
-    connection = sqlite3.connect(
-        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-    )
+    connection = _open(Path(path), "mode=rw")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = NORMAL")
-    if mapped:
-        connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
     return connection
+
+
+def close_writer(connection: sqlite3.Connection) -> None:
+    """Close a connection that wrote, after moving what it wrote into the file itself.
+
+    SQLite does so when the last connection closes, but not if that one is a reader's. What cannot
+    be moved, for lack of space or because of a reader, is safe where it is.
+    """
+    with closing(connection), suppress(sqlite3.Error):
+        connection.execute("PRAGMA busy_timeout = 1000")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+def create(path: Path) -> None:
+    """Make the file of an index with its tables, as far as they are missing.
+
+    A file of another program or a newer version is not changed: `check_owner` raises its error.
+    """
+    system.create_private_file(path)
+    with closing(_open(path, "mode=rw")) as connection:
+        check_owner(connection, path)
+        if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(TABLES)
+
+
+def copy(connection: sqlite3.Connection, path: Path) -> None:
+    """Copy the open index to `path`, where nothing may be, without the space of deleted rows."""
+    system.create_private_file(path)
+    connection.execute("VACUUM INTO ?", (str(path),))
+
+
+def remove(path: Path) -> None:
+    """Remove the file of an index, and SQLite's own files beside it."""
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        path.with_name(name).unlink(missing_ok=True)
+
+
+def replace(path: Path, new_path: Path) -> None:
+    """Put a closed index in the place of another, which only its readers may have open.
+
+    Raises:
+        IndexBusyError: If a reader keeps the old one's latest changes out of its file.
+    """
+    connection = connect(path)
+    with closing(connection):
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        raise IndexBusyError(f"{path} is being read for long: run the same command again")
+    # SQLite would read the old one's changes into the new one; its readers keep theirs open
+    for suffix in ("-wal", "-shm"):
+        path.with_name(f"{path.name}{suffix}").unlink(missing_ok=True)
+    new_path.replace(path)
+
+
+def check_owner(connection: sqlite3.Connection, path: Path) -> None:
+    """Check that a file is an index, or empty, and of a version that this one can read.
+
+    Raises:
+        IndexStoreError: If it is not.
+    """
+    tables = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    is_earlier = not tables or tables.get("settings") == f"CREATE TABLE {SETTINGS}"
+    if application != APPLICATION and (application or not is_earlier):
+        raise IndexStoreError(
+            f"{path} is a database of another program (application id {application}, where an "
+            f"index has {APPLICATION}), and was left as it is: "
+            "move it away, or use another folder or index name"
+        )
+    if version > SCHEMA:
+        raise IndexStoreError(newer_version(path, version))
+
+
+def newer_version(place: object, version: int) -> str:
+    """Return the message about an index whose format is of a later version of this program."""
+    return (
+        f"{place} has format {version}, and this version of the program reads format {SCHEMA}: "
+        "install the version that wrote it, or ingest into a new index"
+    )
+
+
+def connect_reader(path: Path) -> tuple[sqlite3.Connection, bool]:
+    """Return a connection that cannot write, and whether it takes SQLite's locks.
+
+    The file is memory-mapped: codes are then not copied page by page, and are cached by the system
+    only. In a folder that this user may not write SQLite cannot make the file of its locks. The
+    index is then read as one that nobody writes (`snapshot` tells if somebody does), and an
+    IndexStoreError says if there are changes beside it that cannot be read so.
+    """
+    try:
+        return _open_checked(path, "mode=ro"), True
+    except sqlite3.OperationalError as error:
+        _check_readable(path, error)
+        return _open_checked(path, "mode=ro&immutable=1"), False
+
+
+def _open_checked(path: Path, parameters: str) -> sqlite3.Connection:
+    connection = _open(path, parameters)
+    try:
+        check_owner(connection, path)
+        connection.execute(f"PRAGMA mmap_size = {MAPPED_BYTES}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _error_kind(error: sqlite3.Error) -> int:
+    """Return SQLite's primary code of an error, 0 for one that the Python module raised."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & PRIMARY_CODE
+
+
+def snapshot(path: Path, *, has_locks: bool) -> tuple[int, ...]:
+    """Return what a reader's connection can be recognised by to be out of date.
+
+    If another process drops the index and creates it again, an open connection would still show
+    the old one. A connection without locks does not see any change.
+    """
+    status = path.stat()
+    identity = (status.st_dev, status.st_ino)
+    if has_locks:
+        return identity
+    return (*identity, status.st_size, status.st_mtime_ns, _count_bytes(_changes_file(path)))
+
+
+def remove_idle_files(path: Path) -> None:
+    """Remove SQLite's own files beside an index that nobody has open any more.
+
+    Closing a connection that may write does that; a reader leaves them. They do no harm, so an
+    index that this user may not write, or that is damaged or gone, is left as it is.
+    """
+    with suppress(sqlite3.Error), closing(_open(path, "mode=rw")) as connection:
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+
+
+def _open(path: Path, parameters: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{parameters}",
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
+
+
+def _changes_file(path: Path) -> Path:
+    """Return SQLite's file with changes that are not in the file of the index yet."""
+    return path.with_name(f"{path.name}-wal")
+
+
+def _count_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _check_readable(path: Path, error: sqlite3.OperationalError) -> None:
+    """Raise an error if an index that SQLite cannot lock, by `error`, cannot be read either."""
+    if _error_kind(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        raise error
+    if not os.access(path, os.R_OK):
+        raise IndexStoreError(
+            f"{path} may not be read by this user: let this user read the files of the index"
+        )
+    changes = _changes_file(path)
+    if size := _count_bytes(changes):
+        raise IndexStoreError(
+            f"{path} cannot be read alone: {changes.name} beside it has {size:,} bytes of later "
+            "changes, and this user may not write in the folder, as SQLite must to read them. "
+            "Query the index once as a user who may, or query a copy in another folder"
+        )
 
 
 @contextmanager
@@ -84,6 +271,11 @@ def translate_errors(path: Path | str) -> Iterator[None]:
             raise IndexBusyError(
                 f"{path} has been locked by another process for over {BUSY_SECONDS:.0f} s: "
                 "wait for it to end, then try again"
+            ) from error
+        if _error_kind(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise IndexStoreError(
+                f"{path} cannot be written ({error}): let this user write the file, a plain one "
+                "and no link to nothing, and its folder, or use another folder"
             ) from error
         raise IndexStoreError(
             f"{path}: {error}. "
@@ -116,28 +308,55 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 class WriterLock:
     """Ensures that an index has one writer, across processes.
 
-    It is an exclusive transaction in a file of its own: the system releases it when the process
-    dies.
+    It is the system's lock on a file of its own, released when the process dies. What the file
+    holds does not matter.
 
     Raises:
         IndexBusyError: If another process has the lock.
+        IndexStoreError: If something that is not a file is in the lock's place.
     """
 
     def __init__(self, path: Path, index: str) -> None:
-        self._connection = sqlite3.connect(
-            path, timeout=0.0, isolation_level=None, check_same_thread=False
-        )
+        self._path = path
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise IndexStoreError(
+                f"{path}, the lock of index {index!r}, is not a plain file: remove it, "
+                "and run the same command again. The index is not damaged"
+            )
+        self._descriptor = self._acquire(index)
+
+    def _acquire(self, index: str) -> int:
+        while True:
+            descriptor = system.open_lock_file(self._path)
+            try:
+                system.lock_exclusively(descriptor, wait=False)
+                if self._is_in_place(descriptor):
+                    return descriptor
+            except OSError as error:
+                os.close(descriptor)
+                if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+                    raise
+                raise IndexBusyError(
+                    f"index {index!r} is being written by another process: "
+                    "wait for it to end, or use another index name"
+                ) from error
+            os.close(descriptor)
+
+    def _is_in_place(self, descriptor: int) -> bool:
+        """Return False if the index was dropped, with its lock, after the file was opened."""
         try:
-            self._connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            self._connection.close()
-            if "locked" not in str(error):
-                raise
-            raise IndexBusyError(
-                f"index {index!r} is being written by another process: "
-                "wait for it to end, or use another index name"
-            ) from error
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+    def remove(self) -> None:
+        """Remove the lock of an index that is no more, and release it."""
+        with suppress(PermissionError):  # Windows removes no open file, and an empty one can stay
+            self._path.unlink(missing_ok=True)
+        # earlier versions of this program locked by SQLite, which wrote a journal
+        self._path.with_name(f"{self._path.name}-journal").unlink(missing_ok=True)
+        self.release()
 
     def release(self) -> None:
         """Let the next writer in."""
-        self._connection.close()
+        os.close(self._descriptor)

@@ -4,39 +4,78 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
+    SCHEMA,
+    DamagedRowError,
     IndexInfo,
     IndexSpec,
     Key,
     PassageContent,
     StoredPassage,
 )
-from hybrid_search.text import token_codes
+from hybrid_search.errors import IndexStoreError
+from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
 from hybrid_search.text.terms import join_terms
-from hybrid_search.text.types import Entry
+from hybrid_search.text.types import Document, Entry
 
 MAX_STATEMENT_VALUES = 500
 """Values in one SQL statement; every supported version of SQLite allows more."""
 
 
-def read_spec(connection: sqlite3.Connection) -> IndexSpec | None:
-    """Return the spec of the index, or None if none has been written yet."""
+DOCUMENT_PASSAGES = "SELECT passage FROM passages WHERE document = ?"
+
+
+def read_spec(connection: sqlite3.Connection, path: Path) -> IndexSpec | None:
+    """Return the spec of the index at `path`, or None if none has been written yet."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
         return None  # its writer was killed before it had created the tables
     row = connection.execute("SELECT value FROM settings WHERE name = 'spec'").fetchone()
-    return IndexSpec(**json.loads(row[0])) if row else None
+    return parse_spec(row[0], path) if row else None
+
+
+def parse_spec(text: object, path: Path) -> IndexSpec:
+    """Return the spec that an index recorded as JSON.
+
+    Raises:
+        IndexStoreError: If it is damaged, or of a newer version.
+    """
+    try:
+        values = json.loads(str(text))
+        version = values.get("schema")
+        if isinstance(version, int) and version > SCHEMA:
+            raise IndexStoreError(schema.newer_version(path, version))
+        spec = IndexSpec(**values)
+        _check_types(spec)
+        window_policy.parse(spec.policy)
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise IndexStoreError(
+            f"{path} is damaged: its record of the model and policy cannot be read ({error}). "
+            "Restore it from a backup, or delete the index and ingest again"
+        ) from error
+    return spec
+
+
+def _check_types(spec: IndexSpec) -> None:
+    for name, kind in typing.get_type_hints(IndexSpec).items():
+        value = getattr(spec, name)
+        if type(value) is not kind or value in ("", 0):
+            raise ValueError(f"{name} is {value!r}")
 
 
 def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
-    """Record the spec of the index."""
+    """Record the spec of the index, in place of an earlier one."""
     value = json.dumps({name: getattr(spec, name) for name in IndexSpec.__slots__})
-    connection.execute("INSERT INTO settings VALUES ('spec', ?)", (value,))
+    connection.execute("INSERT OR REPLACE INTO settings VALUES ('spec', ?)", (value,))
 
 
 def read_fields(connection: sqlite3.Connection) -> dict[str, str]:
@@ -58,13 +97,28 @@ def read_source_hashes(connection: sqlite3.Connection, ids: Sequence[str]) -> di
     return dict(_select_in(connection, "SELECT id, source_hash FROM documents WHERE id IN", ids))
 
 
-def learn_fields(connection: sqlite3.Connection, metadata: Mapping[str, Any]) -> None:
-    """Record the types of the metadata's fields.
+def learn_fields(connection: sqlite3.Connection, document: Document) -> None:
+    """Record the types of the fields of a document's metadata.
 
-    If one has another type in the index, InputError is raised and nothing is recorded.
+    If one has another type in another document, InputError is raised and nothing is recorded.
     """
-    new = new_fields(read_fields(connection), metadata)
-    connection.executemany("INSERT INTO fields VALUES (?, ?)", new.items())
+    find_user = partial(_find_field_user, connection, document.id)
+    new = new_fields(read_fields(connection), document.metadata, find_user)
+    connection.executemany("INSERT OR REPLACE INTO fields VALUES (?, ?)", new.items())
+
+
+def _find_field_user(
+    connection: sqlite3.Connection, except_id: str, name: str, kind: str
+) -> str | None:
+    """Return the id of another document that has a value of a field, or in an object of it."""
+    test, values = "name = ?", [name]
+    if kind == "object":  # "/" is the character after the dot
+        test, values = "name > ? AND name < ?", [f"{name}.", f"{name}/"]
+    row = connection.execute(
+        f"SELECT id FROM metadata JOIN documents USING (document) WHERE {test} AND id != ? LIMIT 1",
+        (*values, except_id),
+    ).fetchone()
+    return str(row[0]) if row else None
 
 
 def delete_document(connection: sqlite3.Connection, id: str) -> bool:
@@ -72,8 +126,12 @@ def delete_document(connection: sqlite3.Connection, id: str) -> bool:
     row = connection.execute("SELECT document FROM documents WHERE id = ?", (id,)).fetchone()
     if row is None:
         return False
-    passages = connection.execute("SELECT passage FROM passages WHERE document = ?", row).fetchall()
+    passages = connection.execute(DOCUMENT_PASSAGES, row).fetchall()
+    query = f"SELECT 1 FROM texts WHERE typeof(text) != 'text' AND rowid IN ({DOCUMENT_PASSAGES})"
+    is_damaged = connection.execute(query, row).fetchone()
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
+    if is_damaged:  # FTS5 reads in the text which words to remove
+        connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
     for table in ("passages", "metadata", "documents"):
         connection.execute(f"DELETE FROM {table} WHERE document = ?", row)
@@ -162,6 +220,9 @@ def read_passages(
         "JOIN documents USING (document) JOIN tokens USING (passage) WHERE passage IN"
     )
     rows_by_passage = {row[0]: row for row in _select_in(connection, query, passages)}
+    for _, name, ordinal, _ in rows_by_passage.values():
+        if type(name) is not str or type(ordinal) is not int:
+            raise DamagedRowError(name)
     present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
     return [
         StoredPassage(passage, name, ordinal, scores.get(passage, 0.0), token_codes.read(data))
@@ -174,10 +235,15 @@ def read_contents(
 ) -> dict[Key, PassageContent]:
     """Return what a hit shows of each of `passages` that still exists."""
     query = (
-        "SELECT passage, start, text, layout, documents.metadata FROM passages "
+        "SELECT passage, id, start, text, layout, documents.metadata FROM passages "
         "JOIN documents USING (document) JOIN texts ON texts.rowid = passage WHERE passage IN"
     )
-    return {row[0]: PassageContent(*row[1:]) for row in _select_in(connection, query, passages)}
+    contents: dict[Key, PassageContent] = {}
+    for passage, name, start, *texts in _select_in(connection, query, passages):
+        if type(start) is not int or start < 0 or not all(type(text) is str for text in texts):
+            raise DamagedRowError(name)
+        contents[passage] = PassageContent(start, *texts)
+    return contents
 
 
 def count_facet(

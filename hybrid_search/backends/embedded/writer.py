@@ -75,7 +75,7 @@ class EmbeddedWriter:
             if entry.document is open_document:
                 self._connection.execute(f"SAVEPOINT {SAVEPOINT}")
             try:
-                sql.learn_fields(self._connection, entry.document.metadata)
+                sql.learn_fields(self._connection, entry.document)
             except InputError as error:
                 self._document = None
                 return Refusal(entry.document, str(error))
@@ -110,6 +110,6 @@ class EmbeddedWriter:
                 with schema.translate_errors(self._path):
                     self._graph_builder.finish()
         finally:
-            self._connection.close()
             self._reader.close()
+            schema.close_writer(self._connection)
             self._lock.release()

@@ -35,6 +35,8 @@ class NextVersion:
     for those given.
     """
 
+    keeps_old = True
+
     def __init__(
         self, server: Server, alias: str, spec: IndexSpec, options: Mapping[str, str]
     ) -> None:

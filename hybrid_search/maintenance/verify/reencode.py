@@ -11,6 +11,7 @@ import numpy as np
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import (
     Candidates,
+    DamagedRowError,
     Fault,
     Key,
     ListedPassage,
@@ -40,13 +41,16 @@ def compare_document(
     """
     verification.encoded_documents += 1
     rows = sorted(rows, key=lambda row: row.ordinal)
-    contents = fetch_contents(backend, index, [row.key for row in rows])
     try:
+        contents = fetch_contents(backend, index, [row.key for row in rows])
         fresh_passages, document = split_again(rows, contents)
     except DifferentError as difference:
         verification.add(
             difference.row.document_id, difference.row.ordinal, Fault("text", str(difference))
         )
+        return
+    except DamagedRowError as error:
+        verification.add(rows[0].document_id, rows[0].ordinal, Fault("text", str(error)))
         return
     for start in range(0, len(rows), BLOCK):
         block, block_passages = rows[start : start + BLOCK], fresh_passages[start : start + BLOCK]
@@ -108,6 +112,15 @@ def split_again(
     return fresh_passages, document
 
 
+def _read_layout(row: ListedPassage, content: PassageContent) -> dict[int, tuple[int, int]]:
+    """Return start and end of each turn of a passage. Raises DifferentError if it is damaged."""
+    try:
+        turns = json.loads(content.layout)
+        return {int(turn["turn"]): (int(turn["start"]), int(turn["end"])) for turn in turns}
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise DifferentError(row, "its record of turns is damaged") from error
+
+
 def _join_passages(
     rows: Sequence[ListedPassage], contents: Mapping[Key, PassageContent]
 ) -> Document:
@@ -123,9 +136,7 @@ def _join_passages(
         if row.key not in contents:
             raise DifferentError(row, "its text is missing")
         content = contents[row.key]
-        turn_bounds = {
-            turn["turn"]: (turn["start"], turn["end"]) for turn in json.loads(content.layout)
-        }
+        turn_bounds = _read_layout(row, content)
         if turn_bounds and content.start + len(content.text) > (
             end := max(end for _, end in turn_bounds.values())
         ):

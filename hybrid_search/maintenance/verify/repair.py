@@ -12,7 +12,13 @@ from typing import Any
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.turn_layout import build_layout
-from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage, PassageContent
+from hybrid_search.backends.types import (
+    DamagedRowError,
+    Fault,
+    IndexSpec,
+    ListedPassage,
+    PassageContent,
+)
 from hybrid_search.encoder import passage_codes
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.maintenance.verify.completeness import find_faults, group_by_document
@@ -62,12 +68,12 @@ def _encode_stored(
 ) -> list[Entry]:
     """Return the entries of a document with fresh codes; none if its stored text is not whole."""
     rows = sorted(rows, key=lambda row: row.ordinal)
-    contents = fetch_contents(backend, index, [row.key for row in rows])
     try:
+        contents = fetch_contents(backend, index, [row.key for row in rows])
         _, stored_text = split_again(rows, contents)
-    except DifferentError:
+        document = _restore_document(stored_text, [contents[row.key] for row in rows])
+    except (DifferentError, DamagedRowError, json.JSONDecodeError):
         return []  # `verify` says what is wrong with it
-    document = _restore_document(stored_text, [contents[row.key] for row in rows])
     entries = list(_encode_document(encoder, document, rows[0].source_hash, spec))
     layouts = [json.loads(contents[row.key].layout) for row in rows]
     fresh_layouts = [json.loads(build_layout(entry)) for entry in entries]

@@ -1,0 +1,199 @@
+"""The open readers of embedded indexes: a few connections, lent to one call of a query at a time.
+
+SQLite lets many connections read side by side, and releases Python's lock meanwhile; more of them
+than there are cores would only wait for each other.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
+from pathlib import Path
+
+from hybrid_search.backends.embedded import bm25, schema, sql
+from hybrid_search.backends.embedded.graph_reader import SharedGraphReader
+from hybrid_search.backends.types import IndexSpec
+from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
+from hybrid_search.system import available_cores
+
+MAX_READERS = 8
+"""The most connections that read at once."""
+
+
+@dataclass(slots=True, eq=False)
+class Reader:
+    """An index that is open for queries.
+
+    `snapshot` tells whether the files are still those that were opened. `matches` is the latest
+    BM25 list with its cache key: a query that is repeated, as for its next page, needs it again.
+    """
+
+    connection: sqlite3.Connection
+    spec: IndexSpec
+    graphs: SharedGraphReader
+    has_locks: bool
+    snapshot: tuple[int, ...]
+    matches: tuple[object, bm25.Matches] | None = None
+
+
+class Turns:
+    """Lets a limited number of threads in at once, in the order in which they came.
+
+    Calls that end a query go before those that begin one: then the first of many queries is
+    answered long before the last, and few of them hold their candidates meanwhile.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._tickets = count()
+        self._queue: list[tuple[bool, int, threading.Lock]] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def take(self, *, begins_query: bool) -> Iterator[None]:
+        """Wait for a place, and keep it during the block."""
+        self._wait(begins_query)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    def _wait(self, begins_query: bool) -> None:
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            heappush(self._queue, (begins_query, next(self._tickets), turn))
+        try:
+            turn.acquire()
+        except BaseException:  # Ctrl-C
+            self._give_up(turn)
+            raise
+
+    def _give_up(self, turn: threading.Lock) -> None:
+        with self._lock:
+            waiting = [entry for entry in self._queue if entry[-1] is not turn]
+            was_waiting = len(waiting) < len(self._queue)
+            self._queue = sorted(waiting)
+        if not was_waiting:
+            self._leave()
+
+    def _leave(self) -> None:
+        with self._lock:
+            if self._queue:
+                heappop(self._queue)[-1].release()
+            else:
+                self._free += 1
+
+
+class ReaderPool:
+    """Readers of the indexes in one folder."""
+
+    def __init__(self) -> None:
+        self._idle: defaultdict[Path, list[Reader]] = defaultdict(list)
+        self._graphs: dict[Path, tuple[tuple[int, ...], SharedGraphReader]] = {}
+        self._closings = 0
+        self._lock = threading.Lock()
+        self._turns = Turns(min(available_cores(), MAX_READERS))
+
+    @contextmanager
+    def lend(self, path: Path, graphs: Path, *, begins_query: bool = True) -> Iterator[Reader]:
+        """Yield a reader of the index at `path`, whose file must be there, to this thread alone.
+
+        Raises:
+            IndexBusyError: If the index was written while it was read without SQLite's locks.
+        """
+        with self._turns.take(begins_query=begins_query):
+            closings = self._closings
+            reader = self._take_idle(path) or self._open(path, graphs)
+            try:
+                yield reader
+            finally:
+                is_current = reader.has_locks or _is_current(reader, path)
+                self._give_back(path, reader, closings if is_current else -1)
+                if not is_current:
+                    raise IndexBusyError(
+                        f"{path} was written while it was read from a folder that this user may "
+                        "not write, where SQLite cannot lock it: run the same query again"
+                    )
+
+    def _take_idle(self, path: Path) -> Reader | None:
+        """Return the reader that was used last, for the sake of what it remembers."""
+        while True:
+            with self._lock:
+                reader = self._idle[path].pop() if self._idle[path] else None
+            if reader is None or _is_current(reader, path):
+                return reader
+            reader.connection.close()
+
+    def _open(self, path: Path, graphs: Path) -> Reader:
+        try:
+            # before the file is opened: what changes later is then noticed
+            snapshots = {locks: schema.snapshot(path, has_locks=locks) for locks in (True, False)}
+            connection, has_locks = schema.connect_reader(path)
+        except (OSError, sqlite3.OperationalError, IndexStoreError) as error:
+            if path.exists():
+                raise
+            raise IndexMissingError(
+                f"index {path.stem!r} was deleted while it was queried: ingest into it again"
+            ) from error
+        try:
+            spec = sql.read_spec(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        if spec is None:
+            connection.close()
+            raise IndexMissingError(
+                f"the creation of index {path.stem!r} was interrupted: "
+                "ingest into it to complete it"
+            )
+        shared_graphs = self._share_graphs(path, snapshots[True], SharedGraphReader(graphs, spec))
+        return Reader(connection, spec, shared_graphs, has_locks, snapshots[has_locks])
+
+    def _share_graphs(
+        self, path: Path, identity: tuple[int, ...], fresh: SharedGraphReader
+    ) -> SharedGraphReader:
+        """Return the graphs that another reader of the same file has opened, else `fresh`."""
+        with self._lock:
+            known_identity, shared_graphs = self._graphs.get(path, (None, fresh))
+            if known_identity != identity:
+                shared_graphs = fresh
+            self._graphs[path] = identity, shared_graphs
+            return shared_graphs
+
+    def _give_back(self, path: Path, reader: Reader, closings: int) -> None:
+        """Keep a reader, unless all were closed since their number was `closings`."""
+        with self._lock:
+            if closings == self._closings:
+                self._idle[path].append(reader)
+                return
+        reader.connection.close()
+
+    def close(self, path: Path | None = None) -> None:
+        """Close the readers of one index, or all; those that are lent, when they come back."""
+        with self._lock:
+            self._closings += 1
+            paths = [path] if path else list(self._graphs)
+            readers = {path: self._idle.pop(path, []) for path in paths}
+            for closed_path in paths:
+                self._graphs.pop(closed_path, None)
+        for path, index_readers in readers.items():
+            for reader in index_readers:
+                reader.connection.close()
+            if any(reader.has_locks for reader in index_readers):
+                schema.remove_idle_files(path)
+
+
+def _is_current(reader: Reader, path: Path) -> bool:
+    with suppress(FileNotFoundError):
+        return reader.snapshot == schema.snapshot(path, has_locks=reader.has_locks)
+    return False

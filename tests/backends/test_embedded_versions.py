@@ -1,0 +1,138 @@
+"""The next version of an embedded index: copied or ingested beside it, and put in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect, encoder
+from hybrid_search.backends.embedded import graph_builder, schema
+from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.client import Client
+from hybrid_search.errors import IndexBusyError, IndexStoreError
+from hybrid_search.ingest.types import SourceLine
+from tests.helpers.tiny_encoder import TinyEncoder, make_spec
+
+DOCUMENTS: list[dict[str, Any]] = [
+    {"id": f"{number:03d}", "text": f"call {number} about a refund " * 10, "number": number}
+    for number in range(40)
+]
+
+
+class OtherEncoder(TinyEncoder):
+    info = replace(TinyEncoder.info, fingerprint="other-fingerprint")
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+    """A client of an index with several graphs."""
+    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
+    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
+    monkeypatch.setattr(graph_builder, "EXACT_SPANS", 50)
+    monkeypatch.setattr(graph_builder, "SEGMENT_SPANS", 200)
+    monkeypatch.setattr(graph_builder, "ADD_SPANS", 50)
+    with connect(f"embedded:{tmp_path / 'store'}") as embedded_client:
+        embedded_client.ingest(DOCUMENTS)
+        yield embedded_client
+
+
+def list_files(tmp_path: Path) -> list[str]:
+    folder = tmp_path / "store"
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*"))
+
+
+def ask(client: Client) -> list[tuple[str, float]]:
+    return [(hit.id, hit.score) for hit in client.query("refund 7", size=40)]
+
+
+@pytest.mark.parametrize("policy", [None, "3/1"])
+def test_a_copy_answers_alike_under_its_policy_and_is_sound(
+    client: Client, tmp_path: Path, policy: str | None
+) -> None:
+    before, spans = ask(client), client.describe().spans
+    summary = client.reindex("calls", policy=policy)
+    assert (summary.documents, summary.passages) == (40, 40)
+    assert ask(client) == before
+    assert client.describe().spec.policy == (policy or "6/1")
+    assert (client.describe().spans == spans) == (policy is None)
+    assert client.verify(full=True).is_sound
+    assert client.ingest(DOCUMENTS).skipped == 40
+    client.close()
+    assert [name for name in list_files(tmp_path) if "spans/" not in name] == [
+        "calls.lock",
+        "calls.spans",
+        "calls.sqlite",
+    ]
+
+
+def test_a_copy_leaves_fields_behind_that_no_document_has(client: Client) -> None:
+    client.ingest([{"id": "bad", "text": "refund", "agent": 1, "place": {"city": "x"}}])
+    client.delete(["bad"])
+    assert set(client.describe().fields) == {"number", "agent", "place", "place.city"}
+    client.reindex("calls")
+    assert client.describe().fields == {"number": "number"}
+
+
+def test_another_client_reads_the_old_version_and_then_the_new_one(
+    client: Client, tmp_path: Path
+) -> None:
+    with connect(f"embedded:{tmp_path / 'store'}") as other:
+        before = ask(other)
+        client.reindex("calls", policy="3/1")
+        assert ask(other) == before
+        assert other.describe().spec.policy == "3/1"
+        client.ingest([{"id": "new", "text": "a new refund"}])
+        assert other.describe().documents == 41
+    assert client.describe().documents == 41
+
+
+def test_all_documents_can_be_ingested_again_by_another_model(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(encoder, "load", lambda *_: OtherEncoder())
+    lines = [
+        SourceLine("calls", number, f'{{"id": "{number}", "text": "refund {number}"}}'.encode())
+        for number in range(5)
+    ]
+    assert client.reindex("calls", lines).documents == 5
+    assert client.describe().spec.fingerprint == "other-fingerprint"
+    assert len(client.query("refund", size=40).hits) == 5
+    assert client.verify(full=True).is_sound
+
+
+def test_a_refused_document_leaves_the_index_as_it_was(client: Client, tmp_path: Path) -> None:
+    before, files = ask(client), list_files(tmp_path)
+    with pytest.raises(IndexStoreError, match="1 of 1 documents were refused"):
+        client.reindex("calls", [SourceLine("calls", 1, b"{}")])
+    assert ask(client) == before
+    assert set(list_files(tmp_path)) - set(files) <= {"calls.sqlite-shm", "calls.sqlite-wal"}
+
+
+def test_what_a_killed_reindex_left_is_removed_by_the_next(
+    client: Client, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "replace", _kill)
+        patch.setattr(EmbeddedBackend, "drop_index", _kill)
+        with pytest.raises(KeyboardInterrupt):
+            client.reindex("calls")
+    assert (tmp_path / "store" / "calls.next" / "calls.sqlite").exists()
+    before = ask(client)
+    assert client.ingest(DOCUMENTS).skipped == 40  # and sweeps the graphs that were moved already
+    assert client.reindex("calls").documents == 40
+    assert not (tmp_path / "store" / "calls.next").exists()
+    assert ask(client) == before
+
+
+def _kill(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_index_that_is_being_written_is_not_replaced(client: Client) -> None:
+    with client.backend.writer("calls", make_spec()), pytest.raises(IndexBusyError):
+        client.reindex("calls")
+    assert client.reindex("calls").documents == 40
