@@ -124,7 +124,7 @@ class MemoryWriter:
                 self._index.fields |= new_fields(self._index.fields, entry.document.metadata)
             except InputError as error:
                 self._pending = None
-                return Refusal(entry.document, str(error))
+                return Refusal(entry.document, str(error), error.detail)
             self._pending = []
         if self._pending is not None:
             self._pending.append(_Passage(entry, self._stemmer.count_terms(entry.text)))

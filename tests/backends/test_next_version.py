@@ -1041,10 +1041,13 @@ def test_a_document_of_more_spans_than_the_index_takes_is_refused_with_both_numb
         {"id": "after", "text": "My money, too."},
     )
     assert (summary.documents, summary.failed) == (2, 1)
-    assert json.loads(REJECTS.read_text())["reason"] == (
-        f"passage 1 has 79 covering spans, but index '{name}-000001' allows 60 nested objects: "
+    entry = json.loads(REJECTS.read_text())
+    assert entry["reason"] == (
+        "a passage has more covering spans than the 60 nested objects that index "
+        f"'{name}-000001' allows: "
         "use a policy of fewer spans than '2/2', or raise index.mapping.nested_objects.limit"
     )
+    assert entry["detail"] == "passage 1 has 79"
     assert query_ids(backend, name) == {"before", "after"}
     assert backend.describe_index(name).passages == 2
 
@@ -1081,7 +1084,7 @@ def test_what_the_server_itself_refuses_is_refused_alone_and_leaves_nothing(
         backend, name, many_fields, {"id": "after", "text": "My money, too."}
     )
     assert (summary.documents, summary.failed) == (1, 1)
-    assert "Limit of total fields" in json.loads(REJECTS.read_text())["reason"]
+    assert "Limit of total fields" in json.loads(REJECTS.read_text())["detail"]
     assert query_ids(backend, name) == {"before", "after"}
     assert backend.describe_index(name).passages == 2
 

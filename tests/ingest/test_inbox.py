@@ -181,7 +181,7 @@ def test_a_file_stays_where_it_is_when_the_run_is_stopped_in_it_and_the_next_run
 
     def stop_soon() -> bool:
         stop_checks.append(True)
-        return len(stop_checks) > 3  # the loop, then the first two lines
+        return len(stop_checks) > 4  # the loop at its two first looks, then the first two lines
 
     summary, moved_files = follow_inbox(is_stopped=stop_soon)
     assert (moved_files, list_files()) == (["calls.jsonl"], ["calls.jsonl"])

@@ -5,6 +5,7 @@ The numbers are read at each request.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ except ModuleNotFoundError as missing:
     raise MissingExtraError(
         "metrics need the package prometheus-client: pip install 'hybrid-search[metrics]'"
     ) from missing
+
+_log = logging.getLogger(__name__)
 
 PREFIX = "hybrid_search_ingest"
 
@@ -141,11 +144,14 @@ def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
                 self._send(404, "text/plain; charset=utf-8", b"/metrics or /healthz\n")
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            try:
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+            except OSError as error:
+                _log.debug("the reader of the metrics left early: %s", error)
 
         def log_message(self, *_: object) -> None:
             """Log nothing: requests come every few seconds."""
