@@ -90,7 +90,7 @@ def read_id(data: bytes) -> str | None:
 
 
 def find_valid_id(data: bytes) -> str | None:
-    """Return the id of a line that is refused for another reason, None if it has no valid one."""
+    """Return the id of a line that is refused, None if it has no valid one."""
     document_id = read_id(data)
     try:
         _check_id(document_id or "")

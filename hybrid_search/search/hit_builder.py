@@ -114,6 +114,7 @@ def _build_span(content: PassageContent, start: int, end: int, cosine: float) ->
         turn_start=start - turn_start,
         turn_end=end - turn_start,
         speaker=turn.get("speaker"),
+        turn_metadata=turn.get("extra"),
         **times,
     )
 

@@ -94,7 +94,10 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
         {"id": "a", "text": "x", "turns": []},
         "both of text and turns: give one of them",
     ),
-    "a number as text": ({"id": "a", "text": 5}, "text: Input should be a valid string (text is 5)"),
+    "a number as text": (
+        {"id": "a", "text": 5},
+        "text: Input should be a valid string (text is 5)",
+    ),
     "a text as turns": (
         {"id": "a", "turns": "x"},
         "turns: Input should be a valid list (turns is 'x')",

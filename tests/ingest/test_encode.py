@@ -122,9 +122,7 @@ def test_only_the_document_with_that_text_is_refused(
         )
         summary = ingest_documents(backend, FailingEncoder(), documents)
         assert (summary.documents, summary.failed, summary.passages) == (4, 2, 4)
-        assert read_rejects() == dict.fromkeys(
-            (3, 5), "the encoder fails at this text: ValueError"
-        )
+        assert read_rejects() == dict.fromkeys((3, 5), "the encoder fails at this text: ValueError")
         description = backend.describe_index("calls")
         assert (description.documents, description.passages) == (
             6,

@@ -63,9 +63,7 @@ BAD: Mapping[str, Callable[[int], Call | bytes]] = {
     "metadata field 'sector' is a number here and a string": lambda number: (
         make_call(number, "bad", 5) | {"sector": number}
     ),
-    "the encoder fails at this text: ValueError": lambda number: make_poisoned_call(
-        number
-    ),
+    "the encoder fails at this text: ValueError": lambda number: make_poisoned_call(number),
 }
 
 
