@@ -187,12 +187,8 @@ def parse_entry(data: bytes) -> dict[str, Any] | None:
     try:
         entry = json.loads(data)
         entry["document"].encode("utf-8", "surrogateescape")
-        is_valid = (
-            isinstance(entry["source"], str)
-            and isinstance(entry["line"], int)
-            and isinstance(entry["reason"], str)
-            and isinstance(entry.get("detail", ""), str)
-        )
+        texts = (entry["source"], entry["reason"], entry.get("detail", ""))
+        is_valid = isinstance(entry["line"], int) and all(isinstance(text, str) for text in texts)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     return entry if is_valid else None

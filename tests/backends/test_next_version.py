@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any, Unpack
 from urllib.parse import quote
@@ -1144,6 +1145,17 @@ def test_a_long_document_whose_end_is_refused_leaves_neither_passages_nor_a_file
     refused = {"id": "long", "turns": [*LONG["turns"], {"text": "spoken " * 120}]}
     assert ingest_documents(backend, name, refused, CALLS[0]).failed == 1
     assert query_ids(backend, name) == {"call-0"}
+
+
+@pytest.mark.usefixtures("_little_held")
+def test_a_full_temporary_folder_is_one_error_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(document_buffer.tempfile, "TemporaryFile", lambda: FileIO("/dev/full", "w"))
+    with closing(DocumentBuffer(Document("x", "", ()), 2)) as draft:
+        draft.add(b"x" * 9000)
+        with pytest.raises(IndexStoreError, match=r"No space left on device\).* set TMPDIR"):
+            draft.add(b"x" * 9000)
 
 
 def test_a_draft_keeps_no_more_in_memory_than_it_says() -> None:

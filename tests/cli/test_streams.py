@@ -34,8 +34,8 @@ def _use_the_sample(sample_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("calls.jsonl").write_text(json.dumps({"id": "a", "text": "I want a refund."}))
 
 
-def open_full_device(buffering: int = -1) -> TextIO:
-    return Path("/dev/full").open("w", buffering)
+def open_full_device() -> TextIO:
+    return Path("/dev/full").open("w")
 
 
 def open_pipe_without_reader() -> TextIO:

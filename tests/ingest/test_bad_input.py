@@ -46,7 +46,8 @@ def read_indexed_numbers() -> dict[str, Any]:
 
 def describe(entry: dict[str, Any]) -> str:
     """Return reason and detail of an entry of the rejects file."""
-    return entry["reason"] + (f" ({entry['detail']})" if "detail" in entry else "")
+    detail = f" ({entry['detail']})" if "detail" in entry else ""
+    return f"{entry['reason']}{detail}"
 
 
 def make_huge_line(size: int) -> bytes:

@@ -190,7 +190,7 @@ def test_a_file_that_grows_while_it_is_read_stays_until_the_rest_is_read_too(
         if texts:
             append_line(file, texts.pop())
 
-    summary, moved_files = follow_inbox(2, afterwards=write_rest)
+    summary, moved_files = follow_inbox(2, is_stopped=stop_after(60), afterwards=write_rest)
     assert moved_files == ["calls.jsonl", "done/calls.jsonl"]
     assert list_files() == ["done/calls.jsonl"]
     assert (summary.documents, summary.failed, count_documents()) == (2, 0, 2)

@@ -1,4 +1,4 @@
-"""The rejects file: who may read it, what it has of a line, and what no other place has of it."""
+"""The rejects file: who may read it, and what of a refused line is in it alone."""
 
 from __future__ import annotations
 

@@ -6,10 +6,12 @@ The numbers are read at each request.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from hybrid_search.errors import MissingExtraError, UsageError
 from hybrid_search.ingest.observe.stall_detector import StallDetector
@@ -119,6 +121,18 @@ def build_registry(watch: StallDetector) -> CollectorRegistry:
     return collector_registry
 
 
+class _MetricsServer(ThreadingHTTPServer):
+    """Serves requests, each in a thread; one that breaks off is no error of the run."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log that a reader left early, where the base class would print a traceback."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            super().handle_error(request, client_address)
+            return
+        _log.debug("a reader of the metrics left early: %s", error)
+
+
 @contextmanager
 def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
     """Yield the port at which metrics are served during the block; `port` 0 is any that is free.
@@ -144,20 +158,17 @@ def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
                 self._send(404, "text/plain; charset=utf-8", b"/metrics or /healthz\n")
 
         def _send(self, status: int, kind: str, body: bytes) -> None:
-            try:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-            except OSError as error:
-                _log.debug("the reader of the metrics left early: %s", error)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Log nothing: requests come every few seconds."""
 
     try:
-        server = ThreadingHTTPServer((host, port), MetricsHandler)
+        server = _MetricsServer((host, port), MetricsHandler)
     except (OSError, OverflowError) as error:
         raise UsageError(
             f"metrics cannot be served at {host}:{port} ({error}): "
