@@ -31,7 +31,19 @@ class UsageError(HybridSearchError, ValueError):
 
 
 class InputError(HybridSearchError):
-    """A document cannot be indexed, for the reason in the message; its neighbours can."""
+    """A document cannot be indexed, for the reason in the message; its neighbours can.
+
+    The message has no content of the document, so that it may be logged and sent to a server, and
+    equal faults have equal messages.
+
+    Attributes:
+        detail: What was found, and where. It may quote the document, and goes only to the rejects
+            file.
+    """
+
+    def __init__(self, message: str, detail: str = "") -> None:
+        super().__init__(message)
+        self.detail = detail
 
 
 class ModelError(HybridSearchError):

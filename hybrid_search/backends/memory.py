@@ -134,7 +134,7 @@ class MemoryWriter:
                 )
             except InputError as error:
                 self._pending = None
-                return Refusal(entry.document, str(error))
+                return Refusal(entry.document, str(error), error.detail)
             self._pending = []
         if self._pending is not None:
             self._pending.append(_Passage(entry, self._stemmer.count_terms(entry.text)))

@@ -183,13 +183,14 @@ class ListedPassage:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A document that the store refused, and the reason.
+    """A document that the store refused, and the reason; only `detail` may quote the document.
 
     `document` is the very object that was written: one run may contain two with the same id.
     """
 
     document: Document
     reason: str
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True)

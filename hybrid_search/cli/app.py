@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
+from functools import partial
 from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hybrid_search.cli import streams
 from hybrid_search.cli.doctor import doctor
 from hybrid_search.cli.index_admin import delete, reindex, setup
 from hybrid_search.cli.ingest import ingest
@@ -40,21 +42,31 @@ class _OneLineErrors:
 
     def main(self, args: Sequence[str] | None = None, *names: Any, **options: Any) -> Any:
         """Run the program, and end the process with its exit status."""
-        arguments = list(sys.argv[1:] if args is None else args)
-        ends_process = options.pop("standalone_mode", True)
         parent: Any = super()
-        try:
-            status = parent.main(arguments, *names, standalone_mode=False, **options)
-        except USAGE_ERROR as error:
-            if not ends_process:
-                raise
-            _report(_describe(error, arguments), arguments)
-            sys.exit(EXIT_FAILED)
-        except typer.Abort:
-            sys.exit(EXIT_INTERRUPTED)
-        if not ends_process:
-            return status
-        sys.exit(status if isinstance(status, int) else 0)
+        arguments = list(sys.argv[1:] if args is None else args)
+        if not options.pop("standalone_mode", True):
+            return parent.main(arguments, *names, standalone_mode=False, **options)
+        run = partial(parent.main, arguments, *names, standalone_mode=False, **options)
+        with streams.guard_messages():
+            sys.exit(_get_status(run, arguments))
+
+
+def _get_status(run: Callable[[], Any], arguments: Sequence[str]) -> int:
+    """Run the program, report its error, and return its exit status."""
+    try:
+        with streams.guard_output():
+            status = run()
+    except USAGE_ERROR as error:
+        _report(_describe(error, arguments), arguments)
+        return EXIT_FAILED
+    except typer.Abort:
+        return EXIT_INTERRUPTED
+    except streams.OutputError as error:
+        if error.is_closed:
+            return streams.EXIT_READER_LEFT
+        _report(str(error), arguments)
+        return EXIT_FAILED
+    return status if isinstance(status, int) else 0
 
 
 SIMILARITY = 0.72

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NoReturn
 
@@ -10,6 +12,8 @@ import typer
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.errors import HybridSearchError
+from hybrid_search.ingest.observe.reports import Tally
 from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.observability import logs
 from hybrid_search.observability.logs import Format
@@ -52,14 +56,14 @@ def ingest(
     A document is {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}.
     All other keys are kept as metadata. Unchanged documents are skipped, refused ones go to the
     rejects file, and the last line on standard output is a JSON summary. Exit status: 0, 1 if some
-    documents were refused, 2 if nothing could run. SIGTERM and Ctrl-C end the reading: what was
-    read is finished.
+    documents were refused, 2 if nothing could run or an error ended the run half-way. SIGTERM and
+    Ctrl-C end the reading: what was read is finished.
     """
     with options.report_errors(log_format, log_level):
         from hybrid_search.api import connect
         from hybrid_search.cli.progress import progress
         from hybrid_search.ingest import run
-        from hybrid_search.ingest.observe.reports import serve_reports
+        from hybrid_search.ingest.observe.reports import combine_reports, serve_reports
         from hybrid_search.ingest.options import IngestOptions
         from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
         from hybrid_search.ingest.sources.choice import SourceChoice
@@ -98,11 +102,27 @@ def ingest(
             precision=precision,
             patience=patience,
         )
-        with connection as client, serve_reports(metrics_port, metrics_host) as report:
-            run_options = replace(run_options, report=report)
+        with (
+            _tell_what_was_done(index, profile=profile) as tally,
+            connection as client,
+            serve_reports(metrics_port, metrics_host) as report,
+        ):
+            run_options = replace(run_options, report=combine_reports(report, tally))
             summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
         _print_summary(summary, index, profile=profile)
         _exit(EXIT_REFUSED if summary.rejected and not follow else 0)
+
+
+@contextmanager
+def _tell_what_was_done(index: str, *, profile: bool) -> Iterator[Tally]:
+    """Print the summary of a run that an error ends half-way: what was committed stays."""
+    tally = Tally()
+    try:
+        yield tally
+    except HybridSearchError:
+        if tally.has_begun:
+            _print_summary(tally.total(), index, profile=profile)
+        raise
 
 
 def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:

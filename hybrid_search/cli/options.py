@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,21 +63,16 @@ def report_errors(
     """Turn our errors into one line and exit status 2, and log warnings as lines, or all as JSON.
 
     Raises:
-        Exit: If an error was reported, or nobody reads the output any more.
+        Exit: If an error was reported.
     """
     # the first use of a model takes some seconds more: show the line that says why
     logging.getLogger("hybrid_search.encoder").setLevel(logging.INFO)
     with logs.configure_logging(log_format, log_level):
         try:
             yield
-            sys.stdout.flush()
         except HybridSearchError as error:
             logs.log_or_print(str(error), logging.ERROR)
             raise typer.Exit(EXIT_FAILED) from error
-        except BrokenPipeError:
-            # the reader has gone; the interpreter would complain about it at its end
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(0) from None
 
 
 def exit_with(status: int) -> NoReturn:
@@ -92,16 +85,6 @@ class Output(Console):
 
     def __init__(self) -> None:
         super().__init__(highlight=False)
-
-    def on_broken_pipe(self) -> None:
-        """Leave a broken pipe to `report_errors`.
-
-        rich would end the program with status 1, which says that documents were refused.
-
-        Raises:
-            BrokenPipeError: Always.
-        """
-        raise BrokenPipeError
 
 
 def parse_conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:

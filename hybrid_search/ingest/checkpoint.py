@@ -13,12 +13,15 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
 from hybrid_search.errors import IndexStoreError, UsageError
-from hybrid_search.ingest.rejects import Rejects, flush_to_disk
+from hybrid_search.ingest.rejects import Rejects, flush_to_disk, write_all
 from hybrid_search.ingest.types import SourceLine
+from hybrid_search.private_files import create_file
 
 SECONDS = 1.0
 """Between two writes of the checkpoint, at least: each waits for the disk."""
@@ -100,7 +103,8 @@ class Checkpoint:
 
     def finish(self) -> None:
         """Remove the file: all is done, and a further run looks at every document again."""
-        self.file.unlink(missing_ok=True)
+        with self._translate_write_errors():
+            self.file.unlink(missing_ok=True)
 
     def _count_done_lines(self, look_up_hashes: SourceHashLookup) -> dict[str, int]:
         """Return how many lines are done, by source, of the sources that are unchanged."""
@@ -121,11 +125,16 @@ class Checkpoint:
 
     def _write(self, state: dict[str, Any]) -> None:
         temporary = self.file.with_name(f"{self.file.name}.new")
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                json.dump(state, file)
+        with self._translate_write_errors():
+            with FileIO(create_file(temporary), "wb") as file:
+                write_all(file, json.dumps(state).encode())
                 flush_to_disk(file)
             temporary.replace(self.file)
+
+    @contextmanager
+    def _translate_write_errors(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise IndexStoreError(
                 f"the checkpoint cannot be written to {self.file} ({error.strerror}). "
@@ -164,9 +173,12 @@ def file_identity(path: Path) -> dict[str, Any]:
     """
     if not path.is_file():
         return {}
-    stat = path.stat()
-    with path.open("rb") as file:
-        digest = hashlib.sha256(file.read(HEAD_BYTES)).hexdigest()
+    try:
+        stat = path.stat()
+        with path.open("rb") as file:
+            digest = hashlib.sha256(file.read(HEAD_BYTES)).hexdigest()
+    except OSError:  # reading the source says why, and refuses it
+        return {}
     return {
         "size": stat.st_size,
         "modified": stat.st_mtime_ns,

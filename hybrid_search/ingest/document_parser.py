@@ -66,8 +66,10 @@ def parse(data: bytes) -> tuple[Document, str]:
         validated = _Document.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
+        field = ".".join(step for step in first["loc"] if isinstance(step, str))
+        place = ".".join(map(str, first["loc"]))
         raise InputError(
-            f"{'.'.join(map(str, first['loc']))}: {first['msg']} (found {_shorten(first['input'])})"
+            f"{field}: {first['msg']}", f"{place} is {_shorten(first['input'])}"
         ) from error
     _check_id(validated.id)
     document = _build_document(validated)
@@ -75,6 +77,26 @@ def parse(data: bytes) -> tuple[Document, str]:
     for _ in leaves(document.metadata):  # raises InputError for a value that no backend can hold
         pass
     return document, canonical
+
+
+def read_id(data: bytes) -> str | None:
+    """Return the id in a line of JSON, valid or not; None if there is none."""
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    document_id = document.get("id") if isinstance(document, dict) else None
+    return document_id if isinstance(document_id, str) else None
+
+
+def find_valid_id(data: bytes) -> str | None:
+    """Return the id of a line that is refused, None if it has no valid one."""
+    document_id = read_id(data)
+    try:
+        _check_id(document_id or "")
+    except (InputError, UnicodeEncodeError):
+        return None
+    return None if "\0" in str(document_id) else document_id
 
 
 def source_hash(canonical: str, spec: IndexSpec) -> str:
@@ -98,17 +120,17 @@ def _load_object(data: bytes) -> dict[str, Any]:
     try:
         raw = json.loads(data.decode("utf-8-sig"), parse_constant=refuse_constant)
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8: byte 0x{data[error.start]:02x} at {error.start}") from error
+        raise InputError("not UTF-8", f"byte 0x{data[error.start]:02x} at {error.start}") from error
     except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at character {error.pos}") from error
+        raise InputError(f"not JSON: {error.msg}", f"at character {error.pos}") from error
     except RecursionError as error:
         raise InputError(TOO_DEEP) from error
     except ValueError as error:
-        raise InputError(f"not readable JSON: {error}") from error
+        raise InputError("not readable JSON", str(error)) from error
     if not isinstance(raw, dict):
         raise InputError(f"not an object: the line is a JSON {type(raw).__name__}")
     if "id" not in raw:
-        raise InputError(f"no id: the keys are {_shorten(sorted(raw))}")
+        raise InputError("no id", f"the keys are {_shorten(sorted(raw))}")
     _check_depth(raw)
     return raw
 
@@ -141,7 +163,7 @@ def _canonical_json(raw: dict[str, Any]) -> str:
         canonical.encode()
     except UnicodeEncodeError as error:
         surrogate = f"U+{ord(error.object[error.start]):04X}"
-        raise InputError(f"a lone surrogate, {surrogate}, which UTF-8 cannot encode") from error
+        raise InputError("a lone surrogate, which UTF-8 cannot encode", surrogate) from error
     if _NUL.search(canonical):
         raise InputError("a NUL character (U+0000)")
     return canonical
@@ -149,9 +171,11 @@ def _canonical_json(raw: dict[str, Any]) -> str:
 
 def _check_id(id: str) -> None:
     if not id.strip():
-        raise InputError(f"the id is empty ({id!r})")
+        raise InputError("the id is empty", repr(id))
     if len(id.encode()) > MAX_ID_BYTES:
-        raise InputError(f"the id has {len(id.encode())} bytes, at most {MAX_ID_BYTES} are allowed")
+        raise InputError(
+            f"the id has more than {MAX_ID_BYTES} bytes", f"it has {len(id.encode())} bytes"
+        )
 
 
 def _check_text(text: str) -> None:
@@ -159,8 +183,8 @@ def _check_text(text: str) -> None:
         raise InputError("the text is empty")
     if len(text.encode()) > MAX_TEXT_BYTES:
         raise InputError(
-            f"the text has {len(text.encode())} bytes, at most {MAX_TEXT_BYTES} are allowed: "
-            "split the document"
+            f"the text has more than {MAX_TEXT_BYTES} bytes: split the document",
+            f"it has {len(text.encode())} bytes",
         )
 
 

@@ -65,11 +65,13 @@ def encode_or_isolate(encoder: Encoder, texts: Sequence[str]) -> list[EncodingOr
     except HybridSearchError:
         raise
     except Exception as error:
-        message = _describe_error(error)
-        _log.info("the encoder failed at one of %d texts (%s): looking for it", len(texts), message)
+        kind = type(error).__name__  # what it says may quote the text
+        _log.info("the encoder failed at one of %d texts (%s): looking for it", len(texts), kind)
         if len(texts) < 2:
             _check(encoder)
-            return [InputError(f"the encoder fails at this text: {message}") for _ in texts]
+            return [
+                InputError(f"the encoder fails at this text: {kind}", str(error)) for _ in texts
+            ]
     middle = len(texts) // 2
     return encode_or_isolate(encoder, texts[:middle]) + encode_or_isolate(encoder, texts[middle:])
 

@@ -78,7 +78,8 @@ def ingest(
             encoded = encode_blocks(prepared_ahead, executor, summary)
             encoded_ahead = prefetch(encoded, AHEAD, "encode", queues)
             shaped = shape_blocks(encoded_ahead, spec, summary)
-            with closing(encoded_ahead):  # stops both threads if a later stage fails
+            # stops both threads if a later stage fails
+            with write_stage.commit_if_interrupted(), closing(encoded_ahead):
                 options.report(summary)
                 for block in shaped:
                     write_stage.write_block(block)
@@ -86,10 +87,10 @@ def ingest(
                     options.report(summary)
             write_stage.note_rejects()
     finally:
-        rejects.close()
+        summary.failed = rejects.count
+        summary.rejected = str(rejects.path) if rejects.count or rejects.carried else None
+        summary.resumed = checkpoint.resumed_lines if checkpoint else 0
+        summary.seconds = time.perf_counter() - started_at
         seen_ids.close()
-    summary.failed = rejects.count
-    summary.rejected = str(rejects.path) if rejects.count or rejects.carried else None
-    summary.resumed = checkpoint.resumed_lines if checkpoint else 0
-    summary.seconds = time.perf_counter() - started_at
+        rejects.close()
     return summary

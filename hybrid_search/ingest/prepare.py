@@ -88,12 +88,13 @@ class Preparation:
             try:
                 return self._parse_document(line)
             except InputError as error:
-                self.rejects.add(line, str(error))
+                document_id = None if line.fault else document_parser.find_valid_id(line.data)
+                self.rejects.add(line, str(error), error.detail, document_id)
                 return None
 
     def _parse_document(self, line: SourceLine) -> ParsedDocument | None:
         if line.fault:
-            raise InputError(line.fault)
+            raise InputError(line.fault, line.detail)
         document, canonical = document_parser.parse(line.data)
         if not matches_where(self.where, document.id, document.metadata):
             self.summary.excluded += 1

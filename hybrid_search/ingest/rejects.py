@@ -1,6 +1,7 @@
 """The rejects file: every refused line with its number and the reason.
 
-Nothing is lost, and all of it can be tried again (``--retry``).
+Nothing is lost, and it can be tried again (``--retry``), all but lines of an extreme size. The file
+is the only place that has refused text, and only its owner may read it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,25 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hybrid_search.backends.types import RejectedDocument
 from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.types import SourceLine
+from hybrid_search.private_files import append_to_file, create_file
+
+MAX_DOCUMENT_BYTES = 40 * 1024 * 1024
+"""Bytes of JSON that an entry takes for its line, at most: 10 MB of text fit in any usual form.
+
+A line of 64 MB could take 384 MB.
+"""
+MOST_EXPANSION = 6
+"""Bytes of JSON for one byte at most: NUL is written as six characters."""
+EXCERPT_BYTES = 1000
+"""Bytes from the beginning of a longer line that its entry has instead."""
 
 
 def default_rejects_path(index: str, shard: Shard = ALL_DOCUMENTS) -> Path:
@@ -37,38 +50,34 @@ class Rejects:
         self.count = 0
         self.carried = False
         self._notes: list[RejectedDocument] = []
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
         self._bytes, self._digest = 0, hashlib.sha256()
         self._lock = threading.Lock()
 
-    def add(self, line: SourceLine, reason: str, document_id: str | None = None) -> None:
-        """Write `line` and the reason why it is refused.
+    def add(
+        self, line: SourceLine, reason: str, detail: str = "", document_id: str | None = None
+    ) -> None:
+        """Write `line` and the reason why it is refused; only `detail` may quote the line.
 
-        Bytes that are not UTF-8 are written as lone surrogates (``surrogateescape``), from which
-        they can be restored. ``fault`` in an entry says that `document` is not the whole line.
         IndexStoreError is raised if it cannot be written: nothing is refused unseen.
         """
-        raw = line.data.decode("utf-8", "surrogateescape").rstrip("\r\n")
-        entry = {"source": line.source, "line": line.number, "reason": reason, "document": raw}
-        if line.fault:
-            entry["fault"] = True
+        entry = _build_entry(line, reason, detail, document_id)
         with self._lock:
             self._file = self._file or self._open()
-            with self._translate_write_errors():
+            with translate_write_errors(self.path):
                 self._append(self._file, entry)
-                self._file.flush()
             self.count += 1
             self._notes.append(RejectedDocument(line.source, line.number, reason, document_id))
 
-    def _append(self, file: IO[bytes], entry: dict[str, Any]) -> None:
+    def _append(self, file: FileIO, entry: dict[str, Any]) -> None:
         data = json.dumps(entry).encode() + b"\n"
-        file.write(data)
+        write_all(file, data)
         self._bytes += len(data)
         self._digest.update(data)
 
     def state(self) -> tuple[int, str]:
         """Return how many bytes were written and their digest, once they are on the disk."""
-        with self._lock, self._translate_write_errors():
+        with self._lock, translate_write_errors(self.path):
             if self._file:
                 flush_to_disk(self._file)
             return self._bytes, self._digest.hexdigest()
@@ -83,19 +92,27 @@ class Rejects:
         """
         if not size:
             return True
-        earlier = self.path.read_bytes()[:size] if self.path.exists() else b""
+        earlier = self._read_earlier(size)
         if hashlib.sha256(earlier).hexdigest() != digest:
             return False
         temporary = self.path.with_name(f"{self.path.name}.carried")
-        with self._translate_write_errors():
-            with temporary.open("wb") as file:
+        with translate_write_errors(self.path):
+            with FileIO(create_file(temporary), "wb") as file:
                 for entry in filter(None, map(parse_entry, earlier.splitlines())):
                     if is_done(entry["source"], entry["line"]):
                         self._append(file, entry)
                 flush_to_disk(file)
             temporary.replace(self.path)
-            self._file, self.carried = self.path.open("ab"), self._bytes > 0
+            self._file = FileIO(append_to_file(self.path), "ab")
+            self.carried = self._bytes > 0
         return True
+
+    def _read_earlier(self, size: int) -> bytes:
+        try:
+            with self.path.open("rb") as file:
+                return file.read(size)
+        except OSError:  # removed, or no longer readable: the lines are read and refused again
+            return b""
 
     def notes(self) -> list[RejectedDocument]:
         """Return what was refused since the last call, without the content of the documents."""
@@ -103,29 +120,63 @@ class Rejects:
             notes, self._notes = self._notes, []
         return notes
 
-    def _open(self) -> IO[bytes]:
+    def _open(self) -> FileIO:
         try:
-            return self.path.open("wb")
+            return FileIO(create_file(self.path), "wb")  # unbuffered: an error shows at once
         except OSError as error:
             raise UsageError(
                 f"refused documents cannot be written to {self.path} ({error.strerror}): "
                 "name another file for them"
             ) from error
 
-    @contextmanager
-    def _translate_write_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise IndexStoreError(
-                f"refused documents cannot be written to {self.path} ({error.strerror}). "
-                "What was committed is safe: free space and run the same command again"
-            ) from error
-
     def close(self) -> None:
         """Close the file, if there was anything to write."""
         if self._file:
-            self._file.close()
+            with translate_write_errors(self.path):
+                self._file.close()
+
+
+@contextmanager
+def translate_write_errors(path: Path) -> Iterator[None]:
+    """Raise IndexStoreError if a block cannot write the rejects file `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise IndexStoreError(
+            f"refused documents cannot be written to {path} ({error.strerror}). "
+            "What was committed is safe: free space, or name another file with --rejects, "
+            "and run the same command again"
+        ) from error
+
+
+def _build_entry(
+    line: SourceLine, reason: str, detail: str, document_id: str | None
+) -> dict[str, Any]:
+    """Return what the file has of a refused line.
+
+    Bytes that are not UTF-8 are lone surrogates in it (``surrogateescape``), from which they can be
+    restored. ``fault`` says that `document` is not the whole line, and ``bytes`` that the line was
+    too long for the file, which has its beginning and the length of the whole.
+    """
+    raw = line.data.rstrip(b"\r\n")
+    is_too_long = _measure_json(raw) > MAX_DOCUMENT_BYTES
+    entry: dict[str, Any] = {"source": line.source, "line": line.number, "reason": reason}
+    optional = {"detail": detail, "document_id": document_id}
+    entry |= {name: value for name, value in optional.items() if value}
+    kept = raw[:EXCERPT_BYTES] if is_too_long else raw
+    entry["document"] = kept.decode("utf-8", "surrogateescape")
+    if line.fault:
+        entry["fault"] = True
+    if is_too_long:
+        entry["bytes"] = len(raw)
+    return entry
+
+
+def _measure_json(data: bytes) -> int:
+    """Return how many bytes JSON has for `data`, where the limit depends on it."""
+    if len(data) > MAX_DOCUMENT_BYTES or len(data) * MOST_EXPANSION <= MAX_DOCUMENT_BYTES:
+        return len(data)
+    return len(json.dumps(data.decode("utf-8", "surrogateescape")))
 
 
 def parse_entry(data: bytes) -> dict[str, Any] | None:
@@ -136,17 +187,20 @@ def parse_entry(data: bytes) -> dict[str, Any] | None:
     try:
         entry = json.loads(data)
         entry["document"].encode("utf-8", "surrogateescape")
-        is_valid = (
-            isinstance(entry["source"], str)
-            and isinstance(entry["line"], int)
-            and isinstance(entry["reason"], str)
-        )
+        texts = (entry["source"], entry["reason"], entry.get("detail", ""))
+        is_valid = isinstance(entry["line"], int) and all(isinstance(text, str) for text in texts)
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
         return None
     return entry if is_valid else None
 
 
-def flush_to_disk(file: IO[Any]) -> None:
+def write_all(file: FileIO, data: bytes) -> None:
+    """Write all of `data`: an unbuffered file may take a part, as on a disk that is almost full."""
+    unwritten = memoryview(data)
+    while unwritten:
+        unwritten = unwritten[file.write(unwritten) :]
+
+
+def flush_to_disk(file: FileIO) -> None:
     """Wait until the disk has what was written to `file`."""
-    file.flush()
     os.fsync(file.fileno())

@@ -7,11 +7,11 @@ that a document that comes again replaces its former version, and no two process
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass
 from typing import Self
 
 from hybrid_search.errors import UsageError
+from hybrid_search.ingest.document_parser import read_id
 from hybrid_search.ingest.types import SourceLine
 
 
@@ -46,7 +46,7 @@ class Shard:
         """
         if self.of == 1:
             return True
-        document_id = _read_id(line)
+        document_id = None if line.fault else read_id(line.data)
         return (line.number if document_id is None else _hash(document_id)) % self.of == self.number
 
     def add_suffix(self, name: str) -> str:
@@ -63,18 +63,3 @@ ALL_DOCUMENTS = Shard()
 
 def _hash(id: str) -> int:
     return int.from_bytes(hashlib.sha256(id.encode("utf-8", "surrogatepass")).digest()[:8])
-
-
-def _read_id(line: SourceLine) -> str | None:
-    """Return the id of the line's document, None if it has none that can be read.
-
-    Whether the document is valid is checked later.
-    """
-    if line.fault:
-        return None
-    try:
-        document = json.loads(line.data.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return None
-    document_id = document.get("id") if isinstance(document, dict) else None
-    return document_id if isinstance(document_id, str) else None

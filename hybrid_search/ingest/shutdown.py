@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TypeVar
 
@@ -50,8 +50,9 @@ def stop_on_signals() -> Iterator[threading.Event]:
     def stop(_: int, __: FrameType | None) -> None:
         for signal_number in SIGNALS:
             signal.signal(signal_number, signal.SIG_DFL)
-        os.write(2, STOPPING_MESSAGE)  # a print could be what was interrupted
         stop_event.set()
+        with suppress(OSError):  # a standard error that takes nothing must not end the run
+            os.write(2, STOPPING_MESSAGE)  # a print could be what was interrupted
 
     if threading.current_thread() is not threading.main_thread():  # no handler can be set there
         yield stop_event

@@ -15,13 +15,15 @@ EncodingOrError = Encoding | InputError
 class SourceLine:
     """A line or row of a source, numbered from 1, with the JSON of a document.
 
-    `fault` says why the line could not be read, if so.
+    `fault` says why the line could not be read, if so, and `detail` what was found there. Only
+    `detail` may quote the line.
     """
 
     source: str
     number: int
     data: bytes
     fault: str | None = None
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

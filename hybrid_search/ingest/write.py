@@ -6,11 +6,12 @@ that is remembered of a document from one block to the next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hybrid_search.backends.base import Writer
-from hybrid_search.errors import InputError
+from hybrid_search.errors import HybridSearchError, InputError
 from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.summary import Summary
@@ -54,13 +55,17 @@ class WriteStage:
     checkpoint: Checkpoint | None = None
     in_flight: DocumentInFlight | None = None
     """The document of the last passage: the next block may go on with it."""
+    is_writing: bool = False
+    """True while the store writes, and after it failed."""
+    uncommitted: int = 0
+    """Documents that are counted, and that the store may commit only with the one in flight."""
 
     def write_block(self, block: Sequence[ShapedPassage]) -> None:
         """Write the passages of `block`, except those of refused documents."""
         passages = [(self._follow(shaped.prepared.parsed), shaped.content) for shaped in block]
         for document, content in passages:
             if isinstance(content, InputError):
-                self._refuse(document, str(content))
+                self._refuse(document, str(content), content.detail)
         entries = [
             (document, content)
             for document, content in passages
@@ -92,28 +97,58 @@ class WriteStage:
         The store has these committed unless the last entry leaves a document half written: then it
         commits them with that one.
         """
+        if not entries:
+            return []
         with tracing.trace_block("ingest.write"), self.summary.time_stage("write"):
-            refusals = self.writer.write([entry for _, entry in entries]) if entries else []
+            self.is_writing = True
+            refusals = self.writer.write([entry for _, entry in entries])
+            self.is_writing = False
         for document, entry in entries:
             self._count(document, 1, entry.spans)
             document.is_whole = entry.is_last
         documents = {id(document.parsed.document): document for document, _ in entries}
-        for refusal in refusals:
-            self._refuse(documents[id(refusal.document)], refusal.reason)
+        refused = {id(refusal.document) for refusal in refusals}
         accepted = [
             document.parsed
-            for document in documents.values()
-            if document.is_whole and not document.is_refused
+            for key, document in documents.items()
+            if document.is_whole and key not in refused
         ]
         self.summary.documents += len(accepted)
+        self.uncommitted = 0 if entries[-1][1].is_last else self.uncommitted + len(accepted)
+        for refusal in refusals:  # last: if one cannot be noted, the others are counted
+            self._refuse(documents[id(refusal.document)], refusal.reason, refusal.detail)
         return [(parsed.document.id, parsed.source_hash) for parsed in accepted]
 
-    def _refuse(self, document: DocumentInFlight, reason: str) -> None:
+    @contextmanager
+    def commit_if_interrupted(self) -> Iterator[None]:
+        """If the block fails, commit the whole documents, or take back what is counted of them.
+
+        So all documents that the summary counts are in the index. A store that fails itself is left
+        alone, and what it had not yet committed by its contract is not counted.
+        """
+        try:
+            yield
+        except BaseException:
+            if self.is_writing or not self._commit_whole_documents():
+                self.summary.documents -= self.uncommitted
+            raise
+
+    def _commit_whole_documents(self) -> bool:
+        """Forget the unfinished document; return whether those before it could be committed."""
+        if self.in_flight and self.in_flight.is_half_written:
+            self._count(self.in_flight, -self.in_flight.passages, -self.in_flight.windows)
+        try:
+            self.writer.abandon()
+        except HybridSearchError:  # the run ends with the error that came before
+            return False
+        return True
+
+    def _refuse(self, document: DocumentInFlight, reason: str, detail: str) -> None:
         """Reject `document`, once, and take back what was written and counted of it."""
         if document.is_refused:
             return
         document.is_refused = True
-        self.rejects.add(document.parsed.line, reason, document.parsed.document.id)
+        self.rejects.add(document.parsed.line, reason, detail, document.parsed.document.id)
         if document.is_half_written:
             self.writer.abandon()
         self._count(document, -document.passages, -document.windows)

@@ -126,6 +126,7 @@ def _build_span(
         turn_start=start - turn_start,
         turn_end=end - turn_start,
         speaker=turn.get("speaker"),
+        turn_metadata=turn.get("extra"),
         **times,
     )
 

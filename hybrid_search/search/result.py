@@ -23,6 +23,7 @@ class Span:
         speaker: The speaker of the turn, if it has one.
         start_ms: When the turn begins, in milliseconds, if it says so.
         end_ms: When the turn ends.
+        turn_metadata: All other keys of the turn, if it has any.
     """
 
     start: int
@@ -35,10 +36,14 @@ class Span:
     speaker: str | None = None
     start_ms: int | None = None
     end_ms: int | None = None
+    turn_metadata: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the span as it stands in JSON."""
-        return asdict(self)
+        """Return the span as it stands in JSON, without `turn_metadata` if there is none."""
+        span = asdict(self)
+        if self.turn_metadata is None:
+            del span["turn_metadata"]
+        return span
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +87,12 @@ class Hit:
         Explanation and highlights are there only if they were requested.
         """
         omitted = {name for name in ("explanation", "highlights") if getattr(self, name) is None}
-        return {
+        hit = {
             name: value
             for name, value in asdict(self).items()
             if name not in {"text", "start", *omitted}
         }
+        return {**hit, "spans": [span.to_dict() for span in self.spans]}
 
     def marked(self, before: str, after: str, encode: Any = str) -> str:
         """Return the passage's text with its spans between `before` and `after`.

@@ -257,11 +257,14 @@ def _kind(name: str, value: Any) -> str:
         return "boolean"
     if isinstance(value, int) and not -INTEGER_LIMIT <= value < INTEGER_LIMIT:
         raise InputError(
-            f"metadata field {name!r} is {value}: integers have 64 bits. Give it as a string"
+            f"metadata field {name!r} does not fit into an integer of 64 bits: give it as a string",
+            f"it is {value}",
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(
-            f"metadata field {name!r} is {value}: JSON has no such number. Give a finite number"
+            f"metadata field {name!r} is infinite or no number, which JSON has no word for: "
+            "give a finite number",
+            f"it is {value}",
         )
     if isinstance(value, (int, float)):
         return "number"

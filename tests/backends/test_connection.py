@@ -633,7 +633,10 @@ def test_each_action_has_its_outcome_in_its_order(engine: str) -> None:
             "update": {
                 "_id": "b#0",
                 "status": 429,
-                "error": {"type": "es_rejected_execution_exception", "reason": "queue"},
+                "error": {
+                    "type": "es_rejected_execution_exception",
+                    "reason": 'queue [index {[calls][b#0], source[{"text": "my card"}]}]',
+                },
             }
         },
         {
@@ -655,8 +658,14 @@ def test_each_action_has_its_outcome_in_its_order(engine: str) -> None:
     assert [outcome.reason for outcome in outcomes] == [
         "",
         "",
-        "es_rejected_execution_exception: queue",
+        "es_rejected_execution_exception: queue [index {[calls][b#0], source[...]",
         "document_parsing_exception: no; deep",
+    ]
+    assert [outcome.kind for outcome in outcomes] == [
+        "",
+        "",
+        "es_rejected_execution_exception",
+        "document_parsing_exception",
     ]
     assert [outcome.is_accepted for outcome in outcomes] == [True, True, False, False]
     assert [outcome.is_transient for outcome in outcomes] == [False, False, True, False]

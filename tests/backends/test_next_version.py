@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
+from io import FileIO
 from pathlib import Path
 from typing import Any, Unpack
 from urllib.parse import quote
@@ -1041,10 +1042,13 @@ def test_a_document_of_more_spans_than_the_index_takes_is_refused_with_both_numb
         {"id": "after", "text": "My money, too."},
     )
     assert (summary.documents, summary.failed) == (2, 1)
-    assert json.loads(REJECTS.read_text())["reason"] == (
-        f"passage 1 has 79 covering spans, but index '{name}-000001' allows 60 nested objects: "
+    entry = json.loads(REJECTS.read_text())
+    assert entry["reason"] == (
+        "a passage has more covering spans than the 60 nested objects that index "
+        f"'{name}-000001' allows: "
         "use a policy of fewer spans than '2/2', or raise index.mapping.nested_objects.limit"
     )
+    assert entry["detail"] == "passage 1 has 79"
     assert query_ids(backend, name) == {"before", "after"}
     assert backend.describe_index(name).passages == 2
 
@@ -1081,7 +1085,7 @@ def test_what_the_server_itself_refuses_is_refused_alone_and_leaves_nothing(
         backend, name, many_fields, {"id": "after", "text": "My money, too."}
     )
     assert (summary.documents, summary.failed) == (1, 1)
-    assert "Limit of total fields" in json.loads(REJECTS.read_text())["reason"]
+    assert "Limit of total fields" in json.loads(REJECTS.read_text())["detail"]
     assert query_ids(backend, name) == {"before", "after"}
     assert backend.describe_index(name).passages == 2
 
@@ -1141,6 +1145,17 @@ def test_a_long_document_whose_end_is_refused_leaves_neither_passages_nor_a_file
     refused = {"id": "long", "turns": [*LONG["turns"], {"text": "spoken " * 120}]}
     assert ingest_documents(backend, name, refused, CALLS[0]).failed == 1
     assert query_ids(backend, name) == {"call-0"}
+
+
+@pytest.mark.usefixtures("_little_held")
+def test_a_full_temporary_folder_is_one_error_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(document_buffer.tempfile, "TemporaryFile", lambda: FileIO("/dev/full", "w"))
+    with closing(DocumentBuffer(Document("x", "", ()), 2)) as draft:
+        draft.add(b"x" * 9000)
+        with pytest.raises(IndexStoreError, match=r"No space left on device\).* set TMPDIR"):
+            draft.add(b"x" * 9000)
 
 
 def test_a_draft_keeps_no_more_in_memory_than_it_says() -> None:

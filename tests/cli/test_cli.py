@@ -580,8 +580,11 @@ def test_a_bad_line_of_best_spans_is_one_error_with_its_number(line: bytes) -> N
     assert len(result.stdout.splitlines()) == 1
 
 
-def test_a_reader_that_leaves_early_is_no_error() -> None:
-    """``| head -1`` ends while all output is in Python's buffer, or exceeds what a pipe holds."""
+def test_a_reader_that_leaves_early_is_no_error_and_the_status_tells_of_it() -> None:
+    """``| head -1`` ends while all output is in Python's buffer, or exceeds what a pipe holds.
+
+    The status is that of every program whose reader has left: 128 and 13, the number of SIGPIPE.
+    """
     Path("pairs.jsonl").write_text('{"phrase": "refund", "text": "my money back"}\n' * 400)
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     for arguments in (
@@ -601,7 +604,8 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
                 process.stdout.read(read)
                 process.stdout.close()
                 assert process.stderr.read() == b""
-                assert process.wait() == 0
+                # a short output may be in the pipe before its reader leaves
+                assert process.wait() in ({0, 141} if read else {141})
 
 
 def test_a_killed_ingest_is_finished_by_the_same_command() -> None:

@@ -243,7 +243,7 @@ def test_reindex_from_a_table_takes_its_columns_by_name(server: RawIndex) -> Non
         in server.call("reindex", "calls.csv", "--rejects", "no.jsonl").error
     )
     assert (
-        "no columns id and text among 'call', 'body'"
+        "no columns id and text are among the 2 of the table"
         in json.loads(Path("no.jsonl").read_text())["reason"]
     )
     assert server.call("reindex", "calls.csv", "--columns", "id=call,text=body").status == 0

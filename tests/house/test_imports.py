@@ -16,7 +16,7 @@ import hybrid_search
 PACKAGE_FOLDER = Path(hybrid_search.__file__).parent
 
 LAYERS = (
-    {"errors", "observability", "system"},
+    {"errors", "observability", "private_files", "system"},
     {"credentials"},
     {"config", "text"},
     {"encoder"},

@@ -44,6 +44,12 @@ def read_indexed_numbers() -> dict[str, Any]:
     return {hit["id"]: hit["metadata"].get("n") for hit in hits}
 
 
+def describe(entry: dict[str, Any]) -> str:
+    """Return reason and detail of an entry of the rejects file."""
+    detail = f" ({entry['detail']})" if "detail" in entry else ""
+    return f"{entry['reason']}{detail}"
+
+
 def make_huge_line(size: int) -> bytes:
     return b'{"id": "x", "text": "' + b"a" * size + b'"}'
 
@@ -51,13 +57,13 @@ def make_huge_line(size: int) -> bytes:
 REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "not JSON": (
         b'{"id": "x", "text": "parcel"',
-        "not JSON: Expecting ',' delimiter at character 29",
+        "not JSON: Expecting ',' delimiter (at character 29)",
     ),  # behind the newline
     "not an object": (b'["x", "parcel"]', "not an object: the line is a JSON list"),
-    "no id": ({"text": "parcel"}, "no id: the keys are ['text']"),
+    "no id": ({"text": "parcel"}, "no id (the keys are ['text'])"),
     "an id that is not a string": (
         {"id": 7, "text": "parcel"},
-        "id: Input should be a valid string (found 7)",
+        "id: Input should be a valid string (id is 7)",
     ),
     "an empty id": ({"id": "", "text": "parcel"}, "the id is empty ('')"),
     "both text and turns": (
@@ -70,29 +76,29 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     ),
     "text that is not a string": (
         {"id": "x", "text": ["parcel"]},
-        "text: Input should be a valid string (found ['parcel'])",
+        "text: Input should be a valid string (text is ['parcel'])",
     ),
     "a turn's text that is not a string": (
         {"id": "x", "turns": [{"text": 1}]},
-        "turns.0.text: Input should be a valid string (found 1)",
+        "turns.text: Input should be a valid string (turns.0.text is 1)",
     ),
     "empty text": ({"id": "x", "text": ""}, "the text is empty"),
     "text over 10 MB": (
         make_huge_line(10 * 2**20 + 1),
-        "the text has 10485761 bytes, at most 10485760 are allowed: split the document",
+        "the text has more than 10485760 bytes: split the document (it has 10485761 bytes)",
     ),
     "NUL": ({"id": "x", "text": "parcel\0"}, "a NUL character (U+0000)"),
     "a lone surrogate": (
         b'{"id": "x", "text": "parcel \\udc80"}',
-        "a lone surrogate, U+DC80, which UTF-8 cannot encode",
+        "a lone surrogate, which UTF-8 cannot encode (U+DC80)",
     ),
     "bytes that are no UTF-8": (
         b'{"id": "x", "text": "parcel \xff"}',
-        "not UTF-8: byte 0xff at 28",
+        "not UTF-8 (byte 0xff at 28)",
     ),
     "an id too long for a server": (
         {"id": "x" * 501, "text": "parcel"},
-        "the id has 501 bytes, at most 500 are allowed",
+        "the id has more than 500 bytes (it has 501 bytes)",
     ),
     "metadata of another type": (
         {"id": "x", "text": "parcel", "n": "one"},
@@ -119,7 +125,7 @@ def test_a_bad_document_is_refused_alone_with_its_line_and_the_reason(case: str)
         result.json["failed"],
     ) == (1, 3, 2, 1)
     entry = json.loads(REJECTS.read_text())
-    assert (entry["source"], entry["line"], entry["reason"]) == ("calls.jsonl", 2, reason)
+    assert (entry["source"], entry["line"], describe(entry)) == ("calls.jsonl", 2, reason)
     raw = line if isinstance(line, bytes) else json.dumps(line).encode()
     assert entry["document"].encode("utf-8", "surrogateescape") == raw
     assert read_indexed_numbers() == {"before": 1, "behind": None}
@@ -128,7 +134,7 @@ def test_a_bad_document_is_refused_alone_with_its_line_and_the_reason(case: str)
 def test_all_bad_documents_together_are_refused_each_and_the_good_ones_stay() -> None:
     result = ingest(*(line for line, _ in REFUSED.values()))
     assert (result.status, result.json["documents"], result.json["failed"]) == (1, 2, len(REFUSED))
-    reasons = [json.loads(line)["reason"] for line in REJECTS.read_text().splitlines()]
+    reasons = [describe(json.loads(line)) for line in REJECTS.read_text().splitlines()]
     assert sorted(reasons) == sorted(reason for _, reason in REFUSED.values())
     assert read_indexed_numbers() == {"before": 1, "behind": None}
 

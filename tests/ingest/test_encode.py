@@ -71,7 +71,7 @@ def test_the_one_text_of_a_block_is_found_by_halves() -> None:
     ]
     # The block, two halves on each of six levels, and the probe.
     assert len(encoder.batch_sizes) == 1 + 2 * 6 + 1
-    assert str(results[41]) == "the encoder fails at this text: ValueError: an odd shape"
+    assert str(results[41]) == "the encoder fails at this text: ValueError"
 
 
 def test_an_encoder_that_takes_nothing_is_one_error_found_soon() -> None:
@@ -122,9 +122,7 @@ def test_only_the_document_with_that_text_is_refused(
         )
         summary = ingest_documents(backend, FailingEncoder(), documents)
         assert (summary.documents, summary.failed, summary.passages) == (4, 2, 4)
-        assert read_rejects() == dict.fromkeys(
-            (3, 5), "the encoder fails at this text: ValueError: an odd shape"
-        )
+        assert read_rejects() == dict.fromkeys((3, 5), "the encoder fails at this text: ValueError")
         description = backend.describe_index("calls")
         assert (description.documents, description.passages) == (
             6,

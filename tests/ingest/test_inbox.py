@@ -61,6 +61,7 @@ def follow_inbox(
     file_count: int = 1,
     meanwhile: Callable[[Path], None] = lambda _: None,
     is_stopped: Callable[[], bool] = lambda: False,
+    afterwards: Callable[[Path], None] = lambda _: None,
 ) -> tuple[Summary, list[str]]:
     """Follow the folder with the tiny encoder until `file_count` files are moved.
 
@@ -77,7 +78,9 @@ def follow_inbox(
         def ingest_file(file: Path, rejects: Path) -> Summary:
             meanwhile(file)
             lines = itertools.takewhile(lambda _: not is_done(), files.read([str(file)]))
-            return ingest(lines, client.backend, TinyEncoder(), IngestOptions("calls", rejects))
+            summary = ingest(lines, client.backend, TinyEncoder(), IngestOptions("calls", rejects))
+            afterwards(file)
+            return summary
 
         inbox = Inbox(INBOX)
         inbox.prepare()
@@ -154,6 +157,72 @@ def test_files_that_are_still_being_written_and_folders_are_left_alone() -> None
     ]
 
 
+def append_line(file: Path, text: str) -> None:
+    with file.open("a") as stream:
+        stream.write(text)
+
+
+def test_a_file_is_taken_when_it_holds_still_and_then_whole() -> None:
+    """It grows at each of the first looks, by half a line every time."""
+    pieces = "".join(f"{json.dumps(make_document(str(number)))}\n" for number in range(3))
+    half = len(pieces) // 8
+    remaining = [pieces[start : start + half] for start in range(0, len(pieces), half)]
+    file = drop_file("calls.jsonl")
+
+    def write_on() -> bool:
+        if remaining:
+            append_line(file, remaining.pop(0))
+        return False
+
+    summary, moved_files = follow_inbox(is_stopped=write_on)
+    assert moved_files == ["done/calls.jsonl"]
+    assert (summary.read, summary.documents, summary.failed) == (3, 3, 0)
+
+
+def test_a_file_that_grows_while_it_is_read_stays_until_the_rest_is_read_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    line = json.dumps(make_document("b"))
+    append_line(drop_file("calls.jsonl", make_document("a")), line[:10])
+    texts = [line[10:]]
+
+    def write_rest(file: Path) -> None:
+        if texts:
+            append_line(file, texts.pop())
+
+    summary, moved_files = follow_inbox(2, is_stopped=stop_after(60), afterwards=write_rest)
+    assert moved_files == ["calls.jsonl", "done/calls.jsonl"]
+    assert list_files() == ["done/calls.jsonl"]
+    assert (summary.documents, summary.failed, count_documents()) == (2, 0, 2)
+    assert "inbox/calls.jsonl changed while it was read" in caplog.text
+
+
+def test_a_symbolic_link_is_left_alone_and_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    Path("private.txt").write_text("root:x:0:0\n")
+    (INBOX / "link.jsonl").symlink_to(Path("private.txt").resolve())
+    drop_file("calls.jsonl", make_document("a"))
+    summary, moved_files = follow_inbox(2, is_stopped=stop_after(0.3))
+    assert (moved_files, summary.read, summary.failed) == (["done/calls.jsonl"], 1, 0)
+    assert (INBOX / "link.jsonl").is_symlink()
+    assert [record.getMessage() for record in caplog.records] == [
+        "inbox/link.jsonl is a symbolic link and is left alone: move the file itself into the "
+        "folder"
+    ]
+
+
+def test_nothing_is_moved_through_a_link_and_only_the_owner_sees_what_was_moved() -> None:
+    Path("elsewhere").mkdir()
+    (INBOX / "done").symlink_to(Path("elsewhere").resolve())
+    with pytest.raises(UsageError, match="inbox/done is a symbolic link"):
+        Inbox(INBOX).prepare()
+    (INBOX / "done").unlink()
+    drop_file("bad.jsonl", "no JSON")
+    follow_inbox()
+    modes = {name: (INBOX / name).stat().st_mode & 0o777 for name in ("done", "failed")}
+    assert modes == {"done": 0o700, "failed": 0o700}
+    assert (INBOX / "failed/bad.jsonl.rejected.jsonl").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_second_file_of_the_same_name_does_not_replace_the_first() -> None:
     for text in ("first", "second"):
         drop_file("calls.jsonl", make_document("a", text))
@@ -181,7 +250,7 @@ def test_a_file_stays_where_it_is_when_the_run_is_stopped_in_it_and_the_next_run
 
     def stop_soon() -> bool:
         stop_checks.append(True)
-        return len(stop_checks) > 3  # the loop, then the first two lines
+        return len(stop_checks) > 4  # the loop at its two first looks, then the first two lines
 
     summary, moved_files = follow_inbox(is_stopped=stop_soon)
     assert (moved_files, list_files()) == (["calls.jsonl"], ["calls.jsonl"])

@@ -223,13 +223,15 @@ def test_a_refused_line_is_kept_with_source_number_and_reason(
         {
             "source": "calls.jsonl",
             "line": 2,
-            "reason": "not JSON: Expecting property name enclosed in double quotes at character 1",
+            "reason": "not JSON: Expecting property name enclosed in double quotes",
+            "detail": "at character 1",
             "document": "{bad",
         },
         {
             "source": "calls.jsonl",
             "line": 4,
             "reason": "the text is empty",
+            "document_id": "x",
             "document": '{"id": "x", "text": ""}',
         },
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import struct
 import sys
 import threading
 import time
@@ -342,3 +343,15 @@ def test_the_table_says_where_the_time_went() -> None:
 
 def test_the_table_of_a_run_that_did_nothing() -> None:
     assert profile_table.table(Summary()).splitlines()[-1] == "0 tokens/s, 0 passages/s"
+
+
+def test_a_reader_of_the_metrics_that_leaves_early_prints_nothing(
+    port: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(3):
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            linger = struct.pack("ii", 1, 0)  # the connection is reset when it is closed
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            connection.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+    assert fetch(port, "/healthz")[0] == 200
+    assert capfd.readouterr().err == ""

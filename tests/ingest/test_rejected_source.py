@@ -60,9 +60,9 @@ def _rejects_file() -> None:
     result = ingest("calls.jsonl", env=BREAKS)
     assert (result.status, result.json["documents"], result.json["failed"]) == (1, 1, 4)
     assert read_reasons() == {
-        ("calls.jsonl", 2): "not UTF-8: byte 0xff at 23",
+        ("calls.jsonl", 2): "not UTF-8",
         **{
-            ("calls.jsonl", number): "the encoder fails at this text: ValueError: an odd shape"
+            ("calls.jsonl", number): "the encoder fails at this text: ValueError"
             for number in (3, 4, 5)
         },
     }
@@ -78,7 +78,7 @@ def test_what_is_good_by_now_is_indexed_and_the_rest_stays_with_its_first_line()
         result.json["failed"],
         result.json["rejected"],
     ) == (1, 4, 3, 1, str(REJECTS))
-    assert read_reasons() == {("calls.jsonl", 2): "not UTF-8: byte 0xff at 23"}
+    assert read_reasons() == {("calls.jsonl", 2): "not UTF-8"}
     assert count_documents() == 4
     second_result = ingest("--retry", str(REJECTS))
     assert (second_result.status, second_result.json["failed"]) == (1, 1)

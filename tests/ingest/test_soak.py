@@ -57,15 +57,13 @@ class Corpus:
 
 BAD: Mapping[str, Callable[[int], Call | bytes]] = {
     "not JSON: ": lambda _: b'{"id": "bad',
-    "not UTF-8: byte 0xff": lambda _: b'{"id": "bad\xff", "text": "x"}',
-    "no id: ": lambda _: {"text": "whose"},
+    "not UTF-8": lambda _: b'{"id": "bad\xff", "text": "x"}',
+    "no id": lambda _: {"text": "whose"},
     "the text is empty": lambda number: {"id": f"bad-{number}", "text": " "},
     "metadata field 'sector' is a number here and a string": lambda number: (
         make_call(number, "bad", 5) | {"sector": number}
     ),
-    "the encoder fails at this text: ValueError: an odd shape": lambda number: make_poisoned_call(
-        number
-    ),
+    "the encoder fails at this text: ValueError": lambda number: make_poisoned_call(number),
 }
 
 

@@ -48,6 +48,8 @@ CALLS: list[dict[str, Any]] = [
                 "text": "The kettle never worked and I want my money back.",
                 "start_ms": 2600,
                 "end_ms": 6000,
+                "channel": {"side": "left"},
+                "mood": "angry",
             },
             {
                 "speaker": "agent",
@@ -243,6 +245,15 @@ def test_every_offset_is_true(filled_client: Client, phrase: str, group_by: str)
                 turn.get("start_ms"),
                 turn.get("end_ms"),
             )
+
+
+def test_the_other_keys_of_a_turn_come_back_with_its_spans(filled_client: Client) -> None:
+    spans = [span for hit in filled_client.query("money back", spans=5) for span in hit.spans]
+    others = {span.speaker: span.turn_metadata for span in spans if span.start_ms is not None}
+    assert others["customer"] == {"channel": {"side": "left"}, "mood": "angry"}
+    assert others["agent"] is None
+    dicts = [span.to_dict() for span in spans]
+    assert {"turn_metadata" in span for span in dicts} == {True, False}
 
 
 def test_every_offset_of_the_sample_is_true(sample: Client, calls: list[dict[str, Any]]) -> None:

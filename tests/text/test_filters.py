@@ -187,14 +187,14 @@ def test_the_largest_integers_are_taken() -> None:
 def test_an_integer_over_64_bits_is_refused_with_the_remedy(number: int) -> None:
     with pytest.raises(
         InputError,
-        match=rf"'customer.number' is {number}: integers have 64 bits. Give it as a string",
+        match=r"'customer.number' does not fit into an integer of 64 bits: give it as a string",
     ):
         list(leaves({"customer": {"number": number}}))
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
 def test_a_number_that_json_cannot_say_is_refused(number: float) -> None:
-    with pytest.raises(InputError, match=rf"'minutes' is {number}"):
+    with pytest.raises(InputError, match=r"'minutes' is infinite or no number"):
         list(leaves({"minutes": number}))
 
 

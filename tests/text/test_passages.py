@@ -49,6 +49,16 @@ def spans_within(turn: int, word_ranges: list[list[int]], core: int) -> list[Spa
     ]
 
 
+def test_the_work_for_a_long_turn_grows_with_its_words_and_not_faster() -> None:
+    """The encoder reads 131 words of a piece with 10 before and 19 behind: 160 / 131 = 1.22."""
+    for count in (10_000, 40_000):
+        (turn,) = make_document([count]).turns
+        pieces = parts(list(split(make_document([count]))))
+        words_read = sum(len(words(turn.text[piece.window_start : piece.end])) for piece in pieces)
+        assert sum(piece.core for piece in pieces) == count
+        assert words_read <= 1.25 * count
+
+
 @quick_settings
 @given(turns)
 @example([160, 161, 1, 0, 79])

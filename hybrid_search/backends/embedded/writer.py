@@ -78,7 +78,7 @@ class EmbeddedWriter:
                 sql.learn_fields(self._connection, entry.document)
             except InputError as error:
                 self._document = None
-                return Refusal(entry.document, str(error))
+                return Refusal(entry.document, str(error), error.detail)
             self._document = sql.insert_document(self._connection, entry)
         if self._document is not None:
             sql.insert_passage(self._connection, self._document, entry)

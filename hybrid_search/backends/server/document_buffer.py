@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import IO
 
+from hybrid_search.errors import IndexStoreError
 from hybrid_search.text.types import Document
 
 HELD_BYTES = 32_000_000
@@ -32,19 +34,34 @@ class DocumentBuffer:
         if self._bytes <= HELD_BYTES:
             self._sources.append(source)
             return
-        # closed by `close`
-        self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115
-        self._file.write(source + b"\n")
+        with _translate_errors():
+            # closed by `close`
+            self._file = self._file or tempfile.TemporaryFile()  # noqa: SIM115
+            self._file.write(source + b"\n")
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the passages in order."""
         yield from self._sources
         if self._file:
-            self._file.seek(0)
+            with _translate_errors():
+                self._file.seek(0)
             yield from map(bytes.rstrip, self._file)
 
     def close(self) -> None:
         """Discard the passages."""
         self._sources = []
         if self._file:
-            self._file.close()
+            with suppress(OSError):  # what a full disk did not take is not wanted any more
+                self._file.close()
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise IndexStoreError(
+            f"the passages of a long document cannot be kept in the temporary folder "
+            f"({error.strerror}). What was committed is safe: free space there, or set TMPDIR to "
+            "another folder, and run the same command again"
+        ) from error

@@ -24,7 +24,7 @@ from hybrid_search.backends.types import Refusal, RejectedDocument
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, InputError, ServerError
 from hybrid_search.text.filters import new_fields
-from hybrid_search.text.types import Entry
+from hybrid_search.text.types import Document, Entry
 
 BATCH_IDS = 1000
 """Document ids in one request."""
@@ -106,9 +106,9 @@ class ServerWriter:
         refusals: list[Refusal] = []
         buffers: list[DocumentBuffer] = []
         for entry in entries:
-            reason = self._take(entry)
-            if reason:
-                refusals.append(Refusal(entry.document, reason))
+            refusal = self._take(entry)
+            if refusal:
+                refusals.append(refusal)
             elif entry.is_last and self._buffer:
                 buffers.append(self._buffer)
                 self._buffer = None
@@ -120,7 +120,7 @@ class ServerWriter:
                 buffer.close()
         return refusals
 
-    def _take(self, entry: Entry) -> str | None:
+    def _take(self, entry: Entry) -> Refusal | None:
         """Return why the document cannot be indexed; None if it can, or was refused before."""
         try:
             if entry.passage.ordinal == 0:
@@ -139,7 +139,7 @@ class ServerWriter:
                 )
         except InputError as error:
             self.abandon()
-            return str(error)
+            return Refusal(entry.document, str(error), error.detail)
         return None
 
     def abandon(self) -> None:
@@ -165,10 +165,11 @@ class ServerWriter:
     def _check(self, entry: Entry) -> None:
         if entry.spans > self._max_spans:
             raise InputError(
-                f"passage {entry.passage.ordinal} has {entry.spans} covering spans, but index "
-                f"{self._index.name!r} allows {self._max_spans} nested objects: "
+                f"a passage has more covering spans than the {self._max_spans} nested objects "
+                f"that index {self._index.name!r} allows: "
                 f"use a policy of fewer spans than {self._index.spec.policy!r}, or raise "
-                "index.mapping.nested_objects.limit"
+                "index.mapping.nested_objects.limit",
+                f"passage {entry.passage.ordinal} has {entry.spans}",
             )
 
     def _send(self, buffers: Sequence[DocumentBuffer]) -> list[Refusal]:
@@ -178,21 +179,21 @@ class ServerWriter:
         """
         self._check_alias()
         leftovers = self._find_leftovers(buffers)
-        reasons: dict[str, str] = {}
+        refused: dict[str, Outcome] = {}
         accepted_counts: Counter[str] = Counter()
         for outcome in self._server.send_all(self._actions(buffers)):
             document_id = passage_codec.parse_passage_id(str(outcome.action["_id"]))[0]
             if outcome.is_accepted:
                 accepted_counts[document_id] += 1
             else:
-                reasons.setdefault(document_id, f"the server refused it: {outcome.reason}")
+                refused.setdefault(document_id, outcome)
         partial_buffers = [
             buffer
             for buffer in buffers
-            if buffer.document.id in reasons and accepted_counts[buffer.document.id]
+            if buffer.document.id in refused and accepted_counts[buffer.document.id]
         ]
         # the older versions of these are still whole
-        untouched_ids = set(reasons) - {buffer.document.id for buffer in partial_buffers}
+        untouched_ids = set(refused) - {buffer.document.id for buffer in partial_buffers}
         partial_passages = [
             (buffer.document.id, ordinal)
             for buffer in partial_buffers
@@ -206,9 +207,9 @@ class ServerWriter:
         )
         self._unrefreshed_ids |= {buffer.document.id for buffer in buffers}
         return [
-            Refusal(buffer.document, reasons[buffer.document.id])
+            _build_refusal(buffer.document, refused[buffer.document.id])
             for buffer in buffers
-            if buffer.document.id in reasons
+            if buffer.document.id in refused
         ]
 
     def _actions(self, buffers: Iterable[DocumentBuffer]) -> Iterator[dict[str, Any]]:
@@ -378,6 +379,12 @@ def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[Document
         batch[buffer.document.id] = buffer
     if batch:
         yield list(batch.values())
+
+
+def _build_refusal(document: Document, outcome: Outcome) -> Refusal:
+    """Return the refusal of a document; the server's own words may quote it."""
+    kind = outcome.kind or "it gave no type of error"
+    return Refusal(document, f"the server refused it: {kind} ({outcome.status})", outcome.reason)
 
 
 def _check_accepted(outcomes: Iterable[Outcome]) -> None:

@@ -5,10 +5,13 @@ The numbers are read at each request.
 
 from __future__ import annotations
 
+import logging
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from hybrid_search.errors import MissingExtraError, UsageError
 from hybrid_search.ingest.observe.stall_detector import StallDetector
@@ -29,6 +32,8 @@ except ModuleNotFoundError as missing:
     raise MissingExtraError(
         f"metrics need the package prometheus-client: {install_command('metrics')}"
     ) from missing
+
+_log = logging.getLogger(__name__)
 
 PREFIX = "hybrid_search_ingest"
 
@@ -117,6 +122,18 @@ def build_registry(watch: StallDetector) -> CollectorRegistry:
     return collector_registry
 
 
+class _MetricsServer(ThreadingHTTPServer):
+    """Serves requests, each in a thread; one that breaks off is no error of the run."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log that a reader left early, where the base class would print a traceback."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            super().handle_error(request, client_address)
+            return
+        _log.debug("a reader of the metrics left early: %s", error)
+
+
 @contextmanager
 def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
     """Yield the port at which metrics are served during the block; `port` 0 is any that is free.
@@ -152,7 +169,7 @@ def serve_metrics(watch: StallDetector, host: str, port: int) -> Iterator[int]:
             """Log nothing: requests come every few seconds."""
 
     try:
-        server = ThreadingHTTPServer((host, port), MetricsHandler)
+        server = _MetricsServer((host, port), MetricsHandler)
     except (OSError, OverflowError) as error:
         raise UsageError(
             f"metrics cannot be served at {host}:{port} ({error}): "

@@ -5,6 +5,7 @@ One line at a time, whatever the size of the file.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import sys
 import zlib
@@ -71,11 +72,14 @@ def read(sources: Sequence[str], columns: Columns = SAME) -> Iterator[SourceLine
                 for number, data, fault in source_rows:
                     yield SourceLine(source, number, data, fault)
         except (OSError, EOFError, zlib.error) as error:
+            is_told_by_system = isinstance(error, OSError) and error.errno
             yield SourceLine(
                 source,
                 number + 1,
                 b"",
-                f"the source cannot be read on after line {number}: {error}",
+                f"the source cannot be read on after line {number}: "
+                f"{error if is_told_by_system else 'it is damaged, or cut off'}",
+                str(error),
             )
 
 
@@ -98,7 +102,12 @@ def _stdin() -> AbstractContextManager[BinaryIO]:
     """Return standard input, opened anew for a thread that may wait for it when the process ends.
 
     A thread that waits in Python's own reader holds a lock that the interpreter needs at its end.
+
+    Raises:
+        OSError: If it is closed.
     """
+    if sys.stdin is None:  # closed, as by <&- in a shell
+        raise OSError(errno.EBADF, "standard input is closed")
     try:
         return open(sys.stdin.fileno(), "rb", closefd=False)
     except (OSError, ValueError):  # in a test, standard input is not a file

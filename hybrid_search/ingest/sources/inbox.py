@@ -1,6 +1,8 @@
 """A watched folder as the source: each file moved into it is ingested, then moved on.
 
-It goes into ``done/``, or into ``failed/`` if a document was refused.
+It goes into ``done/``, or into ``failed/`` if a document was refused. A file is taken when it holds
+still, and stays if it changes while it is read: it is then read again, and what is unchanged in it
+is skipped. Only regular files are taken, never what a symbolic link leads to.
 """
 
 from __future__ import annotations
@@ -9,12 +11,14 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybrid_search.errors import UsageError
+from hybrid_search.ingest.rejects import translate_write_errors
 from hybrid_search.ingest.summary import Summary
+from hybrid_search.private_files import create_folder
 
 POLL_SECONDS = 1.0
 UNFINISHED = (".tmp", ".part")
@@ -42,7 +46,7 @@ def follow(
 
     `on_ingested` is called with the place that each file was moved to. A file that was interrupted
     stays for the next run, and so does one whose `ingest` raises an error, and one that cannot be
-    moved, which raises UsageError.
+    moved, which raises UsageError. A file that changed meanwhile stays for a later look.
 
     Returns:
         The sum of all runs.
@@ -52,12 +56,11 @@ def follow(
         for file in inbox.list_waiting():
             summary = ingest(file, inbox.prepare_rejects_path(file))
             was_interrupted = should_stop()
-            destination = (
-                file if was_interrupted else inbox.move_ingested(file, failed=bool(summary.failed))
-            )
-            summary.rejected = (
-                f"{destination}{REJECTED}" if summary.failed and not was_interrupted else None
-            )
+            stays = was_interrupted or inbox.has_changed(file)
+            if stays and not was_interrupted:
+                summary.failed = 0  # its last line may have been half-written
+            destination = file if stays else inbox.move_ingested(file, failed=bool(summary.failed))
+            summary.rejected = f"{destination}{REJECTED}" if summary.failed and not stays else None
             total.add(summary)
             on_ingested(destination, summary)
             if was_interrupted:
@@ -67,42 +70,80 @@ def follow(
     return total
 
 
-@dataclass(frozen=True, slots=True)
+FileState = tuple[int, int, int]
+"""Inode, size and time of the last change of a file, in nanoseconds."""
+
+
+@dataclass(slots=True)
 class Inbox:
     """A folder that files are moved into, with ``done/`` and ``failed/`` inside."""
 
     folder: Path
+    _states: dict[str, FileState] = field(default_factory=dict)
+    """The files that were there at the last look, by name."""
+    _known_links: set[str] = field(default_factory=set)
 
     def prepare(self) -> None:
         """Make the folders inside. Raises UsageError if they cannot be made."""
         try:
             for name in ("done", "failed"):
-                (self.folder / name).mkdir(exist_ok=True)
+                create_folder(self.folder / name)
         except OSError as error:
             raise UsageError(
                 f"--follow {self.folder}: {error.strerror}. Give a folder that can be written to"
             ) from error
 
     def list_waiting(self) -> list[Path]:
-        """Return the files to ingest, the oldest first.
+        """Return the files that are as they were at the call before, the oldest first.
 
-        Hidden files and those with an ending of `UNFINISHED` are left alone.
+        Hidden files and those with an ending of `UNFINISHED` are left alone, and so are symbolic
+        links, of which the log says so once.
 
         Raises:
             UsageError: If the folder cannot be read.
         """
+        earlier = self._states
         try:
             with os.scandir(self.folder) as entries:
-                files = [
-                    (_modification_time(entry), entry.name)
-                    for entry in entries
-                    if _is_finished(entry.name) and entry.is_file()
-                ]
+                finished = [entry for entry in entries if _is_finished(entry.name)]
+                self._states = dict(self._iterate_states(finished))
         except OSError as error:
             raise UsageError(
                 f"--follow {self.folder}: {error.strerror}. Give a folder that can be read"
             ) from error
-        return [self.folder / name for _, name in sorted(files)]
+        still = [name for name, state in self._states.items() if earlier.get(name) == state]
+        return [
+            self.folder / name for name in sorted(still, key=lambda name: (self._age(name), name))
+        ]
+
+    def _age(self, name: str) -> int:
+        _, _, modified = self._states[name]
+        return modified
+
+    def _iterate_states(
+        self, entries: Iterable[os.DirEntry[str]]
+    ) -> Iterator[tuple[str, FileState]]:
+        for entry in entries:
+            if entry.is_symlink():
+                self._report_link(entry.name)
+            elif entry.is_file() and (state := _read_state(self.folder / entry.name)):
+                yield entry.name, state
+
+    def _report_link(self, name: str) -> None:
+        if name not in self._known_links:
+            self._known_links.add(name)
+            _log.warning(
+                "%s is a symbolic link and is left alone: move the file itself into the folder",
+                self.folder / name,
+            )
+
+    def has_changed(self, file: Path) -> bool:
+        """Return whether `file` is there, but not as it was listed, and log it if so."""
+        state = _read_state(file)
+        changed = state is not None and state != self._states.get(file.name)
+        if changed:
+            _log.warning("%s changed while it was read: it is read again when it holds still", file)
+        return changed
 
     def prepare_rejects_path(self, file: Path) -> Path:
         """Return where refused documents of `file` go while it is read.
@@ -110,7 +151,8 @@ class Inbox:
         A file that an earlier run left there is removed.
         """
         path = self.folder / f".{file.name}{REJECTED}"
-        path.unlink(missing_ok=True)
+        with translate_write_errors(path):
+            path.unlink(missing_ok=True)
         return path
 
     def move_ingested(self, file: Path, *, failed: bool) -> Path:
@@ -143,11 +185,13 @@ def _is_finished(name: str) -> bool:
     return not name.startswith(".") and not name.endswith(UNFINISHED)
 
 
-def _modification_time(entry: os.DirEntry[str]) -> int:
+def _read_state(file: Path) -> FileState | None:
+    """Return the state of a file, None if it is gone."""
     try:
-        return entry.stat().st_mtime_ns
-    except OSError:  # the file is gone: reading it will say so
-        return 0
+        stat = file.lstat()
+    except FileNotFoundError:
+        return None
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
 def _find_free_path(folder: Path, name: str) -> Path:
@@ -156,4 +200,5 @@ def _find_free_path(folder: Path, name: str) -> Path:
     names = itertools.chain(
         [name], (f"{stem}-{number}{dot}{extension}" for number in itertools.count(2))
     )
-    return next(folder / candidate for candidate in names if not (folder / candidate).exists())
+    paths = (folder / candidate for candidate in names)
+    return next(path for path in paths if not os.path.lexists(path))

@@ -34,7 +34,8 @@ def rows(source: str, columns: Columns) -> Iterator[Row]:
     number = 0
     try:
         with ParquetFile(Path(source), buffer_size=BUFFER_BYTES) as file:
-            keys = columns.keys(file.schema_arrow.names)
+            names = file.schema_arrow.names
+            keys = columns.keys(names)
             for batch in file.iter_batches(_batch_rows(file.metadata)):
                 fields = batch.cast(
                     pa.schema(
@@ -49,7 +50,7 @@ def rows(source: str, columns: Columns) -> Iterator[Row]:
                     number += 1
                     yield (number, *_read_row(keys, fields, row_number))
     except InputError as error:
-        yield 1, b"", str(error)
+        yield 1, json.dumps(names).encode(), str(error)
     except pa.ArrowException as error:
         raise OSError(f"not a readable Parquet file: {error}") from error
 
@@ -68,12 +69,12 @@ def _read_row(keys: list[str], fields: Any, row_number: int) -> tuple[bytes, str
         for key, field in zip(keys, fields, strict=True):
             cells.append(_to_json_value(field[row_number].as_py(), key))
         return document(keys, cells), None
-    except UnicodeDecodeError as error:
-        fault = f"not UTF-8: byte 0x{error.object[error.start]:02x} in {keys[len(cells)]!r}"
+    except UnicodeDecodeError:
+        fault = f"not UTF-8 in {keys[len(cells)]!r}"
     except InputError as error:
         fault = str(error)
-    except (ValueError, OverflowError) as error:  # a date before the year 1, or after 9999
-        fault = f"{keys[len(cells)]!r} cannot be read: {error}"
+    except (ValueError, OverflowError):
+        fault = f"{keys[len(cells)]!r} cannot be read: times lie within the years 1 to 9999"
     return json.dumps(dict(zip(keys, cells, strict=False))).encode(), fault
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.rejects import parse_entry
+from hybrid_search.ingest.rejects import parse_entry, translate_write_errors
 from hybrid_search.ingest.types import SourceLine
+
+TOO_LONG = " (the line is too long for a rejects file: correct it in its source, and ingest that)"
+"""Added to the reason of a line of which the file has only the beginning."""
 
 
 def check(file: Path) -> None:
@@ -18,7 +22,7 @@ def check(file: Path) -> None:
             f"there is no file {file} of refused documents: "
             "--retry takes one, as in calls.rejected.jsonl"
         )
-    with file.open("rb") as stream:
+    with translate_read_errors(file), file.open("rb") as stream:
         first_line = stream.readline()
     if first_line.strip() and parse_entry(first_line) is None:
         raise UsageError(
@@ -31,12 +35,25 @@ def read(file: Path) -> Iterator[SourceLine]:
     """Yield the refused lines, byte for byte.
 
     A line that was not whole when it was refused keeps its reason as a fault: it cannot be tried
-    again. The same goes for a line of `file` that is not a valid entry.
+    again. The same goes for a line that was too long for the file, and for a line of `file` that is
+    not a valid entry. UsageError is raised if `file` cannot be read to its end.
     """
-    with file.open("rb") as stream:
+    with translate_read_errors(file), file.open("rb") as stream:
         for number, data in enumerate(stream, 1):
             if data.strip():
                 yield _line_from_entry(file, number, data)
+
+
+@contextmanager
+def translate_read_errors(file: Path) -> Iterator[None]:
+    """Raise UsageError if a block cannot read `file`."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"the refused documents in {file} cannot be read ({error.strerror}): "
+            "check the file and its permissions"
+        ) from error
 
 
 def _line_from_entry(file: Path, number: int, data: bytes) -> SourceLine:
@@ -49,8 +66,11 @@ def _line_from_entry(file: Path, number: int, data: bytes) -> SourceLine:
             "not an entry of a rejects file: its line may have been cut off",
         )
     document = entry["document"].encode("utf-8", "surrogateescape")
-    broken = entry.get("fault") or not document.strip()
-    return SourceLine(entry["source"], entry["line"], document, entry["reason"] if broken else None)
+    broken = entry.get("fault") or "bytes" in entry or not document.strip()
+    if not broken:
+        return SourceLine(entry["source"], entry["line"], document)
+    fault = entry["reason"] + (TOO_LONG if "bytes" in entry else "")
+    return SourceLine(entry["source"], entry["line"], document, fault, entry.get("detail", ""))
 
 
 def make_retry_path(rejects: Path) -> Path:
@@ -59,7 +79,8 @@ def make_retry_path(rejects: Path) -> Path:
     A process that is killed before that leaves the old rejects file as it was.
     """
     path = rejects.with_name(f"{rejects.name}.again")
-    path.unlink(missing_ok=True)
+    with translate_write_errors(path):
+        path.unlink(missing_ok=True)
     return path
 
 
@@ -69,9 +90,10 @@ def settle(fresh: Path, rejects: Path, retried: Path) -> None:
     If nothing was refused again, and `rejects` is the file `retried`, it is removed: all documents
     in it are indexed.
     """
-    if fresh.exists():
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        fresh.replace(rejects)
-    elif rejects.exists() and rejects.samefile(retried):
-        rejects.unlink()
+    with translate_write_errors(rejects):
+        if fresh.exists():
+            with fresh.open("rb") as file:
+                os.fsync(file.fileno())
+            fresh.replace(rejects)
+        elif rejects.exists() and rejects.samefile(retried):
+            rejects.unlink()

@@ -56,9 +56,9 @@ class ForeignIndex:
         places = [_find_field(source, name) for name in names]
         for place, name in zip(places, names, strict=True):
             if place is None:
-                known_fields = ", ".join(sorted(source))
-                fault = f"the document has no field {name!r}: its fields are {known_fields}"
-                return SourceLine(location, number, json.dumps(source).encode(), fault)
+                fault = f"the document has no field {name!r}"
+                detail = f"its fields are {', '.join(sorted(source))}"
+                return SourceLine(location, number, json.dumps(source).encode(), fault, detail)
         name, content = (place[0].pop(place[1]) for place in places if place)
         own = {"id": stringify_id(name), "turns" if isinstance(content, list) else "text": content}
         fields = {key: value for key, value in source.items() if (key, value) not in own.items()}

@@ -12,7 +12,10 @@ from typing import Any, Self
 from hybrid_search.errors import InputError, UsageError
 
 Row = tuple[int, bytes, str | None]
-"""(line number from 1, JSON of a document, fault). With a fault the bytes are the raw row."""
+"""(line number from 1, JSON of a document, fault). With a fault the bytes are the raw row.
+
+A fault quotes nothing of the row, nor of the header: a table without one begins with its data.
+"""
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MAX_CELL = 64 * 1024 * 1024
@@ -55,20 +58,20 @@ class Columns:
         missing = [column for column in self.of.values() if column not in header]
         if missing:
             raise InputError(
-                f"no column {missing[0]!r}, which --columns names: "
-                f"the columns are {', '.join(map(repr, header))}"
+                f"no column {missing[0]!r}, which --columns names, is among the {len(header)} of "
+                "the table: name one that is"
             )
         keys_by_column = {column: key for key, column in self.of.items()}
         keys = [keys_by_column.get(column, column) for column in header]
-        duplicate = next((key for number, key in enumerate(keys) if key in keys[:number]), None)
+        duplicate = next((number for number, key in enumerate(keys) if key in keys[:number]), None)
         if duplicate is not None:
             raise InputError(
-                f"two columns give {duplicate!r}: name another key for one of them, "
-                f"as in --columns KEY={duplicate}"
+                f"columns {keys.index(keys[duplicate]) + 1} and {duplicate + 1} give the same key: "
+                "name another for one of them, as in --columns KEY=COLUMN"
             )
         if "id" not in keys or not {"text", "turns"} & set(keys):
             raise InputError(
-                f"no columns id and text among {', '.join(map(repr, header))}: "
+                f"no columns id and text are among the {len(header)} of the table: "
                 "say which they are, as in --columns id=call_id,text=body"
             )
         return keys
@@ -138,8 +141,8 @@ def _require_utf8(cells: list[str] | InputError) -> list[str]:
     if isinstance(cells, InputError):
         raise cells
     for number, cell in enumerate(cells, 1):
-        if invalid := _NOT_UTF8.search(cell):
-            raise InputError(f"not UTF-8: byte 0x{ord(invalid[0]) - 0xDC00:02x} in cell {number}")
+        if _NOT_UTF8.search(cell):
+            raise InputError(f"not UTF-8 in cell {number}")
     return cells
 
 

@@ -27,13 +27,15 @@ class Outcome:
     """The result of one action of a bulk request.
 
     `status` is its HTTP status, or 0 if the connection was lost; `reason` is empty if the action
-    was accepted. `retry_after` is how many seconds the server asked to be left alone for.
+    was accepted. `retry_after` is how many seconds the server asked to be left alone for. `kind` is
+    the type of a refusal, as in ``document_parsing_exception``: unlike `reason`, it quotes nothing.
     """
 
     action: Body
     status: int
     reason: str = ""
     retry_after: float = 0.0
+    kind: str = ""
 
     @property
     def is_accepted(self) -> bool:

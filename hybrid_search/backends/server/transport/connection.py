@@ -24,6 +24,7 @@ from hybrid_search.backends.server.transport.base import Body, Engine, Outcome, 
 from hybrid_search.backends.server.transport.cbor import CBOR
 from hybrid_search.backends.server.transport.errors import (
     LibraryError,
+    error_kind,
     is_blocked,
     reason,
     translate_failure,
@@ -207,6 +208,7 @@ class Connection:
                 action,
                 BUSY if is_blocked(item) else status,
                 reason(item) if "error" in item else "",
+                kind=error_kind(item),
             )
         error = translate_failure(failure, self._address, self._access, "POST /_bulk")
         if isinstance(error, AccessError):
@@ -216,6 +218,7 @@ class Connection:
             BUSY if is_blocked(failure.data) else error.status,
             str(error),
             error.retry_after or 0.0,
+            error_kind(failure.data),
         )
 
     def _check_supported(

@@ -21,6 +21,10 @@ MAX_REASON_LENGTH = 400
 documents.
 """
 
+_KIND = re.compile(r"[a-z_]{1,100}")
+_QUOTED_SOURCE = re.compile(r"\bsource\[.*", re.DOTALL)
+"""The document in the description of a request, as in ``index {[calls][a], source[{...}]}``."""
+
 LOGIN = {
     "user": "HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD (or HYBRID_SEARCH_PASSWORD_FILE)",
     "the API key": "HYBRID_SEARCH_API_KEY (or HYBRID_SEARCH_API_KEY_FILE), "
@@ -107,9 +111,20 @@ def is_blocked(data: Any) -> bool:
     return isinstance(error, Mapping) and "block" in str(error.get("type"))
 
 
+def error_kind(data: Any) -> str:
+    """Return the type of an error, as in ``document_parsing_exception``, "" if it has none."""
+    error = data.get("error") if isinstance(data, Mapping) else None
+    kind = error.get("type") if isinstance(error, Mapping) else None
+    return kind if isinstance(kind, str) and _KIND.fullmatch(kind) else ""
+
+
 def reason(data: Any) -> str:
-    """Return the server's own words for what is wrong, shortened."""
+    """Return the server's own words for what is wrong, shortened.
+
+    Some servers quote the document that they were too busy to take: that is left out.
+    """
     words = "; ".join(dict.fromkeys(filter(None, _iterate_reasons(data)))) or "no reason given"
+    words = _QUOTED_SOURCE.sub("source[...]", words)
     return words if len(words) <= MAX_REASON_LENGTH else f"{words[:MAX_REASON_LENGTH]}..."
 
 

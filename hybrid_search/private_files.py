@@ -1,0 +1,53 @@
+"""Create files and folders that only their owner may read, and never through a symbolic link.
+
+What they hold comes from private documents, and they may lie where others can write: a link that
+somebody put there would lead the writing to another file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
+
+
+def create_file(path: Path) -> int:
+    """Create `path` anew for writing.
+
+    A regular file of this name is removed first, so that nobody keeps the access that they had to
+    it. A device, such as /dev/null, is only opened.
+
+    Returns:
+        The file's descriptor.
+
+    Raises:
+        OSError: If it is a symbolic link, or cannot be created.
+    """
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, f"{path} is a symbolic link, through which nothing is written")
+    if path.is_file():
+        path.unlink()
+    exclusive = 0 if path.exists() else os.O_EXCL
+    return _open(path, os.O_WRONLY | os.O_CREAT | exclusive)
+
+
+def append_to_file(path: Path) -> int:
+    """Open the file `path` for appending, and return its descriptor; a symbolic link fails."""
+    return _open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+
+
+def create_folder(path: Path) -> None:
+    """Create the folder `path`, unless it exists.
+
+    Raises:
+        OSError: If it is a symbolic link or no folder, or cannot be created.
+    """
+    path.mkdir(FOLDER_MODE, exist_ok=True)
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, f"{path} is a symbolic link, through which nothing is written")
+
+
+def _open(path: Path, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
