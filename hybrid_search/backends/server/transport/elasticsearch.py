@@ -23,6 +23,7 @@ from hybrid_search.backends.server.transport.connection import (
     iterate_bulk_items,
 )
 from hybrid_search.backends.server.transport.errors import LibraryError, build_connection_error
+from hybrid_search.backends.server.transport.limits import Limits, limit_answers
 from hybrid_search.credentials import Access
 from hybrid_search.errors import MissingExtraError, UsageError
 
@@ -75,6 +76,7 @@ class ElasticsearchLibrary:
 
     def __init__(self, address: Address, access: Access) -> None:
         self._timeout = access.timeout
+        limits = Limits.from_access(access)
         header = access.authorization()
         tls_options: dict[str, Any] = (
             {
@@ -94,7 +96,7 @@ class ElasticsearchLibrary:
                     "path_prefix": address.prefix,
                 }
             ],
-            node_class=_Node,
+            node_class=_limit_node(limits),
             headers={"authorization": header.reveal()} if header else {},
             request_timeout=access.timeout,
             connections_per_node=POOL,
@@ -187,8 +189,11 @@ class _Node(Urllib3HttpNode):
     As warnings of Python they would end programs that turn those into errors.
     """
 
+    limits: Limits
+
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
+        limit_answers(self.pool, self.limits)
         if isinstance(self.pool, HTTPSConnectionPool):
             # by default certifi's, which would be trusted beside the user's own bundle
             self.pool.ca_certs = None
@@ -208,3 +213,8 @@ class _Node(Urllib3HttpNode):
             }
         )
         return answer._replace(meta=replace(answer.meta, headers=headers))
+
+
+def _limit_node(limits: Limits) -> type[_Node]:
+    """Return the class of nodes with these limits; the library creates them itself."""
+    return type("_LimitedNode", (_Node,), {"limits": limits})

@@ -13,7 +13,7 @@ from time import time
 from typing import Any
 
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.credentials import Access
+from hybrid_search.credentials import MEGABYTE, Access
 from hybrid_search.errors import AccessError, ServerError
 
 MAX_REASON_LENGTH = 400
@@ -51,21 +51,25 @@ class LibraryError(Exception):
         self.untrusted = untrusted
 
 
+class TooLargeError(LibraryError):
+    """An answer has more bytes than `size`; it was not read to its end."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(200, f"more than {size / MEGABYTE:g} MB")
+
+
 def build_connection_error(error: BaseException, timeout: float, is_timeout: bool) -> LibraryError:
-    """Return the failure of a connection that broke, or had no answer in `timeout` seconds."""
-    innermost = list(_iterate_causes(error))[-1]
+    """Return the failure of a connection that broke, or had no answer within the limits."""
+    causes = list(_iterate_causes(error))
+    if isinstance(causes[-1], TooLargeError):
+        return causes[-1]
     why = (
-        f"no answer within {timeout:g} s"
-        if is_timeout
-        else getattr(innermost, "strerror", None) or str(innermost)
+        f"no complete answer within {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
+        if is_timeout or isinstance(causes[-1], TimeoutError)
+        else getattr(causes[-1], "strerror", None) or str(causes[-1])
     )
-    return LibraryError(
-        0,
-        why,
-        untrusted=any(
-            isinstance(cause, ssl.SSLCertVerificationError) for cause in _iterate_causes(error)
-        ),
-    )
+    untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
+    return LibraryError(0, why, untrusted=untrusted)
 
 
 def translate_failure(
@@ -89,6 +93,12 @@ def translate_failure(
             f"{address} does not let {access.identity} do {request} (403): {why}. "
             "docs/servers.md lists the privileges needed",
             403,
+        )
+    if isinstance(failure, TooLargeError):
+        return ServerError(
+            f"{address} answered {request} with {why}: ask for less, or raise "
+            "HYBRID_SEARCH_ANSWER_MEGABYTES",
+            failure.status,
         )
     if failure.status == 0:
         return ServerError(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from opensearchpy import (
@@ -32,6 +33,7 @@ from hybrid_search.backends.server.transport.connection import (
     iterate_bulk_items,
 )
 from hybrid_search.backends.server.transport.errors import LibraryError, build_connection_error
+from hybrid_search.backends.server.transport.limits import Limits, limit_answers
 from hybrid_search.credentials import Access
 from hybrid_search.errors import HybridSearchError
 
@@ -56,6 +58,7 @@ class OpenSearchLibrary:
 
     def __init__(self, address: Address, access: Access) -> None:
         self._timeout = access.timeout
+        limits = Limits.from_access(access)
         header = access.authorization()
         if not access.verify:
             # one for each request; `connection.warn` has logged it once
@@ -69,7 +72,7 @@ class OpenSearchLibrary:
                     "url_prefix": address.prefix,
                 }
             ],
-            connection_class=_Node,
+            connection_class=partial(_Node, limits=limits),
             headers={"authorization": header.reveal()} if header else {},
             http_auth=_create_signer(access),
             ssl_context=create_ssl_context(access) if address.is_secure else None,
@@ -150,15 +153,6 @@ class _Bytes(bytes):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class _Response:
-    """The parts of an answer that the library reads."""
-
-    status: int
-    headers: Any
-    data: bytes
-
-
 class _Client(OpenSearch):
     """The library's client; its bulk helper does not check that an answer is usable."""
 
@@ -175,6 +169,10 @@ class _Node(Urllib3HttpConnection):
 
     It logs nothing at warning level that will be tried again.
     """
+
+    def __init__(self, *args: Any, limits: Limits, **options: Any) -> None:
+        self._limits = limits
+        super().__init__(*args, **options)
 
     def perform_request(
         self,
@@ -203,14 +201,13 @@ class _Node(Urllib3HttpConnection):
 
     def _create_urllib3_pool(self) -> None:
         super()._create_urllib3_pool()
+        limit_answers(self.pool, self._limits)
         urlopen = self.pool.urlopen
 
         def open_url(*args: Any, **kwargs: Any) -> Any:
             answer = urlopen(*args, **kwargs)
             binary = str(answer.headers.get("content-type")).startswith(CBOR)
-            return (
-                _Response(answer.status, answer.headers, _Bytes(answer.data)) if binary else answer
-            )
+            return replace(answer, data=_Bytes(answer.data)) if binary else answer
 
         self.pool.urlopen = open_url
 
