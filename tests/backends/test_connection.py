@@ -693,7 +693,6 @@ FAULTS = {
     "late": (Reply(wait=1.0), 0),
     "not JSON": (Reply(body=b"{", headers={}), 0),
     "page": (PAGE, 0),
-    "no items": (OK, 0),
     "429": (Reply(429, {"error": "busy"}), 429),
     "503": (Reply(503, b"<html/>", {"content-type": "text/html"}), 503),
     "413": (Reply(413, b""), 413),
@@ -870,6 +869,39 @@ def test_an_answer_below_the_limit_is_read_however_it_comes(engine: str, kind: s
         client = connect_to(engine, server, Access(timeout=5.0, answer_megabytes=3))
         for _ in range(2):
             assert client.request("GET", "/calls") == json.loads(LARGE)
+
+
+# Answers to bulk requests that cannot be used
+
+UNUSABLE_ITEMS: dict[str, Any] = {
+    "none": {"ok": True},
+    "a number": {"items": 5},
+    "no objects": {"items": ["index"]},
+    "empty objects": {"items": [{}]},
+    "two kinds": {"items": [{"index": {"_id": "0", "status": 201}, "delete": {"status": 200}}]},
+    "a status in words": {"items": [{"index": {"_id": "0", "status": "created"}}]},
+    "another id": {"items": [{"index": {"_id": "of another", "status": 201}}]},
+    "an id that is a number": {"items": [{"index": {"_id": 0, "status": 201}}]},
+    "too large": {"items": [{"index": {"_id": "0", "status": 201, "note": "x" * 2_000_000}}]},
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE_ITEMS)
+def test_a_bulk_answer_that_cannot_be_used_ends_the_writing_and_counts_nothing_as_done(
+    engine: str, kind: str
+) -> None:
+    with ScriptedServer(reply_in_turn(Reply(body=UNUSABLE_ITEMS[kind]))) as server:
+        client = connect_to(engine, server, Access(timeout=5.0, answer_megabytes=1))
+        with pytest.raises(ServerError, match=r"answered POST /_bulk with") as caught:
+            list(client.bulk(actions(1)))
+    assert len(server.requests) == 1
+    assert "hybrid-search doctor" in str(caught.value) or kind == "too large"
+
+
+def test_an_item_may_have_a_key_of_the_same_name_as_one_of_the_client_library(engine: str) -> None:
+    items = [{"index": {"_id": "0", "status": 400, "exception": "x", "error": "no"}}]
+    with ScriptedServer(reply_in_turn(Reply(body={"items": items}))) as server:
+        assert statuses(connect_to(engine, server), 1) == [400]
 
 
 # Secrets

@@ -17,6 +17,7 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.server.transport.cbor import CBOR, decode_cbor
 from hybrid_search.backends.server.transport.connection import (
     BULK,
+    BULK_ANSWER,
     POOL,
     Connection,
     create_ssl_context,
@@ -125,7 +126,7 @@ class ElasticsearchLibrary:
             raise self._translate_failure(error) from error
         if method == "HEAD":
             return bool(answer)
-        if not isinstance(answer.body, (dict, list)):
+        if isinstance(answer.body, str):
             raise LibraryError(0, f"the answer is not in the requested format: {answer.body}")
         return answer.body
 
@@ -176,10 +177,15 @@ class _Client(Elasticsearch):
     """The library's client; its bulk helper does not check that an answer is usable."""
 
     def bulk(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a bulk request; raises SerializationError if the answer has no items."""
+        """Return the answer to a bulk request, which must have items.
+
+        Raises:
+            SerializationError: If it is not JSON.
+        """
         answer = super().bulk(*args, **kwargs)
-        if not isinstance(answer.body, dict) or not isinstance(answer.body.get("items"), list):
-            raise SerializationError(f"no items: {answer.body}")
+        if isinstance(answer.body, str):
+            raise SerializationError(answer.body)
+        BULK_ANSWER.read(answer.body)
         return answer
 
 

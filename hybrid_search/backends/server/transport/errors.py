@@ -21,6 +21,9 @@ MAX_REASON_LENGTH = 400
 documents.
 """
 
+UNUSABLE = 200
+"""The status of an answer that came, but cannot be used: another try would bring the same."""
+
 LOGIN = {
     "user": "HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD (or HYBRID_SEARCH_PASSWORD_FILE)",
     "the API key": "HYBRID_SEARCH_API_KEY (or HYBRID_SEARCH_API_KEY_FILE), "
@@ -55,7 +58,7 @@ class TooLargeError(LibraryError):
     """An answer has more bytes than `size`; it was not read to its end."""
 
     def __init__(self, size: int) -> None:
-        super().__init__(200, f"more than {size / MEGABYTE:g} MB")
+        super().__init__(UNUSABLE, f"more than {size / MEGABYTE:g} MB")
 
 
 def build_connection_error(error: BaseException, timeout: float, is_timeout: bool) -> LibraryError:
@@ -111,6 +114,16 @@ def translate_failure(
     )
 
 
+def build_shape_error(error: Exception, address: Address, request: str) -> ServerError:
+    """Return the error for an answer to `request` that no server of these two would give."""
+    return ServerError(
+        f"{address} answered {request} with something else than OpenSearch and Elasticsearch do "
+        f"({error}): is a proxy or another service behind this URL? "
+        "See what it is: hybrid-search doctor",
+        UNUSABLE,
+    )
+
+
 def is_blocked(data: Any) -> bool:
     """Return whether the index refuses everybody, as on a full disk, and not this login."""
     error = data.get("error") if isinstance(data, Mapping) else None
@@ -119,7 +132,10 @@ def is_blocked(data: Any) -> bool:
 
 def reason(data: Any) -> str:
     """Return the server's own words for what is wrong, shortened."""
-    words = "; ".join(dict.fromkeys(filter(None, _iterate_reasons(data)))) or "no reason given"
+    try:
+        words = "; ".join(dict.fromkeys(filter(None, _iterate_reasons(data)))) or "no reason given"
+    except RecursionError:
+        words = "its answer is nested too deeply"
     return words if len(words) <= MAX_REASON_LENGTH else f"{words[:MAX_REASON_LENGTH]}..."
 
 
@@ -151,8 +167,10 @@ def _iterate_reasons(data: Any) -> Iterator[str]:
         yield str(error)
         return
     yield _format_error(error)
-    for root in error.get("root_cause") or ():
-        yield _format_error(root)
+    root_causes = error.get("root_cause")
+    for root in root_causes if isinstance(root_causes, list) else ():
+        if isinstance(root, Mapping):
+            yield _format_error(root)
     cause, depth = error.get("caused_by"), 0
     while isinstance(cause, Mapping) and depth < 5:
         yield _format_error(cause)

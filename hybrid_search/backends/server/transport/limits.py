@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from http.client import HTTPResponse
+from http.client import HTTPConnection, HTTPResponse
 from socket import SocketIO, socket
 from time import monotonic
 from typing import Any
@@ -20,9 +20,6 @@ SENT_BYTES = 16 * 1024
 """Bytes that are sent at once: one record of TLS, whose sockets limit the time of each record."""
 UNPACKED_BYTES = 256 * 1024
 """Bytes that are unpacked at once from a compressed answer."""
-
-_Connection: Any = object
-"""Stands for the class of urllib3 that a mix-in of connections is mixed into."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +75,10 @@ def _read(answer: Any, limits: Limits) -> bytes:
     return bytes(body)
 
 
-class _LimitedConnection(_Connection):
+class _LimitedConnection(HTTPConnection):
     """Mix-in for a connection of urllib3: the time of a request is limited as a whole."""
 
     limits: Limits
-    sock: Any
     _deadline: float | None = None
 
     def connect(self) -> None:
@@ -95,7 +91,7 @@ class _LimitedConnection(_Connection):
         self._deadline = self._deadline or monotonic() + self.limits.seconds
         super().request(*args, **options)
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: Any) -> None:
         """Send a part of a request."""
         if self.sock is None:
             self.connect()
@@ -104,7 +100,9 @@ class _LimitedConnection(_Connection):
             _limit_time(self.sock, self._deadline)
             super().send(view[start : start + SENT_BYTES])
 
-    def response_class(self, sock: socket, *args: Any, **options: Any) -> HTTPResponse:
+    def response_class(  # type: ignore[override]
+        self, sock: socket, *args: Any, **options: Any
+    ) -> HTTPResponse:
         """Return the reader of the answer, which http.client creates by this name."""
         deadline, self._deadline = self._deadline, None
         return _LimitedResponse(_LimitedReader(sock, deadline, self.limits), *args, **options)

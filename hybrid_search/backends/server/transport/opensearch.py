@@ -27,6 +27,7 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.server.transport.cbor import CBOR, decode_cbor
 from hybrid_search.backends.server.transport.connection import (
     BULK,
+    BULK_ANSWER,
     POOL,
     Connection,
     create_ssl_context,
@@ -157,11 +158,15 @@ class _Client(OpenSearch):
     """The library's client; its bulk helper does not check that an answer is usable."""
 
     def bulk(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a bulk request; raises SerializationError if the answer has no items."""
+        """Return the answer to a bulk request, which must have items.
+
+        Raises:
+            SerializationError: If it is not JSON.
+        """
         answer = super().bulk(*args, **kwargs)
-        if not isinstance(answer, dict) or not isinstance(answer.get("items"), list):
-            raise SerializationError(f"no items: {answer}")
-        return answer
+        if isinstance(answer, str):
+            raise SerializationError(answer)
+        return BULK_ANSWER.read(answer)
 
 
 class _Node(Urllib3HttpConnection):
@@ -190,14 +195,12 @@ class _Node(Urllib3HttpConnection):
         )
         if 200 <= status < 300 or status in ignore:
             return status, response_headers, data
-        try:
-            return self._raise_error(
-                status, *_decode_error_body(data, response_headers.get("content-type"))
-            )
-        except TransportError as error:
-            # the library drops the headers of an error
-            error.retry_after = response_headers.get("retry-after")  # type: ignore[attr-defined]
-            raise
+        # the library itself drops the headers of an error, and reads no other bodies than objects
+        error = TransportError(
+            status, data, _decode_error_body(data, str(response_headers.get("content-type")))
+        )
+        error.retry_after = response_headers.get("retry-after")  # type: ignore[attr-defined]
+        raise error
 
     def _create_urllib3_pool(self) -> None:
         super()._create_urllib3_pool()
@@ -220,17 +223,14 @@ class _Node(Urllib3HttpConnection):
             _log.info("the server warns: %s", warning)
 
 
-def _decode_error_body(data: Any, content_type: str | None) -> tuple[Any, str | None]:
-    """Return the body of an error and its content type.
-
-    CBOR, which the library does not decode, is turned into JSON.
-    """
-    if not isinstance(data, _Bytes):
-        return data, content_type
+def _decode_error_body(data: Any, content_type: str) -> Any:
+    """Return the body of an error, as its text if it is not what its type says."""
     try:
-        return json.dumps(decode_cbor(data), default=repr), "application/json"
-    except ValueError:
-        return repr(bytes(data)), None
+        if isinstance(data, _Bytes):
+            return decode_cbor(data)
+        return json.loads(data) if content_type.startswith("application/json") else data
+    except (ValueError, RecursionError):
+        return repr(bytes(data)) if isinstance(data, _Bytes) else data
 
 
 def _create_signer(access: Access) -> sigv4.Signer | None:

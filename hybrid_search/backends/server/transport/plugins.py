@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing_extensions import TypedDict
+
 from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.shape import Shape
 
 NEURAL_SEARCH = "opensearch-neural-search"
 
@@ -17,6 +20,13 @@ MISSING_PLUGIN_ERRORS = (
 """Answers, with status 400, of an OpenSearch without neural-search to a hybrid query."""
 
 
+class _Plugin(TypedDict):
+    component: str
+
+
+PLUGINS = Shape[list[_Plugin]](list[_Plugin])
+
+
 def has_neural_search(server: Server) -> bool:
     """Return whether `server` has the hybrid query.
 
@@ -29,12 +39,13 @@ def has_neural_search(server: Server) -> bool:
 
 def list_plugins(server: Server) -> set[str]:
     """Return the plugins of an OpenSearch; raises AccessError if the login may not list them."""
-    return {
-        plugin["component"]
-        for plugin in server.request(
-            "GET", "/_cat/plugins", params={"format": "json", "h": "component"}
-        )
-    }
+    plugins = server.request(
+        "GET",
+        "/_cat/plugins",
+        params={"format": "json", "h": "component"},
+        read=PLUGINS.read,
+    )
+    return {plugin["component"] for plugin in plugins}
 
 
 def explain_missing_plugin(reason: str) -> str | None:
