@@ -90,6 +90,7 @@ class ScriptedServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # it would hold each body back for 40 ms
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))

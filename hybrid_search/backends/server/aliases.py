@@ -157,7 +157,10 @@ def _format_names(server: Server) -> str:
 def list_names(server: Server) -> list[str]:
     """Return the names (aliases) of all indexes of this project, sorted."""
     mappings_by_name = server.request(
-        "GET", "/_all/_mapping", params={"filter_path": "*.mappings._meta.hybrid_search.schema"}
+        "GET",
+        "/_all/_mapping",
+        params={"filter_path": "*.mappings._meta.hybrid_search.schema"},
+        read=answers.OUR_MAPPINGS.read,
     )
     paths = [f"/{quote(name)}" for name in mappings_by_name]
     aliases = server.request("GET", "/_alias", read=answers.ALIASES.read) if paths else {}
@@ -207,7 +210,10 @@ def _is_created_by(server: Server, name: str, creation_token: str) -> bool:
 def _last_version_number(server: Server, alias: str) -> int:
     """Return the highest version number that `alias` has had so far, 0 if none."""
     settings_by_name = server.request(
-        "GET", f"/{quote(alias)}-*/_settings/index.uuid", params={"expand_wildcards": "all"}
+        "GET",
+        f"/{quote(alias)}-*/_settings/index.uuid",
+        params={"expand_wildcards": "all"},
+        read=answers.UUIDS.read,
     )
     versions = (_VERSIONED.match(name) for name in settings_by_name)
     return max(

@@ -11,10 +11,11 @@ from functools import cache
 from typing import Annotated, Any, NotRequired
 
 from pydantic import (
+    AfterValidator,
     ConfigDict,
     Field,
     FiniteFloat,
-    NonNegativeFloat,
+    Json,
     NonNegativeInt,
     StringConstraints,
 )
@@ -65,6 +66,12 @@ MAPPINGS = Shape[Answer](_Annotated[_Dict[str, _object(mappings=_Mapping)], Fiel
 """The mapping of each index behind a name."""
 FOREIGN_MAPPINGS = Shape[Answer](_Dict[str, _object(mappings=_Mapping)])
 """The mapping of each index that a name or pattern of another program stands for."""
+OUR_MAPPINGS = Shape[Answer](
+    _Dict[str, _object(mappings=_object(_meta=_object(hybrid_search=dict[str, Any])))]
+)
+"""The mapping of each index of this project, without all but our part of its ``_meta``."""
+UUIDS = Shape[Answer](_Dict[str, _object(settings=dict[str, Any])])
+"""Every version of an index; none before the first."""
 ALIASES = Shape[Answer](_Dict[str, _object(aliases=dict[str, Any])])
 """The aliases of each index."""
 ACKNOWLEDGED = Shape[Answer](_object(acknowledged=bool))
@@ -106,7 +113,20 @@ class _CopiedSource(TypedDict):
     source_hash: str
 
 
-_Content = _object(start=NonNegativeInt, text=str, layout=str, metadata=NotRequired[dict[str, Any]])
+_TURNS = Shape[Any](Json[_List[_object(turn=int, start=int, end=int)]])
+
+
+def _check_layout(layout: str) -> str:
+    _TURNS.read(layout)
+    return layout
+
+
+_Content = _object(
+    start=NonNegativeInt,
+    text=str,
+    layout=Annotated[str, AfterValidator(_check_layout)],
+    metadata=NotRequired[dict[str, Any]],
+)
 
 KEYS = _hits(fields=_Key)
 """The shapes of hits are named by what is requested of a hit: here with `request_bodies.KEYS`."""
@@ -141,7 +161,8 @@ FAILURE = Shape[Answer](_object(status=int))
 # Counts
 
 
-_Value = _object(value=NonNegativeFloat)
+_Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+_Value = _object(value=_Amount)
 _Count = _object(value=NonNegativeInt)
 
 
@@ -165,7 +186,7 @@ VERSIONS = Shape[Answer](
                 hashes=_buckets(
                     key=str,
                     doc_count=NonNegativeInt,
-                    passages=_object(value=NonNegativeFloat | None),
+                    passages=_object(value=_Amount | None),
                 ),
             )
         )

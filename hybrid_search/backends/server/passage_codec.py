@@ -115,7 +115,7 @@ def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
     They are in base64 without padding.
 
     Raises:
-        IndexStoreError: If the passage has none.
+        IndexStoreError: If the passage has none, or they are damaged.
     """
     encoded_codes = hit["fields"].get("tokens")
     if not encoded_codes:
@@ -123,9 +123,16 @@ def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
             f"passage {hit_key(hit)!r} has lost its token codes (was the index copied without "
             "them?): ingest its document again"
         )
-    return token_codes.from_bytes(
-        pybase64.b64decode(encoded_codes[0] + "=" * (-len(encoded_codes[0]) % 4), validate=True)
-    )
+    try:
+        data = pybase64.b64decode(
+            encoded_codes[0] + "=" * (-len(encoded_codes[0]) % 4), validate=True
+        )
+    except ValueError as error:
+        raise IndexStoreError(
+            f"the token codes of passage {hit_key(hit)!r} are damaged ({error}): ingest its "
+            "document again"
+        ) from error
+    return token_codes.from_bytes(data)
 
 
 def build_stored_passage(id_: str, bm25: float, codes: TokenCodes) -> StoredPassage:
@@ -148,8 +155,17 @@ def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
     """Return start and end, in the passage's text, of the words that a hit has marked.
 
     The search is that of `request_bodies.highlights_body`.
+
+    Raises:
+        IndexStoreError: If another text is marked.
     """
     marked_text = hit["highlight"]["text"][0]
     # OpenSearch strips the blanks before a text that it has marked
-    offset = hit["_source"]["text"].index(strip_marks(marked_text))
+    offset = hit["_source"]["text"].find(strip_marks(marked_text))
+    if offset < 0:
+        raise IndexStoreError(
+            f"the server marked the matching words of passage {hit['_id']!r} in another text than "
+            "the passage has: query without highlight, and check the index with hybrid-search "
+            "verify"
+        )
     return [(start + offset, end + offset) for start, end in parse_marks(marked_text)]

@@ -48,6 +48,8 @@ except ModuleNotFoundError as import_error:
 COMPATIBLE = "application/vnd.elasticsearch+cbor; compatible-with=8"
 """CBOR of version 8, which the library requests from newer servers too."""
 
+NOT_ELASTICSEARCH = "this is not Elasticsearch: its answer has no header X-Elastic-Product"
+
 _log = logging.getLogger(__name__)
 # it counts dead nodes at warning level; here there is one node, and `retry`
 logging.getLogger("elastic_transport.node_pool").setLevel(logging.ERROR)
@@ -147,10 +149,7 @@ class ElasticsearchLibrary:
 
     def _translate_failure(self, error: ApiError | TransportError) -> LibraryError:
         if isinstance(error, UnsupportedProductError):
-            return LibraryError(
-                error.meta.status,
-                "this is not Elasticsearch: its answer has no header X-Elastic-Product",
-            )
+            return LibraryError(error.meta.status, NOT_ELASTICSEARCH)
         if isinstance(error, ApiError):
             return LibraryError(
                 error.meta.status, error.body, error.meta.headers.get("retry-after")
@@ -173,6 +172,16 @@ class _Cbor(Serializer):
             raise SerializationError(str(error)) from error
 
 
+class _RefusalError(ApiError):
+    """An error to a bulk request, whose text the library's helper reads.
+
+    That of the library's own errors fails if the server's error has another form than usual.
+    """
+
+    def __str__(self) -> str:
+        return f"status {self.status_code}"
+
+
 class _Client(Elasticsearch):
     """The library's client; its bulk helper does not check that an answer is usable."""
 
@@ -180,9 +189,16 @@ class _Client(Elasticsearch):
         """Return the answer to a bulk request, which must have items.
 
         Raises:
-            SerializationError: If it is not JSON.
+            _RefusalError: If the server answers with an error.
+            TransportError: If it is not Elasticsearch.
+            SerializationError: If the answer is not JSON.
         """
-        answer = super().bulk(*args, **kwargs)
+        try:
+            answer = super().bulk(*args, **kwargs)
+        except UnsupportedProductError as error:
+            raise TransportError(NOT_ELASTICSEARCH) from error
+        except ApiError as error:
+            raise _RefusalError(error.message, error.meta, error.body) from error
         if isinstance(answer.body, str):
             raise SerializationError(answer.body)
         BULK_ANSWER.read(answer.body)

@@ -169,6 +169,21 @@ class _Client(OpenSearch):
         return BULK_ANSWER.read(answer)
 
 
+class _RefusalError(TransportError):
+    """An error with its Retry-After.
+
+    The text of the library's own errors fails if the server's error has another form than usual.
+    """
+
+    @property
+    def retry_after(self) -> str | None:
+        """The header of the answer."""
+        return self.args[3]
+
+    def __str__(self) -> str:
+        return f"status {self.status_code}"
+
+
 class _Node(Urllib3HttpConnection):
     """The library's connection; an error keeps its Retry-After.
 
@@ -189,18 +204,19 @@ class _Node(Urllib3HttpConnection):
         ignore: Collection[int] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return the answer, as it came, or raise the error with its Retry-After."""
+        """Return the answer as it came.
+
+        Raises:
+            _RefusalError: If its status is that of an error.
+        """
         status, response_headers, data = super().perform_request(
             method, url, params, body, timeout, ANY_STATUS, headers
         )
         if 200 <= status < 300 or status in ignore:
             return status, response_headers, data
         # the library itself drops the headers of an error, and reads no other bodies than objects
-        error = TransportError(
-            status, data, _decode_error_body(data, str(response_headers.get("content-type")))
-        )
-        error.retry_after = response_headers.get("retry-after")  # type: ignore[attr-defined]
-        raise error
+        body = _decode_error_body(data, str(response_headers.get("content-type")))
+        raise _RefusalError(status, data, body, response_headers.get("retry-after"))
 
     def _create_urllib3_pool(self) -> None:
         super()._create_urllib3_pool()
