@@ -121,6 +121,8 @@ def _access() -> Access:
         raise UsageError(
             f"HYBRID_SEARCH_CA names {ca!r}, which is not a file: name a PEM file of certificates"
         )
+    timeout = _positive("TIMEOUT", "seconds", TIMEOUT)
+    megabytes = _positive("ANSWER_MEGABYTES", "megabytes", ANSWER_MEGABYTES)
     login = {
         "password": _secret("PASSWORD"),
         "api_key": _header("API_KEY"),
@@ -133,8 +135,8 @@ def _access() -> Access:
         aws_service=service or "es",
         ca=Path(ca) if ca else None,
         verify=_switch("VERIFY"),
-        timeout=_positive("TIMEOUT", "seconds", TIMEOUT),
-        answer_megabytes=_positive("ANSWER_MEGABYTES", "megabytes", ANSWER_MEGABYTES),
+        timeout=timeout,
+        answer_megabytes=megabytes,
         patience=_positive("PATIENCE", "seconds", PATIENCE, or_none=True),
     )
     access.check()

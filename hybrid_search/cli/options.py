@@ -16,6 +16,7 @@ from rich.console import Console
 
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.observability import logs
+from hybrid_search.observability.escapes import escape_json, escape_lines
 
 Index = Annotated[str, typer.Option(help="Name of the index.")]
 Url = Annotated[
@@ -90,7 +91,8 @@ class Output(Console):
     """Standard output for people."""
 
     def __init__(self) -> None:
-        super().__init__(highlight=False)
+        # ids and texts may look like markup
+        super().__init__(highlight=False, markup=False, emoji=False)
 
     def on_broken_pipe(self) -> None:
         """Leave a broken pipe to `report_errors`.
@@ -123,4 +125,9 @@ def parse_conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON on standard output."""
-    print(json.dumps(value, ensure_ascii=False))
+    print(escape_json(json.dumps(value, ensure_ascii=False)))
+
+
+def print_lines(text: str, *, err: bool = False) -> None:
+    """Print lines for people, without what a terminal would obey."""
+    typer.echo(escape_lines(text), err=err)

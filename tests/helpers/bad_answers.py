@@ -33,7 +33,7 @@ def _raw(body: bytes, status: int = 200, **headers: str) -> BadAnswer:
     return lambda *_: Reply(status, body, names)
 
 
-def _changed(change: Callable[[Any], Any]) -> BadAnswer:
+def _change(change: Callable[[Any], Any]) -> BadAnswer:
     return lambda engine, request, good: encode_answer(engine, request, change(good))
 
 
@@ -47,7 +47,7 @@ def _each(change: Callable[[Any], Any]) -> BadAnswer:
             return change([change_inside(inner) for inner in value])
         return change(value)
 
-    return _changed(
+    return _change(
         lambda good: (
             {key: change_inside(value) for key, value in good.items()}
             if isinstance(good, dict)
@@ -65,7 +65,7 @@ def _rename_keys(value: Any) -> Any:
     return {f"{key}x": inner for key, inner in value.items()} if isinstance(value, dict) else value
 
 
-def _without(name: str) -> BadAnswer:
+def _remove(name: str) -> BadAnswer:
     def drop(value: Any) -> Any:
         if not isinstance(value, dict):
             return value
@@ -74,7 +74,7 @@ def _without(name: str) -> BadAnswer:
     return _each(drop)
 
 
-def _with(name: str, new: Any) -> BadAnswer:
+def _set(name: str, new: Any) -> BadAnswer:
     """Replace the value of a key wherever it occurs."""
 
     def replace(value: Any) -> Any:
@@ -89,7 +89,7 @@ def _with(name: str, new: Any) -> BadAnswer:
     return lambda engine, request, good: inner(engine, request, replace_inside(good))
 
 
-def _encoded(encode: Callable[[bytes], bytes]) -> BadAnswer:
+def _encode(encode: Callable[[bytes], bytes]) -> BadAnswer:
     """Change the bytes of the good answer."""
 
     def reply(engine: str, request: HttpRequest, good: Any) -> Reply:
@@ -111,7 +111,7 @@ def _error(status: int, body: Any) -> BadAnswer:
     return lambda *_: Reply(status, body)
 
 
-def _nested(opening: bytes, closing: bytes) -> bytes:
+def _nest(opening: bytes, closing: bytes) -> bytes:
     return opening * DEPTH + b"1" + closing * DEPTH
 
 
@@ -127,9 +127,9 @@ BAD_ANSWERS: dict[str, BadAnswer] = {
     "an empty text": _whole(""),
     "an empty list": _whole([]),
     "a list of nulls": _whole([None, None]),
-    "a list of the answer": _changed(lambda good: [good]),
+    "a list of the answer": _change(lambda good: [good]),
     "an empty object": _whole({}),
-    "an object in an object": _changed(lambda good: {"data": good}),
+    "an object in an object": _change(lambda good: {"data": good}),
     "an empty key": _whole({"": {}}),
     "the greeting of another service": _whole({"status": "UP", "version": "1.0"}),
     "an error with status 200": _whole({"error": {"type": "x", "reason": "y"}, "status": 500}),
@@ -142,13 +142,13 @@ BAD_ANSWERS: dict[str, BadAnswer] = {
     "plain text": _raw(b"OK", content_type="text/plain"),
     "an unknown type": _raw(b"{}", content_type="application/x-unknown"),
     "no type": _raw(b"{}", content_type=""),
-    "half of the answer": _encoded(lambda body: body[: len(body) // 2]),
-    "the answer and more": _encoded(lambda body: body + b"]"),
+    "half of the answer": _encode(lambda body: body[: len(body) // 2]),
+    "the answer and more": _encode(lambda body: body + b"]"),
     "bytes that are not UTF-8": _raw(b'{"a": "\xff\xfe"}'),
     "UTF-16": _raw('{"took": 1}'.encode("utf-16")),
     "zeros": _raw(bytes(1000)),
-    "lists nested deeply": _raw(_nested(b"[", b"]")),
-    "objects nested deeply": _raw(_nested(b'{"a":', b"}")),
+    "lists nested deeply": _raw(_nest(b"[", b"]")),
+    "objects nested deeply": _raw(_nest(b'{"a":', b"}")),
     "a list that never ends": _raw(b"[" * DEPTH),
     "numbers that JSON does not have": _raw(b'{"took": NaN, "hits": Infinity}'),
     "gzip that is none": _raw(b"{}", content_encoding="gzip"),
@@ -192,28 +192,28 @@ BAD_ANSWERS: dict[str, BadAnswer] = {
     "every inner object is a list": _replace(dict, []),
     "every inner object is a text": _replace(dict, "x"),
     "every inner key is another": _each(_rename_keys),
-    "hits without _id": _without("_id"),
-    "hits without _source": _without("_source"),
-    "hits without fields": _without("fields"),
-    "hits without _score": _without("_score"),
-    "hits without sort": _without("sort"),
-    "an empty sort": _with("sort", []),
-    "ids that name no passage": _with("_id", "kettle"),
-    "ids with a huge number": _with("_id", "kettle#" + "9" * 5000),
-    "token codes that are not base64": _with("tokens", ["***"]),
-    "token codes of nothing": _with("tokens", ["AAAA"]),
-    "a layout that is not JSON": _with("layout", "["),
-    "a layout of numbers": _with("layout", "[1, 2]"),
-    "metadata that is a text": _with("metadata", "x"),
-    "a text that does not fit the marks": _with("highlight", {"text": ["else"]}),
-    "a _meta that is a text": _with("_meta", "x"),
-    "a _meta with a text of ours": _with("_meta", {"hybrid_search": "x"}),
-    "a _meta with half of ours": _with("_meta", {"hybrid_search": {"schema": 1, "model": "x"}}),
-    "a field type that is a list": _with("type", ["keyword"]),
-    "properties that are a list": _with("properties", ["text"]),
-    "settings that are not numbers": _with("settings", {"index.number_of_shards": "x"}),
-    "no settings": _with("settings", {}),
-    "a status that is a text": _with("status", "created"),
+    "hits without _id": _remove("_id"),
+    "hits without _source": _remove("_source"),
+    "hits without fields": _remove("fields"),
+    "hits without _score": _remove("_score"),
+    "hits without sort": _remove("sort"),
+    "an empty sort": _set("sort", []),
+    "ids that name no passage": _set("_id", "kettle"),
+    "ids with a huge number": _set("_id", "kettle#" + "9" * 5000),
+    "token codes that are not base64": _set("tokens", ["***"]),
+    "token codes of nothing": _set("tokens", ["AAAA"]),
+    "a layout that is not JSON": _set("layout", "["),
+    "a layout of numbers": _set("layout", "[1, 2]"),
+    "metadata that is a text": _set("metadata", "x"),
+    "a text that does not fit the marks": _set("highlight", {"text": ["else"]}),
+    "a _meta that is a text": _set("_meta", "x"),
+    "a _meta with a text of ours": _set("_meta", {"hybrid_search": "x"}),
+    "a _meta with half of ours": _set("_meta", {"hybrid_search": {"schema": 1, "model": "x"}}),
+    "a field type that is a list": _set("type", ["keyword"]),
+    "properties that are a list": _set("properties", ["text"]),
+    "settings that are not numbers": _set("settings", {"index.number_of_shards": "x"}),
+    "no settings": _set("settings", {}),
+    "a status that is a text": _set("status", "created"),
     # errors
     "an error that is null": _error(400, None),
     "an error that is a list": _error(500, ["x"]),
@@ -224,7 +224,7 @@ BAD_ANSWERS: dict[str, BadAnswer] = {
     "an error with root causes that are texts": _error(
         500, {"error": {"type": {"a": 1}, "root_cause": ["x", None], "caused_by": ["y"]}}
     ),
-    "an error nested deeply": _error(400, b'{"error":' + _nested(b'{"a":', b"}") + b"}"),
+    "an error nested deeply": _error(400, b'{"error":' + _nest(b'{"a":', b"}") + b"}"),
     "an error of escape characters": _error(
         400, {"error": {"type": "x", "reason": "\x1b]0;title\x07\x1b[2J\u202e"}}
     ),

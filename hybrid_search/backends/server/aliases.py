@@ -16,6 +16,7 @@ from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, Shape, ShapeError
 from hybrid_search.backends.types import SCHEMA, IndexSpec, check_spec
 from hybrid_search.errors import AccessError, IndexMissingError, IndexStoreError, ServerError
+from hybrid_search.text import name_lists
 
 _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
@@ -56,7 +57,7 @@ def find_index(server: Server, alias: str) -> ServerIndex:
     if len(mappings_by_name) > 1:
         raise IndexStoreError(
             f"{alias!r} points to {len(mappings_by_name)} indexes, "
-            f"{', '.join(sorted(mappings_by_name))}, but must point to one: "
+            f"{name_lists.list_names(sorted(mappings_by_name))}, but must point to one: "
             "remove it from the others"
         )
     ((name, mapping),) = mappings_by_name.items()
@@ -65,7 +66,7 @@ def find_index(server: Server, alias: str) -> ServerIndex:
 
 def build_missing_error(server: Server, alias: str) -> IndexMissingError:
     """Build the error for a missing index; it lists the indexes that exist."""
-    index_names = _format_names(server)
+    index_names = _format_names(server, alias)
     return IndexMissingError(
         f"there is no index {alias!r} on {server} (indexes there: {index_names}). "
         f"Create it: hybrid-search ingest FILE --index {alias}"
@@ -143,13 +144,13 @@ def _flatten_fields(properties: Mapping[str, Any], prefix: str) -> list[tuple[st
     return fields
 
 
-def _format_names(server: Server) -> str:
+def _format_names(server: Server, alias: str) -> str:
     """Return the names of all indexes for a message.
 
     A login that may read one index may not be allowed to list the others.
     """
     try:
-        return ", ".join(list_names(server)) or "none"
+        return name_lists.list_names(list_names(server), alias)
     except AccessError:
         return "not shown to this login"
 
@@ -272,7 +273,7 @@ def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> Non
         if old is not None and current_names not in ({old.name}, {new.name}):
             raise IndexStoreError(
                 f"{new.alias!r} pointed to {old.name} before, and now points to "
-                f"{', '.join(sorted(current_names)) or 'none'}: another reindex was faster. "
+                f"{name_lists.list_names(sorted(current_names))}: another reindex was faster. "
                 "Nothing was changed"
             ) from error
         if current_names != {new.name}:

@@ -17,6 +17,7 @@ from pydantic import (
     FiniteFloat,
     Json,
     NonNegativeInt,
+    PositiveInt,
     StringConstraints,
 )
 from typing_extensions import TypedDict  # pydantic reads that of the library from 3.12 on
@@ -32,8 +33,9 @@ _SortValues = Annotated[list[Any], Field(min_length=1)]
 
 _Annotated: Any = Annotated
 _Dict: Any = dict
+_Json: Any = Json
 _List: Any = list
-"""These three take types that are made by `_object`, which a type checker does not see."""
+"""These take types that are made by `_object`, which a type checker does not see."""
 
 
 def _object(**parts: Any) -> Any:
@@ -70,6 +72,9 @@ OUR_MAPPINGS = Shape[Answer](
     _Dict[str, _object(mappings=_object(_meta=_object(hybrid_search=dict[str, Any])))]
 )
 """The mapping of each index of this project, without all but our part of its ``_meta``."""
+SHARDS = Shape[Answer](
+    _Dict[str, _object(settings=_object(**{"index.number_of_shards": PositiveInt}))]
+)
 UUIDS = Shape[Answer](_Dict[str, _object(settings=dict[str, Any])])
 """Every version of an index; none before the first."""
 ALIASES = Shape[Answer](_Dict[str, _object(aliases=dict[str, Any])])
@@ -113,7 +118,8 @@ class _CopiedSource(TypedDict):
     source_hash: str
 
 
-_TURNS = Shape[Any](Json[_List[_object(turn=int, start=int, end=int)]])
+_Turn: Any = _object(turn=int, start=int, end=int)
+_TURNS = Shape[Any](_Json[_List[_Turn]])
 
 
 def _check_layout(layout: str) -> str:
@@ -156,6 +162,14 @@ RESPONSES = Shape[Answer](_object(responses=list[dict[str, Any]]))
 """The answers to several searches in one request."""
 FAILURE = Shape[Answer](_object(status=int))
 """The answer to one of several searches that failed."""
+
+
+_ForeignHit = _object(_index=str, _id=str, _source=NotRequired[dict[str, Any]], sort=_SortValues)
+_ForeignHits = _object(hits=_List[_ForeignHit])
+FOREIGN_PAGE = Shape[Answer](_object(hits=_ForeignHits, pit_id=NotRequired[str]))
+"""A page of documents of another program, and the point in time of the next one."""
+ELASTICSEARCH_PIT = Shape[Answer](_object(id=str))
+OPENSEARCH_PIT = Shape[Answer](_object(pit_id=str))
 
 
 # Counts

@@ -12,6 +12,7 @@ from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.ingest.sources import server_filter, server_reader
 from hybrid_search.ingest.sources.tables import stringify_id
 from hybrid_search.ingest.types import SourceLine
+from hybrid_search.text.name_lists import list_names
 
 ID = "_id"
 RESERVED = ("id", "text", "turns")
@@ -56,7 +57,7 @@ class ForeignIndex:
         places = [_find_field(source, name) for name in names]
         for place, name in zip(places, names, strict=True):
             if place is None:
-                known_fields = ", ".join(sorted(source))
+                known_fields = list_names(sorted(source), name)
                 fault = f"the document has no field {name!r}: its fields are {known_fields}"
                 return SourceLine(location, number, json.dumps(source).encode(), fault)
         name, content = (place[0].pop(place[1]) for place in places if place)

@@ -8,17 +8,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, NotRequired
+from typing import Any
 from urllib.parse import quote
-
-from pydantic import Field, PositiveInt
-from typing_extensions import TypedDict
 
 from hybrid_search.backends.server import answers
 from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
-from hybrid_search.backends.server.transport.shape import OBJECT, Shape
+from hybrid_search.backends.server.transport.shape import OBJECT
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
 
 KEEP = "30m"
@@ -38,42 +35,6 @@ The oldest Elasticsearch that we support has it.
 """
 
 SHARDS = "index.number_of_shards"
-
-_Settings = TypedDict("_Settings", {"index.number_of_shards": PositiveInt})
-
-
-class _NamedSettings(TypedDict):
-    settings: _Settings
-
-
-class _ElasticsearchPit(TypedDict):
-    id: str
-
-
-class _OpensearchPit(TypedDict):
-    pit_id: str
-
-
-class _Hit(TypedDict):
-    _index: str
-    _id: str
-    _source: NotRequired[dict[str, Any]]
-    sort: Annotated[list[Any], Field(min_length=1)]
-
-
-class _Hits(TypedDict):
-    hits: list[_Hit]
-
-
-class _Page(TypedDict):
-    hits: _Hits
-    pit_id: NotRequired[str]
-
-
-SHARD_SETTINGS = Shape[dict[str, _NamedSettings]](dict[str, _NamedSettings])
-ELASTICSEARCH_PIT = Shape[dict[str, Any]](_ElasticsearchPit)
-OPENSEARCH_PIT = Shape[dict[str, Any]](_OpensearchPit)
-PAGE = Shape[dict[str, Any]](_Page)
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +78,7 @@ def _shard_counts(server: Server, index: str) -> list[tuple[str, int]]:
         "GET",
         f"/{_path(index)}/_settings/{SHARDS}",
         params={"flat_settings": True},
-        read=SHARD_SETTINGS.read,
+        read=answers.SHARDS.read,
     )
     return [
         (index_name, index_settings["settings"][SHARDS])
@@ -141,7 +102,7 @@ def _open_point_in_time(
         "POST",
         f"/{_path(index)}/{path}",
         params={"keep_alive": KEEP, "preference": preference},
-        read=(ELASTICSEARCH_PIT if is_elasticsearch else OPENSEARCH_PIT).read,
+        read=(answers.ELASTICSEARCH_PIT if is_elasticsearch else answers.OPENSEARCH_PIT).read,
     )
     pit = {"id": answer["id" if is_elasticsearch else "pit_id"], "keep_alive": KEEP}
     try:
@@ -178,7 +139,7 @@ def _fetch_page(
 ) -> Sequence[ServerHit]:
     try:
         answer = server.request(
-            "POST", "/_search", params=COMPLETE_RESULTS, body=body, read=PAGE.read
+            "POST", "/_search", params=COMPLETE_RESULTS, body=body, read=answers.FOREIGN_PAGE.read
         )
     except ServerError as error:
         if error.status != 404:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from hybrid_search.errors import InputError, UsageError
+from hybrid_search.text.name_lists import list_names
 
 Row = tuple[int, bytes, str | None]
 """(line number from 1, JSON of a document, fault). With a fault the bytes are the raw row."""
@@ -56,7 +57,7 @@ class Columns:
         if missing:
             raise InputError(
                 f"no column {missing[0]!r}, which --columns names: "
-                f"the columns are {', '.join(map(repr, header))}"
+                f"the columns are {list_names([*map(repr, header)], repr(missing[0]))}"
             )
         keys_by_column = {column: key for key, column in self.of.items()}
         keys = [keys_by_column.get(column, column) for column in header]
@@ -68,7 +69,7 @@ class Columns:
             )
         if "id" not in keys or not {"text", "turns"} & set(keys):
             raise InputError(
-                f"no columns id and text among {', '.join(map(repr, header))}: "
+                f"no columns id and text among {list_names([*map(repr, header)])}: "
                 "say which they are, as in --columns id=call_id,text=body"
             )
         return keys

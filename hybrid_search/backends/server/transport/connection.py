@@ -13,15 +13,14 @@ import ssl
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Annotated, Any, NotRequired, Protocol, Unpack
+from typing import Any, Protocol, Unpack
 from urllib.parse import quote, urlencode
 
 import certifi
-from pydantic import ConfigDict, Field, StrictInt
-from typing_extensions import TypedDict
 
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.answers import NODES
 from hybrid_search.backends.server.transport.base import Body, Engine, Outcome, RequestOptions
 from hybrid_search.backends.server.transport.cbor import CBOR
 from hybrid_search.backends.server.transport.errors import (
@@ -32,12 +31,7 @@ from hybrid_search.backends.server.transport.errors import (
     reason,
     translate_failure,
 )
-from hybrid_search.backends.server.transport.shape import (
-    ANYTHING,
-    CONTAINER,
-    Shape,
-    ShapeError,
-)
+from hybrid_search.backends.server.transport.shape import ANYTHING, CONTAINER, ShapeError
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError, UsageError
 
@@ -68,28 +62,6 @@ fault of the document.
 """
 
 JSON, LINES = "application/json", "application/x-ndjson"
-
-
-class _Item(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    status: NotRequired[StrictInt]
-    _id: NotRequired[str | None]
-
-
-class _BulkAnswer(TypedDict):
-    items: list[Annotated[dict[str, _Item], Field(min_length=1, max_length=1)]]
-
-
-class _Node(TypedDict):
-    version: str
-
-
-class _Nodes(TypedDict):
-    nodes: Annotated[dict[str, _Node], Field(min_length=1)]
-
-
-BULK_ANSWER = Shape[dict[str, Any]](_BulkAnswer)
-NODES = Shape[dict[str, Any]](_Nodes)
 
 _log = logging.getLogger(__name__)
 

@@ -13,11 +13,11 @@ from typing import Any
 from urllib3 import HTTPSConnectionPool
 
 from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.answers import BULK_ANSWER
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.server.transport.cbor import CBOR, decode_cbor
 from hybrid_search.backends.server.transport.connection import (
     BULK,
-    BULK_ANSWER,
     POOL,
     Connection,
     create_ssl_context,

@@ -66,11 +66,9 @@ def build_connection_error(error: BaseException, timeout: float, is_timeout: boo
     causes = list(_iterate_causes(error))
     if isinstance(causes[-1], TooLargeError):
         return causes[-1]
-    why = (
-        f"no complete answer within {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
-        if is_timeout or isinstance(causes[-1], TimeoutError)
-        else getattr(causes[-1], "strerror", None) or str(causes[-1])
-    )
+    why = getattr(causes[-1], "strerror", None) or str(causes[-1])
+    if is_timeout or isinstance(causes[-1], TimeoutError):
+        why = f"no complete answer within {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
     untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
     return LibraryError(0, why, untrusted=untrusted)
 

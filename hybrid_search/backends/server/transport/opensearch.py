@@ -23,11 +23,11 @@ from urllib3.exceptions import InsecureRequestWarning
 
 from hybrid_search.backends.server.transport import sigv4
 from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.answers import BULK_ANSWER
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.server.transport.cbor import CBOR, decode_cbor
 from hybrid_search.backends.server.transport.connection import (
     BULK,
-    BULK_ANSWER,
     POOL,
     Connection,
     create_ssl_context,
@@ -178,7 +178,8 @@ class _RefusalError(TransportError):
     @property
     def retry_after(self) -> str | None:
         """The header of the answer."""
-        return self.args[3]
+        value: str | None = self.args[3]
+        return value
 
     def __str__(self) -> str:
         return f"status {self.status_code}"

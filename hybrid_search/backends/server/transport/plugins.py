@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing_extensions import TypedDict
-
+from hybrid_search.backends.server.transport.answers import PLUGINS
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.shape import Shape
 
 NEURAL_SEARCH = "opensearch-neural-search"
 
@@ -18,13 +16,6 @@ MISSING_PLUGIN_ERRORS = (
     "Invalid processor type score-ranker-processor",
 )
 """Answers, with status 400, of an OpenSearch without neural-search to a hybrid query."""
-
-
-class _Plugin(TypedDict):
-    component: str
-
-
-PLUGINS = Shape[list[_Plugin]](list[_Plugin])
 
 
 def has_neural_search(server: Server) -> bool:
