@@ -19,7 +19,9 @@ HYBRID_SEARCH_AWS_REGION   sign requests for this region, with the credentials A
 HYBRID_SEARCH_AWS_SERVICE  the service to sign for (default: es)
 HYBRID_SEARCH_CA           PEM file of trusted certificates (default: those of the system)
 HYBRID_SEARCH_VERIFY       false accepts any certificate (default: true)
-HYBRID_SEARCH_TIMEOUT      seconds to wait for one response (default: 60)
+HYBRID_SEARCH_TIMEOUT      seconds to wait for one whole response (default: 60)
+HYBRID_SEARCH_ANSWER_MEGABYTES
+                           the largest response that is read, also unpacked (default: 256)
 HYBRID_SEARCH_PATIENCE     seconds an ingest waits for a server that takes nothing; 0 means a few
                            tries (default: 600)
 
@@ -41,7 +43,14 @@ from pathlib import Path
 
 import platformdirs
 
-from hybrid_search.credentials import PATIENCE, TIMEOUT, Access, Secret, refuse_secrets
+from hybrid_search.credentials import (
+    ANSWER_MEGABYTES,
+    PATIENCE,
+    TIMEOUT,
+    Access,
+    Secret,
+    refuse_secrets,
+)
 from hybrid_search.errors import UsageError
 
 DEFAULT_INDEX = "calls"
@@ -150,6 +159,8 @@ def _access() -> Access:
         raise UsageError(
             f"HYBRID_SEARCH_CA names {ca!r}, which is not a file: name a PEM file of certificates"
         )
+    timeout = _positive("TIMEOUT", "seconds", TIMEOUT)
+    megabytes = _positive("ANSWER_MEGABYTES", "megabytes", ANSWER_MEGABYTES)
     login = {
         "password": _secret("PASSWORD"),
         "api_key": _header("API_KEY"),
@@ -162,8 +173,9 @@ def _access() -> Access:
         aws_service=service or "es",
         ca=Path(ca) if ca else None,
         verify=_switch("VERIFY"),
-        timeout=_seconds("TIMEOUT", TIMEOUT),
-        patience=_seconds("PATIENCE", PATIENCE, or_none=True),
+        timeout=timeout,
+        answer_megabytes=megabytes,
+        patience=_positive("PATIENCE", "seconds", PATIENCE, or_none=True),
     )
     access.check()
     return access
@@ -234,13 +246,13 @@ def _switch(name: str) -> bool:
     return BOOLEAN_WORDS[text]
 
 
-def _seconds(name: str, default: float, *, or_none: bool = False) -> float:
+def _positive(name: str, unit: str, default: float, *, or_none: bool = False) -> float:
     text = _read(name)
     try:
-        seconds = float(text or default)
+        number = float(text or default)
     except ValueError:
-        seconds = math.nan
-    if not (0 < seconds < math.inf or (or_none and seconds == 0)):
+        number = math.nan
+    if not (0 < number < math.inf or (or_none and number == 0)):
         allowed = "0 or more" if or_none else "more than 0"
-        raise UsageError(f"HYBRID_SEARCH_{name} is {text!r}: it must be seconds, {allowed}")
-    return seconds
+        raise UsageError(f"HYBRID_SEARCH_{name} is {text!r}: it must be {unit}, {allowed}")
+    return number

@@ -15,7 +15,12 @@ from hybrid_search.errors import UsageError
 
 MASK = "***"
 TIMEOUT = 60.0
-"""Seconds to wait for one response."""
+"""Seconds to wait for one response, until all of it has come."""
+MEGABYTE = 1_000_000
+ANSWER_MEGABYTES = 256.0
+"""The most megabytes of one response. The largest of a query are 500 passages a leg, with their
+token codes: 30 MB.
+"""
 PATIENCE = 600.0
 """Seconds a writer waits for a server that takes nothing."""
 
@@ -73,6 +78,7 @@ class Access:
     ca: Path | None = None
     verify: bool = True
     timeout: float = TIMEOUT
+    answer_megabytes: float = ANSWER_MEGABYTES
     patience: float = PATIENCE
 
     @property

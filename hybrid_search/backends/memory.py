@@ -40,6 +40,7 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condition, new_fields
+from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.terms import join_terms, query_terms
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import Entry, Metadata
@@ -339,7 +340,7 @@ class MemoryBackend:
 
     def _get_index(self, index: str) -> _Index:
         if index_names.check_index_name(index) not in self._indexes:
-            existing = ", ".join(self.list_indexes()) or "none"
+            existing = list_names(self.list_indexes(), index)
             raise IndexMissingError(
                 f"there is no index {index!r} in memory (indexes there: {existing}): "
                 "ingest into it first"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 
-import typer
-
 from hybrid_search import config
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
@@ -38,7 +36,7 @@ def doctor(
             checks.append(check)
             if not as_json:
                 remedy = f" -> {check.remedy}" if check.remedy else ""
-                typer.echo(f"{MARKS[check.state]} {check.name}: {check.found}{remedy}")
+                options.print_lines(f"{MARKS[check.state]} {check.name}: {check.found}{remedy}")
         if as_json:
             options.print_json({"checks": [asdict(check) for check in checks]})
     options.exit_with(1 if any(check.state == "problem" for check in checks) else 0)

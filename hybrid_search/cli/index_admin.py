@@ -88,7 +88,7 @@ def setup(
                 }
             )
         else:
-            typer.echo(
+            options.print_lines(
                 f"index {index!r} is ready, with {info.documents:,} documents, "
                 f"for {info.spec.model}"
             )
@@ -169,7 +169,9 @@ def reindex(
                 keep=keep,
                 report=report,
             )
-        typer.echo(f"{format_summary(summary)}: a new version of index {index!r}", err=True)
+        options.print_lines(
+            f"{format_summary(summary)}: a new version of index {index!r}", err=True
+        )
         options.print_json(summary.to_dict())
 
 
@@ -199,7 +201,7 @@ def delete(
             options.print_json({"index": index, "deleted": removed})
         else:
             whole_index = f", and index {index!r} with them" if yes else ""
-            typer.echo(f"{removed:,} documents deleted{whole_index}")
+            options.print_lines(f"{removed:,} documents deleted{whole_index}")
 
 
 def _drop_unset(**values: str | int | None) -> dict[str, str]:

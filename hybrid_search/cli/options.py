@@ -15,6 +15,7 @@ from rich.console import Console
 from hybrid_search.config import settings
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.observability import logs
+from hybrid_search.observability.escapes import escape_json, escape_lines
 
 Index = Annotated[str, typer.Option(help="Name of the index.")]
 Url = Annotated[
@@ -84,7 +85,8 @@ class Output(Console):
     """Standard output for people."""
 
     def __init__(self) -> None:
-        super().__init__(highlight=False)
+        # ids and texts may look like markup
+        super().__init__(highlight=False, markup=False, emoji=False)
 
 
 def parse_conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
@@ -116,7 +118,7 @@ def check_lasting(url: str | None) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON on standard output."""
-    print(format_json(value))
+    print(escape_json(format_json(value)))
 
 
 def format_json(value: Any, indent: int | None = None) -> str:
@@ -132,3 +134,8 @@ def format_json(value: Any, indent: int | None = None) -> str:
             f"the answer cannot be printed as JSON ({error}): "
             "hybrid-search doctor checks the model, hybrid-search verify the index"
         ) from error
+
+
+def print_lines(text: str, *, err: bool = False) -> None:
+    """Print lines for people, without what a terminal would obey."""
+    typer.echo(escape_lines(text), err=err)

@@ -36,7 +36,7 @@ def progress(total_bytes: int | None) -> Iterator[Callable[[Summary], None]]:
     columns = (
         SpinnerColumn(),
         BarColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )

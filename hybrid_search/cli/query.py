@@ -14,15 +14,11 @@ from hybrid_search.cli import options
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.document_parser import refuse_constant
+from hybrid_search.observability.escapes import blank_controls, escape_controls, escape_json
 from hybrid_search.search.query import Query, QueryOptions, RequestOptions
 from hybrid_search.search.result import Result, Span, format_span
 
 MARK = "bold black on yellow"
-CONTROLS = dict.fromkeys([*range(9), *range(11, 32), 127], " ")
-"""Control characters and the blank that replaces them.
-
-A terminal obeys them, and rich drops some, which would move the marks behind them.
-"""
 
 
 def query(
@@ -192,7 +188,7 @@ def _show_requests(requests: Sequence[tuple[str, dict[str, Any]]], as_json: bool
         options.print_json([{"path": path, "body": body} for path, body in requests])
         return
     for path, body in requests:
-        print(f"POST {path}\n{options.format_json(body, indent=2)}\n")
+        print(f"POST {path}\n{escape_json(options.format_json(body, indent=2))}\n")
 
 
 def _show(result: Result) -> None:
@@ -200,13 +196,13 @@ def _show(result: Result) -> None:
     console.print(f"{len(result)} of {result.total} hits")
     for number, hit in enumerate(result, 1):
         scores = f"  score {hit.score:.3f}  (BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})"
-        console.print(Text.assemble((f"\n{number}. {hit.id}", "bold"), scores))
+        console.print(Text.assemble((f"\n{number}. {escape_controls(hit.id)}", "bold"), scores))
         for span in hit.spans:
-            console.print(Text(f"   {format_span(span)}".translate(CONTROLS)))
+            console.print(Text(f"   {blank_controls(format_span(span))}"))
         console.print(_mark_spans(hit.text, hit.start, hit.spans, hit.highlights or ()))
     for name, counts in (result.facets or {}).items():
         values = ", ".join(f"{value} ({count})" for value, count in counts.items())
-        console.print(Text(f"\n{name}: {values}"))
+        console.print(Text(f"\n{escape_controls(f'{name}: {values}')}"))
 
 
 def _mark_spans(
@@ -217,7 +213,7 @@ def _mark_spans(
     `start` is where the text begins in its document. Styles are not made by rich's markup, which a
     text may look like.
     """
-    marked_text = Text(text.translate(CONTROLS))
+    marked_text = Text(blank_controls(text))
     for first, last in words:
         marked_text.stylize("underline", first - start, last - start)
     for span in spans:

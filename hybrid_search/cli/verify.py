@@ -57,30 +57,32 @@ def verify(
 
 
 def _show(verification: Verification) -> None:
-    typer.echo(
+    options.print_lines(
         f"index {verification.index!r}: {verification.documents:,} documents with "
         f"{verification.passages:,} passages; encoded again: {verification.encoded_documents:,} "
         f"documents with {verification.encoded_passages:,} passages"
     )
     if verification.repaired_documents:
-        typer.echo(f"encoded again from their text: {verification.repaired_documents:,} documents")
-    typer.echo(
+        options.print_lines(
+            f"encoded again from their text: {verification.repaired_documents:,} documents"
+        )
+    options.print_lines(
         f"largest difference of a span's cosine: {verification.difference:.4f}, allowed "
         f"{verification.bound:.4f} (index in {verification.precision}, here "
         f"{verification.encoded_in})"
     )
     if verification.other_precision:
-        typer.echo(
+        options.print_lines(
             f"{verification.other_precision:,} passages were written in another precision than "
             f"{verification.precision}, which does no harm"
         )
     for finding in verification.findings[:MAX_FINDINGS]:
         passage = "" if finding.ordinal is None else f" passage {finding.ordinal}"
         place = f"{finding.document_id!r}{passage}"
-        typer.echo(f"{finding.kind}: {place}: {finding.found}; {finding.remedy}")
+        options.print_lines(f"{finding.kind}: {place}: {finding.found}; {finding.remedy}")
     if verification.wrong.total() > MAX_FINDINGS:
-        typer.echo(f"and {verification.wrong.total() - MAX_FINDINGS:,} more")
+        options.print_lines(f"and {verification.wrong.total() - MAX_FINDINGS:,} more")
     counts_by_kind = ", ".join(
         f"{count:,} {kind}" for kind, count in verification.wrong.most_common()
     )
-    typer.echo(f"wrong: {counts_by_kind}" if counts_by_kind else "all is well")
+    options.print_lines(f"wrong: {counts_by_kind}" if counts_by_kind else "all is well")

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from hybrid_search.observability.escapes import escape_controls, escape_json, escape_lines
+
 STANDARD_ATTRIBUTES = frozenset(vars(logging.LogRecord("", 0, "", 0, "", None, None))) | {
     "message",
     "asctime",
@@ -37,6 +39,23 @@ class Level(StrEnum):
     error = "error"
 
 
+class TextFormatter(logging.Formatter):
+    """Formats a record as one line for people, and its exception, if any, as lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # the library's name
+        """Return the line; what a terminal would obey is escaped."""
+        return escape_controls(super().formatMessage(record))
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as lines."""
+        record.exc_text = None  # as another handler may have formatted it
+        return super().format(record)
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        """Return the lines of an exception, escaped likewise."""
+        return escape_lines(super().formatException(ei))
+
+
 class JsonFormatter(logging.Formatter):
     """Formats a record as one line of JSON.
 
@@ -59,7 +78,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return escape_json(json.dumps(line, ensure_ascii=False, default=str))
 
 
 @contextmanager
@@ -78,7 +97,7 @@ def configure_logging(format: Format = Format.text, level: Level | None = None) 
         return
     handler = logging.StreamHandler(sys.stderr)
     is_json = format is Format.json
-    text_formatter = logging.Formatter("%(levelname)s: %(message)s")
+    text_formatter = TextFormatter("%(levelname)s: %(message)s")
     handler.setFormatter(JsonFormatter() if is_json else text_formatter)
     root_level, package_level = root.level, _log.level
     if level is None:
@@ -106,8 +125,13 @@ def is_structured() -> bool:
 def log_or_print(
     text: str, level: int = logging.INFO, extra: Mapping[str, Any] | None = None
 ) -> None:
-    """Show a line on standard error: as it is, or as a record if records are JSON."""
+    """Show lines on standard error, or as one record if records are JSON.
+
+    An error is one line.
+    """
     if is_structured():
         _log.log(level, text, extra=extra)
-    else:
-        print(f"error: {text}" if level >= logging.ERROR else text, file=sys.stderr, flush=True)
+        return
+    is_error = level >= logging.ERROR
+    line = f"error: {escape_controls(text)}" if is_error else escape_lines(text)
+    print(line, file=sys.stderr, flush=True)

@@ -17,6 +17,7 @@ from hybrid_search.search.contents import Contents, one_group_by_document
 from hybrid_search.search.query import Query
 from hybrid_search.search.types import Group
 from hybrid_search.text.filters import ID, Scalar
+from hybrid_search.text.name_lists import list_names
 
 
 def check(sort: str | None, facets: Sequence[str], fields: Mapping[str, str]) -> None:
@@ -32,7 +33,7 @@ def _check_field(name: str, allowed: Sequence[str]) -> None:
     if name not in allowed:
         raise UsageError(
             f"cannot sort or count by {name!r}: the index has no such field. "
-            f"Its fields: {', '.join(allowed) or 'none'}"
+            f"Its fields: {list_names(allowed, name)}"
         )
 
 

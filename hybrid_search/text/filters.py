@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hybrid_search.errors import InputError, UsageError, show_value
+from hybrid_search.text.name_lists import list_names
 
 Scalar = str | int | float | bool
 RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
@@ -133,9 +134,10 @@ def list_alternatives(criterion: Any) -> Sequence[Any]:
 def _condition(name: str, criterion: Any, fields: Mapping[str, str]) -> Condition:
     kind = fields.get(name)
     if kind is None or kind == "object":
-        usable = ", ".join(sorted(field for field, type_ in fields.items() if type_ != "object"))
+        usable = sorted(field for field, type_ in fields.items() if type_ != "object")
         raise UsageError(
-            f"cannot filter on {name!r}: the index has no such field. Its fields: {usable}"
+            f"cannot filter on {name!r}: the index has no such field. "
+            f"Its fields: {list_names(usable, name)}"
         )
     if not isinstance(criterion, Mapping):
         alternatives = list_alternatives(criterion)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import socket
@@ -14,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import cbor2
 import pytest
@@ -214,7 +215,7 @@ def test_a_late_answer_is_none(engine: str) -> None:
     )
     assert error.status == 0
     assert "no answer from" in str(error)
-    assert "no answer within 0.1 s (after 6 tries" in str(error)
+    assert "no complete answer within 0.1 s (HYBRID_SEARCH_TIMEOUT) (after 6 tries" in str(error)
     assert len(requests) == 6
 
 
@@ -701,7 +702,6 @@ FAULTS = {
     "late": (Reply(wait=1.0), 0),
     "not JSON": (Reply(body=b"{", headers={}), 0),
     "page": (PAGE, 0),
-    "no items": (OK, 0),
     "429": (Reply(429, {"error": "busy"}), 429),
     "503": (Reply(503, b"<html/>", {"content-type": "text/html"}), 503),
     "413": (Reply(413, b""), 413),
@@ -804,6 +804,113 @@ def test_no_actions_are_no_request(engine: str) -> None:
     with ScriptedServer(accept_bulk) as server:
         assert list(connect_to(engine, server).bulk([])) == []
     assert not server.requests
+
+
+# Limits of an answer
+
+ONCE = retry.RetryPolicy(tries=1)
+DRIPS: tuple[Literal["head", "body"], ...] = ("head", "body")
+
+
+@pytest.mark.parametrize("part", DRIPS)
+@pytest.mark.parametrize("is_encrypted", [False, True])
+def test_a_server_that_drips_its_answer_is_left_when_the_time_of_a_request_is_over(
+    engine: str, part: Literal["head", "body"], is_encrypted: bool, tls: Certificates
+) -> None:
+    """Every byte comes long before the time for one read is over; the whole takes 2 seconds."""
+    reply = Reply(body={"text": "x" * 100}, drip=part)
+    files = (tls.certificate, tls.key) if is_encrypted else (None, None)
+    with ScriptedServer(reply_in_turn(reply), *files) as server:
+        client = connect_to(engine, server, Access(timeout=0.3, ca=tls.authority))
+        with pytest.raises(
+            ServerError, match=r"no complete answer within 0\.3 s \(HYBRID_SEARCH_TIMEOUT\)"
+        ) as caught:
+            client.request("GET", "/calls", policy=ONCE)
+    assert caught.value.status == 0
+
+
+def test_the_time_of_a_request_begins_anew_on_a_kept_connection(engine: str) -> None:
+    """Three answers of 0.4 s each are in time, although together they are not."""
+    with ScriptedServer(lambda _: Reply(body={"ok": True}, wait=0.4)) as server:
+        client = connect_to(engine, server, Access(timeout=1.0))
+        assert [client.request("GET", "/calls", policy=ONCE) for _ in range(3)] == [OK.body] * 3
+
+
+def test_a_server_that_takes_a_request_slowly_is_left_when_its_time_is_over(engine: str) -> None:
+    """It reads nothing of a bulk request, and the buffers of the sockets are full."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"{engine}+http://127.0.0.1:{listener.getsockname()[1]}"
+        server = connect(Address.parse(address), Access(timeout=0.3))
+        outcomes = list(server.bulk(actions(40, 400_000)))
+    assert {outcome.status for outcome in outcomes} == {0}
+    assert "no complete answer within 0.3 s" in outcomes[0].reason
+
+
+LARGE = json.dumps({"text": "x" * 2_000_000}).encode()
+SIZES: dict[str, Reply] = {
+    "as it says": Reply(body=LARGE),
+    "without saying so": Reply(body=LARGE, headers={"content-length": "", "connection": "close"}),
+    "compressed": Reply(
+        body=gzip.compress(LARGE),
+        headers={"content-encoding": "gzip"},
+    ),
+    "in an error": Reply(500, LARGE),
+}
+
+
+@pytest.mark.parametrize("kind", SIZES)
+def test_an_answer_over_the_limit_is_not_read_and_not_asked_for_again(
+    engine: str, kind: str
+) -> None:
+    error, requests = send_failing_request(
+        engine, reply_in_turn(SIZES[kind]), Access(timeout=5.0, answer_megabytes=1)
+    )
+    assert len(requests) == 1
+    assert str(error).endswith(
+        "answered GET /calls/_search with more than 1 MB: ask for less, or raise "
+        "HYBRID_SEARCH_ANSWER_MEGABYTES"
+    )
+
+
+@pytest.mark.parametrize("kind", ["as it says", "without saying so", "compressed"])
+def test_an_answer_below_the_limit_is_read_however_it_comes(engine: str, kind: str) -> None:
+    with ScriptedServer(reply_in_turn(SIZES[kind])) as server:
+        client = connect_to(engine, server, Access(timeout=5.0, answer_megabytes=3))
+        for _ in range(2):
+            assert client.request("GET", "/calls") == json.loads(LARGE)
+
+
+# Answers to bulk requests that cannot be used
+
+UNUSABLE_ITEMS: dict[str, Any] = {
+    "none": {"ok": True},
+    "a number": {"items": 5},
+    "no objects": {"items": ["index"]},
+    "empty objects": {"items": [{}]},
+    "two kinds": {"items": [{"index": {"_id": "0", "status": 201}, "delete": {"status": 200}}]},
+    "a status in words": {"items": [{"index": {"_id": "0", "status": "created"}}]},
+    "another id": {"items": [{"index": {"_id": "of another", "status": 201}}]},
+    "an id that is a number": {"items": [{"index": {"_id": 0, "status": 201}}]},
+    "too large": {"items": [{"index": {"_id": "0", "status": 201, "note": "x" * 2_000_000}}]},
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE_ITEMS)
+def test_a_bulk_answer_that_cannot_be_used_ends_the_writing_and_counts_nothing_as_done(
+    engine: str, kind: str
+) -> None:
+    with ScriptedServer(reply_in_turn(Reply(body=UNUSABLE_ITEMS[kind]))) as server:
+        client = connect_to(engine, server, Access(timeout=5.0, answer_megabytes=1))
+        with pytest.raises(ServerError, match=r"answered POST /_bulk with") as caught:
+            list(client.bulk(actions(1)))
+    assert len(server.requests) == 1
+    assert "hybrid-search doctor" in str(caught.value) or kind == "too large"
+
+
+def test_an_item_may_have_a_key_of_the_same_name_as_one_of_the_client_library(engine: str) -> None:
+    items = [{"index": {"_id": "0", "status": 400, "exception": "x", "error": "no"}}]
+    with ScriptedServer(reply_in_turn(Reply(body={"items": items}))) as server:
+        assert statuses(connect_to(engine, server), 1) == [400]
 
 
 # Secrets

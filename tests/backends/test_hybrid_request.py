@@ -280,12 +280,9 @@ class FakeCluster:
         self.engine, self.version, self.plugins = engine, (3, 5, 0), plugins
 
     def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
-        assert (method, path, options) == (
-            "GET",
-            "/_cat/plugins",
-            {"params": {"format": "json", "h": "component"}},
-        )
-        return [{"component": plugin} for plugin in self.plugins]
+        assert (method, path) == ("GET", "/_cat/plugins")
+        assert options["params"] == {"format": "json", "h": "component"}
+        return options["read"]([{"component": plugin} for plugin in self.plugins])
 
     def bulk(self, actions: Iterable[Body]) -> Iterator[Outcome]:
         raise NotImplementedError

@@ -13,13 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 HELLO = {
     "opensearch": {"version": {"distribution": "opensearch", "number": "3.5.0"}},
     "elasticsearch": {"version": {"number": "9.5.3"}},
 }
 """The response of each engine to ``GET /``."""
+
+DRIP_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,8 @@ class HttpRequest:
 class Reply:
     """One reply, sent after `wait` seconds; with `reset` the connection is broken instead.
 
-    A body of bytes is sent as it is, any other as JSON.
+    A body of bytes is sent as it is, any other as JSON, and an empty header is left out. With
+    `drip` the body, or the head, comes byte by byte, `DRIP_SECONDS` apart.
     """
 
     status: int = 200
@@ -44,6 +47,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     wait: float = 0.0
     reset: bool = False
+    drip: Literal["head", "body"] | None = None
 
 
 Script = Callable[[HttpRequest], Reply]
@@ -86,6 +90,7 @@ class ScriptedServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # it would hold each body back for 40 ms
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -140,10 +145,16 @@ class ScriptedServer:
         }
         handler.send_response(reply.status)
         for name, value in (head | reply.headers).items():
+            if not value:
+                continue
+            if reply.drip == "head":
+                handler.flush_headers()
+                _send_slowly(handler, b"x-padding: %s\r\n" % name.encode())
             handler.send_header(name, value)
         handler.end_headers()
         if handler.command != "HEAD":
-            handler.wfile.write(body)
+            send = _send_slowly if reply.drip == "body" else _send_at_once
+            send(handler, body)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -152,6 +163,16 @@ class ScriptedServer:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+def _send_at_once(handler: BaseHTTPRequestHandler, data: bytes) -> None:
+    handler.wfile.write(data)
+
+
+def _send_slowly(handler: BaseHTTPRequestHandler, data: bytes) -> None:
+    for number in range(len(data)):
+        handler.wfile.write(data[number : number + 1])
+        time.sleep(DRIP_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,12 +62,13 @@ def test_an_old_opensearch_is_read_shard_by_shard() -> None:
     class OldServer:
         engine, version = "opensearch", (2, 12, 0)
 
-        def request(self, method: str, path: str, **_: Any) -> Any:
+        def request(self, method: str, path: str, **options: Any) -> Any:
             assert (method, path) == ("GET", "/raw/_settings/index.number_of_shards")
-            return {
+            settings_by_index = {
                 "raw-2": {"settings": {"index.number_of_shards": "1"}},
                 "raw-1": {"settings": {"index.number_of_shards": "2"}},
             }
+            return options["read"](settings_by_index)
 
     views = list(server_reader._views(OldServer(), "raw"))  # type: ignore[arg-type]
     assert views == [

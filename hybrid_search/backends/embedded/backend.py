@@ -36,6 +36,7 @@ from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.system import PRIVATE_FOLDER
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import Condition, Scalar
+from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.types import TokenCodes
 
 _log = logging.getLogger(__name__)
@@ -262,7 +263,7 @@ class EmbeddedBackend:
 
     def _check_exists(self, index: str) -> None:
         if not self._path(index).is_file():
-            existing = ", ".join(self.list_indexes()) or "none"
+            existing = list_names(self.list_indexes(), index)
             raise IndexMissingError(
                 f"there is no index {index!r} in {self._folder} (indexes there: {existing}). "
                 f"Create it: hybrid-search ingest FILE --index {index}"

@@ -11,10 +11,12 @@ from urllib.parse import quote
 
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import mappings
+from hybrid_search.backends.server import answers, mappings
 from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.shape import OBJECT, Shape, ShapeError
 from hybrid_search.backends.types import SCHEMA, IndexSpec, check_spec
 from hybrid_search.errors import AccessError, IndexMissingError, IndexStoreError, ServerError
+from hybrid_search.text import name_lists
 
 _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
@@ -55,7 +57,7 @@ def find_index(server: Server, alias: str) -> ServerIndex:
     if len(mappings_by_name) > 1:
         raise IndexStoreError(
             f"{alias!r} points to {len(mappings_by_name)} indexes, "
-            f"{', '.join(sorted(mappings_by_name))}, but must point to one: "
+            f"{name_lists.list_names(sorted(mappings_by_name))}, but must point to one: "
             "remove it from the others"
         )
     ((name, mapping),) = mappings_by_name.items()
@@ -64,7 +66,7 @@ def find_index(server: Server, alias: str) -> ServerIndex:
 
 def build_missing_error(server: Server, alias: str) -> IndexMissingError:
     """Build the error for a missing index; it lists the indexes that exist."""
-    index_names = _format_names(server)
+    index_names = _format_names(server, alias)
     return IndexMissingError(
         f"there is no index {alias!r} on {server} (indexes there: {index_names}). "
         f"Create it: hybrid-search ingest FILE --index {alias}"
@@ -77,43 +79,55 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     Raises:
         IndexStoreError: If it was not made by this project, or has another schema.
     """
-    meta = mapping.get("_meta", {}).get("hybrid_search")
-    if meta is None:
+    meta = mapping.get("_meta", {})
+    if "hybrid_search" not in meta:
         raise IndexStoreError(
             f"index {name!r} on {server} was not made by hybrid_search: "
             "use another name, or delete it"
         )
-    if meta.get("schema") != SCHEMA:
+    try:
+        meta = answers.META.read(meta)
+        if meta["hybrid_search"].get("schema") != SCHEMA:
+            raise IndexStoreError(
+                f"index {name!r} on {server} has schema {meta['hybrid_search'].get('schema')}, "
+                f"and this version of hybrid_search reads {SCHEMA}: use the version that wrote "
+                "it, or ingest into a new index"
+            )
+        spec = answers.SPEC.read(meta["hybrid_search"])
+    except ShapeError as error:
         raise IndexStoreError(
-            f"index {name!r} on {server} has schema {meta.get('schema')}, and this version of "
-            f"hybrid_search reads {SCHEMA}: use the version that wrote it, or ingest into a new "
-            "index"
-        )
-    metadata = mapping["properties"]["metadata"].get("properties", {})
-    return ServerIndex(
-        name,
-        alias,
-        IndexSpec(**meta),
-        dict(sorted(_flatten_fields(metadata, ""))),
-        mapping["_meta"].get("options", {}),
-    )
+            f"index {name!r} on {server} no longer says in its _meta how it was made ({error}): "
+            f"put that back, or delete the index and ingest into it again"
+        ) from error
+    metadata = mapping.get("properties", {}).get("metadata", {}).get("properties", {})
+    fields = dict(sorted(_flatten_fields(metadata, "")))
+    return ServerIndex(name, alias, spec, fields, meta.get("options", {}))
 
 
 def read_options(server: Server, index: ServerIndex) -> dict[str, str]:
     """Return all options of an index, with the shards and replicas that it has now."""
-    ((_, index_settings),) = server.request(
-        "GET", f"/{quote(index.alias)}/_settings/index.number_of_*", params={"flat_settings": True}
-    ).items()
-    counts = {
-        name: index_settings["settings"][f"index.number_of_{name}"]
-        for name in ("shards", "replicas")
+    counts = server.request(
+        "GET",
+        f"/{quote(index.alias)}/_settings/index.number_of_*",
+        params={"flat_settings": True},
+        read=_READ_COUNTS,
+    )
+    prefix = "index.number_of_"
+    options = {
+        **index.options,
+        **{name.removeprefix(prefix): value for name, value in counts.items()},
     }
-    return {name: str(value) for name, value in {**index.options, **counts}.items()}
+    return {name: str(value) for name, value in options.items()}
+
+
+_READ_COUNTS = answers.settings_reader("index.number_of_shards", "index.number_of_replicas")
 
 
 def _fetch_mapping(server: Server, alias: str) -> dict[str, Any] | None:
     try:
-        mappings_by_name: dict[str, Any] = server.request("GET", f"/{quote(alias)}/_mapping")
+        mappings_by_name: dict[str, Any] = server.request(
+            "GET", f"/{quote(alias)}/_mapping", read=answers.MAPPINGS.read
+        )
     except ServerError as error:
         if error.status == 404:
             return None
@@ -130,13 +144,13 @@ def _flatten_fields(properties: Mapping[str, Any], prefix: str) -> list[tuple[st
     return fields
 
 
-def _format_names(server: Server) -> str:
+def _format_names(server: Server, alias: str) -> str:
     """Return the names of all indexes for a message.
 
     A login that may read one index may not be allowed to list the others.
     """
     try:
-        return ", ".join(list_names(server)) or "none"
+        return name_lists.list_names(list_names(server), alias)
     except AccessError:
         return "not shown to this login"
 
@@ -144,10 +158,13 @@ def _format_names(server: Server) -> str:
 def list_names(server: Server) -> list[str]:
     """Return the names (aliases) of all indexes of this project, sorted."""
     mappings_by_name = server.request(
-        "GET", "/_all/_mapping", params={"filter_path": "*.mappings._meta.hybrid_search.schema"}
+        "GET",
+        "/_all/_mapping",
+        params={"filter_path": "*.mappings._meta.hybrid_search.schema"},
+        read=answers.OUR_MAPPINGS.read,
     )
     paths = [f"/{quote(name)}" for name in mappings_by_name]
-    aliases = server.request("GET", "/_alias") if paths else {}
+    aliases = server.request("GET", "/_alias", read=answers.ALIASES.read) if paths else {}
     return sorted(
         {alias for name in mappings_by_name for alias in aliases.get(name, {}).get("aliases", {})}
     )
@@ -169,7 +186,13 @@ def create_version(
         body["aliases"] = {alias: {"is_write_index": True}}
     body["mappings"]["_meta"]["making"] = creation_token = secrets.token_hex(8)
     try:
-        server.request("PUT", f"/{quote(name)}", body=body, params={"wait_for_active_shards": 1})
+        server.request(
+            "PUT",
+            f"/{quote(name)}",
+            body=body,
+            params={"wait_for_active_shards": 1},
+            read=answers.ACKNOWLEDGED.read,
+        )
     except ServerError as error:
         if error.status != 400 or not _is_created_by(server, name, creation_token):
             raise
@@ -188,7 +211,10 @@ def _is_created_by(server: Server, name: str, creation_token: str) -> bool:
 def _last_version_number(server: Server, alias: str) -> int:
     """Return the highest version number that `alias` has had so far, 0 if none."""
     settings_by_name = server.request(
-        "GET", f"/{quote(alias)}-*/_settings/index.uuid", params={"expand_wildcards": "all"}
+        "GET",
+        f"/{quote(alias)}-*/_settings/index.uuid",
+        params={"expand_wildcards": "all"},
+        read=answers.UUIDS.read,
     )
     versions = (_VERSIONED.match(name) for name in settings_by_name)
     return max(
@@ -239,13 +265,15 @@ def swap_alias(server: Server, new: ServerIndex, old: ServerIndex | None) -> Non
     if old is not None:
         actions.insert(0, {"remove": {"index": old.name, "alias": new.alias}})
     try:
-        server.request("POST", "/_aliases", body={"actions": actions})
+        server.request(
+            "POST", "/_aliases", body={"actions": actions}, read=answers.ACKNOWLEDGED.read
+        )
     except ServerError as error:
         current_names = resolve_alias(server, new.alias)
         if old is not None and current_names not in ({old.name}, {new.name}):
             raise IndexStoreError(
                 f"{new.alias!r} pointed to {old.name} before, and now points to "
-                f"{', '.join(sorted(current_names)) or 'none'}: another reindex was faster. "
+                f"{name_lists.list_names(sorted(current_names))}: another reindex was faster. "
                 "Nothing was changed"
             ) from error
         if current_names != {new.name}:
@@ -266,7 +294,7 @@ def delete_index(server: Server, name: str) -> None:
         ServerError: If the server refuses to delete it.
     """
     try:
-        server.request("DELETE", f"/{quote(name)}")
+        server.request("DELETE", f"/{quote(name)}", read=answers.ACKNOWLEDGED.read)
     except ServerError as error:
         if error.status != 404:
             raise
@@ -284,7 +312,7 @@ def ensure_index(server: Server, name: str, body: Mapping[str, Any]) -> None:
     if server.request("HEAD", path):
         return
     try:
-        server.request("PUT", path, body=body)
+        server.request("PUT", path, body=body, read=answers.ACKNOWLEDGED.read)
     except ServerError as error:
         if error.status != 400 or not server.request("HEAD", path):
             raise
@@ -297,15 +325,19 @@ like an answer from an index that holds less.
 
 
 def search(
-    server: Server, name: str, body: Mapping[str, Any], params: Mapping[str, Any] = COMPLETE_RESULTS
-) -> dict[str, Any]:
-    """Return the answer to one search of an index or alias, decoded from CBOR."""
-    response: dict[str, Any] = server.request(
-        "POST", f"/{quote(name)}/_search", params=params, body=body, binary=True
+    server: Server,
+    name: str,
+    body: Mapping[str, Any],
+    shape: Shape[answers.Answer],
+    params: Mapping[str, Any] = COMPLETE_RESULTS,
+) -> answers.Answer:
+    """Return the answer to one search of an index or alias, which must have this shape."""
+    response: answers.Answer = server.request(
+        "POST", f"/{quote(name)}/_search", params=params, body=body, binary=True, read=shape.read
     )
     return response
 
 
 def refresh(server: Server, name: str) -> None:
     """Make everything that was written visible to searches."""
-    server.request("POST", f"/{quote(name)}/_refresh")
+    server.request("POST", f"/{quote(name)}/_refresh", read=OBJECT.read)

@@ -14,11 +14,11 @@ from urllib.parse import quote
 from hybrid_search.backends.index_head import Head
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, passage_codec, request_bodies, scan
+from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.hybrid_request import hybrid_body
 from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
-from hybrid_search.backends.server.searcher import Hits, Searcher
+from hybrid_search.backends.server.searcher import Hits, Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.plugins import has_neural_search
 from hybrid_search.backends.server.writer import ServerWriter
@@ -115,7 +115,7 @@ class ServerBackend:
         Raises IndexMissingError if the index does not exist.
         """
         server_index = aliases.find_index(self.server, index)
-        return parse_counts(server_index, self._searcher.search(index, COUNTS))
+        return parse_counts(server_index, self._searcher.search(index, COUNTS, answers.COUNTS))
 
     def list_indexes(self) -> list[str]:
         """Return the names of all indexes, sorted."""
@@ -181,10 +181,11 @@ class ServerBackend:
 
     def _search_legs(self, index: str, request: Request) -> list[Hits]:
         """Return the hits of each leg; check in the same request that the head still holds."""
-        legs = self._leg_bodies(request)
+        legs = self._leg_searches(request)
         if self._heads.peek(index) is None:
             return self._searcher.search_together(index, legs)
-        *hit_lists, probe_hits = self._searcher.search_together(index, [*legs, PROBE])
+        probe = Search(dict(PROBE), answers.SOURCE_HASHES)
+        *hit_lists, probe_hits = self._searcher.search_together(index, [*legs, probe])
         self._heads.check(index, probe_hits)
         return hit_lists
 
@@ -194,9 +195,10 @@ class ServerBackend:
         """Return the BM25 scores of the passages `unscored` and the token codes of `uncoded`."""
         searches = []
         if unscored:
-            searches.append(request_bodies.match_body(request, len(unscored), among=unscored))
+            body = request_bodies.match_body(request, len(unscored), among=unscored)
+            searches.append(Search(body, answers.SCORED_KEYS))
         if uncoded:
-            searches.append(request_bodies.codes_body(uncoded))
+            searches.append(Search(request_bodies.codes_body(uncoded), answers.CODES))
         hit_lists = self._searcher.search_together(index, searches)
         scores = _read_scores(hit_lists.pop(0)) if unscored else {}
         return scores, _collect_codes(hit_lists)
@@ -204,23 +206,27 @@ class ServerBackend:
     def _fetch_codes(self, index: str, keys: Sequence[str]) -> dict[str, TokenCodes]:
         """Return the token codes of many passages, fetched in batches."""
         bodies = map(request_bodies.codes_body, _batches(keys))
-        return _collect_codes([self._searcher.search_batches(index, bodies)])
+        return _collect_codes([self._searcher.search_batches(index, bodies, answers.CODES)])
 
-    def _leg_bodies(self, request: Request) -> list[dict[str, Any]]:
+    def _leg_searches(self, request: Request) -> list[Search]:
         """Return the searches of the legs that are requested."""
-        fields = request_bodies.KEYS if _is_wide(request) else request_bodies.CODES
-        bodies = []
+        is_wide = _is_wide(request)
+        fields = request_bodies.KEYS if is_wide else request_bodies.CODES
+        searches = []
         if request.lexical:
-            bodies.append(request_bodies.match_body(request, request.window, **fields))
+            body = request_bodies.match_body(request, request.window, **fields)
+            shape = answers.SCORED_KEYS if is_wide else answers.SCORED_CODES
+            searches.append(Search(body, shape))
         if request.semantic:
             size = max(CANDIDATES, request.window)
-            bodies.append(request_bodies.knn_body(self.server.engine, request, size, **fields))
-        return bodies
+            body = request_bodies.knn_body(self.server.engine, request, size, **fields)
+            searches.append(Search(body, answers.KEYS if is_wide else answers.CODES))
+        return searches
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
         bodies = map(request_bodies.contents_body, _batches(keys))
-        hits = self._searcher.search_batches(index, bodies)
+        hits = self._searcher.search_batches(index, bodies, answers.CONTENTS)
         return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
 
     def find_highlights(
@@ -228,7 +234,7 @@ class ServerBackend:
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
         bodies = (request_bodies.highlights_body(request, batch) for batch in _batches(keys))
-        hits = self._searcher.search_batches(index, bodies)
+        hits = self._searcher.search_batches(index, bodies, answers.HIGHLIGHTS)
         return {
             hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
         }
@@ -237,8 +243,10 @@ class ServerBackend:
         self, index: str, request: Request, fields: Sequence[str]
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
-        answer = self._searcher.search(index, request_bodies.facets_body(request, fields))
-        aggregations = answer["aggregations"]
+        body = request_bodies.facets_body(request, fields)
+        aggregations = self._searcher.search(index, body, answers.facets(len(fields)))[
+            "aggregations"
+        ]
         return {
             name: _count_documents(aggregations[str(number)]["buckets"])
             for number, name in enumerate(fields)
@@ -255,7 +263,7 @@ class ServerBackend:
             return None
         self._heads.check(index, ())  # this search takes no probe
         body = self._hybrid_body(request, alpha, technique, request.window, 0) | {"_source": False}
-        hits = self._searcher.search(index, body)["hits"]["hits"]
+        hits = self._searcher.search(index, body, answers.SCORED_IDS)["hits"]["hits"]
         return {hit["_id"]: hit["_score"] for hit in hits}
 
     def build_request_bodies(
@@ -277,7 +285,7 @@ class ServerBackend:
         path = f"/{quote(check_index_name(index))}/_search"
         if technique is not None:
             return [(path, self._hybrid_body(request, alpha, technique, size, offset))]
-        return [(path, body) for body in self._leg_bodies(request)]
+        return [(path, search.body) for search in self._leg_searches(request)]
 
     def _hybrid_body(
         self, request: Request, alpha: float, technique: str, size: int, offset: int

@@ -13,6 +13,7 @@ import pybase64
 from hybrid_search.backends.highlight_markers import parse_marks, strip_marks
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import IndexSpec, PassageContent, StoredPassage
+from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.types import Entry, Floats, TokenCodes
 
@@ -144,8 +145,17 @@ def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:
     """Return start and end, in the passage's text, of the words that a hit has marked.
 
     The search is that of `request_bodies.highlights_body`.
+
+    Raises:
+        IndexStoreError: If another text is marked.
     """
     marked_text = hit["highlight"]["text"][0]
     # OpenSearch strips the blanks before a text that it has marked
-    offset = hit["_source"]["text"].index(strip_marks(marked_text))
+    offset = hit["_source"]["text"].find(strip_marks(marked_text))
+    if offset < 0:
+        raise IndexStoreError(
+            f"the server marked the matching words of passage {hit['_id']!r} in another text than "
+            "the passage has: query without highlight, and check the index with hybrid-search "
+            "verify"
+        )
     return [(start + offset, end + offset) for start, end in parse_marks(marked_text)]

@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.server import aliases, passage_codec, request_bodies
+from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies
 from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.errors import UNUSABLE
+from hybrid_search.backends.server.transport.shape import Shape
 from hybrid_search.backends.types import Fault, ListedPassage
+from hybrid_search.errors import ServerError
 
 PAGE_PASSAGES = 5000
 """Passages in a page without texts and token codes: 1 MB."""
@@ -28,17 +31,32 @@ UNFINDABLE = {
 
 
 def iterate_hits(
-    server: Server, name: str, overrides: Mapping[str, Any], page: int
+    server: Server,
+    name: str,
+    overrides: Mapping[str, Any],
+    page: int,
+    shape: Shape[answers.Answer],
 ) -> Iterator[dict[str, Any]]:
     """Yield the hits of all passages of an index or alias, `page` of them per request.
 
     `overrides` are merged into the request body: the fields of a hit, and a query to narrow the
-    passages.
+    passages. `shape` is that of an answer.
+
+    Raises:
+        ServerError: If the server gives the same page again, which would have no end.
     """
     body: dict[str, Any] = {"size": page, "sort": ["document_id", "ordinal"], **overrides}
-    while page_hits := aliases.search(server, name, body)["hits"]["hits"]:
+    while page_hits := aliases.search(server, name, body, shape)["hits"]["hits"]:
         yield from page_hits
-        body["search_after"] = page_hits[-1]["sort"]
+        last_sort = page_hits[-1]["sort"]
+        if last_sort == body.get("search_after"):
+            raise ServerError(
+                f"{server} gave the same page of {name!r} twice: is a cache in front of it?",
+                UNUSABLE,
+            )
+        if len(page_hits) < page:
+            return
+        body["search_after"] = last_sort
 
 
 def iterate_passages(
@@ -48,16 +66,15 @@ def iterate_passages(
 
     Token codes are only read with `full`.
     """
+    unfindable = {**request_bodies.KEYS, "query": UNFINDABLE}
     unfindable_keys = {
         passage_codec.hit_key(hit)
-        for hit in iterate_hits(
-            server, index.name, {**request_bodies.KEYS, "query": UNFINDABLE}, PAGE_PASSAGES
-        )
+        for hit in iterate_hits(server, index.name, unfindable, PAGE_PASSAGES, answers.LISTED_KEYS)
     }
     columns = [*COLUMNS, "tokens"] if full else COLUMNS
     fields = {**request_bodies.KEYS, "docvalue_fields": columns}
     page = PAGE_CODES if full else PAGE_PASSAGES
-    for hit in iterate_hits(server, index.name, fields, page):
+    for hit in iterate_hits(server, index.name, fields, page, answers.LISTED_COLUMNS):
         key = passage_codec.hit_key(hit)
         values = {column: hit["fields"][column][0] for column in COLUMNS}
         faults = [Fault("vectors", "none of its spans has a vector on the server")]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hybrid_search.backends.index_names import check_index_name
-from hybrid_search.backends.server import aliases
+from hybrid_search.backends.server import aliases, answers
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import reason
+from hybrid_search.backends.server.transport.shape import Shape, ShapeError
 from hybrid_search.errors import HybridSearchError, ServerError, UsageError
 
 LIMITS = ("maxClauseCount", "max_terms_count")
@@ -18,6 +20,14 @@ in a filter (65,536).
 """
 
 Hits = list[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The body of a search, and the shape of its answer."""
+
+    body: dict[str, Any]
+    shape: Shape[answers.Answer]
 
 
 class Searcher:
@@ -31,22 +41,26 @@ class Searcher:
         self._server = server
         self._params = {"preference": secrets.token_hex(8), **aliases.COMPLETE_RESULTS}
 
-    def search(self, index: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the answer to one search of `index`.
+    def search(
+        self, index: str, body: Mapping[str, Any], shape: Shape[answers.Answer]
+    ) -> answers.Answer:
+        """Return the answer to one search of `index`, which must have this shape.
 
         Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
         has too many words or values for the server.
         """
         try:
-            return aliases.search(self._server, check_index_name(index), body, self._params)
+            return aliases.search(self._server, check_index_name(index), body, shape, self._params)
         except ServerError as error:
             raise self._translate_error(index, error) from error
 
-    def search_batches(self, index: str, bodies: Iterable[Mapping[str, Any]]) -> Hits:
+    def search_batches(
+        self, index: str, bodies: Iterable[Mapping[str, Any]], shape: Shape[answers.Answer]
+    ) -> Hits:
         """Return the hits of several searches of `index`, one request after the other."""
-        return [hit for body in bodies for hit in self.search(index, body)["hits"]["hits"]]
+        return [hit for body in bodies for hit in self.search(index, body, shape)["hits"]["hits"]]
 
-    def search_together(self, index: str, bodies: Sequence[Mapping[str, Any]]) -> list[Hits]:
+    def search_together(self, index: str, searches: Sequence[Search]) -> list[Hits]:
         """Return the hits of each of several searches of `index`, sent in one request.
 
         The request is sent again if the server was too busy for one of them.
@@ -54,25 +68,31 @@ class Searcher:
         Raises IndexMissingError if there is no such index, and UsageError if the phrase or a filter
         has too many words or values for the server.
         """
-        if not bodies:
+        if not searches:
             return []
         header = {"index": check_index_name(index), **self._params}
-        lines = [line for body in bodies for line in (header, body)]
+        lines = [line for search in searches for line in (header, search.body)]
 
-        def check(answer: Mapping[str, Any]) -> None:
-            failures = [response for response in answer["responses"] if "error" in response]
-            if failures:
-                status = int(failures[0].get("status", 500))
-                message = f"{self._server} could not search {index!r}: {reason(failures[0])}"
-                raise ServerError(message, status)
+        def read(answer: Any) -> list[Hits]:
+            responses = answers.RESPONSES.read(answer)["responses"]
+            for response in responses:
+                if "error" in response:
+                    message = f"{self._server} could not search {index!r}: {reason(response)}"
+                    raise ServerError(message, answers.FAILURE.read(response)["status"])
+            if len(responses) != len(searches):
+                raise ShapeError(f"responses: {len(responses)}, not {len(searches)}")
+            return [
+                search.shape.read(response)["hits"]["hits"]
+                for search, response in zip(searches, responses, strict=True)
+            ]
 
         try:
-            answer = self._server.request(
-                "POST", "/_msearch", lines=lines, binary=True, check=check
+            hit_lists: list[Hits] = self._server.request(
+                "POST", "/_msearch", lines=lines, binary=True, read=read
             )
         except ServerError as error:
             raise self._translate_error(index, error) from error
-        return [response["hits"]["hits"] for response in answer["responses"]]
+        return hit_lists
 
     def _translate_error(self, index: str, error: ServerError) -> HybridSearchError:
         """Return the error for a missing index or a query that is too large, else `error`."""

@@ -16,10 +16,11 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, mappings, passage_codec
+from hybrid_search.backends.server import aliases, answers, mappings, passage_codec, scan
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.transport.base import Outcome, Server
 from hybrid_search.backends.server.transport.patience import PatientServer
+from hybrid_search.backends.server.transport.shape import Shape
 from hybrid_search.backends.types import Refusal, RejectedDocument
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, InputError, ServerError
@@ -38,6 +39,10 @@ A further version of one of them then finds the passages that it replaces.
 
 NOTES_SECONDS = 10.0
 """Seconds for which notes on rejected documents are tried before they are given up."""
+
+NESTED_LIMIT = "index.mapping.nested_objects.limit"
+"""The setting of an index that limits the covering spans of a passage."""
+_READ_NESTED_LIMIT = answers.settings_reader(NESTED_LIMIT)
 
 _log = logging.getLogger(__name__)
 
@@ -72,14 +77,13 @@ class ServerWriter:
         self._max_spans = self._fetch_nested_limit()
 
     def _fetch_nested_limit(self) -> int:
-        name = "index.mapping.nested_objects.limit"
-        settings = self._server.request(
+        settings: dict[str, int] = self._server.request(
             "GET",
-            f"/{quote(self._index.name)}/_settings/{name}",
+            f"/{quote(self._index.name)}/_settings/{NESTED_LIMIT}",
             params={"include_defaults": True, "flat_settings": True},
+            read=_READ_NESTED_LIMIT,
         )
-        ((_, index_settings),) = settings.items()
-        return int({**index_settings.get("defaults", {}), **index_settings["settings"]}[name])
+        return settings[NESTED_LIMIT]
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the source hashes of those documents of `ids` that are completely indexed.
@@ -89,7 +93,8 @@ class ServerWriter:
         hashes: dict[str, str] = {}
         for start in range(0, len(ids), BATCH_IDS):
             body = _build_versions_body(ids[start : start + BATCH_IDS])
-            buckets = self._search(body)["aggregations"]["documents"]["buckets"] if ids else []
+            answer = self._search(body, answers.VERSIONS)
+            buckets = answer["aggregations"]["documents"]["buckets"]
             hashes |= {
                 bucket["key"]: bucket["hashes"]["buckets"][0]["key"]
                 for bucket in buckets
@@ -250,19 +255,14 @@ class ServerWriter:
 
     def _find_passages(self, query: dict[str, Any]) -> list[tuple[str, int]]:
         """Return document id and ordinal of every passage that matches `query`."""
-        body: dict[str, Any] = {
-            "size": PAGE_HITS,
-            "query": query,
-            "_source": False,
-            "sort": ["document_id", "ordinal"],
-        }
-        passages: list[tuple[str, int]] = []
-        while hits := self._search(body)["hits"]["hits"]:
-            passages += [passage_codec.parse_passage_id(hit["_id"]) for hit in hits]
-            body["search_after"] = hits[-1]["sort"]
-            if len(hits) < PAGE_HITS:
-                break
-        return passages
+        hits = scan.iterate_hits(
+            self._server,
+            self._index.name,
+            {"query": query, "_source": False},
+            PAGE_HITS,
+            answers.LISTED_IDS,
+        )
+        return [passage_codec.parse_passage_id(hit["_id"]) for hit in hits]
 
     def _remove(self, passages: Iterable[tuple[str, int]]) -> None:
         actions = (
@@ -320,8 +320,8 @@ class ServerWriter:
                 error,
             )
 
-    def _search(self, body: dict[str, Any]) -> dict[str, Any]:
-        return aliases.search(self._server, self._index.name, body)
+    def _search(self, body: dict[str, Any], shape: Shape[answers.Answer]) -> answers.Answer:
+        return aliases.search(self._server, self._index.name, body, shape)
 
     def _refresh(self) -> None:
         aliases.refresh(self._server, self._index.name)

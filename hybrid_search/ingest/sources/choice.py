@@ -18,6 +18,7 @@ from hybrid_search.ingest.sources.server_index import ForeignIndex
 from hybrid_search.ingest.sources.tables import SAME, Columns
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.observability import logs
+from hybrid_search.text.name_lists import list_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class SourceChoice:
             "--from-index": self.foreign_index,
             "--follow": self.follow,
             "--retry": self.retry,
-            f"sources ({', '.join(self.paths)})": self.paths,
+            f"sources ({list_names(self.paths)})": self.paths,
         }
         names = [name for name, value in sources.items() if value]
         if len(names) > 1:

@@ -17,6 +17,7 @@ from typing import BinaryIO, cast
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources.tables import DELIMITERS, SAME, Columns, Row, rows
 from hybrid_search.ingest.types import SourceLine
+from hybrid_search.text.name_lists import list_names
 
 SAMPLE = Path(__file__).parents[2] / "sample" / "calls.jsonl"
 STDIN = "-"
@@ -53,7 +54,7 @@ def check(sources: Sequence[str], rejects: Path | None = None, columns: Columns 
     kinds = {_kind(source) for source in sources}
     if columns.of and not kinds & {PARQUET, *DELIMITERS}:
         raise UsageError(
-            f"--columns is for CSV, TSV and Parquet, but the sources are {', '.join(sources)}: "
+            f"--columns is for CSV, TSV and Parquet, but the sources are {list_names(sources)}: "
             "leave it out"
         )
     if PARQUET in kinds:

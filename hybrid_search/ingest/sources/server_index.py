@@ -12,6 +12,7 @@ from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.ingest.sources import server_filter, server_reader
 from hybrid_search.ingest.sources.tables import stringify_id
 from hybrid_search.ingest.types import SourceLine
+from hybrid_search.text.name_lists import list_names
 
 ID = "_id"
 RESERVED = ("id", "text", "turns")
@@ -57,7 +58,7 @@ class ForeignIndex:
         for place, name in zip(places, names, strict=True):
             if place is None:
                 fault = f"the document has no field {name!r}"
-                detail = f"its fields are {', '.join(sorted(source))}"
+                detail = f"its fields are {list_names(sorted(source), name)}"
                 return SourceLine(location, number, json.dumps(source).encode(), fault, detail)
         name, content = (place[0].pop(place[1]) for place in places if place)
         own = {"id": stringify_id(name), "turns" if isinstance(content, list) else "text": content}

@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
+from hybrid_search.backends.server import answers
 from hybrid_search.backends.server.aliases import COMPLETE_RESULTS
 from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.errors import UNUSABLE
+from hybrid_search.backends.server.transport.shape import OBJECT
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
 
 KEEP = "30m"
@@ -30,6 +33,8 @@ SHARD_DOC = (3, 3, 0)
 
 The oldest Elasticsearch that we support has it.
 """
+
+SHARDS = "index.number_of_shards"
 
 _log = logging.getLogger(__name__)
 
@@ -67,12 +72,16 @@ def _views(server: Server, index: str) -> Iterator[tuple[str, str | None, list[s
 
 
 def _shard_counts(server: Server, index: str) -> list[tuple[str, int]]:
-    name = "index.number_of_shards"
     settings_by_index = _request_index(
-        server, index, "GET", f"/{_path(index)}/_settings/{name}", params={"flat_settings": True}
+        server,
+        index,
+        "GET",
+        f"/{_path(index)}/_settings/{SHARDS}",
+        params={"flat_settings": True},
+        read=answers.SHARDS.read,
     )
     return [
-        (index_name, int(index_settings["settings"][name]))
+        (index_name, index_settings["settings"][SHARDS])
         for index_name, index_settings in sorted(settings_by_index.items())
     ]
 
@@ -85,15 +94,17 @@ def _open_point_in_time(
 
     If closing fails, it ends by itself.
     """
-    path = "_pit" if server.engine == "elasticsearch" else "_search/point_in_time"
+    is_elasticsearch = server.engine == "elasticsearch"
+    path = "_pit" if is_elasticsearch else "_search/point_in_time"
     answer = _request_index(
         server,
         index,
         "POST",
         f"/{_path(index)}/{path}",
         params={"keep_alive": KEEP, "preference": preference},
+        read=(answers.ELASTICSEARCH_PIT if is_elasticsearch else answers.OPENSEARCH_PIT).read,
     )
-    pit = {"id": answer["id" if server.engine == "elasticsearch" else "pit_id"], "keep_alive": KEEP}
+    pit = {"id": answer["id" if is_elasticsearch else "pit_id"], "keep_alive": KEEP}
     try:
         yield pit
     finally:
@@ -101,9 +112,8 @@ def _open_point_in_time(
             server.request(
                 "DELETE",
                 f"/{path}",
-                body={"id": pit["id"]}
-                if server.engine == "elasticsearch"
-                else {"pit_id": [pit["id"]]},
+                body={"id": pit["id"]} if is_elasticsearch else {"pit_id": [pit["id"]]},
+                read=OBJECT.read,
             )
         except ServerError as error:
             _log.info("a point in time was not closed, and ends by itself in %s: %s", KEEP, error)
@@ -116,6 +126,10 @@ def _iterate_pages(
     while hits := _fetch_page(server, {**body, "size": size, "pit": pit}, pit):
         page_bytes = sum(len(str(hit)) for hit in hits)
         size = max(1, min(MOST, PAGE_BYTES * len(hits) // page_bytes))
+        if hits[-1]["sort"] == body.get("search_after"):
+            raise ServerError(
+                f"{server} gave the same page twice: is a cache in front of it?", UNUSABLE
+            )
         body["search_after"] = hits[-1]["sort"]
         yield from hits
 
@@ -124,7 +138,9 @@ def _fetch_page(
     server: Server, body: Mapping[str, Any], pit: dict[str, Any]
 ) -> Sequence[ServerHit]:
     try:
-        answer = server.request("POST", "/_search", params=COMPLETE_RESULTS, body=body)
+        answer = server.request(
+            "POST", "/_search", params=COMPLETE_RESULTS, body=body, read=answers.FOREIGN_PAGE.read
+        )
     except ServerError as error:
         if error.status != 404:
             raise
@@ -140,7 +156,9 @@ def _fetch_page(
 
 def fetch_properties(server: Server, index: str) -> list[Mapping[str, Any]]:
     """Return the properties of each index behind `index`. Raises IndexMissingError."""
-    mappings_by_index = _request_index(server, index, "GET", f"/{_path(index)}/_mapping")
+    mappings_by_index = _request_index(
+        server, index, "GET", f"/{_path(index)}/_mapping", read=answers.FOREIGN_MAPPINGS.read
+    )
     return [
         index_mapping["mappings"].get("properties", {})
         for index_mapping in mappings_by_index.values()

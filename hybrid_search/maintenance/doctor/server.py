@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NotRequired
 from urllib.parse import quote
+
+from typing_extensions import TypedDict
 
 from hybrid_search import backends
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, mappings
+from hybrid_search.backends.server import aliases, answers, mappings
 from hybrid_search.backends.server.transport import plugins
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.connect import connect
 from hybrid_search.backends.server.transport.connection import format_version
+from hybrid_search.backends.server.transport.shape import ANYTHING, OBJECT, Shape
 from hybrid_search.backends.types import IndexInfo
 from hybrid_search.config import Settings
 from hybrid_search.errors import AccessError, IndexMissingError, ServerError
@@ -35,6 +38,26 @@ docs/servers.md explains them.
 PAGE = "grant the privileges that the documentation lists under Servers"
 ABSENT = (400, 404, 405)
 """HTTP statuses by which a server says that it has no security."""
+
+
+class _Health(TypedDict):
+    status: str
+    number_of_data_nodes: int
+    unassigned_shards: int
+
+
+class _Privileges(TypedDict):
+    index: dict[str, dict[str, bool]]
+    cluster: dict[str, bool]
+
+
+class _Login(TypedDict):
+    roles: NotRequired[list[str] | None]
+
+
+HEALTH = Shape[dict[str, Any]](_Health)
+PRIVILEGES = Shape[dict[str, Any]](_Privileges)
+LOGIN = Shape[dict[str, Any]](_Login)
 
 RunChecks = Callable[[], Iterable[Check]]
 
@@ -75,7 +98,7 @@ def _check_login(server: Server) -> Check | None:
     A login without privileges (403) passes: `_privileges` says more about it.
     """
     try:
-        server.request("GET", "/")
+        server.request("GET", "/", read=ANYTHING.read)
     except AccessError as error:
         return (
             None
@@ -111,7 +134,7 @@ def _plugins(server: Server) -> Iterator[Check]:
 
 
 def _health(server: Server) -> Iterator[Check]:
-    health = server.request("GET", "/_cluster/health")
+    health = server.request("GET", "/_cluster/health", read=HEALTH.read)
     nodes, unassigned = health["number_of_data_nodes"], health["unassigned_shards"]
     finding = f"{health['status']}, {nodes} data nodes, {unassigned} unassigned shards"
     if health["status"] == "red":
@@ -141,12 +164,13 @@ def _mapping(server: Server, index: str) -> Iterator[Check]:
             f"run hybrid-search setup --index {index}, or the first ingest, to make it",
         )
         return
-    actual = server.request("GET", f"/{quote(index)}/_mapping")[server_index.name]["mappings"]
+    answer = server.request("GET", f"/{quote(index)}/_mapping", read=answers.MAPPINGS.read)
+    actual = next(iter(answer.values()))["mappings"]
     options = IndexOptions.parse(aliases.read_options(server, server_index))
     expected = mappings.index_body(server.engine, server_index.spec, options, server.version)[
         "mappings"
     ]
-    faults = [*mapping_differences(expected["properties"], actual["properties"], "")]
+    faults = [*mapping_differences(expected["properties"], actual.get("properties", {}), "")]
     faults += [] if str(actual.get("dynamic")) == "strict" else ["dynamic is not strict"]
     if faults:
         yield problem(
@@ -207,19 +231,21 @@ def _query_privileges(server: Server, index: str, identity: str) -> Iterator[Che
         "cluster": ["cluster:monitor/main"],
         "index": [{"names": names, "privileges": [*READ, *WRITE, *MAKE]}],
     }
-    response = server.request("POST", "/_security/user/_has_privileges", body=body)
-    index_privileges = response["index"]
+    response = server.request(
+        "POST", "/_security/user/_has_privileges", body=body, read=PRIVILEGES.read
+    )
+    index_privileges = {name: response["index"].get(name, {}) for name in names}
     lacking = {
-        "search": [privilege for privilege in READ if not index_privileges[index][privilege]],
+        "search": [privilege for privilege in READ if not index_privileges[index].get(privilege)],
         "ingest into": [
             privilege
             for privilege in WRITE
-            if not all(index_privileges[name][privilege] for name in names)
+            if not all(index_privileges[name].get(privilege) for name in names)
         ],
         "make": [
             privilege
             for privilege in MAKE
-            if not all(index_privileges[name][privilege] for name in names)
+            if not all(index_privileges[name].get(privilege) for name in names)
         ],
     }
     lacking["make"] += [name for name, allowed in response["cluster"].items() if not allowed]
@@ -246,10 +272,10 @@ def _try_search(server: Server, index: str, identity: str) -> Iterator[Check]:
     Raises:
         ServerError: If the search fails for another reason than a missing index.
     """
-    response = server.request("GET", "/_plugins/_security/authinfo")
-    roles = ", ".join(response.get("roles", [])) or "no roles"
+    response = server.request("GET", "/_plugins/_security/authinfo", read=LOGIN.read)
+    roles = ", ".join(response.get("roles") or ()) or "no roles"
     try:
-        aliases.search(server, index, {"size": 0})
+        aliases.search(server, index, {"size": 0}, OBJECT)
     except AccessError as error:
         yield problem("privileges", f"{identity} ({roles}) may not search {index!r}: {error}", PAGE)
     except ServerError as error:

@@ -5,6 +5,8 @@ and errors that say who refused what and what to do. In reading order:
 
 * `base` is the contract, `address` parses the URL, and `connect` picks the engine.
 * `connection` is a `Server` over a client library: `opensearch` or `elasticsearch`.
+* `shape` checks what an answer must hold, `answers` has the shapes of this package, and `limits`
+  are those of time and size.
 * `errors` turns failures into messages; `retry` is the loop that tries again, with its policy.
 * `patience` is a `Server` for writers, which waits for minutes.
 * `sigv4` signs requests for AWS, `cbor` decodes answers, `plugins` lists what a cluster has.

@@ -61,8 +61,11 @@ class RequestOptions(TypedDict, total=False):
     """Sent as newline-delimited JSON, instead of a body."""
     binary: bool
     """Asks for the answer in CBOR, which is shorter and faster to read where it is large."""
-    check: Callable[[Any], None]
-    """Raises ServerError if a body that came with status 200 is not usable."""
+    read: Callable[[Any], Any]
+    """Returns what is used of an answer; raises ShapeError or ServerError if it is not usable.
+
+    By default an answer must be a JSON object or list.
+    """
     policy: RetryPolicy | None
     """How often the request is tried; by default `retry.REQUEST`."""
 
@@ -85,7 +88,7 @@ class Server(Protocol):
         ...
 
     def request(self, method: str, path: str, **options: Unpack[RequestOptions]) -> Any:
-        """Return the decoded answer to one request (True or False for HEAD).
+        """Return what `read` makes of the answer to one request (True or False for HEAD).
 
         If the server is busy or unreachable the request is sent again, with growing pauses.
 

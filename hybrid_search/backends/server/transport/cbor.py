@@ -21,5 +21,6 @@ def decode_cbor(data: bytes) -> Any:
     """
     try:
         return cbor2.loads(data)
-    except cbor2.CBORDecodeError as error:  # some of these are ValueErrors, some not
+    # tagged values are made by the classes of their types, which refuse them in many ways
+    except (cbor2.CBORDecodeError, ArithmeticError, LookupError, MemoryError, TypeError) as error:
         raise ValueError(f"not valid CBOR: {error}") from error

@@ -16,6 +16,7 @@ from hybrid_search.backends.server.transport.base import (
 )
 from hybrid_search.backends.server.transport.connection import parse_hello, warn
 from hybrid_search.backends.server.transport.retry import RetryPolicy
+from hybrid_search.backends.server.transport.shape import ANYTHING
 from hybrid_search.credentials import Access
 
 
@@ -75,7 +76,8 @@ class DetectedServer:
         with self._lock:
             if not self._is_detected:
                 engine, _ = parse_hello(
-                    self._server.request("GET", "/", policy=policy), self._address
+                    self._server.request("GET", "/", policy=policy, read=ANYTHING.read),
+                    self._address,
                 )
                 if engine != self._server.engine:
                     self._server.close()

@@ -20,15 +20,19 @@ import certifi
 
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.answers import NODES
 from hybrid_search.backends.server.transport.base import Body, Engine, Outcome, RequestOptions
 from hybrid_search.backends.server.transport.cbor import CBOR
 from hybrid_search.backends.server.transport.errors import (
+    UNUSABLE,
     LibraryError,
+    build_shape_error,
     error_kind,
     is_blocked,
     reason,
     translate_failure,
 )
+from hybrid_search.backends.server.transport.shape import ANYTHING, CONTAINER, ShapeError
 from hybrid_search.credentials import Access
 from hybrid_search.errors import AccessError, ServerError, UsageError
 
@@ -130,17 +134,19 @@ class Connection:
         )
         content_type = JSON if lines is None else LINES
         accept = CBOR if options.get("binary") else JSON
+        read = options.get("read", ANYTHING.read if method == "HEAD" else CONTAINER.read)
 
         def send_once() -> Any:
             try:
-                answer = self._library.send(method, target, content or None, content_type, accept)
+                return read(
+                    self._library.send(method, target, content or None, content_type, accept)
+                )
             except LibraryError as failure:
                 raise translate_failure(
                     failure, self._address, self._access, f"{method} {path}"
                 ) from failure.__cause__
-            if "check" in options:
-                options["check"](answer)
-            return answer
+            except (ShapeError, RecursionError) as error:
+                raise build_shape_error(error, self._address, f"{method} {path}") from error
 
         return retry.attempt(send_once, options.get("policy"))
 
@@ -167,12 +173,12 @@ class Connection:
 
     def _fetch_hello(self) -> Any:
         try:
-            return self.request("GET", "/")
+            return self.request("GET", "/", read=ANYTHING.read)
         except ServerError as error:
             if error.status != 405:
                 raise
             # a distribution for tests has no handler for "/"
-            nodes = self.request("GET", "/_nodes/_local")["nodes"]
+            nodes = self.request("GET", "/_nodes/_local", read=NODES.read)["nodes"]
             return {"version": {"number": next(iter(nodes.values()))["version"]}}
 
     def _stream_bulk(self, actions: Iterator[Body]) -> Iterator[Outcome]:
@@ -191,28 +197,27 @@ class Connection:
         try:
             for item, failure in self._library.stream(feed()):
                 yield from _skipped_outcomes(pending, item, reason_lost)
+                _check_sent(pending[0], item)
                 yield self._build_outcome(pending.popleft(), item, failure)
+        except (ShapeError, RecursionError) as shape_error:
+            unusable = build_shape_error(shape_error, self._address, "POST /_bulk")
+            raise unusable from shape_error
         except LibraryError as failure:
-            error = translate_failure(failure, self._address, self._access, "POST /_bulk")
-            if isinstance(error, AccessError):
-                raise error from failure.__cause__
-            reason_lost = str(error)
+            reason_lost = str(self._translate_bulk_failure(failure))
         yield from (Outcome(action, 0, reason_lost) for action in pending)
 
     def _build_outcome(
         self, action: Body, item: Mapping[str, Any], failure: LibraryError | None
     ) -> Outcome:
         if failure is None:
-            status = int(item.get("status", 500))
+            status = item.get("status", 500)
             return Outcome(
                 action,
                 BUSY if is_blocked(item) else status,
                 reason(item) if "error" in item else "",
                 kind=error_kind(item),
             )
-        error = translate_failure(failure, self._address, self._access, "POST /_bulk")
-        if isinstance(error, AccessError):
-            raise error from failure.__cause__
+        error = self._translate_bulk_failure(failure)
         return Outcome(
             action,
             BUSY if is_blocked(failure.data) else error.status,
@@ -220,6 +225,13 @@ class Connection:
             error.retry_after or 0.0,
             error_kind(failure.data),
         )
+
+    def _translate_bulk_failure(self, failure: LibraryError) -> ServerError:
+        """Return the error of a whole bulk request; raise it if the next would fare no better."""
+        error = translate_failure(failure, self._address, self._access, "POST /_bulk")
+        if isinstance(error, AccessError) or error.status == UNUSABLE:
+            raise error from failure.__cause__
+        return error
 
     def _check_supported(
         self, engine: Engine, version: tuple[int, int, int]
@@ -252,7 +264,7 @@ def iterate_bulk_items(
     for _, answer in answers:
         (item,) = answer.values()
         error = item.get("exception")
-        yield item, translate_failure(error) if error else None
+        yield item, translate_failure(error) if isinstance(error, Exception) else None
 
 
 def parse_hello(hello: Any, address: Address) -> tuple[Engine, tuple[int, int, int]]:
@@ -263,7 +275,7 @@ def parse_hello(hello: Any, address: Address) -> tuple[Engine, tuple[int, int, i
     """
     version = hello.get("version") if isinstance(hello, Mapping) else None
     number = (
-        re.match(r"(\d+)\.(\d+)\.(\d+)", str(version.get("number")))
+        re.match(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})", str(version.get("number")))
         if isinstance(version, Mapping)
         else None
     )
@@ -354,6 +366,11 @@ def _skipped_outcomes(
     if any(_is_about(action, item) for action in pending):
         while not _is_about(pending[0], item):
             yield Outcome(pending.popleft(), 0, why)
+
+
+def _check_sent(action: Mapping[str, Any], item: Mapping[str, Any]) -> None:
+    if not _is_about(action, item):
+        raise ShapeError(f"items: {item.get('_id')!r} is not the id of an action that was sent")
 
 
 def _is_about(action: Mapping[str, Any], item: Mapping[str, Any]) -> bool:

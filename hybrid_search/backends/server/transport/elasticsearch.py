@@ -13,6 +13,7 @@ from typing import Any
 from urllib3 import HTTPSConnectionPool
 
 from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.answers import BULK_ANSWER
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.server.transport.cbor import CBOR, decode_cbor
 from hybrid_search.backends.server.transport.connection import (
@@ -23,6 +24,7 @@ from hybrid_search.backends.server.transport.connection import (
     iterate_bulk_items,
 )
 from hybrid_search.backends.server.transport.errors import LibraryError, build_connection_error
+from hybrid_search.backends.server.transport.limits import Limits, limit_answers
 from hybrid_search.credentials import Access
 from hybrid_search.errors import MissingExtraError, UsageError
 from hybrid_search.system import install_command
@@ -46,6 +48,8 @@ except ModuleNotFoundError as import_error:
 
 COMPATIBLE = "application/vnd.elasticsearch+cbor; compatible-with=8"
 """CBOR of version 8, which the library requests from newer servers too."""
+
+NOT_ELASTICSEARCH = "this is not Elasticsearch: its answer has no header X-Elastic-Product"
 
 _log = logging.getLogger(__name__)
 # it counts dead nodes at warning level; here there is one node, and `retry`
@@ -76,6 +80,7 @@ class ElasticsearchLibrary:
 
     def __init__(self, address: Address, access: Access) -> None:
         self._timeout = access.timeout
+        limits = Limits.from_access(access)
         header = access.authorization()
         tls_options: dict[str, Any] = (
             {
@@ -95,7 +100,7 @@ class ElasticsearchLibrary:
                     "path_prefix": address.prefix,
                 }
             ],
-            node_class=_Node,
+            node_class=_limit_node(limits),
             headers={"authorization": header.reveal()} if header else {},
             request_timeout=access.timeout,
             connections_per_node=POOL,
@@ -124,7 +129,7 @@ class ElasticsearchLibrary:
             raise self._translate_failure(error) from error
         if method == "HEAD":
             return bool(answer)
-        if not isinstance(answer.body, (dict, list)):
+        if isinstance(answer.body, str):
             raise LibraryError(0, f"the answer is not in the requested format: {answer.body}")
         return answer.body
 
@@ -145,10 +150,7 @@ class ElasticsearchLibrary:
 
     def _translate_failure(self, error: ApiError | TransportError) -> LibraryError:
         if isinstance(error, UnsupportedProductError):
-            return LibraryError(
-                error.meta.status,
-                "this is not Elasticsearch: its answer has no header X-Elastic-Product",
-            )
+            return LibraryError(error.meta.status, NOT_ELASTICSEARCH)
         if isinstance(error, ApiError):
             return LibraryError(
                 error.meta.status, error.body, error.meta.headers.get("retry-after")
@@ -171,14 +173,36 @@ class _Cbor(Serializer):
             raise SerializationError(str(error)) from error
 
 
+class _RefusalError(ApiError):
+    """An error to a bulk request, whose text the library's helper reads.
+
+    That of the library's own errors fails if the server's error has another form than usual.
+    """
+
+    def __str__(self) -> str:
+        return f"status {self.status_code}"
+
+
 class _Client(Elasticsearch):
     """The library's client; its bulk helper does not check that an answer is usable."""
 
     def bulk(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a bulk request; raises SerializationError if the answer has no items."""
-        answer = super().bulk(*args, **kwargs)
-        if not isinstance(answer.body, dict) or not isinstance(answer.body.get("items"), list):
-            raise SerializationError(f"no items: {answer.body}")
+        """Return the answer to a bulk request, which must have items.
+
+        Raises:
+            _RefusalError: If the server answers with an error.
+            TransportError: If it is not Elasticsearch.
+            SerializationError: If the answer is not JSON.
+        """
+        try:
+            answer = super().bulk(*args, **kwargs)
+        except UnsupportedProductError as error:
+            raise TransportError(NOT_ELASTICSEARCH) from error
+        except ApiError as error:
+            raise _RefusalError(error.message, error.meta, error.body) from error
+        if isinstance(answer.body, str):
+            raise SerializationError(answer.body)
+        BULK_ANSWER.read(answer.body)
         return answer
 
 
@@ -188,8 +212,11 @@ class _Node(Urllib3HttpNode):
     As warnings of Python they would end programs that turn those into errors.
     """
 
+    limits: Limits
+
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
+        limit_answers(self.pool, self.limits)
         if isinstance(self.pool, HTTPSConnectionPool):
             # by default certifi's, which would be trusted beside the user's own bundle
             self.pool.ca_certs = None
@@ -209,3 +236,8 @@ class _Node(Urllib3HttpNode):
             }
         )
         return answer._replace(meta=replace(answer.meta, headers=headers))
+
+
+def _limit_node(limits: Limits) -> type[_Node]:
+    """Return the class of nodes with these limits; the library creates them itself."""
+    return type("_LimitedNode", (_Node,), {"limits": limits})

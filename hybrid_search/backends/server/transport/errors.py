@@ -13,7 +13,7 @@ from time import time
 from typing import Any
 
 from hybrid_search.backends.server.transport.address import Address
-from hybrid_search.credentials import Access
+from hybrid_search.credentials import MEGABYTE, Access
 from hybrid_search.errors import AccessError, ServerError
 
 MAX_REASON_LENGTH = 400
@@ -24,6 +24,8 @@ documents.
 _KIND = re.compile(r"[a-z_]{1,100}")
 _QUOTED_SOURCE = re.compile(r"\bsource\[.*", re.DOTALL)
 """The document in the description of a request, as in ``index {[calls][a], source[{...}]}``."""
+UNUSABLE = 200
+"""The status of an answer that came, but cannot be used: another try would bring the same."""
 
 LOGIN = {
     "user": "HYBRID_SEARCH_USERNAME and HYBRID_SEARCH_PASSWORD (or HYBRID_SEARCH_PASSWORD_FILE)",
@@ -55,21 +57,23 @@ class LibraryError(Exception):
         self.untrusted = untrusted
 
 
+class TooLargeError(LibraryError):
+    """An answer has more bytes than `size`; it was not read to its end."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__(UNUSABLE, f"more than {size / MEGABYTE:g} MB")
+
+
 def build_connection_error(error: BaseException, timeout: float, is_timeout: bool) -> LibraryError:
-    """Return the failure of a connection that broke, or had no answer in `timeout` seconds."""
-    innermost = list(_iterate_causes(error))[-1]
-    why = (
-        f"no answer within {timeout:g} s"
-        if is_timeout
-        else getattr(innermost, "strerror", None) or str(innermost)
-    )
-    return LibraryError(
-        0,
-        why,
-        untrusted=any(
-            isinstance(cause, ssl.SSLCertVerificationError) for cause in _iterate_causes(error)
-        ),
-    )
+    """Return the failure of a connection that broke, or had no answer within the limits."""
+    causes = list(_iterate_causes(error))
+    if isinstance(causes[-1], TooLargeError):
+        return causes[-1]
+    why = getattr(causes[-1], "strerror", None) or str(causes[-1])
+    if is_timeout or isinstance(causes[-1], TimeoutError):
+        why = f"no complete answer within {timeout:g} s (HYBRID_SEARCH_TIMEOUT)"
+    untrusted = any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes)
+    return LibraryError(0, why, untrusted=untrusted)
 
 
 def translate_failure(
@@ -94,6 +98,12 @@ def translate_failure(
             "The documentation lists the privileges needed, under Servers",
             403,
         )
+    if isinstance(failure, TooLargeError):
+        return ServerError(
+            f"{address} answered {request} with {why}: ask for less, or raise "
+            "HYBRID_SEARCH_ANSWER_MEGABYTES",
+            failure.status,
+        )
     if failure.status == 0:
         return ServerError(
             f"no answer from {address} to {request}: {why}{_protocol_hint(why, address)}"
@@ -102,6 +112,16 @@ def translate_failure(
         f"{address} answered {request} with {failure.status}: {why}",
         failure.status,
         parse_retry_after(failure.retry_after),
+    )
+
+
+def build_shape_error(error: Exception, address: Address, request: str) -> ServerError:
+    """Return the error for an answer to `request` that no server of these two would give."""
+    return ServerError(
+        f"{address} answered {request} with something else than OpenSearch and Elasticsearch do "
+        f"({error}): is a proxy or another service behind this URL? "
+        "See what it is: hybrid-search doctor",
+        UNUSABLE,
     )
 
 
@@ -123,7 +143,10 @@ def reason(data: Any) -> str:
 
     Some servers quote the document that they were too busy to take: that is left out.
     """
-    words = "; ".join(dict.fromkeys(filter(None, _iterate_reasons(data)))) or "no reason given"
+    try:
+        words = "; ".join(dict.fromkeys(filter(None, _iterate_reasons(data)))) or "no reason given"
+    except RecursionError:
+        words = "its answer is nested too deeply"
     words = _QUOTED_SOURCE.sub("source[...]", words)
     return words if len(words) <= MAX_REASON_LENGTH else f"{words[:MAX_REASON_LENGTH]}..."
 
@@ -156,8 +179,10 @@ def _iterate_reasons(data: Any) -> Iterator[str]:
         yield str(error)
         return
     yield _format_error(error)
-    for root in error.get("root_cause") or ():
-        yield _format_error(root)
+    root_causes = error.get("root_cause")
+    for root in root_causes if isinstance(root_causes, list) else ():
+        if isinstance(root, Mapping):
+            yield _format_error(root)
     cause, depth = error.get("caused_by"), 0
     while isinstance(cause, Mapping) and depth < 5:
         yield _format_error(cause)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from opensearchpy import (
@@ -22,6 +23,7 @@ from urllib3.exceptions import InsecureRequestWarning
 
 from hybrid_search.backends.server.transport import sigv4
 from hybrid_search.backends.server.transport.address import Address
+from hybrid_search.backends.server.transport.answers import BULK_ANSWER
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.server.transport.cbor import CBOR, decode_cbor
 from hybrid_search.backends.server.transport.connection import (
@@ -32,6 +34,7 @@ from hybrid_search.backends.server.transport.connection import (
     iterate_bulk_items,
 )
 from hybrid_search.backends.server.transport.errors import LibraryError, build_connection_error
+from hybrid_search.backends.server.transport.limits import Limits, limit_answers
 from hybrid_search.credentials import Access
 from hybrid_search.errors import HybridSearchError
 
@@ -56,6 +59,7 @@ class OpenSearchLibrary:
 
     def __init__(self, address: Address, access: Access) -> None:
         self._timeout = access.timeout
+        limits = Limits.from_access(access)
         header = access.authorization()
         if not access.verify:
             # one for each request; `connection.warn` has logged it once
@@ -69,7 +73,7 @@ class OpenSearchLibrary:
                     "url_prefix": address.prefix,
                 }
             ],
-            connection_class=_Node,
+            connection_class=partial(_Node, limits=limits),
             headers={"authorization": header.reveal()} if header else {},
             http_auth=_create_signer(access),
             ssl_context=create_ssl_context(access) if address.is_secure else None,
@@ -150,24 +154,35 @@ class _Bytes(bytes):
         return self
 
 
-@dataclass(frozen=True, slots=True)
-class _Response:
-    """The parts of an answer that the library reads."""
-
-    status: int
-    headers: Any
-    data: bytes
-
-
 class _Client(OpenSearch):
     """The library's client; its bulk helper does not check that an answer is usable."""
 
     def bulk(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a bulk request; raises SerializationError if the answer has no items."""
+        """Return the answer to a bulk request, which must have items.
+
+        Raises:
+            SerializationError: If it is not JSON.
+        """
         answer = super().bulk(*args, **kwargs)
-        if not isinstance(answer, dict) or not isinstance(answer.get("items"), list):
-            raise SerializationError(f"no items: {answer}")
-        return answer
+        if isinstance(answer, str):
+            raise SerializationError(answer)
+        return BULK_ANSWER.read(answer)
+
+
+class _RefusalError(TransportError):
+    """An error with its Retry-After.
+
+    The text of the library's own errors fails if the server's error has another form than usual.
+    """
+
+    @property
+    def retry_after(self) -> str | None:
+        """The header of the answer."""
+        value: str | None = self.args[3]
+        return value
+
+    def __str__(self) -> str:
+        return f"status {self.status_code}"
 
 
 class _Node(Urllib3HttpConnection):
@@ -175,6 +190,10 @@ class _Node(Urllib3HttpConnection):
 
     It logs nothing at warning level that will be tried again.
     """
+
+    def __init__(self, *args: Any, limits: Limits, **options: Any) -> None:
+        self._limits = limits
+        super().__init__(*args, **options)
 
     def perform_request(
         self,
@@ -186,31 +205,29 @@ class _Node(Urllib3HttpConnection):
         ignore: Collection[int] = (),
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Return the answer, as it came, or raise the error with its Retry-After."""
+        """Return the answer as it came.
+
+        Raises:
+            _RefusalError: If its status is that of an error.
+        """
         status, response_headers, data = super().perform_request(
             method, url, params, body, timeout, ANY_STATUS, headers
         )
         if 200 <= status < 300 or status in ignore:
             return status, response_headers, data
-        try:
-            return self._raise_error(
-                status, *_decode_error_body(data, response_headers.get("content-type"))
-            )
-        except TransportError as error:
-            # the library drops the headers of an error
-            error.retry_after = response_headers.get("retry-after")  # type: ignore[attr-defined]
-            raise
+        # the library itself drops the headers of an error, and reads no other bodies than objects
+        body = _decode_error_body(data, str(response_headers.get("content-type")))
+        raise _RefusalError(status, data, body, response_headers.get("retry-after"))
 
     def _create_urllib3_pool(self) -> None:
         super()._create_urllib3_pool()
+        limit_answers(self.pool, self._limits)
         urlopen = self.pool.urlopen
 
         def open_url(*args: Any, **kwargs: Any) -> Any:
             answer = urlopen(*args, **kwargs)
             binary = str(answer.headers.get("content-type")).startswith(CBOR)
-            return (
-                _Response(answer.status, answer.headers, _Bytes(answer.data)) if binary else answer
-            )
+            return replace(answer, data=_Bytes(answer.data)) if binary else answer
 
         self.pool.urlopen = open_url
 
@@ -223,17 +240,14 @@ class _Node(Urllib3HttpConnection):
             _log.info("the server warns: %s", warning)
 
 
-def _decode_error_body(data: Any, content_type: str | None) -> tuple[Any, str | None]:
-    """Return the body of an error and its content type.
-
-    CBOR, which the library does not decode, is turned into JSON.
-    """
-    if not isinstance(data, _Bytes):
-        return data, content_type
+def _decode_error_body(data: Any, content_type: str) -> Any:
+    """Return the body of an error, as its text if it is not what its type says."""
     try:
-        return json.dumps(decode_cbor(data), default=repr), "application/json"
-    except ValueError:
-        return repr(bytes(data)), None
+        if isinstance(data, _Bytes):
+            return decode_cbor(data)
+        return json.loads(data) if content_type.startswith("application/json") else data
+    except (ValueError, RecursionError):
+        return repr(bytes(data)) if isinstance(data, _Bytes) else data
 
 
 def _create_signer(access: Access) -> sigv4.Signer | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hybrid_search.backends.server.transport.answers import PLUGINS
 from hybrid_search.backends.server.transport.base import Server
 
 NEURAL_SEARCH = "opensearch-neural-search"
@@ -29,12 +30,13 @@ def has_neural_search(server: Server) -> bool:
 
 def list_plugins(server: Server) -> set[str]:
     """Return the plugins of an OpenSearch; raises AccessError if the login may not list them."""
-    return {
-        plugin["component"]
-        for plugin in server.request(
-            "GET", "/_cat/plugins", params={"format": "json", "h": "component"}
-        )
-    }
+    plugins = server.request(
+        "GET",
+        "/_cat/plugins",
+        params={"format": "json", "h": "component"},
+        read=PLUGINS.read,
+    )
+    return {plugin["component"] for plugin in plugins}
 
 
 def explain_missing_plugin(reason: str) -> str | None:

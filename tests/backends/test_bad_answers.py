@@ -1,0 +1,210 @@
+"""Answers of servers that are broken, foreign or hostile.
+
+They end in our error, never in another one or in no end, or the result is that of a good answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hybrid_search
+from hybrid_search import encoder
+from hybrid_search.backends.server import next_version, writer
+from hybrid_search.backends.server.transport import retry
+from hybrid_search.client import Client
+from hybrid_search.config import Settings
+from hybrid_search.credentials import Access
+from hybrid_search.errors import HybridSearchError
+from hybrid_search.maintenance.doctor import server as doctor
+from hybrid_search.search import calibration
+from hybrid_search.search.calibration import Calibration
+from tests.helpers.bad_answers import BAD_ANSWERS, BadAnswer
+from tests.helpers.fake_cluster import DOCUMENTS, FakeCluster
+from tests.helpers.fake_server import HttpRequest, Reply, ScriptedServer
+from tests.helpers.tiny_encoder import TinyEncoder
+
+ENGINES = ("opensearch", "elasticsearch")
+ACCESS = Access(timeout=10.0, patience=0, answer_megabytes=1)
+IMPATIENT = replace(ACCESS, timeout=0.5)
+
+Operation = Callable[[Client], Any]
+FindSilent = Callable[[Iterable[tuple[str, str]]], list[tuple[str, str, Any]]]
+
+
+def summarize(summary: Any) -> dict[str, Any]:
+    names = ("documents", "passages", "rejected")
+    return {name: getattr(summary, name) for name in names}
+
+
+def run_query(client: Client) -> Any:
+    result = client.query(
+        "money back", highlight=True, facets=["sector"], facets_over="matches"
+    ).to_dict()
+    return {name: result[name] for name in ("hits", "facets", "total")}
+
+
+def run_doctor(client: Client) -> Any:
+    checks = list(doctor.checks(client._settings, "calls"))
+    assert not [check for check in checks if check.remedy.startswith("the check itself failed")]
+    return [(check.name, check.state) for check in checks]
+
+
+def run_verify(client: Client) -> Any:
+    return client.verify("calls").to_dict() | {"seconds": 0}
+
+
+OPERATIONS: dict[str, Operation] = {
+    "query": run_query,
+    "compat": lambda client: client.query("money back", compat="opensearch").to_dict()["hits"],
+    "ingest": lambda client: summarize(
+        client.ingest([*DOCUMENTS, {"id": "new", "text": "a new one"}])
+    ),
+    "describe": lambda client: client.describe("calls"),
+    "list": lambda client: client.indexes(),
+    "delete": lambda client: client.delete(["loan"]),
+    "drop": lambda client: client.drop("calls"),
+    "verify": run_verify,
+    "doctor": run_doctor,
+    "reindex": lambda client: summarize(client.reindex("calls")),
+    "setup": lambda client: client.setup("calls", options={"shards": "1"}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tiny encoder, and two tries at once of what may pass by itself."""
+    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
+    monkeypatch.setattr(calibration, "load", lambda *_: Calibration())
+    monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, tries=2, first=0.001))
+    monkeypatch.setattr(next_version, "PATIENCE", 0)
+    monkeypatch.setattr(writer, "NOTES_SECONDS", 0)
+
+
+class Saboteur:
+    """A script that answers well, except for requests of one `path`, which get a bad answer."""
+
+    def __init__(self, engine: str) -> None:
+        self.cluster = FakeCluster(engine)
+        self.bad: BadAnswer | None = None
+        self.place = ""
+        self.places: dict[str, None] = {}
+
+    def __call__(self, request: HttpRequest) -> Reply:
+        place = f"{request.method} {re.sub(r'-00000.', '', request.target.partition('?')[0])}"
+        self.places[place] = None
+        if self.bad is None or self.place not in (place, "everywhere"):
+            return self.cluster(request)
+        return self.bad(self.cluster.engine, request, self.cluster.answer(request))
+
+
+def run(server: ScriptedServer, engine: str, operation: Operation, access: Access) -> Any:
+    """Return what an operation gives, or its error if it is one of ours."""
+    client = Client(Settings(f"{engine}+{server.url}", None, "cpu", access))
+    try:
+        return operation(client)
+    except HybridSearchError as error:
+        return error
+    finally:
+        client.close()
+
+
+EMPTY = {
+    "an empty object",
+    "an empty list",
+    "no type",
+    "gzip that was not asked for",
+    "a status without meaning",
+}
+MAY_BE_EMPTY = {
+    ("list", "GET /_all/_mapping"),
+    ("list", "GET /_alias"),
+    ("list", "everywhere"),
+    ("compat", "GET /_cat/plugins"),
+}
+"""Where an empty answer is a good one: there are no indexes, or no plugins."""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_bad_answer_ends_in_our_error_or_makes_no_difference(name: str, engine: str) -> None:
+    """Each kind is tried with one engine, at one place or at all places at once, in turn."""
+    kinds = list(BAD_ANSWERS)[ENGINES.index(engine) :: len(ENGINES)]
+    with sabotage(name, engine) as (places, find_silent):
+        assert not find_silent(zip(kinds, itertools.cycle(places), strict=False))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_each_bad_answer_is_told_wherever_it_is_given(name: str, engine: str) -> None:
+    with sabotage(name, engine) as (places, find_silent):
+        assert not find_silent(itertools.product(BAD_ANSWERS, places))
+
+
+@contextmanager
+def sabotage(name: str, engine: str) -> Iterator[tuple[list[str], FindSilent]]:
+    """Yield the places of an operation's requests, and what tries kinds of bad answers there.
+
+    It returns kind, place and result where the result is another than the good one, and no error.
+    """
+    operation, saboteur = OPERATIONS[name], Saboteur(engine)
+
+    def find_silent(kinds: Iterable[tuple[str, str]]) -> list[tuple[str, str, Any]]:
+        silent = []
+        for kind, place in kinds:
+            saboteur.bad, saboteur.place = BAD_ANSWERS[kind], place
+            result = run(server, engine, operation, IMPATIENT)
+            is_good = result == good or (kind in EMPTY and (name, place) in MAY_BE_EMPTY)
+            silent += [] if is_good or is_told(name, result) else [(kind, place, result)]
+        return silent
+
+    with ScriptedServer(saboteur) as server:
+        good = run(server, engine, operation, ACCESS)
+        assert not isinstance(good, HybridSearchError), good
+        yield [*saboteur.places, "everywhere"], find_silent
+
+
+def is_told(name: str, result: Any) -> bool:
+    """Return whether a result says that something is wrong."""
+    if isinstance(result, HybridSearchError):
+        return len(str(result)) > 20
+    if name in ("ingest", "reindex"):
+        return bool(result["rejected"])
+    if name == "verify":
+        return bool(result["wrong"])
+    return name == "doctor" and any(state != "ok" for _, state in result)
+
+
+def test_there_are_more_than_sixty_kinds() -> None:
+    assert len(BAD_ANSWERS) >= 60
+
+
+def test_every_request_says_what_it_reads_of_its_answer() -> None:
+    package = Path(hybrid_search.__file__).parent
+    calls = [
+        (path.name, call.lineno, {keyword.arg for keyword in call.keywords})
+        for path in package.rglob("*.py")
+        if "transport" not in path.parts or path.name == "plugins.py"
+        for call in find_requests(path)
+    ]
+    assert len(calls) > 15
+    assert not [call for call in calls if not call[2] & {"read", None}]
+
+
+def find_requests(path: Path) -> list[ast.Call]:
+    """Return the calls of `Server.request` in a module, without those of HEAD."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    return [
+        call
+        for call in calls
+        if ast.unparse(call.func).endswith(".request") and "'HEAD'" not in ast.unparse(call)
+    ]
