@@ -1,0 +1,84 @@
+"""The summary of a campaign: counts by family and target, and every trial that broke a rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from benchmarks.faults.trial import RULES, Outcome
+from benchmarks.markdown import head, row
+
+COLUMNS = ("tried", "told", "mended", *RULES)
+EXAMPLES = 20
+"""Trials that are listed of each rule."""
+
+
+def count_outcomes(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """Return how many trials were run, reported, mended, skipped, and broke each rule."""
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        if outcome.skipped:
+            counts["skipped"] += 1
+            continue
+        counts["tried"] += 1
+        counts["told"] += outcome.is_reported
+        counts["mended"] += outcome.is_mended
+        counts.update(outcome.violations)
+    return {name: counts[name] for name in (*COLUMNS, "skipped")}
+
+
+def summarize(outcomes: Sequence[Outcome], seed: int, seconds: float) -> dict[str, Any]:
+    """Return the summary as it is stored."""
+    targets: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        targets.setdefault(_label(outcome), []).append(outcome)
+    violations = [
+        {"id": outcome.trial.id, "rules": list(outcome.violations), "note": outcome.note}
+        for outcome in outcomes
+        if outcome.violations
+    ]
+    return {
+        "seed": seed,
+        "seconds": round(seconds),
+        "total": count_outcomes(outcomes),
+        "targets": {label: count_outcomes(group) for label, group in sorted(targets.items())},
+        "skipped": dict(Counter(outcome.skipped for outcome in outcomes if outcome.skipped)),
+        "violations": _shorten(violations),
+    }
+
+
+def _label(outcome: Outcome) -> str:
+    return f"{outcome.trial.family}: {outcome.trial.target}"
+
+
+def _shorten(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first few of each rule."""
+    counts: Counter[str] = Counter()
+    examples = []
+    for violation in sorted(violations, key=lambda violation: str(violation["id"])):
+        if any(counts[rule] < EXAMPLES for rule in violation["rules"]):
+            examples.append(violation)
+        counts.update(violation["rules"])
+    return examples
+
+
+def render(summary: dict[str, Any]) -> str:
+    """Return the summary as a table, followed by the trials that broke a rule."""
+    lines = render_table(summary)
+    for violation in summary["violations"]:
+        lines.append(f"{', '.join(violation['rules'])}: {violation['id']}: {violation['note']}")
+    total = summary["total"]
+    lines.append(
+        f"{total['tried']:,} faults in {summary['seconds']} s, {total['skipped']} skipped "
+        f"{summary['skipped'] or ''}"
+    )
+    return "\n".join(lines)
+
+
+def render_table(summary: dict[str, Any]) -> list[str]:
+    """Return the counts as a table in Markdown."""
+    lines = head("faults", *COLUMNS)
+    for label, counts in [*summary["targets"].items(), ("all", summary["total"])]:
+        lines.append(row(label, *[f"{counts[column]:,}" for column in COLUMNS]))
+    return lines
