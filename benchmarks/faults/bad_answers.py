@@ -20,7 +20,7 @@ from tests.helpers.fake_server import HttpRequest, Reply
 
 JSON = {"content-type": "application/json"}
 MEGABYTE = 2**20
-ENDLESS_MEGABYTES = 1_024
+ENDLESS_MEGABYTES = 512
 
 
 def _body(data: Any, status: int = 200, **headers: str) -> BadAnswer:
@@ -76,7 +76,7 @@ def _stream_zeros() -> Iterator[bytes]:
 
 @cache
 def _compress_bomb() -> bytes:
-    """Return 1 GB of blanks, compressed to 1 MB."""
+    """Return half a gigabyte of blanks, compressed to half a megabyte."""
     return gzip.compress(b" " * (64 * MEGABYTE)) * (ENDLESS_MEGABYTES // 64)
 
 

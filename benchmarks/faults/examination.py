@@ -25,6 +25,7 @@ class Judge:
     violations: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    is_verified: bool = False
 
     def hear(self, *reports: CommandReport) -> None:
         """Take note of crashes and messages of commands."""
@@ -66,6 +67,7 @@ class Judge:
             tuple(self.violations),
             is_reported=bool(self.messages),
             is_mended=is_mended,
+            is_verified=self.is_verified,
             note=note[: 3 * NOTE_LENGTH],
         )
 
@@ -110,8 +112,7 @@ def examine_store(trial: Trial, store: Store, undo: Undo) -> Outcome:
     judge.compare(store.query(), store.before)
     verification = store.verify()
     judge.hear(verification)
-    if SILENT in judge.violations and verification.messages:
-        judge.notes.append("verify finds it")
+    judge.is_verified = bool(verification.messages)
     return _mend_store(judge, store, undo, strangers)
 
 

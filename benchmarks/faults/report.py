@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.faults.trial import RULES, Outcome
+from benchmarks.faults.trial import RULES, SILENT, Outcome
 from benchmarks.markdown import head, row
 
-COLUMNS = ("tried", "told", "mended", *RULES)
+VERIFIED = "silent, but verify tells"
+COLUMNS = ("tried", "told", "mended", *RULES, VERIFIED)
 EXAMPLES = 20
 """Trials that are listed of each rule."""
 
@@ -25,6 +26,7 @@ def count_outcomes(outcomes: Iterable[Outcome]) -> dict[str, int]:
         counts["told"] += outcome.is_reported
         counts["mended"] += outcome.is_mended
         counts.update(outcome.violations)
+        counts[VERIFIED] += outcome.is_verified and SILENT in outcome.violations
     return {name: counts[name] for name in (*COLUMNS, "skipped")}
 
 
@@ -49,7 +51,32 @@ def summarize(outcomes: Sequence[Outcome], seed: int, seconds: float) -> dict[st
 
 
 def _label(outcome: Outcome) -> str:
-    return f"{outcome.trial.family}: {outcome.trial.target}"
+    """Return the row in which a trial is counted."""
+    family, target = outcome.trial.family, outcome.trial.target
+    if family == "access":
+        return next((label for start, label in ACCESS_ROWS if target.startswith(start)), target)
+    if family == "answers":
+        return f"bad answers to {target.partition(',')[0]}"
+    if family == "parameters":
+        return f"odd arguments of {target}"
+    source, _, name = target.partition("/")
+    return f"damaged bytes: {name}{SOURCES[source]}"
+
+
+ACCESS_ROWS = (
+    ("store", "vanished, forbidden and linked: files of an index"),
+    ("rejected", "vanished, forbidden and linked: the file of refused documents"),
+    ("model", "vanished, forbidden and linked: files of a model"),
+    ("cache", "vanished, forbidden and linked: the cache"),
+    ("file system", "full and read-only file systems"),
+    ("std", "full and closed outputs"),
+)
+SOURCES = {
+    "tiny": "",
+    "interrupted": " (after a kill)",
+    "model": " (model)",
+    "cache": " (cache)",
+}
 
 
 def _shorten(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -246,3 +246,18 @@ IN_STAGE: Mapping[str, Kinds] = {
     "bulk": BULK,
 }
 """Right but for one field, by the stage of the request."""
+
+PLAUSIBLE = frozenset(
+    (
+        "_score: a number",
+        "_score: negative",
+        "_score: enormous",
+        "document_id: escapes",
+        "ordinal: negative",
+        "ordinal: enormous",
+        "text: shorter",
+        "metadata: an object",
+        "no metadata",
+    )
+)
+"""Kinds that another index might hold: nobody can know that they are not the right answer."""
