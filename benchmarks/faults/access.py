@@ -30,7 +30,7 @@ STORE_FILES = (
     "store",
     "store/calls.sqlite",
     "store/calls.spans",
-    "store/calls.spans/000001.usearch",
+    "store/calls.spans/*.usearch",
     "store/calls.lock",
     "rejected.jsonl",
 )
@@ -111,7 +111,8 @@ class Access:
                 self._restore(store)
 
         with _identity(store.folder, kind):
-            ALTERATIONS[kind](store.folder / trial.target, foreign)
+            path = next(store.folder.glob(trial.target), store.folder / trial.target)
+            ALTERATIONS[kind](path, foreign)
             try:
                 examine = examine_store if action == "use" else examine_deletion
                 return examine(trial, store, undo)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import multiprocessing
 import os
+import resource
 import signal
 import sys
 import time
@@ -23,6 +24,9 @@ SECONDS = 40.0
 
 START_SECONDS = 60.0
 """How long a new process may take until it runs its first trial."""
+
+MEMORY = 6 * 2**30
+"""Bytes of address space of a process: a damaged file may ask for all that the machine has."""
 
 Open = Callable[[Path, Path], Callable[[Trial], Outcome]]
 """Returns what runs trials, given the folder of the scene and one of this process's own."""
@@ -126,6 +130,7 @@ def _work(connection: Connection, open_families: Open, scene: Path, folder: Path
     """Run trials until the parent closes the connection."""
     with _dump_path(folder).open("w") as dump:
         os.dup2(dump.fileno(), 2)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
         faulthandler.enable(dump)
         run = open_families(scene, folder)
         with suppress(EOFError, KeyboardInterrupt):
