@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("--family", action="append", help="only this family; may be repeated")
     parser.add_argument("--only", metavar="ID", help="only the trial of this id")
     parser.add_argument("--workers", type=int, default=campaign.WORKERS)
-    parser.add_argument("--limit", type=int, help="only so many trials, evenly spread")
+    parser.add_argument("--limit", type=int, help="only so many trials, by chance")
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
     parser.add_argument("--save", action="store_true", help="write it to results/faults")
     parser.add_argument("--log", type=Path, help="write every outcome to this file, one a line")

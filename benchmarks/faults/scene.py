@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.faults.commands import CommandReport, run_command, use_tiny_encoder
-from hybrid_search import encoder
+from hybrid_search import connect, encoder
 from hybrid_search.config import cache_folder
 from hybrid_search.encoder import quantization
 from hybrid_search.ingest.sources.files import SAMPLE
+from tests.helpers.tiny_encoder import make_entries, make_spec
 
 CALLS = 12
 """Calls of the bundled sample in the index; a trial adds one more."""
@@ -173,21 +173,25 @@ def build(folder: Path, with_model: bool) -> None:
 
 
 def _build_interrupted(folder: Path) -> None:
-    """Make a store whose last documents are in the write-ahead log, as a killed writer leaves it.
+    """Make a store as a killed writer leaves it, the last documents in the write-ahead log.
 
-    It is copied while a connection keeps SQLite from tidying up.
+    It is copied while the writer is open.
     """
-    first = folder / "first.jsonl"
     lines = (folder / "documents.jsonl").read_bytes().splitlines(keepends=True)
+    first = folder / "first.jsonl"
     first.write_bytes(b"".join(lines[: CALLS // 2]))
-    _check(Store(folder, first, [], [], "open").ingest())
-    opened = Store(folder, folder / "documents.jsonl", [], [], "open")
-    connection = sqlite3.connect(opened.path / "calls.sqlite")
-    connection.execute("SELECT count(*) FROM documents").fetchone()
+    opened = Store(folder, first, [], [], "open")
     _check(opened.ingest())
-    shutil.copytree(opened.path, folder / "interrupted")
-    connection.close()
+    with (
+        use_tiny_encoder(),
+        connect(f"embedded:{opened.path}") as client,
+        client.backend.writer("calls", make_spec()) as writer,
+    ):
+        for line in lines[CALLS // 2 :]:
+            writer.write(make_entries(json.loads(line)))
+        shutil.copytree(opened.path, folder / "interrupted")
     shutil.rmtree(opened.path)
+    assert (folder / "interrupted" / "calls.sqlite-wal").stat().st_size
     _plant_strangers(folder / "interrupted")
 
 
