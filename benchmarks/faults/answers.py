@@ -30,7 +30,7 @@ STAGES = {
 """The stages of each command whose answers are tried."""
 
 ENGINES = ("opensearch", "elasticsearch")
-SHORT_COUNT = 16
+SHORT_COUNT = 12
 
 SETTINGS = {"HYBRID_SEARCH_TIMEOUT": "1", "HYBRID_SEARCH_PATIENCE": "1"}
 """Seconds that a request and an ingest wait."""

@@ -20,7 +20,7 @@ from hybrid_search.ingest.document_parser import parse
 from hybrid_search.search.result import Hit, Result
 from hybrid_search.text.types import Document
 
-COUNT, SHORT_COUNT = 10_000, 100
+COUNT, SHORT_COUNT = 10_000, 60
 CALLS = ("query", "query", "query", "query", "query", "requests", "best_spans", "similarity")
 
 

@@ -49,7 +49,7 @@ def test_a_few_faults_of_each_kind_break_no_rule(scene: Path) -> None:
     trials = campaign.list_trials(scene, campaign.SEED, False, [*FAMILIES])
     outcomes = list(pool.run_trials(trials, open_families, scene, workers=2))
     counts = report.count_outcomes(outcomes)
-    assert counts["tried"] + counts["skipped"] == len(trials) > 150
+    assert counts["tried"] + counts["skipped"] == len(trials) > 120
     assert counts["told"] > 40
     broken = {
         outcome.trial.id: outcome.note for outcome in outcomes if report.list_violations(outcome)
