@@ -7,7 +7,7 @@ EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
 # What this project was called before, in an environment of that time, and a stranger's package of that name: two would share a command.
 UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 
-.PHONY: help demo test test-wheel test-servers servers prove soak check house docs test-export test-ray format bench papers clean
+.PHONY: help demo test test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
@@ -16,6 +16,7 @@ help:
 	@echo "make servers      start them to try things on, until Ctrl-C or for an hour; it prints the URLs to use"
 	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
 	@echo "make soak         an ingest that fails again and again, at every seam, on OpenSearch and embedded (SOAK_MINUTES=10)"
+	@echo "make break        thousands of faults: damaged files, forbidden files, bad answers, odd arguments (a quarter of an hour on two cores)"
 	@echo "make check        ruff, mypy, import direction"
 	@echo "make house        counts of names, width and density, folder by folder"
 	@echo "make test-wheel   what a user gets: the wheel, installed in an environment of its own"
@@ -62,6 +63,11 @@ prove: $(VENV)/.dev
 # Kills, signals, a full disk, a broken encoder, a source that ends in a line, a server that is away: in the end every document once.
 soak: $(VENV)/.dev
 	$(BIN)/python -m tools.servers --servers "$${SERVERS:-opensearch-3.5.0}" --minutes 120 -- $(BIN)/python -m pytest -s -m long tests/ingest/test_soak.py
+
+# Exit status 1 if a fault ends in a signal, a traceback or a wrong answer, or if anything is lost.
+break: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.faults --save
+	$(BIN)/python -m benchmarks.tables
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .

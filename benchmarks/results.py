@@ -20,6 +20,7 @@ RESULTS = ROOT / "results"
 QUALITY = RESULTS / "quality"
 SPEED = RESULTS / "speed"
 SERVERS = RESULTS / "servers"
+FAULTS = RESULTS / "faults"
 
 STORE = ROOT.parent / ".benchmarks"
 """Indexes built for measuring; kept between runs, ignored by git."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from benchmarks import results
+from benchmarks.faults import report
 from benchmarks.markdown import head, row, table
 from benchmarks.quality import models
 from benchmarks.quality.tasks import ALL, TASKS
@@ -18,7 +19,13 @@ from hybrid_search.backends.server import mappings
 
 PAGES = [
     results.ROOT.parent / name
-    for name in ("README.md", "docs/benchmarks.md", "docs/servers.md", "export/README.md")
+    for name in (
+        "README.md",
+        "docs/benchmarks.md",
+        "docs/servers.md",
+        "docs/robustness.md",
+        "export/README.md",
+    )
 ]
 
 CALLS = ("calls_sgd", "calls_qmsum")
@@ -241,6 +248,11 @@ def _quantization_cell(figures: dict[str, Any]) -> str:
     return f"{size:,}, {figures['recall@10']:.3f}, {share:.2f}"
 
 
+def faults() -> str:
+    """Render what the fault campaign tried and what came of it."""
+    return "\n".join(report.render_table(results.read_result("campaign", results.FAULTS)))
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "summary": summary,
     "retrieval": retrieval,
@@ -254,6 +266,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "server_latency": server_latency,
     "quantization": quantization,
     "graph": graph,
+    "faults": faults,
     **models.TABLES,
 }
 

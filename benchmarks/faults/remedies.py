@@ -1,0 +1,87 @@
+"""Doing what a message says: the remedy is found by its words."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Sequence
+
+from benchmarks.faults.scene import Store
+
+Undo = Callable[[], None]
+"""Puts back the files as they were: a backup, an export, a permission, free space."""
+
+
+def _drop(store: Store, _: re.Match[str], __: Undo) -> None:
+    store.delete("--yes")
+
+
+def _delete_document(store: Store, match: re.Match[str], _: Undo) -> None:
+    store.delete("--", match["id"])
+
+
+def _repair(store: Store, _: re.Match[str], __: Undo) -> None:
+    store.run("verify", "--repair")
+
+
+def _delete_index_files(store: Store, _: re.Match[str], __: Undo) -> None:
+    """Do by hand what ``delete --yes`` does, as somebody would whose index cannot be opened."""
+    for name in ("calls.sqlite", "calls.sqlite-wal", "calls.sqlite-shm"):
+        (store.path / name).unlink(missing_ok=True)
+
+
+def _delete_lock(store: Store, _: re.Match[str], __: Undo) -> None:
+    path = store.path / "calls.lock"
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _restore(_: Store, __: re.Match[str], undo: Undo) -> None:
+    undo()
+
+
+def _run_again(_: Store, __: re.Match[str], ___: Undo) -> None:
+    """Do nothing: `examination` ingests after each remedy."""
+
+
+Remedy = Callable[[Store, re.Match[str], Undo], None]
+
+REMEDIES: Sequence[tuple[str, Remedy]] = (
+    (r"--repair", _repair),
+    (r"(delete|remove) (it|that file|the lock file|\S+\.lock)\b.*\block\b", _delete_lock),
+    (r"lock\b.*: (delete|remove) (it|that file|the lock file)", _delete_lock),
+    (r"hybrid-search delete --index \S+ -- (?P<quote>['\"]?)(?P<id>[^'\"\s]+)(?P=quote)",
+     _delete_document),
+    (r"hybrid-search delete --index \S+ --yes", _drop),
+    (r"restore (it|the file|them)\b.* from a backup", _restore),
+    (r"delete (it|the index) and ingest", _delete_index_files),
+    (r"[Ee]xport the model again|[Cc]opy it there|benchmarks\.quality\.calibrate", _restore),
+    (r"let this user|another f(older|ile)|chmod|writable folder", _restore),
+    (r"[Ff]ree (some )?space|disk is full|check the disk", _restore),
+    (r"(next|run|by an|an) ingest|ingest (it )?(again|FILE|into it)|same command again"
+     r"|hybrid-search ingest", _run_again),
+)  # fmt: skip
+"""What a message may name, and how it is done; those that keep the most come first."""
+
+
+def find_remedies(messages: Sequence[str]) -> list[tuple[Remedy, re.Match[str]]]:
+    """Return what the messages name, in the order of `REMEDIES`."""
+    remedies = []
+    for pattern, remedy in REMEDIES:
+        matches = {
+            match[0]: match for message in messages if (match := re.search(pattern, message))
+        }
+        remedies += [(remedy, match) for match in matches.values()]
+    return remedies
+
+
+def apply_remedy(store: Store, messages: Sequence[str], undo: Undo, tried: set[str]) -> str | None:
+    """Do the first remedy that was not `tried` yet and add it; return its words, None if none."""
+    for remedy, match in find_remedies(messages):
+        if match[0] not in tried:
+            tried.add(match[0])
+            remedy(store, match, undo)
+            return match[0]
+    return None

@@ -1,0 +1,125 @@
+"""The summary of a campaign: counts by family and target, and every trial that broke a rule."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from benchmarks.faults.trial import RULES, SILENT, Outcome
+from benchmarks.markdown import head, row
+
+VERIFIED = "silent, but verify tells"
+COLUMNS = ("tried", "told", "mended", *RULES, VERIFIED)
+EXAMPLES = 20
+"""Trials that are listed of each rule."""
+
+
+ACCEPTED = {("damage", "interrupted/calls.sqlite-wal"): SILENT}
+"""Rules that are known to be broken, by family and target; `docs/robustness.md` says why.
+
+SQLite drops what follows a damaged place of its write-ahead log without a word, for it looks like
+the end of a log whose writer was killed.
+"""
+
+
+def list_violations(outcome: Outcome) -> list[str]:
+    """Return the rules that were broken, without those that are known to be."""
+    accepted = ACCEPTED.get((outcome.trial.family, outcome.trial.target))
+    return [rule for rule in outcome.violations if rule != accepted]
+
+
+def count_outcomes(outcomes: Iterable[Outcome]) -> dict[str, int]:
+    """Return how many trials were run, reported, mended, skipped, and broke each rule."""
+    counts: Counter[str] = Counter()
+    for outcome in outcomes:
+        if outcome.skipped:
+            counts["skipped"] += 1
+            continue
+        counts["tried"] += 1
+        counts["told"] += outcome.is_reported
+        counts["mended"] += outcome.is_mended
+        counts.update(outcome.violations)
+        counts[VERIFIED] += outcome.is_verified and SILENT in outcome.violations
+    return {name: counts[name] for name in (*COLUMNS, "skipped")}
+
+
+def summarize(outcomes: Sequence[Outcome], seed: int, seconds: float) -> dict[str, Any]:
+    """Return the summary as it is stored."""
+    targets: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        targets.setdefault(_label(outcome), []).append(outcome)
+    violations = [
+        {"id": outcome.trial.id, "rules": list_violations(outcome), "note": outcome.note}
+        for outcome in outcomes
+        if list_violations(outcome)
+    ]
+    return {
+        "seed": seed,
+        "seconds": round(seconds),
+        "total": count_outcomes(outcomes),
+        "targets": {label: count_outcomes(group) for label, group in sorted(targets.items())},
+        "skipped": dict(Counter(outcome.skipped for outcome in outcomes if outcome.skipped)),
+        "violations": _shorten(violations),
+    }
+
+
+def _label(outcome: Outcome) -> str:
+    """Return the row in which a trial is counted."""
+    family, target = outcome.trial.family, outcome.trial.target
+    if family == "access":
+        return next((label for start, label in ACCESS_ROWS if target.startswith(start)), target)
+    if family == "answers":
+        return f"bad answers to {target.partition(',')[0]}"
+    if family == "parameters":
+        return f"odd arguments of {target}"
+    source, _, name = target.partition("/")
+    return f"damaged bytes: {name}{SOURCES[source]}"
+
+
+ACCESS_ROWS = (
+    ("store", "vanished, forbidden and linked: files of an index"),
+    ("rejected", "vanished, forbidden and linked: the file of refused documents"),
+    ("model", "vanished, forbidden and linked: files of a model"),
+    ("cache", "vanished, forbidden and linked: the cache"),
+    ("file system", "full and read-only file systems"),
+    ("std", "full and closed outputs"),
+)
+SOURCES = {
+    "tiny": "",
+    "interrupted": " (after a kill)",
+    "model": " (model)",
+    "cache": " (cache)",
+}
+
+
+def _shorten(violations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the first few of each rule."""
+    counts: Counter[str] = Counter()
+    examples = []
+    for violation in sorted(violations, key=lambda violation: str(violation["id"])):
+        if any(counts[rule] < EXAMPLES for rule in violation["rules"]):
+            examples.append(violation)
+        counts.update(violation["rules"])
+    return examples
+
+
+def render(summary: dict[str, Any]) -> str:
+    """Return the summary as a table, followed by the trials that broke a rule."""
+    lines = render_table(summary)
+    for violation in summary["violations"]:
+        lines.append(f"{', '.join(violation['rules'])}: {violation['id']}: {violation['note']}")
+    total = summary["total"]
+    lines.append(
+        f"{total['tried']:,} faults in {summary['seconds']} s, {total['skipped']} skipped "
+        f"{summary['skipped'] or ''}"
+    )
+    return "\n".join(lines)
+
+
+def render_table(summary: dict[str, Any]) -> list[str]:
+    """Return the counts as a table in Markdown."""
+    lines = head("faults", *COLUMNS)
+    for label, counts in [*summary["targets"].items(), ("all", summary["total"])]:
+        lines.append(row(label, *[f"{counts[column]:,}" for column in COLUMNS]))
+    return lines
