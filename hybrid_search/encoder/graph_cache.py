@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -92,8 +93,9 @@ def _make_and_store(source: Path, precision: str, folder: Path, name: str) -> Pa
         _convert(source, precision, graph)
         path = folder / f"{name}-{file_digest(graph)}.onnx"
         _copy_atomically(graph, path)
+    own_name = re.compile(rf"{re.escape(name)}-[0-9a-f]{{64}}\.onnx")
     for damaged in folder.glob(f"{name}-*.onnx"):
-        if damaged != path:
+        if damaged != path and own_name.fullmatch(damaged.name):
             damaged.unlink(missing_ok=True)
     _log.info("made the graph in %.1f s: %s", time.perf_counter() - started_at, path)
     return path

@@ -313,6 +313,18 @@ def test_a_damaged_graph_is_made_again_and_replaced(
     assert path.stem.endswith(hashlib.sha256(path.read_bytes()).hexdigest())
 
 
+def test_a_copy_that_somebody_made_of_a_damaged_graph_is_left_alone(
+    model: Path, tmp_path: Path
+) -> None:
+    OnnxEncoder(model, "cpu", cache=tmp_path)
+    (path,) = cached_graphs(tmp_path)
+    path.write_bytes(b"damaged")
+    backup = shutil.copy(path, path.with_stem(f"{path.stem}-backup"))
+    OnnxEncoder(model, "cpu", cache=tmp_path)
+    assert Path(backup).read_bytes() == b"damaged"
+    assert len(cached_graphs(tmp_path)) == 2
+
+
 def test_what_a_killed_process_left_is_in_nobodys_way(model: Path, tmp_path: Path) -> None:
     OnnxEncoder(model, "cpu", cache=tmp_path)
     (path,) = cached_graphs(tmp_path)
