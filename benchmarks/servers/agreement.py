@@ -112,7 +112,8 @@ def _compare(pairs: Sequence[tuple[Scores, Scores]]) -> dict[str, Any]:
 
 def _differences(ours: Scores, theirs: Scores) -> list[float]:
     """Return the difference of both scores of each passage, as a share of the second."""
-    return [abs(ours[place] / theirs[place] - 1) for place in ours.keys() & theirs.keys()]
+    common = ours.keys() & theirs.keys()
+    return [abs(ours[place] / theirs[place] - 1) for place in common]
 
 
 def _overlap(ours: Scores, theirs: Scores) -> float:
