@@ -1151,7 +1151,7 @@ def test_a_long_document_whose_end_is_refused_leaves_neither_passages_nor_a_file
 def test_a_full_temporary_folder_is_one_error_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(document_buffer.tempfile, "TemporaryFile", lambda: FileIO("/dev/full", "w"))
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda: FileIO("/dev/full", "w"))
     with closing(DocumentBuffer(Document("x", "", ()), 2)) as draft:
         draft.add(b"x" * 9000)
         with pytest.raises(IndexStoreError, match=r"No space left on device\).* set TMPDIR"):
