@@ -757,8 +757,8 @@ def test_a_full_disk_is_one_clear_error_and_the_same_command_completes_later(
     source, url = write_documents(tmp_path / "calls.jsonl", documents), f"embedded:{disk / 'store'}"
     failed = subprocess.run(command(url, str(source)), capture_output=True, text=True, check=False)
     assert failed.returncode == 2
-    assert failed.stdout == ""
     assert "Traceback" not in failed.stderr
+    told = json.loads(failed.stdout)["documents"]
     assert failed.stderr.splitlines()[-1].startswith(
         f"error: the disk is full at {disk / 'store' / 'calls.sqlite'}: what was committed is safe."
     )
@@ -766,6 +766,7 @@ def test_a_full_disk_is_one_clear_error_and_the_same_command_completes_later(
     with connect(url, device="cpu") as client:
         committed = client.describe().documents
         assert 0 < committed < len(documents)
+        assert told == committed
     assert_sound(disk / "store")
     completed = subprocess.run(
         command(url, str(source)), capture_output=True, text=True, check=True
