@@ -99,11 +99,12 @@ def _score(backend: Backend, index: str, text: str) -> Scores:
 def _compare(pairs: Sequence[tuple[Scores, Scores]]) -> dict[str, Any]:
     """Return the shares of the best passages, and of the scores, that both have in common."""
     matching = [pair for pair in pairs if any(pair)]
+    unmatched = len(pairs) - len(matching)
     overlaps = [_overlap(*pair) for pair in matching]
     shares = [share for pair in matching for share in _differences(*pair)]
     close = fmean(share < CLOSE for share in shares)
     return {
-        "phrases that match nothing on either": len(pairs) - len(matching),
+        "phrases that match nothing on either": unmatched,
         f"of the {TOP} best in common": round(fmean(overlaps), 4),
         f"phrases with the same {TOP} best": overlaps.count(1.0),
         "scores within 2%": round(close, 4),
