@@ -22,6 +22,11 @@ from benchmarks.faults.trial import HANG, SIGNAL, TRACEBACK, Outcome, Trial
 SECONDS = 40.0
 """How long a trial may take; most take a tenth of a second, on a machine that is not busy."""
 
+GRACE = 1.5
+"""A process ends itself after `SECONDS`, with a note of where it was, and is killed if it does not:
+after so many times that.
+"""
+
 START_SECONDS = 60.0
 """How long a new process may take until it runs its first trial."""
 
@@ -58,13 +63,13 @@ class _Slot:
     def __init__(self, open_families: Open, scene: Path, number: int) -> None:
         self._arguments = (open_families, scene, scene.parent / f"process-{number}")
         self._process: BaseProcess | None = None
-        self._deadline = 0.0
+        self._started_at = self._deadline = 0.0
         self.connection: Connection
         self.trial: Trial | None = None
 
     def start(self, trial: Trial) -> None:
         """Hand a trial to the process, a new one if the last has died."""
-        allowed = SECONDS
+        self._started_at, allowed = time.monotonic(), GRACE * SECONDS
         if self._process is None:
             self.connection, theirs = CONTEXT.Pipe()
             self._process = CONTEXT.Process(
@@ -73,7 +78,7 @@ class _Slot:
             self._process.start()
             theirs.close()
             allowed += START_SECONDS
-        self.trial, self._deadline = trial, time.monotonic() + allowed
+        self.trial, self._deadline = trial, self._started_at + allowed
         self.connection.send(trial)
 
     def take_outcome(self) -> Outcome | None:
@@ -100,6 +105,8 @@ class _Slot:
         place = self.stop()
         if status < 0:
             return Outcome(trial, (SIGNAL,), note=f"{signal.Signals(-status).name} {place}")
+        if time.monotonic() - self._started_at >= SECONDS:
+            return Outcome(trial, (HANG,), note=place, seconds=SECONDS)
         return Outcome(trial, (TRACEBACK,), note=f"the process ended with status {status} {place}")
 
     def stop(self) -> str:
@@ -137,7 +144,7 @@ def _work(connection: Connection, open_families: Open, scene: Path, folder: Path
             while True:
                 trial: Trial = connection.recv()
                 started_at = time.monotonic()
-                faulthandler.dump_traceback_later(0.9 * SECONDS, file=dump)
+                faulthandler.dump_traceback_later(SECONDS, exit=True, file=dump)
                 try:
                     outcome = run(trial)
                 except Exception as error:  # a fault of the campaign itself must not pass for none

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -41,8 +43,10 @@ def make_report(answer: object, errors: str = "", status: int = 0) -> CommandRep
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return campaign.prepare(tmp_path_factory.mktemp("faults"), with_model=False)
+def scene() -> Iterator[Path]:
+    """The sound index, in memory: on a disk each trial would wait for it."""
+    with tempfile.TemporaryDirectory(dir=campaign.choose_memory()) as folder:
+        yield campaign.prepare(Path(folder), with_model=False)
 
 
 def test_a_few_faults_of_each_kind_break_no_rule(scene: Path) -> None:
