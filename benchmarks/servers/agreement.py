@@ -113,13 +113,8 @@ def _compare(pairs: Sequence[tuple[Scores, Scores]]) -> dict[str, Any]:
 
 def _differences(ours: Scores, theirs: Scores) -> list[float]:
     """Return the difference of both scores of each passage, as a share of the second."""
-<<<<<<< HEAD
-    common = ours.keys() & theirs.keys()
-    return [abs(ours[place] / theirs[place] - 1) for place in common]
-=======
     ratios = [ours[place] / theirs[place] for place in ours.keys() & theirs.keys()]
     return [abs(ratio - 1) for ratio in ratios]
->>>>>>> break-F
 
 
 def _overlap(ours: Scores, theirs: Scores) -> float:

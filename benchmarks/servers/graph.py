@@ -11,7 +11,7 @@ from benchmarks.servers.latency import fill, merge_segments, recall, wait_for_me
 from hybrid_search.backends.server import request_bodies
 from hybrid_search.backends.server.backend import ServerBackend
 
-SEARCHED_SPANS = (500, 1000, 2000, 2500, 3000, 4000)
+SEARCHED = (500, 1000, 2000, 2500, 3000, 4000)
 
 
 def measure(
@@ -40,6 +40,6 @@ def measure(
 def _measure_recall(
     backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, float]]]:
-    for searched in SEARCHED_SPANS:
+    for searched in SEARCHED:
         with mock.patch.object(request_bodies, "SEARCHED_SPANS", searched):
             yield searched, recall(backend, corpus, index, phrases)
