@@ -418,6 +418,8 @@ def test_a_damaged_record_of_the_model_is_one_clear_error(
         ("UPDATE passages SET start = 'x'", "a row of document 'x' is damaged"),
         ("UPDATE passages SET layout = x'ff'", "a row of document 'x' is damaged"),
         ("UPDATE texts_content SET c0 = NULL", "a row of document 'x' is damaged"),
+        ("UPDATE texts_content SET c1 = NULL", "a row of document 'x' is damaged"),
+        ("UPDATE texts_content SET c1 = x'ff'", "a row of document 'x' is damaged"),
         ("UPDATE texts_content SET c0 = x'ff'", "a row of document 'x' is damaged"),
     ],
 )
@@ -436,6 +438,21 @@ def test_an_edited_row_is_one_error_that_names_its_document_and_the_remedy(
             client.delete(["x"])
             client.ingest([SHORT])
             assert client.query("just").hits[0].text == SHORT["text"]
+
+
+def test_a_text_that_is_no_utf_8_is_one_error_without_the_text(
+    tmp_path: Path, tiny_encoder: None
+) -> None:
+    with connect(f"embedded:{tmp_path}") as client:
+        client.ingest([SHORT])
+        make_database(
+            tmp_path / "calls.sqlite", "UPDATE documents SET metadata = CAST(x'736563ff' AS TEXT)"
+        )
+        with pytest.raises(
+            IndexStoreError, match=r"is damaged \(a text in it is not UTF-8\)"
+        ) as told:
+            client.query("just")
+        assert "sec" not in str(told.value)
 
 
 @pytest.mark.parametrize(

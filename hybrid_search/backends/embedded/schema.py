@@ -277,6 +277,11 @@ def translate_errors(path: Path | str) -> Iterator[None]:
                 f"{path} cannot be written ({error}): let this user write the file, a plain one "
                 "and no link to nothing, and its folder, or use another folder"
             ) from error
+        if "UTF-8" in str(error):  # the message goes on with the text itself
+            raise IndexStoreError(
+                f"{path} is damaged (a text in it is not UTF-8): "
+                "restore it from a backup, or delete it and ingest again"
+            ) from None
         raise IndexStoreError(
             f"{path}: {error}. "
             "What was committed is safe: check the disk and run the same command again."

@@ -127,8 +127,9 @@ def delete_document(connection: sqlite3.Connection, id: str) -> bool:
     if row is None:
         return False
     passages = connection.execute(DOCUMENT_PASSAGES, row).fetchall()
-    query = f"SELECT 1 FROM texts WHERE typeof(text) != 'text' AND rowid IN ({DOCUMENT_PASSAGES})"
-    is_damaged = connection.execute(query, row).fetchone()
+    # the first column is the one whose words are found
+    texts = f"SELECT 1 FROM texts_content WHERE id IN ({DOCUMENT_PASSAGES})"
+    is_damaged = connection.execute(f"{texts} AND typeof(c0) != 'text'", row).fetchone()
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
     if is_damaged:  # FTS5 reads in the text which words to remove
         connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
@@ -183,6 +184,13 @@ def has_terms(connection: sqlite3.Connection) -> bool:
     """Return whether the index holds the terms of its texts; those of earlier versions do not."""
     columns = connection.execute("SELECT * FROM texts LIMIT 0").description
     return bool(columns[0][0] == "terms")
+
+
+def read_document_id(connection: sqlite3.Connection, passage: Key) -> object:
+    """Return the id of the document of a passage, None if there is none."""
+    query = "SELECT id FROM documents JOIN passages USING (document) WHERE passage = ?"
+    row = connection.execute(query, (passage,)).fetchone()
+    return row[0] if row else None
 
 
 def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
