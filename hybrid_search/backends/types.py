@@ -20,7 +20,7 @@ An index of another version is refused with the remedy: ingest again.
 Key = Any
 """Identifies a passage in its store: hashable, and meaningless to everybody but the store."""
 
-FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors"]
+FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors", "id"]
 """The kinds of damage that a passage of an index can have."""
 
 FACETS = 100
@@ -31,10 +31,13 @@ class DamagedRowError(IndexStoreError):
     """What an index stores of a document cannot be read."""
 
     def __init__(self, document_id: object, what: str = "a row") -> None:
-        super().__init__(
-            f"{what} of document {document_id!r} is damaged in the index: "
-            "delete that document from it, and ingest it again"
-        )
+        if isinstance(document_id, str):
+            place = f"{what} of document {document_id!r} is damaged in the index"
+            remedy = "delete that document from it, and ingest it again"
+        else:
+            place = f"{what} is damaged in the index"
+            remedy = "restore it from a backup, or delete it and ingest again"
+        super().__init__(f"{place}: {remedy}")
 
 
 @dataclass(frozen=True, slots=True)

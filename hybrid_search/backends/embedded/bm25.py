@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded import sql
 from hybrid_search.backends.highlight_markers import CLOSE, OPEN, parse_marks, strip_marks
-from hybrid_search.backends.types import Key
+from hybrid_search.backends.types import DamagedRowError, Key
 from hybrid_search.text.terms import find_words, query_terms
 from hybrid_search.text.words import distinct_words
 
@@ -99,16 +99,22 @@ def build_match_expression(connection: sqlite3.Connection, phrase: str) -> str:
 def find_highlights(
     connection: sqlite3.Connection, phrase: str, passages: Sequence[Key]
 ) -> dict[Key, list[tuple[int, int]]]:
-    """Return start and end of the words that BM25 matched in each of `passages`."""
+    """Return start and end of the words that BM25 matched in each of `passages`.
+
+    Raises:
+        DamagedRowError: If the text of a passage or its terms cannot be read.
+    """
     match = build_match_expression(connection, phrase)
     query = "SELECT highlight(texts, 0, ?, ?), text FROM texts WHERE texts MATCH ? AND rowid = ?"
-    rows = (
-        (passage, connection.execute(query, (OPEN, CLOSE, match, passage)).fetchone())
-        for passage in passages
-        if match
-    )
     find_words = find_marked_terms if sql.has_terms(connection) else _parse_marked_text
-    return {passage: find_words(*row) for passage, row in rows if row}
+    highlights: dict[Key, list[tuple[int, int]]] = {}
+    for passage in passages if match else ():
+        row = connection.execute(query, (OPEN, CLOSE, match, passage)).fetchone()
+        if row and not all(type(text) is str for text in row):
+            raise DamagedRowError(sql.find_document(connection, passage))
+        if row:
+            highlights[passage] = find_words(*row)
+    return highlights
 
 
 def find_marked_terms(marked_terms: str, text: str) -> list[tuple[int, int]]:

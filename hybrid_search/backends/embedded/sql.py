@@ -79,8 +79,15 @@ def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
 
 
 def read_fields(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the metadata fields: dotted name -> type."""
-    return dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
+    """Return the metadata fields: dotted name -> type.
+
+    Raises:
+        DamagedRowError: If a name or type cannot be read.
+    """
+    fields = dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
+    if not all(type(text) is str for text in (*fields, *fields.values())):
+        raise DamagedRowError(None, "the record of the metadata fields")
+    return fields
 
 
 def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo:
@@ -127,10 +134,12 @@ def delete_document(connection: sqlite3.Connection, id: str) -> bool:
     if row is None:
         return False
     passages = connection.execute(DOCUMENT_PASSAGES, row).fetchall()
-    query = f"SELECT 1 FROM texts WHERE typeof(text) != 'text' AND rowid IN ({DOCUMENT_PASSAGES})"
+    query = (
+        f"SELECT 1 FROM texts_content WHERE typeof(c0) != 'text' AND id IN ({DOCUMENT_PASSAGES})"
+    )
     is_damaged = connection.execute(query, row).fetchone()
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
-    if is_damaged:  # FTS5 reads in the text which words to remove
+    if is_damaged:  # FTS5 reads in its first column which words to remove
         connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
     for table in ("passages", "metadata", "documents"):
@@ -252,6 +261,9 @@ def count_facet(
     """Return how many documents have each value of a field, the most frequent values first.
 
     Only documents are counted whose number the SQL `matching` selects.
+
+    Raises:
+        DamagedRowError: If one of the values cannot be read.
     """
     query = (
         "SELECT value, count(DISTINCT document) AS documents FROM metadata "
@@ -259,8 +271,23 @@ def count_facet(
         "GROUP BY value ORDER BY documents DESC, value LIMIT ?"
     )
     counts = connection.execute(query, (name, *values, FACETS)).fetchall()
+    if any(type(value) is bytes for value, _ in counts):
+        raise DamagedRowError(_find_damaged_value(connection, name), "the metadata")
     boolean = read_fields(connection).get(name) == "boolean"  # SQLite stores these as numbers
     return {bool(value) if boolean else value: count for value, count in counts}
+
+
+def _find_damaged_value(connection: sqlite3.Connection, name: str) -> object:
+    """Return the id of a document whose value of a metadata field cannot be read."""
+    query = "SELECT id, value FROM metadata JOIN documents USING (document) WHERE name = ?"
+    rows = connection.execute(query, (name,))
+    return next((document_id for document_id, value in rows if type(value) is bytes), None)
+
+
+def find_document(connection: sqlite3.Connection, passage: Key) -> object:
+    """Return the id of the document of a passage, None if it has none."""
+    query = "SELECT id FROM documents JOIN passages USING (document) WHERE passage = ?"
+    return next(iter(connection.execute(query, (passage,)).fetchone() or ()), None)
 
 
 def read_codes(
