@@ -465,9 +465,10 @@ def test_a_document_whose_id_is_damaged_is_found_with_a_remedy_that_can_be_run(
 def test_a_schema_that_is_not_utf_8_is_one_error_with_the_remedy(tmp_path: Path) -> None:
     with closing(EmbeddedBackend(tmp_path)) as backend:
         write_documents(backend, SHORT)
-    path = tmp_path / "calls.sqlite"
-    path.write_bytes(
-        path.read_bytes().replace(b"CREATE TABLE passages", b"CREATE TABLE \xff\xfessages")
+    make_database(
+        tmp_path / "calls.sqlite",
+        "PRAGMA writable_schema = 1",
+        "UPDATE sqlite_master SET name = CAST(x'ff' AS TEXT), sql = '(' WHERE name = 'passages'",
     )
     with closing(EmbeddedBackend(tmp_path)) as backend:
         for use in (lambda: write_documents(backend, SHORT), lambda: read_passages(backend)):
