@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any, Literal
 
 from hybrid_search.encoder.base import EncoderInfo
@@ -30,12 +31,13 @@ FACETS = 100
 class DamagedRowError(IndexStoreError):
     """What an index stores of a document cannot be read."""
 
-    def __init__(self, document_id: object, what: str = "a row") -> None:
+    def __init__(self, index: str, document_id: object, what: str = "a row") -> None:
         if isinstance(document_id, str):
             place = f"{what} of document {document_id!r} is damaged in the index"
-            remedy = "delete that document from it, and ingest it again"
+            command = f"hybrid-search delete --index {index} -- {quote(document_id)}"
+            remedy = f"ingest it again after {command}"
         else:
-            place = f"{what} is damaged in the index"
+            place = f"{what} is damaged in index {index!r}"
             remedy = "restore it from a backup, or delete it and ingest again"
         super().__init__(f"{place}: {remedy}")
 

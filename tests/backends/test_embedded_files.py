@@ -405,15 +405,18 @@ def test_a_damaged_record_of_the_model_is_one_clear_error(
     [
         (
             "UPDATE documents SET metadata = 'x'",
-            "the metadata of document 'x' is damaged in the index: delete",
+            "the metadata of document 'x' is damaged in the index: ingest",
         ),
         (
             "UPDATE documents SET metadata = '[]'",
-            "the metadata of document 'x' is damaged in the index: delete",
+            "the metadata of document 'x' is damaged in the index: ingest",
         ),
         ("UPDATE documents SET metadata = x'ff'", "a row of document 'x' is damaged"),
-        ("UPDATE documents SET id = x'ff'", "a row is damaged in the index: restore it"),
-        ("UPDATE documents SET id = CAST(x'ff' AS TEXT)", "a row is damaged in the index: restore"),
+        ("UPDATE documents SET id = x'ff'", "a row is damaged in index 'calls': restore it"),
+        (
+            "UPDATE documents SET id = CAST(x'ff' AS TEXT)",
+            "a row is damaged in index 'calls': restore",
+        ),
         ("UPDATE documents SET metadata = CAST(x'ff' AS TEXT)", "a row of document 'x' is damaged"),
         ("UPDATE passages SET layout = CAST(x'ff' AS TEXT)", "a row of document 'x' is damaged"),
         ("UPDATE texts_content SET c1 = CAST(x'ff' AS TEXT)", "a row of document 'x' is damaged"),
@@ -440,7 +443,8 @@ def test_an_edited_row_is_one_error_that_names_its_document_and_the_remedy(
         with pytest.raises(IndexStoreError) as caught:
             client.query("just", facets=["sector"], facets_over="matches", highlight=True)
         assert message in str(caught.value)
-        assert str(caught.value).endswith(("and ingest it again", "delete it and ingest again"))
+        remedy = "ingest it again after hybrid-search delete --index calls -- x"
+        assert str(caught.value).endswith((remedy, "delete it and ingest again"))
         assert not {"just", "bank"} & set(str(caught.value).split())
         if "fields" not in edit:
             client.verify()  # finds it or does not look there, and in any case ends

@@ -111,7 +111,9 @@ def find_highlights(
     for passage in passages if match else ():
         row = connection.execute(query, (OPEN, CLOSE, match, passage)).fetchone()
         if row and not all(type(text) is str for text in row):
-            raise DamagedRowError(sql.find_document(connection, passage))
+            raise DamagedRowError(
+                sql.index_name(connection), sql.find_document(connection, passage)
+            )
         if row:
             highlights[passage] = find_words(*row)
     return highlights

@@ -86,7 +86,7 @@ def read_fields(connection: sqlite3.Connection) -> dict[str, str]:
     """
     fields = dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
     if not all(type(text) is str for text in (*fields, *fields.values())):
-        raise DamagedRowError(None, "the record of the metadata fields")
+        raise DamagedRowError(index_name(connection), None, "the record of the metadata fields")
     return fields
 
 
@@ -231,7 +231,7 @@ def read_passages(
     rows_by_passage = {row[0]: row for row in _select_in(connection, query, passages)}
     for _, name, ordinal, _ in rows_by_passage.values():
         if type(name) is not str or type(ordinal) is not int:
-            raise DamagedRowError(name)
+            raise DamagedRowError(index_name(connection), name)
     present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
     return [
         StoredPassage(passage, name, ordinal, scores.get(passage, 0.0), token_codes.read(data))
@@ -250,7 +250,7 @@ def read_contents(
     contents: dict[Key, PassageContent] = {}
     for passage, name, start, *texts in _select_in(connection, query, passages):
         if type(start) is not int or start < 0 or not all(type(text) is str for text in texts):
-            raise DamagedRowError(name)
+            raise DamagedRowError(index_name(connection), name)
         contents[passage] = PassageContent(start, *texts)
     return contents
 
@@ -272,7 +272,9 @@ def count_facet(
     )
     counts = connection.execute(query, (name, *values, FACETS)).fetchall()
     if any(type(value) is bytes for value, _ in counts):
-        raise DamagedRowError(_find_damaged_value(connection, name), "the metadata")
+        raise DamagedRowError(
+            index_name(connection), _find_damaged_value(connection, name), "the metadata"
+        )
     boolean = read_fields(connection).get(name) == "boolean"  # SQLite stores these as numbers
     return {bool(value) if boolean else value: count for value, count in counts}
 
@@ -282,6 +284,11 @@ def _find_damaged_value(connection: sqlite3.Connection, name: str) -> object:
     query = "SELECT id, value FROM metadata JOIN documents USING (document) WHERE name = ?"
     rows = connection.execute(query, (name,))
     return next((document_id for document_id, value in rows if type(value) is bytes), None)
+
+
+def index_name(connection: sqlite3.Connection) -> str:
+    """Return the name of an open index, that of its file."""
+    return Path(connection.execute("PRAGMA database_list").fetchone()[2]).stem
 
 
 def find_document(connection: sqlite3.Connection, passage: Key) -> object:
