@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any, Literal
 
 from hybrid_search.encoder.base import EncoderInfo
@@ -20,7 +21,7 @@ An index of another version is refused with the remedy: ingest again.
 Key = Any
 """Identifies a passage in its store: hashable, and meaningless to everybody but the store."""
 
-FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors"]
+FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors", "id"]
 """The kinds of damage that a passage of an index can have."""
 
 FACETS = 100
@@ -30,11 +31,15 @@ FACETS = 100
 class DamagedRowError(IndexStoreError):
     """What an index stores of a document cannot be read."""
 
-    def __init__(self, document_id: object, what: str = "a row") -> None:
-        super().__init__(
-            f"{what} of document {document_id!r} is damaged in the index: "
-            "delete that document from it, and ingest it again"
-        )
+    def __init__(self, index: str, document_id: object, what: str = "a row") -> None:
+        if isinstance(document_id, str):
+            place = f"{what} of document {document_id!r} is damaged in the index"
+            command = f"hybrid-search delete --index {index} -- {quote(document_id)}"
+            remedy = f"ingest it again after {command}"
+        else:
+            place = f"{what} is damaged in index {index!r}"
+            remedy = "restore it from a backup, or delete it and ingest again"
+        super().__init__(f"{place}: {remedy}")
 
 
 @dataclass(frozen=True, slots=True)

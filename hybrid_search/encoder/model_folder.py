@@ -6,7 +6,8 @@ The folder is all that crosses from ``export/`` into the product. A model that w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, Self
 
@@ -90,13 +91,15 @@ def read_settings(folder: Path) -> Artifact:
         ModelError: If the file is missing or cannot be read, or a setting is unknown.
     """
     path = folder / "encoder.json"
-    if not path.is_file():
+    with _translate_errors(path):
+        is_present = path.is_file()
+    if not is_present:
         raise ModelError(
             f"{folder} is not a model folder: encoder.json is missing. "
             "Name a folder with an exported model, or name none to use the shipped one"
         )
     try:
-        return Artifact.model_validate_json(path.read_bytes())
+        return Artifact.model_validate_json(read_file(path))
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(str(part) for part in first["loc"]) or "the file"
@@ -104,13 +107,37 @@ def read_settings(folder: Path) -> Artifact:
         raise ModelError(f"{path}: {location}: {fault}. Export the model again.") from error
 
 
+def read_file(path: Path) -> bytes:
+    """Return what is in a file of a model folder.
+
+    Raises:
+        ModelError: If it cannot be read.
+    """
+    with _translate_errors(path):
+        if path.is_fifo():  # reading it would wait for its writer
+            raise ModelError(f"{path} cannot be read (it is a pipe): put the model's file there")
+        return path.read_bytes()
+
+
+@contextmanager
+def _translate_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ModelError(
+            f"{path} cannot be read ({error.strerror}): let this user read the model folder, "
+            "or copy it again from where the model came from"
+        ) from error
+
+
 def _check(path: Path, expected: str | None, remedy: str) -> None:
-    if not path.is_file():
+    with _translate_errors(path):
+        actual = file_digest(path) if path.is_file() else None
+    if actual is None:
         raise ModelError(
             f"model folder {path.parent} is incomplete: {path.name} is missing. "
             f"Copy it there, or {remedy}."
         )
-    actual = file_digest(path)
     if actual != expected:
         expected_start = f"{expected:.12}" if expected else "nothing"
         raise ModelError(

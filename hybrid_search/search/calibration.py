@@ -9,6 +9,7 @@ the other candidates, and a threshold on it means something.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.encoder.model_folder import CALIBRATION
+from hybrid_search.encoder.model_folder import CALIBRATION, read_file
 from hybrid_search.errors import ModelError
 
 RANGES = {"midpoint": (-1.0, 1.0), "slope": (1e-6, 1e6), "saturation": (1e-6, 1e6)}
@@ -68,10 +69,10 @@ def load(folder: Path, precision: str, dimension: int | None = None) -> Calibrat
         ModelError: If the file cannot be read, or a parameter is out of its range.
     """
     path = folder / CALIBRATION
-    if not path.is_file():
+    if not os.path.lexists(path):  # a link to nothing is there
         return Calibration()
     try:
-        calibrations: dict[str, Any] = json.loads(path.read_text())["precisions"]
+        calibrations: dict[str, Any] = json.loads(read_file(path))["precisions"]
         parameters = (
             calibrations.get(f"{precision}-{dimension}")
             or calibrations.get(precision)

@@ -18,6 +18,7 @@ from hybrid_search.text.filters import ID, Scalar, leaves
 class Contents:
     """The contents of a query's passages by key; deleted passages are missing."""
 
+    index: str
     by_key: Mapping[Key, PassageContent]
     _metadata: dict[Key, dict[str, Any]] = field(default_factory=dict)
 
@@ -38,7 +39,7 @@ class Contents:
             content = self.by_key.get(key)
             metadata = _parse_object(content.metadata) if content else {}
             if metadata is None:
-                raise DamagedRowError(passage.document_id, "the metadata")
+                raise DamagedRowError(self.index, passage.document_id, "the metadata")
             self._metadata[key] = metadata
         return self._metadata[key]
 
@@ -73,7 +74,7 @@ def fetch_contents(backend: Backend, query: Query, groups: Sequence[Group]) -> C
     keys = [passage.stored.key for group in page for passage in group]
     if query.facets and query.facets_over == "window":
         keys += [group[0].stored.key for group in one_group_by_document(groups)]
-    return Contents(backend.fetch_contents(query.index, list(dict.fromkeys(keys))))
+    return Contents(query.index, backend.fetch_contents(query.index, list(dict.fromkeys(keys))))
 
 
 def one_group_by_document(groups: Sequence[Group]) -> list[Group]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from shlex import quote
 
 from hybrid_search.backends.types import StoredPassage
 
@@ -15,23 +16,23 @@ NAMED_PASSAGES = 10
 
 def describe_left_out(index: str, passages: Sequence[StoredPassage]) -> list[str]:
     """Log and return a warning about passages with damaged token codes, if there are any."""
-    return _describe(index, passages, "left out, because of damaged token codes")
+    remedy = f"hybrid-search verify --index {index} --repair"
+    return _describe(passages, "left out, because of damaged token codes", remedy)
 
 
 def describe_misplaced(index: str, passages: Sequence[StoredPassage]) -> list[str]:
     """Log and return a warning about passages whose spans have no place in their text, if any."""
-    return _describe(index, passages, "without some spans, because of damaged offsets")
+    ids = " ".join(sorted({quote(item.document_id) for item in passages[:NAMED_PASSAGES]}))
+    remedy = f"ingest again after hybrid-search delete --index {index} -- {ids}"
+    return _describe(passages, "without some spans, because of damaged offsets", remedy)
 
 
-def _describe(index: str, passages: Sequence[StoredPassage], what: str) -> list[str]:
+def _describe(passages: Sequence[StoredPassage], what: str, remedy: str) -> list[str]:
     if not passages:
         return []
     names = [f"{item.document_id!r} passage {item.ordinal}" for item in passages[:NAMED_PASSAGES]]
     more = len(passages) - len(names)
     others = f" and {more} more" if more else ""
-    warning = (
-        f"{', '.join(names)}{others}: {what}. "
-        f"To mend this: hybrid-search verify --index {index} --repair"
-    )
+    warning = f"{', '.join(names)}{others}: {what}. To mend this: {remedy}"
     _log.warning("%s", warning)
     return [warning]

@@ -405,14 +405,24 @@ def test_a_damaged_record_of_the_model_is_one_clear_error(
     [
         (
             "UPDATE documents SET metadata = 'x'",
-            "the metadata of document 'x' is damaged in the index: delete",
+            "the metadata of document 'x' is damaged in the index: ingest",
         ),
         (
             "UPDATE documents SET metadata = '[]'",
-            "the metadata of document 'x' is damaged in the index: delete",
+            "the metadata of document 'x' is damaged in the index: ingest",
         ),
         ("UPDATE documents SET metadata = x'ff'", "a row of document 'x' is damaged"),
-        ("UPDATE documents SET id = x'ff'", "a row of document b"),
+        ("UPDATE documents SET id = x'ff'", "a row is damaged in index 'calls': restore it"),
+        (
+            "UPDATE documents SET id = CAST(x'ff' AS TEXT)",
+            "a row is damaged in index 'calls': restore",
+        ),
+        ("UPDATE documents SET metadata = CAST(x'ff' AS TEXT)", "a row of document 'x' is damaged"),
+        ("UPDATE passages SET layout = CAST(x'ff' AS TEXT)", "a row of document 'x' is damaged"),
+        ("UPDATE texts_content SET c1 = CAST(x'ff' AS TEXT)", "a row of document 'x' is damaged"),
+        ("UPDATE metadata SET value = CAST(x'ff' AS TEXT)", "the metadata of document 'x' is dam"),
+        ("UPDATE metadata SET value = x'ff'", "the metadata of document 'x' is damaged"),
+        ("UPDATE fields SET type = CAST(x'ff' AS TEXT)", "the record of the metadata fields is"),
         ("UPDATE passages SET ordinal = 'x'", "a row of document 'x' is damaged"),
         ("UPDATE passages SET start = -1", "a row of document 'x' is damaged"),
         ("UPDATE passages SET start = 'x'", "a row of document 'x' is damaged"),
@@ -421,23 +431,55 @@ def test_a_damaged_record_of_the_model_is_one_clear_error(
         ("UPDATE texts_content SET c1 = NULL", "a row of document 'x' is damaged"),
         ("UPDATE texts_content SET c1 = x'ff'", "a row of document 'x' is damaged"),
         ("UPDATE texts_content SET c0 = x'ff'", "a row of document 'x' is damaged"),
+        ("UPDATE texts_content SET c1 = NULL", "a row of document 'x' is damaged"),
+        ("UPDATE texts_content SET c1 = x'ff'", "a row of document 'x' is damaged"),
     ],
 )
 def test_an_edited_row_is_one_error_that_names_its_document_and_the_remedy(
     tmp_path: Path, tiny_encoder: None, edit: str, message: str
 ) -> None:
     with connect(f"embedded:{tmp_path}") as client:
-        client.ingest([SHORT])
+        document = {**SHORT, "sector": "bank"}
+        client.ingest([document])
         make_database(tmp_path / "calls.sqlite", edit)
         with pytest.raises(IndexStoreError) as caught:
-            client.query("just", facets=[], highlight=True)
+            client.query("just", facets=["sector"], facets_over="matches", highlight=True)
         assert message in str(caught.value)
-        assert str(caught.value).endswith("and ingest it again")
-        client.verify()  # says it or does not see it, and in any case ends
-        if "SET id" not in edit:
+        remedy = "ingest it again after hybrid-search delete --index calls -- x"
+        assert str(caught.value).endswith((remedy, "delete it and ingest again"))
+        assert not {"just", "bank"} & set(str(caught.value).split())
+        if "fields" not in edit:
+            client.verify()  # finds it or does not look there, and in any case ends
+        if "SET id" not in edit and "fields" not in edit:
             client.delete(["x"])
-            client.ingest([SHORT])
-            assert client.query("just").hits[0].text == SHORT["text"]
+            client.ingest([document])
+            result = client.query("just", facets=["sector"], facets_over="matches")
+            assert (result.hits[0].text, result.facets) == (SHORT["text"], {"sector": {"bank": 1}})
+
+
+def test_a_document_whose_id_is_damaged_is_found_with_a_remedy_that_can_be_run(
+    tmp_path: Path, tiny_encoder: None
+) -> None:
+    with connect(f"embedded:{tmp_path}") as client:
+        client.ingest([SHORT])
+        make_database(tmp_path / "calls.sqlite", "UPDATE documents SET id = CAST(x'ff' AS TEXT)")
+        (finding,) = client.verify().findings
+    assert (finding.kind, finding.document_id) == ("id", "")
+    assert "hybrid-search delete --index calls --yes" in finding.remedy
+
+
+def test_a_schema_that_is_not_utf_8_is_one_error_with_the_remedy(tmp_path: Path) -> None:
+    with closing(EmbeddedBackend(tmp_path)) as backend:
+        write_documents(backend, SHORT)
+    make_database(
+        tmp_path / "calls.sqlite",
+        "PRAGMA writable_schema = 1",
+        "UPDATE sqlite_master SET name = CAST(x'ff' AS TEXT), sql = '(' WHERE name = 'passages'",
+    )
+    with closing(EmbeddedBackend(tmp_path)) as backend:
+        for use in (lambda: write_documents(backend, SHORT), lambda: read_passages(backend)):
+            with pytest.raises(IndexStoreError, match="restore it from a backup, or delete it and"):
+                use()
 
 
 def test_a_text_that_is_no_utf_8_is_one_error_without_the_text(
@@ -467,8 +509,13 @@ def test_a_passage_without_its_turns_is_shown_without_spans_and_with_a_warning(
             edited.execute("UPDATE passages SET layout = ?", (layout,))
         result = client.query("just")
         assert [(hit.text, hit.spans) for hit in result.hits] == [(SHORT["text"], [])]
-        assert "'x' passage 0" in result.plan["warnings"][0]
+        (warning,) = result.plan["warnings"]
+        assert "'x' passage 0" in warning
+        assert warning.endswith("ingest again after hybrid-search delete --index calls -- x")
         assert not client.verify().is_sound
+        client.delete(["x"])
+        client.ingest([SHORT])
+        assert client.query("just").hits[0].spans
 
 
 # Threads

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import sys
 from pathlib import Path
@@ -313,6 +315,23 @@ def test_a_damaged_tokenizer_is_named(tmp_path: Path) -> None:
     assert "tokenizer.json is damaged" in refusal_message(
         copy_model_folder(tmp_path / "model", tokenizer_json=data[:-1])
     )
+
+
+@pytest.mark.parametrize("name", ["encoder.json", "model.onnx", "calibration.json"])
+def test_a_file_that_this_user_may_not_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    open_file = io.open
+
+    def refuse(file: Any, *arguments: Any, **options: Any) -> Any:
+        if Path(file).name == name:  # permissions do not bind a superuser, who may run this
+            raise PermissionError(errno.EACCES, "Permission denied", file)
+        return open_file(file, *arguments, **options)
+
+    monkeypatch.setattr(io, "open", refuse)
+    message = refusal_message(copy_model_folder(tmp_path / "model"))
+    assert f"{name} cannot be read (Permission denied)" in message
+    assert "let this user read the model folder" in message
 
 
 def test_a_changed_calibration_is_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -321,6 +322,8 @@ def test_a_changed_text_is_found(
 ) -> None:
     retext(document_id, ordinal, old, new)
     assert list_findings(store) == [(kind, document_id, at)]
+    found = " ".join(finding.found for finding in verify_store(store).findings)
+    assert not re.search(r"word\d|turn\d|ord\d", found), "it quotes the document"
 
 
 def test_vectors_that_no_graph_has_are_found(

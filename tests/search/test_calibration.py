@@ -132,3 +132,13 @@ def test_scores_at_the_ends_of_the_ranges_are_numbers_from_0_to_1(name: str) -> 
         with np.errstate(over="ignore"):
             mapped = [*maps.cosine(np.array([-1.0, 0.0, 1.0])), *maps.bm25(np.array([0, 1e6]), 500)]
         assert all(0.0 <= score <= 1.0 for score in mapped)
+
+
+@pytest.mark.parametrize("target", ["nothing", "calibration.json", "folder"])
+def test_a_calibration_that_is_there_and_cannot_be_read_is_an_error(
+    tmp_path: Path, target: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "calibration.json").symlink_to(tmp_path / target)
+    with pytest.raises(ModelError, match=r"calibration\.json cannot be read \(.*copy it again"):
+        load(tmp_path, "int8")

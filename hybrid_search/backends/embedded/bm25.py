@@ -114,7 +114,9 @@ def find_highlights(
     for passage in passages if match else ():
         row = connection.execute(query, (OPEN, CLOSE, match, passage)).fetchone()
         if row and not all(type(value) is str for value in row):
-            raise DamagedRowError(sql.read_document_id(connection, passage))
+            raise DamagedRowError(
+                sql.index_name(connection), sql.read_document_id(connection, passage)
+            )
         if row:
             highlights[passage] = find_words(*row)
     return highlights

@@ -154,7 +154,9 @@ def _replace_fields(connection: sqlite3.Connection) -> None:
         try:
             fields |= new_fields(fields, json.loads(metadata))
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise DamagedRowError(document_id, "the metadata") from error
+            raise DamagedRowError(
+                sql.index_name(connection), document_id, "the metadata"
+            ) from error
     connection.execute("DELETE FROM fields")
     connection.executemany("INSERT INTO fields VALUES (?, ?)", fields.items())
 

@@ -58,8 +58,10 @@ def iterate_passages(
         faults: list[Fault] = []
         row = (id_, ordinal, count, source_hash, spans)
         if [type(value) for value in row] != [str, int, int, str, int]:
-            damage = Fault("orphan", "its row is damaged: a number or text in it is neither")
-            yield ListedPassage(passage, str(id_), -1, 0, "", (damage,))
+            known_id = id_ if type(id_) is str else ""
+            what = "its row is damaged: a number or text in it is neither"
+            damage = Fault("orphan" if known_id else "id", what)
+            yield ListedPassage(passage, known_id, -1, 0, "", (damage,))
             continue
         if passage is not None:
             faults += [] if tokens else [Fault("codes", "its token codes are missing")]

@@ -213,13 +213,26 @@ def remove_idle_files(path: Path) -> None:
 
 
 def _open(path: Path, parameters: str) -> sqlite3.Connection:
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{parameters}",
         timeout=BUSY_SECONDS,
         isolation_level=None,
         check_same_thread=False,
         uri=True,
     )
+    connection.text_factory = _decode
+    return connection
+
+
+def _decode(data: bytes) -> str | bytes:
+    """Return a text, or the bytes of a damaged one, which its row's reader recognises by type.
+
+    SQLite's module would quote the text in an error that does not say whose it is.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
 
 
 def _changes_file(path: Path) -> Path:
@@ -249,6 +262,10 @@ def _check_readable(path: Path, error: sqlite3.OperationalError) -> None:
             "changes, and this user may not write in the folder, as SQLite must to read them. "
             "Query the index once as a user who may, or query a copy in another folder"
         )
+
+
+def _describe_damage(path: Path | str, why: str) -> str:
+    return f"{path} is damaged ({why}): restore it from a backup, or delete it and ingest again"
 
 
 @contextmanager
@@ -287,9 +304,9 @@ def translate_errors(path: Path | str) -> Iterator[None]:
             "What was committed is safe: check the disk and run the same command again."
         ) from error
     except sqlite3.DatabaseError as error:
-        raise IndexStoreError(
-            f"{path} is damaged ({error}): restore it from a backup, or delete it and ingest again"
-        ) from error
+        raise IndexStoreError(_describe_damage(path, str(error))) from error
+    except UnicodeDecodeError as error:  # of a message of SQLite that quotes its schema
+        raise IndexStoreError(_describe_damage(path, "its schema is not UTF-8")) from error
     except OSError as error:
         raise IndexStoreError(
             f"{error.filename or path}: {error.strerror}: "

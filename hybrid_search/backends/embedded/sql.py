@@ -79,8 +79,15 @@ def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
 
 
 def read_fields(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the metadata fields: dotted name -> type."""
-    return dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
+    """Return the metadata fields: dotted name -> type.
+
+    Raises:
+        DamagedRowError: If a name or type cannot be read.
+    """
+    fields = dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
+    if not all(type(text) is str for text in (*fields, *fields.values())):
+        raise DamagedRowError(index_name(connection), None, "the record of the metadata fields")
+    return fields
 
 
 def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo:
@@ -131,7 +138,7 @@ def delete_document(connection: sqlite3.Connection, id: str) -> bool:
     texts = f"SELECT 1 FROM texts_content WHERE id IN ({DOCUMENT_PASSAGES})"
     is_damaged = connection.execute(f"{texts} AND typeof(c0) != 'text'", row).fetchone()
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
-    if is_damaged:  # FTS5 reads in the text which words to remove
+    if is_damaged:  # FTS5 reads in its first column which words to remove
         connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
     for table in ("passages", "metadata", "documents"):
@@ -230,7 +237,7 @@ def read_passages(
     rows_by_passage = {row[0]: row for row in _select_in(connection, query, passages)}
     for _, name, ordinal, _ in rows_by_passage.values():
         if type(name) is not str or type(ordinal) is not int:
-            raise DamagedRowError(name)
+            raise DamagedRowError(index_name(connection), name)
     present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
     return [
         StoredPassage(passage, name, ordinal, scores.get(passage, 0.0), token_codes.read(data))
@@ -249,7 +256,7 @@ def read_contents(
     contents: dict[Key, PassageContent] = {}
     for passage, name, start, *texts in _select_in(connection, query, passages):
         if type(start) is not int or start < 0 or not all(type(text) is str for text in texts):
-            raise DamagedRowError(name)
+            raise DamagedRowError(index_name(connection), name)
         contents[passage] = PassageContent(start, *texts)
     return contents
 
@@ -260,6 +267,9 @@ def count_facet(
     """Return how many documents have each value of a field, the most frequent values first.
 
     Only documents are counted whose number the SQL `matching` selects.
+
+    Raises:
+        DamagedRowError: If one of the values cannot be read.
     """
     query = (
         "SELECT value, count(DISTINCT document) AS documents FROM metadata "
@@ -267,8 +277,24 @@ def count_facet(
         "GROUP BY value ORDER BY documents DESC, value LIMIT ?"
     )
     counts = connection.execute(query, (name, *values, FACETS)).fetchall()
+    if any(type(value) is bytes for value, _ in counts):
+        raise DamagedRowError(
+            index_name(connection), _find_damaged_value(connection, name), "the metadata"
+        )
     boolean = read_fields(connection).get(name) == "boolean"  # SQLite stores these as numbers
     return {bool(value) if boolean else value: count for value, count in counts}
+
+
+def _find_damaged_value(connection: sqlite3.Connection, name: str) -> object:
+    """Return the id of a document whose value of a metadata field cannot be read."""
+    query = "SELECT id, value FROM metadata JOIN documents USING (document) WHERE name = ?"
+    rows = connection.execute(query, (name,))
+    return next((document_id for document_id, value in rows if type(value) is bytes), None)
+
+
+def index_name(connection: sqlite3.Connection) -> str:
+    """Return the name of an open index, that of its file."""
+    return Path(connection.execute("PRAGMA database_list").fetchone()[2]).stem
 
 
 def read_codes(

@@ -148,8 +148,8 @@ def _join_passages(
         if not content.text.startswith(preceding := text.read(len(content.text)).rstrip("\0")):
             raise DifferentError(
                 row,
-                f"it begins with {content.text[: len(preceding)][:40]!r}, "
-                f"and the passage before it has {preceding[:40]!r} in that place",
+                f"the passage before it ends with {len(preceding):,} characters of it, "
+                "and they are not those that it begins with",
             )
         text.seek(content.start)
         text.write(content.text)

@@ -94,7 +94,11 @@ class Verification:
         """Count a fault, and list it if it is among the first."""
         self.wrong[fault.kind] += 1
         if len(self.findings) < FINDINGS:
-            remedy = REPAIR.format(self.index) if is_mendable else _remedy(self.index, document_id)
+            remedy = (
+                REPAIR.format(self.index)
+                if is_mendable
+                else _remedy(self.index, document_id, fault)
+            )
             self.findings.append(
                 Finding(
                     fault.kind,
@@ -135,7 +139,12 @@ class Verification:
         }
 
 
-def _remedy(index: str, document_id: str) -> str:
+def _remedy(index: str, document_id: str, fault: Fault) -> str:
+    if fault.kind == "id":  # no command can name its document
+        return (
+            "restore the index from a backup, or delete it and ingest again, after "
+            f"hybrid-search delete --index {index} --yes"
+        )
     if not document_id:
         return "it only takes space, and no search finds it: a new index is free of it"
     return (
