@@ -519,3 +519,15 @@ def test_a_precision_that_there_is_not_is_an_error_of_use_on_the_command_line(
         "int8",
     )
     assert "precision 'int8' was requested, but this model has only float32" in result.error
+
+
+def test_the_lock_of_the_cache_empties_no_file_of_others_through_a_link(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("theirs")
+    (tmp_path / "graph.lock").symlink_to(theirs)
+    with (
+        pytest.raises(OSError, match=r"graph\.lock"),
+        graph_cache._hold_lock(tmp_path / "graph.lock"),
+    ):
+        pass
+    assert theirs.read_text() == "theirs"
