@@ -21,6 +21,7 @@ from export import stored
 from hybrid_search import connect
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.encoder.devices import PROVIDERS, Device
+from hybrid_search.encoder.graph_cache import _hold_lock
 from hybrid_search.encoder.model_folder import read
 from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.encoder.precisions import choose
@@ -527,7 +528,7 @@ def test_the_lock_of_the_cache_empties_no_file_of_others_through_a_link(tmp_path
     (tmp_path / "graph.lock").symlink_to(theirs)
     with (
         pytest.raises(OSError, match=r"graph\.lock"),
-        graph_cache._hold_lock(tmp_path / "graph.lock"),
+        _hold_lock(tmp_path / "graph.lock"),
     ):
         pass
     assert theirs.read_text() == "theirs"
