@@ -21,6 +21,7 @@ from export import stored
 from hybrid_search import connect
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.encoder.devices import PROVIDERS, Device
+from hybrid_search.encoder.graph_cache import _hold_lock
 from hybrid_search.encoder.model_folder import read
 from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.encoder.precisions import choose
@@ -519,3 +520,15 @@ def test_a_precision_that_there_is_not_is_an_error_of_use_on_the_command_line(
         "int8",
     )
     assert "precision 'int8' was requested, but this model has only float32" in result.error
+
+
+def test_the_lock_of_the_cache_empties_no_file_of_others_through_a_link(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("theirs")
+    (tmp_path / "graph.lock").symlink_to(theirs)
+    with (
+        pytest.raises(OSError, match=r"graph\.lock"),
+        _hold_lock(tmp_path / "graph.lock"),
+    ):
+        pass
+    assert theirs.read_text() == "theirs"
