@@ -407,7 +407,7 @@ def test_without_the_package_onnx_the_extra_is_named_and_float32_runs(
     with pytest.raises(
         MissingExtraError,
         match=(
-            r"a float16 graph is made by the package onnx.*hybrid-search\[cpu\].*"
+            r"a float16 graph is made by the package onnx.*hybrid-span-search\[cpu\].*"
             r"precision='float32'"
         ),
     ) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -61,13 +62,16 @@ def test_a_result_that_is_committed_holds_no_row_of_the_data() -> None:
 def test_a_size_has_its_own_calibration_and_its_own_results(tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(SHIPPED, folder)
-    settings = json.loads((folder / "encoder.json").read_text())
-    (folder / "encoder.json").write_text(json.dumps(settings | {"sizes": [64, 384]}))
     fitted = {
         "int8": {"midpoint": 0.4, "slope": 4, "saturation": 1},
         "int8-384": {"midpoint": 0.6, "slope": 5, "saturation": 2},
     }
-    (folder / "calibration.json").write_text(json.dumps({"precisions": fitted}))
+    calibration = json.dumps({"precisions": fitted})
+    (folder / "calibration.json").write_text(calibration)
+    settings = json.loads((folder / "encoder.json").read_text())
+    settings["sizes"] = [64, 384]
+    settings["sha256"]["calibration.json"] = hashlib.sha256(calibration.encode()).hexdigest()
+    (folder / "encoder.json").write_text(json.dumps(settings))
     usual, full_size = Model(folder, "int8"), Model(folder, "int8", 384)
     assert (usual.encoder.info.dimension, full_size.encoder.info.dimension) == (64, 384)
     assert usual.calibration == Calibration(0.4, 4, 1)

@@ -8,6 +8,7 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -365,6 +366,15 @@ def test_a_table_goes_in_by_the_command_and_its_bad_rows_into_the_rejects() -> N
         assert client.query("refund").hits[0].metadata == {"sector": "shop"}
 
 
+@pytest.fixture
+def _usual_cells() -> Iterator[None]:
+    """Give the process its limit back, which is that of other tests too."""
+    limit = csv.field_size_limit()
+    yield
+    csv.field_size_limit(limit)
+
+
+@pytest.mark.usefixtures("_usual_cells")
 def test_a_cell_over_the_limit_is_a_fault_and_reading_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
