@@ -12,41 +12,46 @@ Undo = Callable[[], None]
 """Puts back the files as they were: a backup, an export, a permission, free space."""
 
 
-def _drop(store: Store, _: re.Match[str], __: Undo) -> None:
-    store.delete("--yes")
+def _drop(store: Store, _: re.Match[str], __: Undo) -> list[str]:
+    return store.delete("--yes").messages
 
 
-def _delete_document(store: Store, match: re.Match[str], _: Undo) -> None:
-    store.delete("--", match["id"])
+def _delete_document(store: Store, match: re.Match[str], _: Undo) -> list[str]:
+    return store.delete("--", match["id"]).messages
 
 
-def _repair(store: Store, _: re.Match[str], __: Undo) -> None:
-    store.run("verify", "--repair")
+def _repair(store: Store, _: re.Match[str], __: Undo) -> list[str]:
+    return store.run("verify", "--repair").messages
 
 
-def _delete_index_files(store: Store, _: re.Match[str], __: Undo) -> None:
+def _delete_index_files(store: Store, _: re.Match[str], __: Undo) -> list[str]:
     """Do by hand what ``delete --yes`` does, as somebody would whose index cannot be opened."""
     for name in ("calls.sqlite", "calls.sqlite-wal", "calls.sqlite-shm"):
         (store.path / name).unlink(missing_ok=True)
+    return []
 
 
-def _delete_lock(store: Store, _: re.Match[str], __: Undo) -> None:
+def _delete_lock(store: Store, _: re.Match[str], __: Undo) -> list[str]:
     path = store.path / "calls.lock"
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+    return []
 
 
-def _restore(_: Store, __: re.Match[str], undo: Undo) -> None:
+def _restore(_: Store, __: re.Match[str], undo: Undo) -> list[str]:
     undo()
+    return []
 
 
-def _run_again(_: Store, __: re.Match[str], ___: Undo) -> None:
+def _run_again(_: Store, __: re.Match[str], ___: Undo) -> list[str]:
     """Do nothing: `examination` ingests after each remedy."""
+    return []
 
 
-Remedy = Callable[[Store, re.Match[str], Undo], None]
+Remedy = Callable[[Store, re.Match[str], Undo], list[str]]
+"""Does what a message names, and returns the messages of the command that does it."""
 
 REMEDIES: Sequence[tuple[str, Remedy]] = (
     (r"--repair", _repair),
@@ -77,11 +82,16 @@ def find_remedies(messages: Sequence[str]) -> list[tuple[Remedy, re.Match[str]]]
     return remedies
 
 
-def apply_remedy(store: Store, messages: Sequence[str], undo: Undo, tried: set[str]) -> str | None:
-    """Do the first remedy that was not `tried` yet and add it; return its words, None if none."""
+def apply_remedy(
+    store: Store, messages: Sequence[str], undo: Undo, tried: set[str]
+) -> list[str] | None:
+    """Do the first remedy that was not `tried` yet, and add it.
+
+    Returns:
+        The messages of its command, None if no remedy is left.
+    """
     for remedy, match in find_remedies(messages):
         if match[0] not in tried:
             tried.add(match[0])
-            remedy(store, match, undo)
-            return match[0]
+            return remedy(store, match, undo)
     return None
