@@ -11,7 +11,7 @@ from benchmarks.faults.remedies import Undo, apply_remedy
 from benchmarks.faults.scene import Answers, ModelCopy, Store
 from benchmarks.faults.trial import LOST, REMOVED, SILENT, TRACEBACK, Outcome, Trial
 
-ROUNDS = 12
+ROUNDS = 16
 """How many remedies are tried, one after the other, before something counts as lost."""
 
 NOTE_LENGTH = 300
@@ -126,7 +126,7 @@ def examine_deletion(trial: Trial, store: Store, undo: Undo) -> Outcome:
 
 def _mend_store(judge: Judge, store: Store, undo: Undo, strangers: Strangers) -> Outcome:
     """Ingest, and do what the messages name, until everything is there."""
-    tried: set[str] = set()
+    done: list[str] = []
     replies: list[str] = []
     is_mended = False
     for _ in range(ROUNDS):
@@ -142,11 +142,11 @@ def _mend_store(judge: Judge, store: Store, undo: Undo, strangers: Strangers) ->
             break
         messages = judge.messages[count:] or judge.messages
         messages = [*messages, *replies]
-        if (command_messages := apply_remedy(store, messages, undo, tried)) is None:
+        if (command_messages := apply_remedy(store, messages, undo, done)) is None:
             break
         replies = command_messages
     if not is_mended and judge.messages:
-        judge.violate(LOST, f"after {sorted(tried) or 'no remedy'}: {judge.messages[-1:]}")
+        judge.violate(LOST, f"after {done or 'no remedy'}: {judge.messages[-1:]}")
     return judge.conclude(is_mended)
 
 

@@ -21,7 +21,7 @@ def _delete_document(store: Store, match: re.Match[str], _: Undo) -> list[str]:
 
 
 def _repair(store: Store, _: re.Match[str], __: Undo) -> list[str]:
-    return store.run("verify", "--repair").messages
+    return store.run("verify", "--repair", "--json").messages
 
 
 def _delete_index_files(store: Store, _: re.Match[str], __: Undo) -> list[str]:
@@ -76,22 +76,28 @@ def find_remedies(messages: Sequence[str]) -> list[tuple[Remedy, re.Match[str]]]
     remedies = []
     for pattern, remedy in REMEDIES:
         matches = {
-            match[0]: match for message in messages if (match := re.search(pattern, message))
+            match[0]: match for message in messages for match in re.finditer(pattern, message)
         }
         remedies += [(remedy, match) for match in matches.values()]
     return remedies
 
 
+ATTEMPTS = 4
+"""How often the same remedy is done: a message may name one damaged document of many at a time."""
+
+
 def apply_remedy(
-    store: Store, messages: Sequence[str], undo: Undo, tried: set[str]
+    store: Store, messages: Sequence[str], undo: Undo, done: list[str]
 ) -> list[str] | None:
-    """Do the first remedy that was not `tried` yet, and add it.
+    """Do the first remedy that was not `done` in vain, and add its words.
+
+    A remedy may be done again after another: what kept it from mending may be gone by then.
 
     Returns:
         The messages of its command, None if no remedy is left.
     """
     for remedy, match in find_remedies(messages):
-        if match[0] not in tried:
-            tried.add(match[0])
+        if [match[0]] != done[-1:] and done.count(match[0]) < ATTEMPTS:
+            done.append(match[0])
             return remedy(store, match, undo)
     return None

@@ -189,13 +189,13 @@ def test_the_summary_counts_each_trial_once_and_lists_what_broke() -> None:
     outcomes = [
         Outcome(TRIAL, is_mended=True),
         Outcome(TRIAL, (SILENT,), is_reported=True, is_verified=True, note="other score"),
-        Outcome(TRIAL, (SILENT,), note="another score"),
+        Outcome(TRIAL, (SIGNAL,), note="a signal"),
         Outcome(TRIAL, skipped="no right to mount"),
     ]
     summary = report.summarize(outcomes, seed=1, seconds=2.4)
     total = summary["total"]
     assert (total["tried"], total["told"], total["mended"], total["skipped"]) == (3, 1, 1, 1)
-    assert (total[SILENT], total[report.VERIFIED]) == (2, 1)
+    assert (total[SILENT], total[report.VERIFIED], total[SIGNAL]) == (1, 1, 1)
     assert [row["id"] for row in summary["violations"]] == [TRIAL.id]
     known = Trial("damage", "interrupted/calls.sqlite-wal", "flip@5.1:kept")
     assert report.list_violations(Outcome(known, (SILENT, SIGNAL))) == [SIGNAL]
