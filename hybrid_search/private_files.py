@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
+
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # Windows has none
 
 
 def create_file(path: Path) -> int:
@@ -38,6 +41,20 @@ def append_to_file(path: Path) -> int:
     return _open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 
+def create_empty_file(path: Path) -> None:
+    """Create an empty file, unless there is something at `path`."""
+    with suppress(FileExistsError):
+        os.close(_open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+
+def open_lock_file(path: Path) -> int:
+    """Return a descriptor of a file that serves as a lock; what the file holds does not matter.
+
+    OSError is raised if it is a symbolic link or a folder, or cannot be created.
+    """
+    return _open(path, os.O_RDWR | os.O_CREAT)
+
+
 def create_folder(path: Path) -> None:
     """Create the folder `path`, unless it exists.
 
@@ -50,4 +67,4 @@ def create_folder(path: Path) -> None:
 
 
 def _open(path: Path, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+    return os.open(path, flags | _NO_FOLLOW, FILE_MODE)

@@ -5,17 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 DISTRIBUTION = "hybrid-span-search"
 """What pip calls this project. The package called hybrid-search on PyPI is a stranger's."""
-
-NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
-"""Flag that refuses to open a symbolic link; Windows has none."""
-
-PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
-"""Modes of a file and a folder that only this user may read and write."""
 
 
 def available_cores() -> int:
@@ -33,20 +26,6 @@ def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal, read piece by piece."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def create_private_file(path: Path) -> None:
-    """Create an empty file that only this user may read, unless there is something at `path`."""
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE))
-
-
-def open_lock_file(path: Path) -> int:
-    """Return a descriptor of a file that serves as a lock; what the file holds does not matter.
-
-    A new file is readable by this user only, and a symbolic link is never followed.
-    """
-    return os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, PRIVATE_FILE)
 
 
 if sys.platform == "win32":

@@ -21,11 +21,11 @@ from pathlib import Path
 
 from hybrid_search.encoder import quantization
 from hybrid_search.errors import MissingExtraError, ModelError
+from hybrid_search.private_files import open_lock_file
 from hybrid_search.system import (
     file_digest,
     install_command,
     lock_exclusively,
-    open_lock_file,
 )
 
 RECIPE = 3

@@ -33,7 +33,7 @@ from hybrid_search.backends.types import (
     check_spec,
 )
 from hybrid_search.errors import IndexMissingError, UsageError
-from hybrid_search.system import PRIVATE_FOLDER
+from hybrid_search.private_files import FOLDER_MODE
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import Condition, Scalar
 from hybrid_search.text.name_lists import list_names
@@ -82,7 +82,7 @@ class EmbeddedBackend:
         """Open `index` for writing; create it if it does not exist."""
         path = self._path(index)
         with schema.translate_errors(path):
-            self._folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             lock = schema.WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._create_tables(index, spec)

@@ -27,7 +27,8 @@ from usearch.index import Index
 from hybrid_search.backends.embedded.schema import transaction
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import IndexStoreError
-from hybrid_search.system import PRIVATE_FOLDER, available_cores, file_digest
+from hybrid_search.private_files import FOLDER_MODE
+from hybrid_search.system import available_cores, file_digest
 from hybrid_search.text import token_codes
 from hybrid_search.text.token_codes import quantize
 from hybrid_search.text.types import Codes, TokenCodes
@@ -214,7 +215,7 @@ def seal(
     Raises:
         IndexStoreError: If the file cannot be written.
     """
-    folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+    folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
     unfinished = folder / UNFINISHED
     try:
         graph.save(str(unfinished))

@@ -18,7 +18,7 @@ from hybrid_search.backends.base import Backend, Writer
 from hybrid_search.backends.embedded import graph_segments, schema, sql
 from hybrid_search.backends.types import DamagedRowError, IndexSpec, check_spec
 from hybrid_search.errors import IndexStoreError
-from hybrid_search.system import PRIVATE_FOLDER
+from hybrid_search.private_files import FOLDER_MODE
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.filters import new_fields
 
@@ -108,7 +108,7 @@ class NextVersion:
             self._draft.close()
             graphs = self._path.with_suffix(".spans")
             for file in graph_segments.list_files(self._draft_path.with_suffix(".spans")):
-                graphs.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
+                graphs.mkdir(mode=FOLDER_MODE, exist_ok=True)
                 file.replace(graphs / file.name)
             schema.replace(self._path, self._draft_path)
             with closing(schema.connect(self._path)) as connection:

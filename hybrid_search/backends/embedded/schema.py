@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from hybrid_search import system
+from hybrid_search import private_files, system
 from hybrid_search.backends.types import SCHEMA
 from hybrid_search.errors import IndexBusyError, IndexStoreError
 
@@ -92,7 +92,7 @@ def create(path: Path) -> None:
 
     A file of another program or a newer version is not changed: `check_owner` raises its error.
     """
-    system.create_private_file(path)
+    private_files.create_empty_file(path)
     with closing(_open(path, "mode=rw")) as connection:
         check_owner(connection, path)
         if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
@@ -102,7 +102,7 @@ def create(path: Path) -> None:
 
 def copy(connection: sqlite3.Connection, path: Path) -> None:
     """Copy the open index to `path`, where nothing may be, without the space of deleted rows."""
-    system.create_private_file(path)
+    private_files.create_empty_file(path)
     connection.execute("VACUUM INTO ?", (str(path),))
 
 
@@ -349,7 +349,7 @@ class WriterLock:
 
     def _acquire(self, index: str) -> int:
         while True:
-            descriptor = system.open_lock_file(self._path)
+            descriptor = private_files.open_lock_file(self._path)
             try:
                 system.lock_exclusively(descriptor, wait=False)
                 if self._is_in_place(descriptor):
