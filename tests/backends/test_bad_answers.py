@@ -18,8 +18,9 @@ import pytest
 
 import hybrid_search
 from hybrid_search import encoder
-from hybrid_search.backends.server import next_version, writer
+from hybrid_search.backends.server import answers, next_version, writer
 from hybrid_search.backends.server.transport import retry
+from hybrid_search.backends.server.transport.shape import ShapeError
 from hybrid_search.client import Client
 from hybrid_search.config import Settings
 from hybrid_search.credentials import Access
@@ -208,3 +209,12 @@ def find_requests(path: Path) -> list[ast.Call]:
         for call in calls
         if ast.unparse(call.func).endswith(".request") and "'HEAD'" not in ast.unparse(call)
     ]
+
+
+def test_a_start_beyond_any_text_is_another_shape() -> None:
+    """Offsets have 32 bits: the sum with a larger number would not be one."""
+    hit = {"_id": "a#0", "_source": {"start": 0, "text": "a", "layout": "[]"}}
+    answers.CONTENTS.read({"hits": {"hits": [hit]}})
+    hit["_source"] = {"start": 2**70, "text": "a", "layout": "[]"}
+    with pytest.raises(ShapeError, match="start: input should be less than 2147483648"):
+        answers.CONTENTS.read({"hits": {"hits": [hit]}})

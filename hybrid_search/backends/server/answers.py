@@ -112,9 +112,13 @@ _Key = _object(**_key)
 _Codes = _object(**_key, tokens=NotRequired[list[str]])
 
 
+_Offset = Annotated[int, Field(ge=0, lt=2**31)]
+"""A place in a document, counted in characters; it is added to offsets of 32 bits."""
+
+
 class _CopiedSource(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    start: NonNegativeInt
+    start: _Offset
     source_hash: str
 
 
@@ -128,7 +132,7 @@ def _check_layout(layout: str) -> str:
 
 
 _Content = _object(
-    start=NonNegativeInt,
+    start=_Offset,
     text=str,
     layout=Annotated[str, AfterValidator(_check_layout)],
     metadata=NotRequired[dict[str, Any]],
