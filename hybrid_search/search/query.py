@@ -73,6 +73,10 @@ class QueryOptions(RequestOptions, total=False):
     facets_over: str
 
 
+NUMBERS = {"alpha": float, "size": int, "offset": int, "spans": int}
+"""Parameters that may be given as any number of their kind."""
+
+
 @dataclass(frozen=True)
 class Query:
     """One query, checked when it is made.
@@ -120,6 +124,8 @@ class Query:
         _check_phrases(self.phrases)
         parameters.check_text("index", self.index)
         _check_numbers(self)
+        for name, kind in NUMBERS.items():  # numpy's numbers and fractions are none of JSON's
+            object.__setattr__(self, name, kind(getattr(self, name)))
         check_where(self.where)
         parameters.check_context("context", self.context)
         if self.sort is not None:

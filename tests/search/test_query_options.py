@@ -7,6 +7,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import MISSING, fields
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -247,3 +248,11 @@ def test_whatever_is_given_a_query_is_answered_or_refused(
         query = Query.from_options(phrase, **{"where": where, **options})
         result = search(backend, TinyEncoder(), lambda *_: Calibration(), query)
         json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_numbers_of_other_libraries_become_those_of_json() -> None:
+    numbers: Any = {"alpha": np.float32(0.5), "size": np.int64(3)}
+    query = Query(("a",), "calls", **numbers)
+    assert json.dumps([query.alpha, query.size]) == "[0.5, 3]"
+    numbers["alpha"] = Fraction(1, 4)
+    assert json.dumps(Query(("a",), "calls", **numbers).alpha) == "0.25"

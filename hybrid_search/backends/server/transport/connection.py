@@ -197,7 +197,7 @@ class Connection:
         try:
             for item, failure in self._library.stream(feed()):
                 yield from _skipped_outcomes(pending, item, reason_lost)
-                _check_sent(pending[0], item)
+                _check_sent(pending, item)
                 yield self._build_outcome(pending.popleft(), item, failure)
         except (ShapeError, RecursionError) as shape_error:
             unusable = build_shape_error(shape_error, self._address, "POST /_bulk")
@@ -368,8 +368,8 @@ def _skipped_outcomes(
             yield Outcome(pending.popleft(), 0, why)
 
 
-def _check_sent(action: Mapping[str, Any], item: Mapping[str, Any]) -> None:
-    if not _is_about(action, item):
+def _check_sent(pending: deque[dict[str, Any]], item: Mapping[str, Any]) -> None:
+    if not (pending and _is_about(pending[0], item)):
         raise ShapeError(f"items: {item.get('_id')!r} is not the id of an action that was sent")
 
 
