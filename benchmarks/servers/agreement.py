@@ -66,8 +66,8 @@ def measure(backend: ServerBackend, data: Path, calls: int, index: str) -> dict[
         embedded = EmbeddedBackend(Path(folder))
         for store in (embedded, backend):
             fill(store, corpus, index)
-        there = [_score(backend, index, text) for text in texts]
-        here = [_score(embedded, index, text) for text in texts]
+        server_scores = [_score(backend, index, text) for text in texts]
+        embedded_scores = [_score(embedded, index, text) for text in texts]
         embedded.close()  # forgets the latest scores
         with mock.patch.object(bm25, "COMMON", 1.0):
             complete = [_score(embedded, index, text) for text in texts]
@@ -76,8 +76,8 @@ def measure(backend: ServerBackend, data: Path, calls: int, index: str) -> dict[
     return {
         "passages": len(corpus.entries),
         "phrases": len(texts),
-        **_compare(list(zip(here, there, strict=True))),
-        "with common words": _compare(list(zip(complete, there, strict=True))),
+        **_compare(list(zip(embedded_scores, server_scores, strict=True))),
+        "with common words": _compare(list(zip(complete, server_scores, strict=True))),
     }
 
 
@@ -118,5 +118,5 @@ def _differences(ours: Scores, theirs: Scores) -> list[float]:
 
 
 def _overlap(ours: Scores, theirs: Scores) -> float:
-    best, best_there = (set(itertools.islice(scores, TOP)) for scores in (ours, theirs))
-    return len(best & best_there) / max(len(best), len(best_there))
+    our_best, their_best = (set(itertools.islice(scores, TOP)) for scores in (ours, theirs))
+    return len(our_best & their_best) / max(len(our_best), len(their_best))

@@ -163,8 +163,8 @@ def _build_entry(
     entry: dict[str, Any] = {"source": line.source, "line": line.number, "reason": reason}
     optional = {"detail": detail, "document_id": document_id}
     entry |= {name: value for name, value in optional.items() if value}
-    kept = raw[:EXCERPT_BYTES] if is_too_long else raw
-    entry["document"] = kept.decode("utf-8", "surrogateescape")
+    excerpt = raw[:EXCERPT_BYTES] if is_too_long else raw
+    entry["document"] = excerpt.decode("utf-8", "surrogateescape")
     if line.fault:
         entry["fault"] = True
     if is_too_long:

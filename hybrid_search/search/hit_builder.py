@@ -137,7 +137,7 @@ def _find_turn(content: PassageContent, start: int, end: int) -> Mapping[str, An
         return None
     try:
         turns = json.loads(content.layout)
-        found = (turn for turn in turns if turn["start"] <= start and end <= turn["end"])
-        return next((turn for turn in found if isinstance(turn["turn"], int)), None)
+        covering_turns = (turn for turn in turns if turn["start"] <= start and end <= turn["end"])
+        return next((turn for turn in covering_turns if isinstance(turn["turn"], int)), None)
     except (ValueError, TypeError, LookupError, RecursionError):  # JSON, but no layout
         return None
