@@ -152,7 +152,7 @@ class EmbeddedBackend:
         with self._open_reader(index) as reader:
             matches = self._matches(reader, request) if request.lexical else None
             candidates = self._find_by_spans(reader, request) if request.semantic else Candidates()
-            bm25_scores = matches.scores_by_passage(request.window) if matches else {}
+            bm25_scores = matches.best_scores(request.window) if matches else {}
             return replace(candidates, lexical=bm25_scores, memo=matches)
 
     def _find_by_spans(self, reader: Reader, request: Request) -> Candidates:
@@ -184,7 +184,7 @@ class EmbeddedBackend:
         with self._open_reader(index, begins_query=False) as reader:
             if not isinstance(matches, bm25.Matches):
                 matches = self._matches(reader, request)
-            scores = matches.scores_by_passage()
+            scores = dict(zip(keys, matches.scores_of(keys), strict=True))
             return sql.read_passages(reader.connection, keys, scores)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:

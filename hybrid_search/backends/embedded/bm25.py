@@ -41,20 +41,30 @@ SMALL = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Matches:
-    """All passages that match, best first; equal scores in the order of passage numbers.
+    """All passages that match.
 
     Attributes:
-        passages: Passage numbers, int64 ``[passages]``.
+        passages: Passage numbers in ascending order, int64 ``[passages]``.
         scores: BM25 scores, float64 ``[passages]``.
     """
 
     passages: NDArray[np.int64]
     scores: NDArray[np.float64]
 
-    def scores_by_passage(self, limit: int | None = None) -> dict[Key, float]:
-        """Return the scores of the best `limit` passages, or of all."""
-        best = slice(limit)
-        return dict(zip(self.passages[best].tolist(), self.scores[best].tolist(), strict=True))
+    def best_scores(self, limit: int) -> dict[Key, float]:
+        """Return the scores of the best `limit` passages, equal ones in the order of numbers."""
+        order = np.argsort(-self.scores, kind="stable")[:limit]
+        return dict(zip(self.passages[order].tolist(), self.scores[order].tolist(), strict=True))
+
+    def scores_of(self, passages: Sequence[Key]) -> list[float]:
+        """Return the score of each of `passages`; 0 for those that do not match."""
+        if not len(self.passages):
+            return [0.0] * len(passages)
+        numbers = np.array(passages, dtype=np.int64)
+        positions = np.searchsorted(self.passages, numbers).clip(max=len(self.passages) - 1)
+        matches = self.passages[positions] == numbers
+        scores: list[float] = np.where(matches, self.scores[positions], 0.0).tolist()
+        return scores
 
 
 def search(
@@ -83,8 +93,7 @@ def search(
     )
     scores = np.zeros(len(passages))
     np.add.at(scores, positions, [row[1] for row in rows])
-    order = np.lexsort((passages, -scores))
-    return Matches(passages[order], scores[order])
+    return Matches(passages, scores)
 
 
 def build_match_expression(connection: sqlite3.Connection, phrase: str) -> str:

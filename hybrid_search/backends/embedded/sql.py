@@ -240,7 +240,7 @@ def read_passages(
             raise DamagedRowError(index_name(connection), name)
     present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
     return [
-        StoredPassage(passage, name, ordinal, scores.get(passage, 0.0), token_codes.read(data))
+        StoredPassage(passage, name, ordinal, scores[passage], token_codes.read(data))
         for passage, name, ordinal, data in present_rows
     ]
 
