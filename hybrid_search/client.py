@@ -10,6 +10,7 @@ from typing import Any, Unpack
 
 from hybrid_search.client_admin import IndexAdmin, policy_of
 from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.errors import UsageError
 from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
@@ -134,6 +135,7 @@ class Client(IndexAdmin):
             How many documents were read, indexed, skipped and rejected.
 
         Raises:
+            UsageError: If `documents` is a path or a single document.
             ModelError: If the index was written with another model or policy.
             IndexBusyError: If another process is writing the index.
 
@@ -141,6 +143,12 @@ class Client(IndexAdmin):
         ...     client.ingest([{"id": "a", "text": "I want my money back."}]).documents
         1
         """
+        if isinstance(documents, str | bytes | Path | Mapping):  # whose parts are no documents
+            raise UsageError(
+                f"documents must be a list of dicts, and this is a {type(documents).__name__}. "
+                "A file of JSON lines is read by `map(json.loads, open(path))`, and any file by "
+                "`hybrid-search ingest`; a single document goes into a list"
+            )
         lines = (_line(number, document) for number, document in enumerate(documents, 1))
         return self.ingest_lines(lines, index=index, rejects=rejects, policy=policy)
 

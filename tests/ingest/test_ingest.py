@@ -15,8 +15,10 @@ import pytest
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
 from hybrid_search.client import Client
+from hybrid_search.config import Settings
+from hybrid_search.credentials import Access
 from hybrid_search.encoder import Encoder, EncoderInfo
-from hybrid_search.errors import IndexBusyError, IndexStoreError, UsageError
+from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError, UsageError
 from hybrid_search.ingest import pipeline
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.seen_ids import SeenIds
@@ -449,3 +451,13 @@ def test_summaries_are_added() -> None:
         "r",
     )
     assert total.stages == {"read": 0.25, "encode": 0.0, "shape": 0.0, "write": 0.0, "wait": 1.0}
+
+
+@pytest.mark.parametrize("documents", ["calls.jsonl", b"{}", Path("calls.jsonl"), {"id": "a"}])
+def test_a_path_or_a_single_document_is_refused_at_once(documents: Any) -> None:
+    """Its letters or keys would be rejected as documents, each by itself."""
+    with Client(Settings("memory:", None, "cpu", Access())) as client:
+        with pytest.raises(UsageError, match="must be a list of dicts"):
+            client.ingest(documents)
+        with pytest.raises(IndexMissingError):
+            client.describe("calls")
