@@ -244,3 +244,11 @@ def test_a_start_beyond_any_text_is_another_shape() -> None:
     hit["_source"] = {"start": 2**70, "text": "a", "layout": "[]"}
     with pytest.raises(ShapeError, match="start: input should be less than 2147483648"):
         answers.CONTENTS.read({"hits": {"hits": [hit]}})
+
+
+def test_a_score_that_is_no_number_is_another_shape() -> None:
+    hit = {"_id": "a#0", "_score": 1}
+    answers.SCORED_IDS.read({"hits": {"hits": [hit]}})
+    for score in (True, "1.5", None, float("nan")):
+        with pytest.raises(ShapeError, match="_score"):
+            answers.SCORED_IDS.read({"hits": {"hits": [hit | {"_score": score}]}})
