@@ -68,15 +68,14 @@ def reply_in_turn(*replies: Reply) -> Script:
 
 def make_bulk_response(request: HttpRequest, status: int = 200) -> dict[str, Any]:
     """Return the response to a bulk request in which all actions had the same `status`."""
-    lines = [json.loads(line) for line in request.body.splitlines()]
-    actions = [line for line in lines if set(line) & {"index", "create", "update", "delete"}]
-    return {
-        "items": [
-            {kind: {"_id": action["_id"], "status": status}}
-            for action_line in actions
-            for kind, action in action_line.items()
-        ]
-    }
+    lines = iter(request.body.splitlines())
+    items = []
+    for line in lines:
+        ((kind, action),) = json.loads(line).items()
+        items.append({kind: {"_id": action["_id"], "status": status}})
+        if kind != "delete":
+            next(lines)  # the document, which may have any keys
+    return {"items": items}
 
 
 class _QuietServer(ThreadingHTTPServer):
