@@ -40,10 +40,14 @@ def count_questions(server: ScriptedServer) -> int:
 def test_a_document_of_the_index_is_named_and_asked_for_once(tmp_path: Path) -> None:
     with ScriptedServer(FakeCluster("opensearch")) as server:
         reasons = ingest(server, tmp_path / "r.jsonl", {"sector": 7}, {"sector": 8})
-        assert reasons == [
-            "metadata field 'sector' is a number here and a string in the index, "
-            "as in document 'kettle': give it one type, or another name"
-        ] * 2
+        assert (
+            reasons
+            == [
+                "metadata field 'sector' is a number here and a string in the index, "
+                "as in document 'kettle': give it one type, or another name"
+            ]
+            * 2
+        )
         assert count_questions(server) == 1
 
 

@@ -23,8 +23,7 @@ class FieldTypes:
     def learn(self, document: Document) -> None:
         """Record the fields of a document's metadata.
 
-        Raises:
-            InputError: If one has another type in the index. Nothing is recorded then.
+        If one has another type in the index, InputError is raised and nothing is recorded.
         """
         new = new_fields(self._fields, document.metadata, self._find_user)
         self._fields |= new
