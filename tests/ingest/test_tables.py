@@ -108,8 +108,8 @@ def test_a_text_may_be_longer_than_the_csv_module_allows_by_default() -> None:
     assert len(read_documents(write_source(b"id,text\na," + b"x" * 200_000))[0]["text"]) == 200_000
 
 
-def test_the_limit_of_the_csv_module_is_the_usual_one_between_rows() -> None:
-    """A program that reads CSV too, in this thread or another, keeps the limit that it relies on."""
+def test_the_csv_module_has_its_usual_limit_between_rows() -> None:
+    """A program that reads CSV too, in any thread, keeps the limit that it relies on."""
     usual = csv.field_size_limit()
     source = write_source(b"id,text\na," + b"x" * 200_000 + b"\nb,short\n")
     for line in files.read([source], SAME):
