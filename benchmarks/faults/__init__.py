@@ -6,7 +6,7 @@ holds the product to six rules (`trial.RULES`). The counts go to ``results/fault
 Modules in reading order: `trial` (what is tried, and what comes of it), `commands` (the product, as
 users run it), `scene` (sound indexes and models, of which each trial damages a copy), `remedies`
 (doing what a message says), `examination` (the rules), the families `damage`, `access`, `answers`
-(with `cluster` and `bad_answers`) and `parameters`, then `pool` and `report`.
+(whose catalogue is `tests.helpers.bad_answers`) and `parameters`, then `pool` and `report`.
 
-A new kind of bad answer goes into `bad_answers`, a new family into `families.FAMILIES`.
+A new kind of bad answer goes into that catalogue, a new family into `families.FAMILIES`.
 """

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.faults import bad_answers
-from benchmarks.faults.cluster import Cluster, RawServer, Script, find_stage
 from benchmarks.faults.commands import CommandReport, run_command, use_tiny_encoder
 from benchmarks.faults.examination import Judge, describe_difference
 from benchmarks.faults.scene import Scene
 from benchmarks.faults.trial import LOST, SILENT, Outcome, Trial
-from benchmarks.faults.wrong_fields import PLAUSIBLE
 from hybrid_search.backends.server.transport import retry
-from tests.helpers.fake_server import HttpRequest
+from tests.helpers import bad_answers
+from tests.helpers.bad_answers.wrong_fields import PLAUSIBLE
+from tests.helpers.fake_cluster import FakeCluster, find_stage
+from tests.helpers.fake_server import HttpRequest, RawReply, Reply, ScriptedServer
 
 STAGES = {
     "query": ("hello", "mapping", "msearch", "search"),
@@ -62,20 +62,19 @@ class Answers:
         command, _, stage = trial.target.partition(", ")
         engine, _, name = trial.fault.partition(":")
         kind = bad_answers.find_kind(stage, name)
-        cluster = Cluster(engine)
+        cluster = FakeCluster(engine, has_cbor=False)  # the tests try answers in CBOR
         is_bad = True
         bad_count = 0
 
-        def answer(request: HttpRequest) -> Any:
+        def answer(request: HttpRequest) -> Reply | RawReply:
             nonlocal bad_count
-            reply = cluster(request)
             if not is_bad or find_stage(request) != stage:
-                return reply
-            bad_reply = kind(request, reply)
-            bad_count += bad_reply != reply
+                return cluster(request)
+            bad_reply = kind(cluster.prepare(request))
+            bad_count += bad_reply != cluster(request)
             return bad_reply
 
-        with RawServer(answer) as server, _hurry():
+        with ScriptedServer(answer) as server, _hurry():
             scheme = "" if stage == "hello" else f"{engine}+"
             url = f"{scheme}{server.url}"
             sound = self._find_reference(command, engine)
@@ -91,8 +90,7 @@ class Answers:
         """Return the report of the command on a server that answers rightly."""
         key = (command, engine)
         if key not in self._references:
-            script: Script = Cluster(engine)
-            with RawServer(script) as server:
+            with ScriptedServer(FakeCluster(engine, has_cbor=False)) as server:
                 self._references[key] = self._run_command(command, f"{engine}+{server.url}")
             assert self._references[key].status == 0, self._references[key]
         return self._references[key]

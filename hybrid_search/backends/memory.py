@@ -131,7 +131,7 @@ class MemoryWriter:
             try:
                 find_user = partial(self._find_field_user, entry.document.id)
                 self._index.fields |= new_fields(
-                    self._index.fields, entry.document.metadata, find_user
+                    self._index.fields, entry.document.metadata, find_user, can_free=True
                 )
             except InputError as error:
                 self._pending = None

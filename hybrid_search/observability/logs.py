@@ -78,7 +78,27 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
-        return escape_json(json.dumps(line, ensure_ascii=False, default=str))
+        return escape_json(_format_json(line))
+
+
+def _format_json(line: Mapping[str, Any]) -> str:
+    """Return a record as JSON; values that JSON cannot hold, such as NaN, become texts."""
+    try:
+        return _dump(line)
+    except ValueError:
+        return _dump({name: _replace_unfit(value) for name, value in line.items()})
+
+
+def _replace_unfit(value: Any) -> Any:
+    try:
+        _dump(value)
+    except ValueError:
+        return str(value)
+    return value
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str, allow_nan=False)
 
 
 @contextmanager

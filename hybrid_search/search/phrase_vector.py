@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cache
+
 import numpy as np
 import regex
 
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.search import parameters
-from hybrid_search.text.types import Floats
+from hybrid_search.text.types import Encoding, Floats
 
 
 def query_vector(encoder: Encoder, phrase: str, context: str | None = None) -> Floats:
@@ -18,12 +21,38 @@ def query_vector(encoder: Encoder, phrase: str, context: str | None = None) -> F
     the phrase occurs, the tokens are those of its first occurrence there, upper and lower case
     being the same.
 
-    Raises:
-        UsageError: If the phrase has no token, or does not occur in the context.
+    Raises UsageError if the phrase has no token, or does not occur in the context.
     """
-    text = phrase if context is None else context
-    start, end = (0, len(phrase)) if context is None else _find_phrase(phrase, context)
-    encoding = encoder.encode([text])[0]
+    return query_vectors(encoder, [phrase], context)[0]
+
+
+def query_vectors(
+    encoder: Encoder, phrases: Sequence[str], context: str | None = None
+) -> list[Floats]:
+    """Return the unit vector of each phrase, as `query_vector` does.
+
+    A context is encoded once for all of them. Phrases are encoded one by one: in int8 a vector
+    depends a little on what is encoded beside it.
+    """
+
+    @cache
+    def encode(text: str) -> Encoding:
+        return encoder.encode([text])[0]
+
+    vectors = []
+    for phrase in phrases:
+        place = (0, len(phrase)) if context is None else _find_phrase(phrase, context)
+        vectors.append(_pool(encode(phrase if context is None else context), place, phrase))
+    return vectors
+
+
+def _pool(encoding: Encoding, place: tuple[int, int], phrase: str) -> Floats:
+    """Return the unit vector of the tokens between start and end of `place`.
+
+    Raises:
+        UsageError: If there are none.
+    """
+    start, end = place
     inside = (encoding.offsets[:, 1] > start) & (encoding.offsets[:, 0] < end)
     vector_sum: Floats = encoding.vectors[inside].sum(axis=0)
     length = float(np.linalg.norm(vector_sum))

@@ -76,7 +76,7 @@ def _search(
     spec, fields = head
     encoder = match_encoder_to_index(encoder, query.index, spec)
     facets.check(query.sort, query.facets, fields)
-    requests = [build_request(query, text, encoder, fields) for text in query.phrases]
+    requests = build_requests(query, query.phrases, encoder, fields)
     calibration = load_calibration(spec.precision, spec.dimension)
     scored, actions = _score_phrases(backend, requests, calibration, query)
     groups = _group_above_min_score(scored, query)
@@ -108,7 +108,7 @@ def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str
     """
     spec, fields = backend.read_head(query.index)
     encoder = match_encoder_to_index(encoder, query.index, spec)
-    request = build_request(query, query.phrases[0], encoder, fields)
+    (request,) = build_requests(query, query.phrases[:1], encoder, fields)
     if not isinstance(backend, RequestBackend):
         raise UsageError(
             "only an index on a server is searched by requests: there are none to print. "
@@ -124,17 +124,23 @@ def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str
     )
 
 
-def build_request(query: Query, text: str, encoder: Encoder, fields: Mapping[str, str]) -> Request:
-    """Return the request for one phrase of `query`, in an index with these metadata fields."""
-    vector = phrase_vector.query_vector(encoder, text, query.context)
-    return Request(
-        text,
-        vector,
-        query.window,
-        compile_where(query.where, fields),
-        lexical=query.alpha < 1,
-        semantic=query.alpha > 0,
-    )
+def build_requests(
+    query: Query, phrases: Sequence[str], encoder: Encoder, fields: Mapping[str, str]
+) -> list[Request]:
+    """Return a request for each of these phrases of `query`, in an index with these fields."""
+    vectors = phrase_vector.query_vectors(encoder, phrases, query.context)
+    conditions = compile_where(query.where, fields)
+    return [
+        Request(
+            phrase,
+            vector,
+            query.window,
+            conditions,
+            lexical=query.alpha < 1,
+            semantic=query.alpha > 0,
+        )
+        for phrase, vector in zip(phrases, vectors, strict=True)
+    ]
 
 
 def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Encoder:

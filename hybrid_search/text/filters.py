@@ -193,14 +193,17 @@ def new_fields(
     existing_fields: Mapping[str, str],
     metadata: Mapping[str, Any],
     find_user: FindUser | None = None,
+    *,
+    can_free: bool = False,
 ) -> dict[str, str]:
     """Return name and type of each field of `metadata` that the index has not, or not so.
 
     Args:
         existing_fields: The fields of the index.
         metadata: The metadata of a document.
-        find_user: Returns a document that uses a field as its type in the index. Without such a
-            document the type is free. Omitted for a store that cannot change the type of a field.
+        find_user: Returns a document that uses a field as its type in the index.
+        can_free: Whether the store can change the type of a field. It is free then if no document
+            uses it.
 
     Raises:
         InputError: If a field has another type in the index, or two types here. Servers refuse
@@ -211,9 +214,9 @@ def new_fields(
         existing_kind = new.get(name) or existing_fields.get(name, kind)
         if existing_kind != kind:
             user = find_user(name, existing_kind) if find_user and name not in new else ""
-            if user is not None:
+            if user is not None or not can_free:
                 example = f", as in document {user!r}" if user else ""
-                remedy = "" if find_user else REINDEX
+                remedy = "" if user or can_free else REINDEX
                 raise InputError(
                     f"metadata field {name!r} is a {kind} here and a {existing_kind} in the index"
                     f"{example}: give it one type, or another name{remedy}"

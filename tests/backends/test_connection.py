@@ -27,6 +27,7 @@ from hybrid_search.backends.server.transport.connect import connect
 from hybrid_search.backends.server.transport.errors import MAX_REASON_LENGTH, parse_retry_after
 from hybrid_search.credentials import Access, Secret
 from hybrid_search.errors import AccessError, ServerError, UsageError
+from tests.helpers.cli import invoke_cli
 from tests.helpers.fake_server import (
     HELLO,
     Certificates,
@@ -378,6 +379,28 @@ def test_a_server_that_is_down_is_told_at_the_first_request_and_not_before(schem
         server.request("GET", "/calls")
     assert caught.value.status == 0
     assert not isinstance(caught.value, AccessError)
+
+
+@pytest.mark.parametrize("command", [("query", "x"), ("delete", "--yes"), ("doctor",)])
+def test_a_command_for_a_server_that_is_down_prints_one_line(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])  # else the product logs nothing
+    url = f"http://127.0.0.1:{find_free_port()}"
+    result = invoke_cli(*command, "--url", url)
+    lines = [line for line in result.stderr.splitlines() if line.startswith(("error", "WARNING"))]
+    assert len(lines) == (0 if command == ("doctor",) else 1), result.stderr
+    assert "Connection refused" in result.stderr + result.stdout
+
+
+def test_who_waits_long_for_a_first_try_is_told(
+    engine: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(retry, "SLOW_TRY", 0.05)
+    with ScriptedServer(reply_in_turn(Reply(wait=0.6), Reply(reset=True), OK)) as server:
+        connect_to(engine, server, Access(timeout=0.1)).request("GET", "/calls")
+    (record,) = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert record.getMessage().endswith("; trying again")
 
 
 def test_one_connection_serves_many_threads(engine: str) -> None:

@@ -10,6 +10,7 @@ import logging
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import pairwise
@@ -25,7 +26,7 @@ from hybrid_search.backends.embedded import backend, graph_builder, graph_segmen
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.graph_segments import Segment
 from hybrid_search.client import Client
-from hybrid_search.errors import IndexMissingError
+from hybrid_search.errors import IndexMissingError, IndexStoreError
 from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import fill_index, make_request
@@ -546,6 +547,45 @@ def test_files_of_others_behind_a_link_are_left_alone(
     assert list_names(tmp_path / "elsewhere") == OTHERS
     assert list_names(folder) == ["calls.spans"]
     assert f"{folder / 'calls.spans'} is a link that somebody else made" in caplog.text
+
+
+def make_file(path: Path) -> None:
+    path.write_text("not what you think")
+
+
+def make_dangling_link(path: Path) -> None:
+    path.symlink_to("nothing")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, make_file, make_dangling_link])
+def test_something_else_in_the_place_of_the_folder_is_an_error_with_the_remedy(
+    folder: Path, make: Callable[[Path], None]
+) -> None:
+    place = folder / "calls.spans"
+    shutil.rmtree(place)
+    make(place)
+    with connect(f"embedded:{folder}") as client:
+        with pytest.raises(
+            IndexStoreError,
+            match=r"calls\.spans is not a folder, .*: move it away, and run the same command again",
+        ):
+            client.ingest(make_documents(60))
+        place.rename(folder / "moved away")
+        assert client.ingest(make_documents(60)).documents == 60
+    assert files(folder)
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o022])
+def test_graphs_are_for_their_user_alone(folder: Path, mask: int) -> None:
+    shutil.rmtree(folder / "calls.spans")
+    old_mask = os.umask(mask)
+    try:
+        grow_graphs(folder)
+    finally:
+        os.umask(old_mask)
+    paths = segment_paths(folder)
+    assert paths
+    assert {stat.S_IMODE(path.stat().st_mode) for path in paths} == {0o600}
 
 
 def test_a_folder_with_files_of_others_is_left_and_said_to_be(

@@ -13,14 +13,12 @@ import pytest
 from benchmarks.faults import (
     access,
     answers,
-    bad_answers,
     campaign,
     damage,
     parameters,
     pool,
     report,
 )
-from benchmarks.faults.cluster import Cluster
 from benchmarks.faults.commands import CommandReport
 from benchmarks.faults.damage import REGIONS, TIMES, Damage, damage_file, draw_fault
 from benchmarks.faults.examination import Judge
@@ -28,8 +26,9 @@ from benchmarks.faults.families import FAMILIES, open_families
 from benchmarks.faults.remedies import find_remedies
 from benchmarks.faults.scene import Scene
 from benchmarks.faults.trial import HANG, SIGNAL, SILENT, TRACEBACK, Outcome, Trial
-from tests.helpers import misbehaving_trials
-from tests.helpers.fake_server import HttpRequest
+from tests.helpers import bad_answers, misbehaving_trials
+from tests.helpers.fake_cluster import FakeCluster
+from tests.helpers.fake_server import HttpRequest, Reply
 
 SOUND = {"hits": [{"id": "a", "score": 0.5}], "total": 1}
 TRIAL = Trial("damage", "tiny/calls.sqlite", "flip@5.1:kept")
@@ -177,10 +176,12 @@ def test_bytes_change_in_the_region_alone(tmp_path: Path, kind: str, region: int
 
 def test_a_field_of_an_answer_is_replaced_in_its_place_alone() -> None:
     request = HttpRequest("GET", "/calls/_mapping", {}, b"")
-    right = Cluster("opensearch")(request)
-    wrong = bad_answers.find_kind("mapping", "dimension: a text")(request, right)
-    spec = right.body["calls-000001"]["mappings"]["_meta"]["hybrid_search"]
-    wrong_spec = wrong.body["calls-000001"]["mappings"]["_meta"]["hybrid_search"]
+    right = FakeCluster("opensearch").prepare(request)
+    wrong = bad_answers.find_kind("mapping", "dimension: a text")(right)
+    assert isinstance(wrong, Reply)
+    wrong_answer = json.loads(wrong.body)
+    spec = right.answer["calls-000001"]["mappings"]["_meta"]["hybrid_search"]
+    wrong_spec = wrong_answer["calls-000001"]["mappings"]["_meta"]["hybrid_search"]
     assert (spec["dimension"], wrong_spec["dimension"]) == (8, "x")
     assert wrong_spec | {"dimension": 8} == spec
 

@@ -33,11 +33,30 @@ CBOR_TYPES = {
 Json = dict[str, Any]
 
 
-@dataclass
-class FakeCluster:
-    """A script for `ScriptedServer`; `answer` alone returns the answer before it is encoded."""
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request to a server and the right answer to it, before that is encoded."""
 
     engine: str
+    request: HttpRequest
+    answer: Any
+    has_cbor: bool = True
+
+    def encode(self, answer: Any) -> Reply:
+        """Return the reply with an answer, in the format that was requested."""
+        if self.has_cbor and "cbor" in self.request.headers.get("accept", ""):
+            return Reply(
+                body=cbor2.dumps(answer), headers={"content-type": CBOR_TYPES[self.engine]}
+            )
+        return Reply(body=json.dumps(answer).encode())
+
+
+@dataclass
+class FakeCluster:
+    """A script for `ScriptedServer`; without `has_cbor` all its answers are JSON."""
+
+    engine: str
+    has_cbor: bool = True
     hits: list[Json] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -59,7 +78,12 @@ class FakeCluster:
             )
 
     def __call__(self, request: HttpRequest) -> Reply:
-        return encode_answer(self.engine, request, self.answer(request))
+        exchange = self.prepare(request)
+        return exchange.encode(exchange.answer)
+
+    def prepare(self, request: HttpRequest) -> Exchange:
+        """Return a request with its right answer."""
+        return Exchange(self.engine, request, self.answer(request), self.has_cbor)
 
     def answer(self, request: HttpRequest) -> Any:
         """Return the answer to a request; True or False for HEAD."""
@@ -119,10 +143,13 @@ class FakeCluster:
         """Return the answer to a search."""
         hits = [] if "search_after" in body else self._select(body.get("query", {}))
         answer: Json = {
+            "timed_out": False,
+            "_shards": {"total": 1, "successful": 1, "skipped": 0, "failed": 0},
+            "status": 200,
             "hits": {
                 "total": {"value": len(self.hits), "relation": "eq"},
                 "hits": hits[: body.get("size", 10)],
-            }
+            },
         }
         if "aggs" in body:
             answer["aggregations"] = self._aggregate(body["aggs"], body.get("query", {}))
@@ -177,8 +204,12 @@ def _version_bucket(hit: Json) -> Json:
     return {"key": hit["_source"]["document_id"], "hashes": {"buckets": hashes}}
 
 
-def encode_answer(engine: str, request: HttpRequest, answer: Any) -> Reply:
-    """Return the reply with an answer, in the format that was requested."""
-    if "cbor" in request.headers.get("accept", ""):
-        return Reply(body=cbor2.dumps(answer), headers={"content-type": CBOR_TYPES[engine]})
-    return Reply(body=answer)
+def find_stage(request: HttpRequest) -> str:
+    """Return what a request is for: hello, mapping, settings, msearch, search, counts or bulk."""
+    path = request.target.partition("?")[0]
+    if path == "/":
+        return "hello"
+    if "/_search" in path and b'"aggs"' in request.body:
+        return "counts"
+    stages = ("mapping", "settings", "msearch", "search", "bulk")
+    return next((stage for stage in stages if f"/_{stage}" in path), "other")

@@ -9,7 +9,7 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -50,7 +50,14 @@ class Reply:
     drip: Literal["head", "body"] | None = None
 
 
-Script = Callable[[HttpRequest], Reply]
+@dataclass(frozen=True, slots=True)
+class RawReply:
+    """Bytes that are sent as they are, instead of a reply in HTTP, before a hang-up."""
+
+    pieces: Iterable[bytes]
+
+
+Script = Callable[[HttpRequest], Reply | RawReply]
 
 
 def reply_in_turn(*replies: Reply) -> Script:
@@ -61,15 +68,14 @@ def reply_in_turn(*replies: Reply) -> Script:
 
 def make_bulk_response(request: HttpRequest, status: int = 200) -> dict[str, Any]:
     """Return the response to a bulk request in which all actions had the same `status`."""
-    lines = [json.loads(line) for line in request.body.splitlines()]
-    actions = [line for line in lines if set(line) & {"index", "create", "update", "delete"}]
-    return {
-        "items": [
-            {kind: {"_id": action["_id"], "status": status}}
-            for action_line in actions
-            for kind, action in action_line.items()
-        ]
-    }
+    lines = iter(request.body.splitlines())
+    items = []
+    for line in lines:
+        ((kind, action),) = json.loads(line).items()
+        items.append({kind: {"_id": action["_id"], "status": status}})
+        if kind != "delete":
+            next(lines)  # the document, which may have any keys
+    return {"items": items}
 
 
 class _QuietServer(ThreadingHTTPServer):
@@ -128,7 +134,13 @@ class ScriptedServer:
         """The server's URL, such as ``http://127.0.0.1:40123``."""
         return f"{self.scheme}://127.0.0.1:{self.port}"
 
-    def send(self, handler: BaseHTTPRequestHandler, reply: Reply) -> None:
+    def send(self, handler: BaseHTTPRequestHandler, reply: Reply | RawReply) -> None:
+        """Send a reply; the client may hang up on a raw one."""
+        if isinstance(reply, RawReply):
+            handler.close_connection = True
+            for piece in reply.pieces:
+                handler.wfile.write(piece)
+            return
         time.sleep(reply.wait)
         if reply.reset:
             handler.connection.setsockopt(

@@ -62,6 +62,26 @@ def test_a_record_is_one_line_with_its_extras_and_its_exception(capsys: Capture)
     assert exception.endswith("ValueError: two\nlines")
 
 
+def refuse_constant(name: str) -> None:
+    raise AssertionError(f"JSON has no {name}")
+
+
+def test_what_json_cannot_hold_is_a_text(capsys: Capture) -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    extra = {"cosine": float("nan"), "score": 0.5, "parts": {"a": [1, -float("inf")]}, "loop": loop}
+    with logs.configure_logging(Format.json):
+        logging.getLogger("hybrid_search.x").warning("odd", extra=extra)
+    record = json.loads(capsys.readouterr().err, parse_constant=refuse_constant)
+    assert {name: record[name] for name in ("message", *extra)} == {
+        "message": "odd",
+        "cosine": "nan",
+        "score": 0.5,
+        "parts": "{'a': [1, -inf]}",
+        "loop": "[[...]]",
+    }
+
+
 @pytest.mark.parametrize(
     ("format", "level", "expected"),
     [

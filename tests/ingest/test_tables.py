@@ -108,6 +108,45 @@ def test_a_text_may_be_longer_than_the_csv_module_allows_by_default() -> None:
     assert len(read_documents(write_source(b"id,text\na," + b"x" * 200_000))[0]["text"]) == 200_000
 
 
+def test_the_csv_module_has_its_usual_limit_between_rows() -> None:
+    """A program that reads CSV too, in any thread, keeps the limit that it relies on."""
+    usual = csv.field_size_limit()
+    source = write_source(b"id,text\na," + b"x" * 200_000 + b"\nb,short\n")
+    for line in files.read([source], SAME):
+        assert line.fault is None
+        assert csv.field_size_limit() == usual
+    assert csv.field_size_limit() == usual
+
+
+def test_a_reader_that_ends_while_another_reads_a_row_leaves_it_its_long_cells() -> None:
+    write_source(b"id,text\nc,short\n", "other.csv")
+    usual = csv.field_size_limit()
+
+    def lines() -> Iterator[tuple[int, bytes, None]]:
+        yield 1, b"id,text\n", None
+        assert len(read_lines("other.csv")) == 1
+        yield 2, b"a," + b"x" * 200_000 + b"\n", None
+
+    ((_, _, fault),) = tables.rows(lines(), SAME, ",")
+    assert fault is None
+    assert csv.field_size_limit() == usual
+
+
+def test_a_limit_that_somebody_sets_while_a_row_is_read_stays() -> None:
+    usual = csv.field_size_limit()
+
+    def lines() -> Iterator[tuple[int, bytes, None]]:
+        yield 1, b"id,text\n", None
+        csv.field_size_limit(777)
+        yield 2, b"a,hello\n", None
+
+    try:
+        assert [fault for _, _, fault in tables.rows(lines(), SAME, ",")] == [None]
+        assert csv.field_size_limit() == 777
+    finally:
+        csv.field_size_limit(usual)
+
+
 def test_an_empty_file_and_one_with_a_header_alone_have_no_rows() -> None:
     assert read_lines(write_source(b"")) == []
     assert read_lines(write_source(b"id,text\n")) == []
@@ -366,15 +405,6 @@ def test_a_table_goes_in_by_the_command_and_its_bad_rows_into_the_rejects() -> N
         assert client.query("refund").hits[0].metadata == {"sector": "shop"}
 
 
-@pytest.fixture
-def _usual_cells() -> Iterator[None]:
-    """Give the process its limit back, which is that of other tests too."""
-    limit = csv.field_size_limit()
-    yield
-    csv.field_size_limit(limit)
-
-
-@pytest.mark.usefixtures("_usual_cells")
 def test_a_cell_over_the_limit_is_a_fault_and_reading_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

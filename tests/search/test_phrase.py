@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -9,17 +10,19 @@ import numpy as np
 import pytest
 
 from hybrid_search import best_spans as public_best_spans
-from hybrid_search import phrase_similarity
+from hybrid_search import connect, phrase_similarity
+from hybrid_search import encoder as encoders
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.search import span_search
-from hybrid_search.search.phrase_vector import query_vector, similarity
+from hybrid_search.search.phrase_vector import query_vector, query_vectors, similarity
 from hybrid_search.search.result import Span
 from hybrid_search.search.span_search import best_spans
 from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import passages
-from hybrid_search.text.types import Document, Floats, Turn
+from hybrid_search.text.types import Document, Encoding, Floats, Turn
 from hybrid_search.text.words import words
+from tests.helpers.tiny_encoder import TinyEncoder
 
 TEXT = (
     "Hello, thank you for calling. I'd like my money back for the blue jacket: it never arrived! "
@@ -104,6 +107,46 @@ def test_letters_that_grow_when_folded_move_no_place(
     assert cosine(
         query_vector(real_encoder, phrase_text, context), encoding.vectors[inside].sum(axis=0)
     ) == pytest.approx(1.0, abs=1e-5)
+
+
+class RecordingEncoder(TinyEncoder):
+    """Remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> list[Encoding]:
+        self.texts += texts
+        return super().encode(texts)
+
+
+@pytest.mark.parametrize(
+    ("phrases", "context", "texts"),
+    [
+        (["bank", "river", "water"], RIVER, [RIVER]),
+        (["bank", "river", "bank"], None, ["bank", "river"]),
+    ],
+)
+def test_a_text_that_several_phrases_need_is_encoded_once(
+    phrases: list[str], context: str | None, texts: list[str]
+) -> None:
+    encoder = RecordingEncoder()
+    vectors = query_vectors(encoder, phrases, context)
+    assert encoder.texts == texts
+    for phrase, vector in zip(phrases, vectors, strict=True):
+        assert np.array_equal(vector, query_vector(encoder, phrase, context))
+
+
+def test_a_query_of_several_phrases_encodes_its_context_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorder = RecordingEncoder()
+    monkeypatch.setattr(encoders, "load", lambda *_: recorder)
+    with connect("memory:") as client:
+        client.ingest([{"id": "a", "text": MONEY}])
+        recorder.texts.clear()
+        client.query(["bank", "river"], context=RIVER)
+    assert recorder.texts == [RIVER]
 
 
 def test_a_context_without_the_phrase_is_refused_with_both(real_encoder: Encoder) -> None:

@@ -61,6 +61,7 @@ class GraphBuilder:
 
         Files that a killed writer left behind are deleted.
         """
+        graph_segments.check_folder(self._folder)
         segments = graph_segments.list_segments(self._connection)
         graph_segments.find_faults(segments, self._folder)  # all together, on all cores
         for segment in segments:

@@ -27,7 +27,7 @@ from usearch.index import Index
 from hybrid_search.backends.embedded.schema import transaction
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import IndexStoreError
-from hybrid_search.private_files import FOLDER_MODE
+from hybrid_search.private_files import FOLDER_MODE, create_file
 from hybrid_search.system import available_cores, file_digest
 from hybrid_search.text import token_codes
 from hybrid_search.text.token_codes import quantize
@@ -197,6 +197,19 @@ def iterate_stored_vectors(
             report_damage(passage)
 
 
+def check_folder(folder: Path) -> None:
+    """Check that graphs can be written to `folder`, which need not exist.
+
+    Raises:
+        IndexStoreError: If something else is in its place, as a file, a pipe or a link to nothing.
+    """
+    if not folder.is_dir() and os.path.lexists(folder):
+        raise IndexStoreError(
+            f"{folder} is not a folder, and the graphs of the index belong in one: move it away, "
+            "and run the same command again"
+        )
+
+
 def seal(
     connection: sqlite3.Connection,
     folder: Path,
@@ -215,11 +228,13 @@ def seal(
     Raises:
         IndexStoreError: If the file cannot be written.
     """
+    check_folder(folder)
     folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
     unfinished = folder / UNFINISHED
     try:
+        os.close(create_file(unfinished))  # the library would leave its mode to the umask
         graph.save(str(unfinished))
-    except RuntimeError as error:  # the library raises nothing more specific
+    except (OSError, RuntimeError) as error:  # the library raises nothing more specific
         raise IndexStoreError(
             f"{unfinished}: {error}. "
             "What was committed is safe: free space and run the same command again."

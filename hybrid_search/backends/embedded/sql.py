@@ -110,7 +110,7 @@ def learn_fields(connection: sqlite3.Connection, document: Document) -> None:
     If one has another type in another document, InputError is raised and nothing is recorded.
     """
     find_user = partial(_find_field_user, connection, document.id)
-    new = new_fields(read_fields(connection), document.metadata, find_user)
+    new = new_fields(read_fields(connection), document.metadata, find_user, can_free=True)
     connection.executemany("INSERT OR REPLACE INTO fields VALUES (?, ?)", new.items())
 
 

@@ -6,7 +6,8 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
 * `backend` is the `Backend`; `searcher` sends its searches, and `head_cache` remembers heads.
 * `aliases` finds and creates the versioned indexes behind an alias, by the bodies of `mappings`.
 * `request_bodies` builds searches, `passage_codec` converts passages to documents and back.
-* `writer` writes documents, each held whole by `document_buffer`; `scan` lists all passages.
+* `writer` writes documents, each held whole by `document_buffer` and checked by `field_types`;
+  `scan` lists all passages.
 * `next_version` is blue-green reindexing.
 * `hybrid_request`, with `hybrid_features` and `hybrid_techniques`, is the server's own fusion.
 * `transport` is the connection.

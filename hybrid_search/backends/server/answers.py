@@ -116,6 +116,10 @@ _Offset = Annotated[int, Field(ge=0, lt=2**31)]
 """A place in a document, counted in characters; it is added to offsets of 32 bits."""
 
 
+_Score = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""A number; strict, else ``true`` would be the score 1."""
+
+
 class _CopiedSource(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     start: _Offset
@@ -141,9 +145,9 @@ _Content = _object(
 KEYS = _hits(fields=_Key)
 """The shapes of hits are named by what is requested of a hit: here with `request_bodies.KEYS`."""
 CODES = _hits(fields=_Codes)
-SCORED_KEYS = _hits(fields=_Key, _score=FiniteFloat)
-SCORED_CODES = _hits(fields=_Codes, _score=FiniteFloat)
-SCORED_IDS = _hits(_id=_PassageId, _score=FiniteFloat)
+SCORED_KEYS = _hits(fields=_Key, _score=_Score)
+SCORED_CODES = _hits(fields=_Codes, _score=_Score)
+SCORED_IDS = _hits(_id=_PassageId, _score=_Score)
 SOURCE_HASHES = _hits(_index=str, fields=NotRequired[_object(source_hash=tuple[str])])
 CONTENTS = _hits(_id=_PassageId, _source=_Content)
 HIGHLIGHTS = _hits(

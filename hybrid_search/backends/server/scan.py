@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.codes_fault import find_codes_fault
@@ -43,10 +44,17 @@ def iterate_hits(
     passages. `shape` is that of an answer.
 
     Raises:
-        ServerError: If the server gives the same page again, which would have no end.
+        ServerError: If the server gives the same page again, which would have no end, or a passage
+            again within a page, which would count twice.
     """
     body: dict[str, Any] = {"size": page, "sort": ["document_id", "ordinal"], **overrides}
     while page_hits := aliases.search(server, name, body, shape)["hits"]["hits"]:
+        if _has_returning_hit(page_hits):
+            raise ServerError(
+                f"{server} gave a passage of {name!r} twice in one listing: "
+                "is a proxy in front of it that changes answers?",
+                UNUSABLE,
+            )
         yield from page_hits
         last_sort = page_hits[-1]["sort"]
         if last_sort == body.get("search_after"):
@@ -57,6 +65,15 @@ def iterate_hits(
         if len(page_hits) < page:
             return
         body["search_after"] = last_sort
+
+
+def _has_returning_hit(page_hits: Sequence[dict[str, Any]]) -> bool:
+    """Return whether a place in the order comes again after another one.
+
+    Twice in a row it is no fault of the answer: two passages were stored under one key.
+    """
+    places = [place for place, _ in itertools.groupby(str(hit["sort"]) for hit in page_hits)]
+    return len(set(places)) < len(places)
 
 
 def iterate_passages(

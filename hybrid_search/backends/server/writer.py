@@ -18,13 +18,13 @@ from urllib.parse import quote
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, mappings, passage_codec, scan
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
+from hybrid_search.backends.server.field_types import FieldTypes
 from hybrid_search.backends.server.transport.base import Outcome, Server
 from hybrid_search.backends.server.transport.patience import PatientServer
 from hybrid_search.backends.server.transport.shape import Shape
 from hybrid_search.backends.types import Refusal, RejectedDocument
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import IndexStoreError, InputError, ServerError
-from hybrid_search.text.filters import new_fields
 from hybrid_search.text.types import Document, Entry
 
 BATCH_IDS = 1000
@@ -70,7 +70,7 @@ class ServerWriter:
         self._server = PatientServer(server, patience)
         self._notes_server = PatientServer(server, NOTES_SECONDS)
         self._index, self._options, self._published = index, options, published
-        self._fields = dict(index.fields)
+        self._field_types = FieldTypes(self._server, index)
         self._buffer: DocumentBuffer | None = None
         self._unrefreshed_ids: set[str] = set()
         aliases.refresh(self._server, index.name)
@@ -130,8 +130,7 @@ class ServerWriter:
         try:
             if entry.passage.ordinal == 0:
                 self.abandon()
-                new = new_fields(self._fields, entry.document.metadata)
-                self._fields |= new
+                self._field_types.learn(entry.document)
                 self._buffer = DocumentBuffer(entry.document, entry.passages)
             if self._buffer:
                 self._check(entry)

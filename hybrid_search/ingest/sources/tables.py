@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from hybrid_search.errors import InputError, UsageError
+from hybrid_search.ingest.sources.cell_limit import CELL_LIMIT
 
 Row = tuple[int, bytes, str | None]
 """(line number from 1, JSON of a document, fault). With a fault the bytes are the raw row.
@@ -122,12 +123,12 @@ def rows(lines: Iterator[Row], columns: Columns, delimiter: str) -> Iterator[Row
 
 def _cells(csv_lines: _CsvLines, delimiter: str) -> Iterator[list[str] | InputError]:
     """Yield the cells of each row that is not blank, or the error of the row."""
-    csv.field_size_limit(MAX_CELL)
     reader = csv.reader(csv_lines, delimiter=delimiter, strict=True)
     while True:
         csv_lines.begin_row()
         try:
-            cells = next(reader)
+            with CELL_LIMIT.lift(MAX_CELL):
+                cells = next(reader)
         except StopIteration:
             return
         except (csv.Error, InputError) as error:

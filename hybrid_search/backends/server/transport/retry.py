@@ -35,9 +35,18 @@ class Wait:
     pause: float
 
 
+SLOW_TRY = 2.0
+"""Seconds of a first try after which somebody who waits is told of it."""
+
+
 def log_wait(wait: Wait) -> None:
-    """Log why a request is sent again: the first time as a warning."""
-    level = logging.WARNING if wait.tries == 1 else logging.INFO
+    """Log why a request is sent again: the first time as a warning.
+
+    A connection that fails at once is no warning. If nothing listens there, the final error says so
+    a few seconds later, and two errors would look like two faults.
+    """
+    is_quick = not wait.error.status and wait.spent < SLOW_TRY
+    level = logging.WARNING if wait.tries == 1 and not is_quick else logging.INFO
     _log.log(level, "%s; trying again", wait.error)
 
 

@@ -1,6 +1,6 @@
 """Answers of a server that are right but for one field, by the stage of the request.
 
-The stages are those of `cluster.find_stage`. `bad_answers` has those that are bad as a whole.
+The stages are those of `fake_cluster.find_stage`.
 """
 
 from __future__ import annotations
@@ -9,11 +9,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.faults.cluster import BadAnswer
-from tests.helpers.fake_server import Reply
-
-ESCAPES = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202e"
-"""What a terminal obeys: clear the screen, change the title, write in red, from right to left."""
+from tests.helpers.bad_answers.exchange import ESCAPES, BadAnswer, change_answer
 
 ODD: dict[str, Any] = {
     "null": None,
@@ -34,7 +30,7 @@ def _set_each(values: Mapping[str, Any], label: str, *path: str | int) -> Kinds:
 
 def _set_field(value: Any, *path: str | int) -> BadAnswer:
     """Return the kind that has `value` in this place; ``*`` is every element of a list."""
-    return lambda _, reply: Reply(reply.status, _replace(copy.deepcopy(reply.body), path, value))
+    return change_answer(lambda answer: _replace(copy.deepcopy(answer), path, value))
 
 
 def _replace(node: Any, path: tuple[str | int, ...], value: Any) -> Any:
