@@ -16,6 +16,7 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import IndexSpec, Request
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.passage_codes import encode_passages
 from hybrid_search.ingest.document_parser import parse, source_hash
@@ -27,7 +28,7 @@ from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.passages import split
 from hybrid_search.text.types import Encoding, Entry, Floats
-from hybrid_search.text.window_policy import DEFAULT_POLICY, window_bounds
+from hybrid_search.text.window_policy import window_bounds
 from hybrid_search.text.words import words
 
 DIMENSION = 8
