@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def _encode_text(text: str) -> Encoding:
     return Encoding(np.array(vectors, dtype=np.float32).reshape(-1, DIMENSION), offsets)
 
 
+@lru_cache(maxsize=100_000)
 def _word_vector(word: str) -> Floats:
     generator = np.random.default_rng(zlib.crc32(word.lower().encode()))
     return generator.standard_normal(DIMENSION).astype(np.float32)
