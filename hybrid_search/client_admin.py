@@ -9,7 +9,7 @@ from typing import Self
 from hybrid_search import backends
 from hybrid_search.backends.types import IndexInfo, IndexSpec
 from hybrid_search.client_encoders import ClientEncoders
-from hybrid_search.config import DEFAULT_INDEX, Settings
+from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY, Settings
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.options import Report, ignore_report
@@ -21,7 +21,6 @@ from hybrid_search.maintenance.plan.estimate import Plan, plan
 from hybrid_search.maintenance.plan.policy_recall import POLICIES, compare
 from hybrid_search.maintenance.plan.sample import take_sample
 from hybrid_search.text import window_policy
-from hybrid_search.text.window_policy import DEFAULT_POLICY
 
 
 class IndexAdmin:

@@ -54,6 +54,9 @@ from hybrid_search.credentials import (
 from hybrid_search.errors import UsageError
 
 DEFAULT_INDEX = "calls"
+DEFAULT_POLICY = "6/1"
+"""The windows of a new index; `hybrid_search.text.window_policy` says what they mean."""
+
 BOOLEAN_WORDS = {
     "true": True,
     "1": True,

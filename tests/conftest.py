@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +17,9 @@ from hybrid_search import connect, encoder
 from hybrid_search.client import Client
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest.sources.files import SAMPLE
+from hybrid_search.system import lock_exclusively
 from tests.helpers import live_servers
+from tests.helpers.remembered_batches import remember_batches
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 """Data sets beside the checkout. Tests marked ``data`` need them, and are skipped without them."""
@@ -35,11 +39,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(skip)
 
 
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of this run of the tests, which its workers share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Give all tests one folder for what the encoder makes on its first use."""
+def _cache(run_folder: Path) -> Iterator[None]:
+    """Give all tests one folder for what the encoder makes on its first use.
+
+    Where Python shall write no bytecode, the processes that tests start have a folder for that as
+    well: they would compile the package again and again.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HYBRID_SEARCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("HYBRID_SEARCH_CACHE", str(run_folder / "cache"))
+        if sys.dont_write_bytecode:
+            patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+            patch.setenv("PYTHONPYCACHEPREFIX", str(run_folder / "bytecode"))
         yield
 
 
@@ -60,19 +78,52 @@ def real_encoder() -> Encoder:
 
 
 @pytest.fixture(scope="session")
+def batches_folder(run_folder: Path) -> Path:
+    """The folder of `remember_batches`."""
+    return run_folder / "batches"
+
+
+@pytest.fixture
+def _remembered_batches(batches_folder: Path) -> Iterator[None]:
+    """For tests that encode the whole sample, and are not about the encoder."""
+    with remember_batches(batches_folder):
+        yield
+
+
+@pytest.fixture(scope="session")
 def calls() -> list[dict[str, Any]]:
     """The bundled sample as JSON objects."""
     return [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture(scope="session")
-def sample_url(tmp_path_factory: pytest.TempPathFactory, calls: list[dict[str, Any]]) -> str:
-    """The URL of an embedded index ``calls`` of the bundled sample. Tests only read it."""
-    folder = tmp_path_factory.mktemp("sample")
-    url = f"embedded:{folder}"
-    with connect(url) as client:
-        client.ingest(calls, rejects=folder / "rejected.jsonl")
-    return url
+def sample_url(
+    run_folder: Path,
+    batches_folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    calls: list[dict[str, Any]],
+) -> str:
+    """The URL of an embedded index ``calls`` of the bundled sample. Tests only read it.
+
+    The first worker that needs it makes it, since the encoder takes seconds; each has a copy.
+    """
+    original, folder = run_folder / "sample", tmp_path_factory.mktemp("sample") / "store"
+    with lock_file(run_folder / "sample.lock"):
+        if not original.exists():
+            unfinished = run_folder / "sample.part"
+            with remember_batches(batches_folder), connect(f"embedded:{unfinished}") as client:
+                client.ingest(calls, rejects=unfinished / "rejected.jsonl")
+            unfinished.rename(original)
+    shutil.copytree(original, folder)
+    return f"embedded:{folder}"
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[None]:
+    """Hold a lock that other workers wait for."""
+    with path.open("a") as file:
+        lock_exclusively(file.fileno(), wait=True)
+        yield
 
 
 @pytest.fixture

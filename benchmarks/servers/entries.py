@@ -18,6 +18,7 @@ from benchmarks.quality.tasks import TASKS
 from hybrid_search import encoder
 from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.types import IndexSpec
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources import files
@@ -37,7 +38,7 @@ class Corpus:
     @property
     def spec(self) -> IndexSpec:
         """The spec of an index of these passages."""
-        return IndexSpec.from_encoder(self.encoder.info, window_policy.DEFAULT_POLICY)
+        return IndexSpec.from_encoder(self.encoder.info, DEFAULT_POLICY)
 
     @property
     def words(self) -> int:
@@ -62,9 +63,7 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
             f"--dimensions {dimension}: the benchmark's index has vectors of"
             f" {default_encoder.info.dimension} numbers, which can only be truncated"
         )
-    entries = _entries(
-        data, calls, IndexSpec.from_encoder(default_encoder.info, window_policy.DEFAULT_POLICY)
-    )
+    entries = _entries(data, calls, IndexSpec.from_encoder(default_encoder.info, DEFAULT_POLICY))
     return Corpus(
         [
             replace(entry, tokens=_truncate_codes(entry.tokens, target_encoder.info.dimension))

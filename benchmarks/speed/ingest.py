@@ -20,6 +20,7 @@ from benchmarks.speed.counting import CountingStore
 from hybrid_search import encoder
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexSpec
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder import passage_codes
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.options import IngestOptions
@@ -103,7 +104,7 @@ def _encode(counted_passages: Sequence[CountedPassage]) -> tuple[float, int, lis
     The entries are made outside the clock.
     """
     loaded = encoder.truncate_encoder(encoder.load())
-    spec = IndexSpec.from_encoder(loaded.info, window_policy.DEFAULT_POLICY)
+    spec = IndexSpec.from_encoder(loaded.info, DEFAULT_POLICY)
     seconds, tokens = 0.0, 0
     entries: list[Entry] = []
     for start in range(0, len(counted_passages), BLOCK_PASSAGES):
@@ -136,9 +137,7 @@ def _encode(counted_passages: Sequence[CountedPassage]) -> tuple[float, int, lis
 
 def _store(entries: Sequence[Entry], url: str) -> float:
     """Return the seconds to write `entries` and to close the index, graphs included."""
-    spec = IndexSpec.from_encoder(
-        encoder.truncate_encoder(encoder.load()).info, window_policy.DEFAULT_POLICY
-    )
+    spec = IndexSpec.from_encoder(encoder.truncate_encoder(encoder.load()).info, DEFAULT_POLICY)
     backend = open_backend(url)
     started_at = time.perf_counter()
     with backend.writer(INDEX, spec) as writer:

@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from hybrid_search.cli import ingest_options, options
-from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY
 from hybrid_search.errors import UsageError
-from hybrid_search.text.window_policy import DEFAULT_POLICY
 
 Analyzer = Annotated[
     str | None, typer.Option(help="Analyzer that cuts texts into terms; the server must have it.")

@@ -6,17 +6,19 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import HybridSearchError
-from hybrid_search.ingest.observe.reports import Tally
 from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.observability import logs
 from hybrid_search.observability.logs import Format
+
+if TYPE_CHECKING:
+    from hybrid_search.ingest.observe.reports import Tally
 
 EXIT_REFUSED = 1
 
@@ -116,6 +118,8 @@ def ingest(
 @contextmanager
 def _tell_what_was_done(index: str, *, profile: bool) -> Iterator[Tally]:
     """Print the summary of a run that an error ends half-way: what was committed stays."""
+    from hybrid_search.ingest.observe.reports import Tally
+
     tally = Tally()
     try:
         yield tally

@@ -7,15 +7,17 @@ import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
 
 from hybrid_search.config import settings
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.observability import logs
 from hybrid_search.observability.escapes import escape_json, escape_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Index = Annotated[str, typer.Option(help="Name of the index.")]
 Url = Annotated[
@@ -81,12 +83,12 @@ def exit_with(status: int) -> NoReturn:
     raise typer.Exit(status)
 
 
-class Output(Console):
-    """Standard output for people."""
+def open_output() -> Console:
+    """Return standard output for people."""
+    from rich.console import Console
 
-    def __init__(self) -> None:
-        # ids and texts may look like markup
-        super().__init__(highlight=False, markup=False, emoji=False)
+    # ids and texts may look like markup
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def parse_conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:

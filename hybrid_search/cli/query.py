@@ -5,20 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from hybrid_search.cli import options
-from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.document_parser import refuse_constant
-from hybrid_search.observability.escapes import blank_controls, escape_controls, escape_json
+from hybrid_search.observability.escapes import escape_json
 from hybrid_search.search.query import Query, QueryOptions, RequestOptions
-from hybrid_search.search.result import Result, Span, format_span
 
-MARK = "bold black on yellow"
+if TYPE_CHECKING:
+    from hybrid_search.client import Client
 
 
 def query(
@@ -116,7 +113,9 @@ def query(
         if as_json:
             options.print_json(result.to_dict())
         else:
-            _show(result)
+            from hybrid_search.cli.show_result import show_result
+
+            show_result(result)
 
 
 def best_spans(
@@ -144,7 +143,13 @@ def best_spans(
                 for answer in _answers(client, file, k):
                     options.print_json(answer)
             elif phrase is not None and text is not None and file is None:
-                _show_spans(client.best_spans(phrase, text, k=k, context=context), text, as_json)
+                spans = client.best_spans(phrase, text, k=k, context=context)
+                if as_json:
+                    options.print_json({"spans": [span.to_dict() for span in spans]})
+                else:
+                    from hybrid_search.cli.show_result import show_spans
+
+                    show_spans(spans, text)
             else:
                 raise UsageError("give a PHRASE with --text TEXT, or --file JSONL alone")
 
@@ -165,6 +170,8 @@ def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
 
 
 def _answer(client: Client, line: bytes, k: int) -> dict[str, Any]:
+    from hybrid_search.ingest.document_parser import refuse_constant
+
     row = json.loads(line, parse_constant=refuse_constant)
     phrase, text = row["phrase"], row["text"]
     if not isinstance(phrase, str) or not isinstance(text, str):
@@ -173,50 +180,9 @@ def _answer(client: Client, line: bytes, k: int) -> dict[str, Any]:
     return {**row, "spans": [span.to_dict() for span in spans]}
 
 
-def _show_spans(spans: list[Span], text: str, as_json: bool) -> None:
-    if as_json:
-        options.print_json({"spans": [span.to_dict() for span in spans]})
-        return
-    console = options.Output()
-    for span in spans:
-        label = f"{span.cosine:.3f} [{span.start}:{span.end}] "
-        console.print(Text.assemble(label, _mark_spans(text, 0, [span])))
-
-
 def _show_requests(requests: Sequence[tuple[str, dict[str, Any]]], as_json: bool) -> None:
     if as_json:
         options.print_json([{"path": path, "body": body} for path, body in requests])
         return
     for path, body in requests:
         print(f"POST {path}\n{escape_json(options.format_json(body, indent=2))}\n")
-
-
-def _show(result: Result) -> None:
-    console = options.Output()
-    console.print(f"{len(result)} of {result.total} hits")
-    for number, hit in enumerate(result, 1):
-        scores = f"  score {hit.score:.3f}  (BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})"
-        console.print(Text.assemble((f"\n{number}. {escape_controls(hit.id)}", "bold"), scores))
-        for span in hit.spans:
-            console.print(Text(f"   {blank_controls(format_span(span))}"))
-        console.print(_mark_spans(hit.text, hit.start, hit.spans, hit.highlights or ()))
-    for name, counts in (result.facets or {}).items():
-        values = ", ".join(f"{value} ({count})" for value, count in counts.items())
-        console.print(Text(f"\n{escape_controls(f'{name}: {values}')}"))
-
-
-def _mark_spans(
-    text: str, start: int, spans: Sequence[Span], words: Sequence[tuple[int, int]] = ()
-) -> Text:
-    """Return a text with `spans` marked and `words` underlined; spans outside it are left out.
-
-    `start` is where the text begins in its document. Styles are not made by rich's markup, which a
-    text may look like.
-    """
-    marked_text = Text(blank_controls(text))
-    for first, last in words:
-        marked_text.stylize("underline", first - start, last - start)
-    for span in spans:
-        if start <= span.start and span.end <= start + len(text):
-            marked_text.stylize(MARK, span.start - start, span.end - start)
-    return marked_text

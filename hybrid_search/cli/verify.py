@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
-from hybrid_search.maintenance.verify.report import Verification
+
+if TYPE_CHECKING:
+    from hybrid_search.maintenance.verify.report import Verification
 
 MAX_FINDINGS = 20
 """Findings that are printed at most; ``--json`` has more."""

@@ -13,6 +13,7 @@ from contextlib import closing
 
 from hybrid_search.backends.base import Writable
 from hybrid_search.backends.types import IndexSpec
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.ingest.encode import encode_blocks
 from hybrid_search.ingest.executors.base import Executor
@@ -55,7 +56,7 @@ def ingest(
     Returns:
         The counts of the run.
     """
-    policy = options.policy or window_policy.DEFAULT_POLICY
+    policy = options.policy or DEFAULT_POLICY
     window_policy.parse(policy)  # an invalid policy must fail before an index is made for it
     where, checkpoint = check_where(options.where), options.checkpoint
     started_at, summary = time.perf_counter(), Summary()

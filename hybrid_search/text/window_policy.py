@@ -18,8 +18,6 @@ from hybrid_search.text import spans
 from hybrid_search.text.token_codes import vectors
 from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
 
-DEFAULT_POLICY = "6/1"
-
 
 def parse(policy: str) -> tuple[tuple[int, ...], int]:
     """Return the window lengths in words, and the divisor that gives the stride.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from hybrid_search.client import Client
 from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.search.fusion import FUSIONS
 from hybrid_search.text.filters import Condition
+from tests.helpers.remembered_batches import remember_batches
 from tests.helpers.stored_passages import SHORT, read_passages, write_documents
 from tests.helpers.tiny_encoder import make_request
 
@@ -296,11 +298,12 @@ TOPICS = [
 
 @pytest.fixture(scope="module")
 def reference(
-    calls: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+    calls: list[dict[str, Any]], batches_folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Client]:
     """The bundled sample in the memory backend, where everything is exact."""
     with connect("memory:") as client:
-        client.ingest(calls, rejects=tmp_path_factory.mktemp("reference") / "rejected.jsonl")
+        with remember_batches(batches_folder):
+            client.ingest(calls, rejects=tmp_path_factory.mktemp("reference") / "rejected.jsonl")
         yield client
 
 

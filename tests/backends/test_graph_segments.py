@@ -49,18 +49,31 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Otherwise every passage of the sample would be scored.
     """
-    monkeypatch.setattr(graph_builder, "EXACT_SPANS", 200)
-    monkeypatch.setattr(graph_builder, "SEGMENT_SPANS", SEGMENT)
-    monkeypatch.setattr(graph_builder, "ADD_SPANS", 100)
+    make_small(monkeypatch)
     monkeypatch.setattr(backend, "CANDIDATES", 0)
 
 
+def make_small(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(graph_builder, "EXACT_SPANS", 200)
+    patch.setattr(graph_builder, "SEGMENT_SPANS", SEGMENT)
+    patch.setattr(graph_builder, "ADD_SPANS", 100)
+
+
+@pytest.fixture(scope="module")
+def segmented(sample_url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample with the same codes, and its graphs built again in small segments."""
+    folder = tmp_path_factory.mktemp("segmented") / "store"
+    shutil.copytree(sample_url.removeprefix("embedded:"), folder)
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        grow_graphs(folder)
+    return folder
+
+
 @pytest.fixture
-def folder(sample_url: str, tmp_path: Path, small: None) -> Path:
-    """A copy of the sample with the same codes, and its graphs built again in small segments."""
-    copy = Path(shutil.copytree(sample_url.removeprefix("embedded:"), tmp_path / "copy"))
-    grow_graphs(copy)
-    return copy
+def folder(segmented: Path, tmp_path: Path, small: None) -> Path:
+    """A copy of it that keeps the times of its files."""
+    return Path(shutil.copytree(segmented, tmp_path / "copy"))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid_search.backends.server import passage_codec
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.text import window_policy
 from tests.helpers import tiny_encoder
 
@@ -54,7 +55,7 @@ def test_a_vector_is_that_of_its_span_to_five_places() -> None:
         call := {"id": "a", "text": "I want my money back today, please, and a parcel"}
     )
     (passage,) = encode_passages(call, parse_float=Decimal)
-    expected = window_policy.window_vectors(entry.tokens, window_policy.DEFAULT_POLICY)
+    expected = window_policy.window_vectors(entry.tokens, DEFAULT_POLICY)
     assert len(passage["spans"]) == len(expected) > 1
     for span, vector in zip(passage["spans"], expected.tolist(), strict=True):
         assert [Decimal(repr(round(number, 5))) for number in vector] == span["vector"]

@@ -24,13 +24,13 @@ import pytest
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.types import IndexSpec
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.credentials import Access
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError, ServerError
 from hybrid_search.ingest import pipeline, prepare
 from hybrid_search.ingest.sources import files
 from hybrid_search.maintenance import reindex
-from hybrid_search.text.window_policy import DEFAULT_POLICY
 from tests.conftest import DATA
 from tests.helpers import fault_proxy, live_servers
 from tests.helpers.cli import run_cli

@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends.types import IndexSpec
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest.sources import files
-from hybrid_search.text.window_policy import DEFAULT_POLICY
 from tests.conftest import DATA
 from tests.helpers import live_servers
 from tests.helpers.server_index import (

@@ -15,7 +15,6 @@ import pytest
 
 from benchmarks import results
 from benchmarks.speed import encode, ingest, latency, scale, size
-from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.encoder import onnx
 from hybrid_search.maintenance.plan import sample
@@ -50,14 +49,18 @@ def test_ingest_is_timed_beside_its_two_parts(
     )  # in tenths: of three calls there may be none
 
 
+@pytest.mark.usefixtures("_remembered_batches")
 def test_a_plan_is_held_against_the_index_that_was_made(
-    calls: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sample_url: str,
+    calls: list[dict[str, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sample, "SECONDS", 600)  # a busy machine does not end the sample early
+    monkeypatch.setattr(scale, "SAMPLES", (1000,))  # the other one would be of the same documents
     (tmp_path / "calls.jsonl").write_text("".join(json.dumps(call) + "\n" for call in calls))
-    with connect(f"embedded:{tmp_path}") as client:
-        client.ingest(calls, index="made", rejects=tmp_path / "rejected.jsonl")
-    measured = scale.measure(tmp_path / "calls.jsonl", len(calls), size.measure(tmp_path, "made"))
+    made = size.measure(Path(sample_url.removeprefix("embedded:")), "calls")
+    measured = scale.measure(tmp_path / "calls.jsonl", len(calls), made)
     assert measured["calls"] == len(calls)
     assert min(measured["others' documents"].values()) > 0
     assert measured["encoded elsewhere"]["tokens"] == 37_700  # as `make demo` says

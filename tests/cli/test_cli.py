@@ -17,6 +17,7 @@ import pytest
 import typer
 
 from hybrid_search.cli.app import app
+from hybrid_search.encoder import Encoder
 from hybrid_search.search.result import Result
 from tests.helpers.cli import CommandResult, invoke_cli, run_cli
 
@@ -38,13 +39,15 @@ REFUND = {"id": "refund", "text": "I want a refund, and I want it today."}
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a user who has set nothing."""
+def home(real_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a user who has set nothing, and whose graph was made before."""
     folder = str(tmp_path_factory.mktemp("home"))
+    shutil.copytree(os.environ["HYBRID_SEARCH_CACHE"], Path(folder, ".cache", "hybrid_search"))
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("HYBRID_SEARCH")
     }
-    return {**environment, "HOME": folder, "XDG_DATA_HOME": folder}
+    cache = str(Path(folder, ".cache"))
+    return {**environment, "HOME": folder, "XDG_DATA_HOME": folder, "XDG_CACHE_HOME": cache}
 
 
 @pytest.fixture(scope="module")
@@ -654,7 +657,8 @@ def test_help_names_every_option_and_says_what_it_is_for(
 
 
 def test_without_a_command_the_commands_are_listed() -> None:
-    assert all(command in run_cli().stdout for command in COMMANDS)
+    output = run_cli().stdout
+    assert all(command in output for command in COMMANDS)
 
 
 def test_a_number_that_json_lacks_is_an_error_and_not_nan(

@@ -109,6 +109,7 @@ def test_the_sample_has_to_be_asked_for_on_a_server(server: RawIndex) -> None:
     assert list_versions(server) == []
 
 
+@pytest.mark.usefixtures("_remembered_batches")
 def test_the_sample_is_asked_for_by_name_or_by_nothing_but_not_beside_sources() -> None:
     assert invoke_cli("ingest", "--url", "http://127.0.0.1:9").error.startswith(
         "no source given: name the files"

@@ -156,7 +156,7 @@ def test_each_text_of_a_batch_gets_its_own_tokens(
 def test_the_same_batch_gives_the_same_bits(
     real_encoder: Encoder, calls: list[dict[str, Any]]
 ) -> None:
-    texts = turn_texts(calls, 60)
+    texts = turn_texts(calls, 120)
     assert has_same_vectors(real_encoder.encode(texts), real_encoder.encode(texts))
 
 
@@ -180,7 +180,7 @@ def test_what_is_beside_a_text_in_its_batch_moves_its_cosines_by_the_noise_of_in
     # against in a batch it differed by .004 (root mean square; .022 at worst), and by .006 from the
     # model in float32: a batch adds no error of another size. Of float32 itself not one bit
     # changed. Twice the measured values are allowed.
-    texts = turn_texts(calls, 60)
+    texts = turn_texts(calls, 120)
     together, alone = real_encoder.encode(texts), [real_encoder.encode([text])[0] for text in texts]
     differences, best = [], []
     for query in [
@@ -487,7 +487,7 @@ def test_a_card_is_given_to_the_runtime_by_its_number_and_a_batch_that_fills_it(
     card_encoder = OnnxEncoder(SHIPPED, "cuda:1", precision="float32", cache=tmp_path)
     assert card_encoder.provider == CUDA
     assert requested_providers.pop() == [(CUDA, {"device_id": 1})]
-    texts = turn_texts(calls, 200)
+    texts = turn_texts(calls, 120)
     encodings = card_encoder.encode(texts)
     plain = OnnxEncoder(SHIPPED, "cpu", precision="float32").encode(texts)
     assert onnx.BATCH_TOKENS < CARD_TOKENS / 2 < rows[0] <= CARD_TOKENS

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import IndexSpec, Request
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.passage_codes import encode_passages
 from hybrid_search.ingest.document_parser import parse, source_hash
@@ -27,7 +29,7 @@ from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.passages import split
 from hybrid_search.text.types import Encoding, Entry, Floats
-from hybrid_search.text.window_policy import DEFAULT_POLICY, window_bounds
+from hybrid_search.text.window_policy import window_bounds
 from hybrid_search.text.words import words
 
 DIMENSION = 8
@@ -48,6 +50,7 @@ def _encode_text(text: str) -> Encoding:
     return Encoding(np.array(vectors, dtype=np.float32).reshape(-1, DIMENSION), offsets)
 
 
+@lru_cache(maxsize=100_000)
 def _word_vector(word: str) -> Floats:
     generator = np.random.default_rng(zlib.crc32(word.lower().encode()))
     return generator.standard_normal(DIMENSION).astype(np.float32)

@@ -249,6 +249,11 @@ def test_import_hybrid_search_loads_nothing_heavy() -> None:
     assert not set(HEAVY_LIBRARIES) & loaded_by("import hybrid_search")
 
 
+def test_the_command_line_loads_nothing_that_only_its_work_needs() -> None:
+    light = {"typer"}
+    assert not set(HEAVY_LIBRARIES) - light & loaded_by("import hybrid_search.cli.app")
+
+
 def test_a_client_loads_no_encoder_before_one_is_needed() -> None:
     statement = "import hybrid_search; hybrid_search.connect('embedded:store').indexes()"
     assert not {"onnx", "onnxruntime", "tokenizers", "typer"} & loaded_by(statement)

@@ -384,15 +384,15 @@ def test_a_full_temporary_folder_is_one_error_and_what_was_committed_stays(
         def __init__(self) -> None:
             super().__init__()
             self._connection.execute(
-                "PRAGMA max_page_count = 40"
-            )  # of 4 KiB: some thousands of short ids
+                "PRAGMA max_page_count = 12"
+            )  # of 4 KiB: some hundreds of short ids
 
     monkeypatch.setattr(pipeline, "SeenIds", SizeLimitedSeen)
     lines = [
         SourceLine(
             "calls.jsonl", number, json.dumps({"id": f"call {number}", "text": "a b"}).encode()
         )
-        for number in range(1, 20_000)
+        for number in range(1, 6_000)
     ]
     with pytest.raises(
         IndexStoreError,

@@ -89,6 +89,7 @@ def test_nothing_to_plan_by_is_an_error() -> None:
         take_sample(TinyEncoder(), make_lines([b"{"]))
 
 
+@pytest.mark.usefixtures("_remembered_batches")
 def test_the_bytes_of_an_embedded_index_without_its_graph_are_those_on_disk_of_a_small_one(
     sample_url: str, real_encoder: Encoder
 ) -> None:
@@ -168,6 +169,7 @@ def test_windows_of_all_lengths_and_places_find_all_and_few_find_less(plan_sampl
     assert few.vectors_a_word < 0.2 < 7 < every.vectors_a_word
 
 
+@pytest.mark.usefixtures("_remembered_batches")
 def test_the_command_plans_for_the_sample_and_writes_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest import document_parser
 from hybrid_search.text import passages, spans, token_codes
 from hybrid_search.text.types import Bytes
 from hybrid_search.text.window_policy import (
-    DEFAULT_POLICY,
     parse,
     part_ranges,
     window_bounds,

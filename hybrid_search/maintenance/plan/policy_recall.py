@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.maintenance.plan.sample import DocumentPassage, Sample
 from hybrid_search.search import phrase_vector
 from hybrid_search.text import spans, window_policy
 from hybrid_search.text.types import Floats, TokenCodes
-from hybrid_search.text.window_policy import DEFAULT_POLICY
 
 POLICIES = ("20/1", "12/1", DEFAULT_POLICY, "6/2", "6+12/2", "3/1")
 """The policies that are compared, from few vectors to many."""
