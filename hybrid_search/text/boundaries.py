@@ -1,0 +1,107 @@
+"""Tell how likely a clause ends between two words, from their token vectors and the punctuation.
+
+Speech that was recognised by a machine often has no punctuation. But the encoder has read the
+whole turn, and where one clause ends and another begins shows in the vectors of the tokens around
+the gap: a small network on these two vectors reads it from them. Its input are the stored codes,
+so nothing more is stored for it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybrid_search.text import token_codes
+from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
+
+UNMARKED = 0.4
+"""What is left of the probability of a gap without a mark, in a text that has marks elsewhere."""
+
+_MARK = re.compile(r"[.,;:?!…—–。，、；：？！]|\s-\s")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoundaryModel:
+    """A network with one hidden layer, for the vectors of one dimension.
+
+    The probability is ``sigmoid(relu([a, b] @ hidden + hidden_bias) @ output + output_bias)``,
+    where a is the vector of the last token before a gap and b that of the first one after it.
+
+    Attributes:
+        hidden: float32 ``[2 * dimension, units]``.
+        hidden_bias: float32 ``[units]``.
+        output: float32 ``[units]``.
+        output_bias: A number.
+    """
+
+    hidden: Floats
+    hidden_bias: Floats
+    output: Floats
+    output_bias: float
+
+    @property
+    def dimension(self) -> int:
+        """The dimension of the vectors that it reads."""
+        return len(self.hidden) // 2
+
+
+def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str = "") -> Floats:
+    """Return the probability of a clause boundary in each gap, float32 ``[words + 1]``.
+
+    Gap i lies before word i, the last gap after the last word. Where a turn begins or ends it is 1.
+
+    Args:
+        tokens: The token codes of a passage.
+        model: A model for vectors of this dimension.
+        text: The passage's text. If it has punctuation, the probability of a gap is 1 at a mark
+            and `UNMARKED` of itself elsewhere.
+    """
+    probabilities = np.ones(len(tokens.words) + 1, dtype=np.float32)
+    if len(tokens.words) < 2:  # noqa: PLR2004 (a gap has two sides)
+        return probabilities
+    inner = _predict(tokens, model)
+    if text:
+        inner = _mark_gaps(inner, text, tokens.words[:, :2])
+    inner[_ends_turn(tokens.counts[:-1])] = 1.0
+    probabilities[1:-1] = inner
+    return probabilities
+
+
+def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
+    """Return what the model says of the gaps between words, float32 ``[words - 1]``.
+
+    A word that has no token is represented by the nearest token.
+    """
+    vectors = token_codes.vectors(tokens)
+    first, after = tokens.words[:, 2], tokens.words[:, 3]
+    last_token = len(vectors) - 1
+    if last_token < 0:
+        return np.ones(len(first) - 1, dtype=np.float32)
+    before_gap = vectors[np.clip(after[:-1] - 1, 0, last_token)]
+    after_gap = vectors[np.clip(first[1:], 0, last_token)]
+    pairs = np.concatenate([before_gap, after_gap], axis=1)
+    units = np.maximum(pairs @ model.hidden + model.hidden_bias, 0.0)
+    logits = units @ model.output + model.output_bias
+    probabilities: Floats = (1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30)))).astype(np.float32)
+    return probabilities
+
+
+def _mark_gaps(probabilities: Floats, text: str, words: Ints) -> Floats:
+    """Return the probabilities of the gaps with what the punctuation of `text` says of them."""
+    ends, starts = words[:-1, 1].tolist(), words[1:, 0].tolist()
+    has_mark = np.array(
+        [bool(_MARK.search(text, end, start)) for end, start in zip(ends, starts, strict=True)]
+    )
+    if not has_mark.any():
+        return probabilities
+    return np.where(has_mark, np.float32(1.0), probabilities * np.float32(UNMARKED))
+
+
+def _ends_turn(counts: Bytes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Return which words are the last of their turn: those with a single span.
+
+    Spans do not cross turns, so only the span of the word itself starts there.
+    """
+    return np.asarray(counts == 1)
