@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from hybrid_search.search.query import QueryOptions, expand_options
+from hybrid_search.search.query import Query, QueryOptions, expand_options
 from hybrid_search.search.result import Result, Span
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ def query(
             ``"calibrated"``).
         context: A text that holds the phrase, to say in which sense it is meant (default: None).
         spans: How many of its best spans a hit shows, 0 to 100 (default: 3).
+        spans_by: What they are chosen by: score, the cosine and a prior of how well a span's ends
+            and length fit those of a clause, or cosine alone. Hits and their scores stay (default:
+            ``"score"``; cosine for a model without such a prior).
         min_score: Leave out hits with a lower fused score (default: None, none is left out).
         offset: How many hits to leave out before the first, at least 0 (default: 0).
         group_by: What a hit is: document or passage (default: ``"document"``).
@@ -110,7 +113,14 @@ def query(
     return _client(url).query(phrase, **options)
 
 
-def best_spans(phrase: str, text: str, *, k: int = 1, context: str | None = None) -> list[Span]:
+def best_spans(
+    phrase: str,
+    text: str,
+    *,
+    k: int = 1,
+    context: str | None = None,
+    spans_by: str = Query.spans_by,
+) -> list[Span]:
     """Return the best spans of one text that do not overlap, best first. No index is used.
 
     Args:
@@ -118,6 +128,7 @@ def best_spans(phrase: str, text: str, *, k: int = 1, context: str | None = None
         text: The text to look in.
         k: How many spans, at least 1.
         context: A text that holds the phrase, to say in which sense it is meant.
+        spans_by: What they are chosen by, as in `query`.
 
     Raises:
         UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
@@ -127,7 +138,8 @@ def best_spans(phrase: str, text: str, *, k: int = 1, context: str | None = None
     >>> span.text, span.start, span.end
     ('I want my money back', 23, 43)
     """
-    return _client("memory:").best_spans(phrase, text, k=k, context=context)
+    client = _client("memory:")
+    return client.best_spans(phrase, text, k=k, context=context, spans_by=spans_by)
 
 
 def phrase_similarity(

@@ -19,7 +19,14 @@ from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search import phrase_vector, pipeline, span_search
-from hybrid_search.search.query import Query, QueryOptions, RequestOptions, expand_options
+from hybrid_search.search.parameters import check_choice
+from hybrid_search.search.query import (
+    CHOICES,
+    Query,
+    QueryOptions,
+    RequestOptions,
+    expand_options,
+)
 from hybrid_search.search.result import Result, Span
 
 
@@ -52,7 +59,7 @@ class Client(IndexAdmin):
         """
         query = Query.from_options(phrase, **options)
         encoders = self._encoders
-        return pipeline.search(self.backend, encoders.full, encoders.load_calibration, query)
+        return pipeline.search(self.backend, encoders.full, encoders.load_calibration, encoders.load_prior, query)
 
     @expand_options(RequestOptions)
     def requests(
@@ -75,7 +82,13 @@ class Client(IndexAdmin):
         return pipeline.requests(self.backend, self._encoders.full, query)
 
     def best_spans(
-        self, phrase_: str, text: str, *, k: int = 1, context: str | None = None
+        self,
+        phrase_: str,
+        text: str,
+        *,
+        k: int = 1,
+        context: str | None = None,
+        spans_by: str = Query.spans_by,
     ) -> list[Span]:
         """Return the best spans of one text that do not overlap, best first. No index is used.
 
@@ -84,6 +97,7 @@ class Client(IndexAdmin):
             text: The text to look in.
             k: How many spans, at least 1.
             context: A text that holds the phrase, to say in which sense it is meant.
+            spans_by: What they are chosen by, as in `hybrid_search.query`.
 
         Raises:
             UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
@@ -93,7 +107,10 @@ class Client(IndexAdmin):
         ...     client.best_spans("refund request", text)[0].text
         'I want my money back'
         """
-        return span_search.best_spans(self.encoder, phrase_, text, k, context)
+        check_choice("spans_by", spans_by, CHOICES["spans_by"])
+        encoder = self.encoder
+        prior = self._encoders.load_prior(encoder.info.dimension) if spans_by == "score" else None
+        return span_search.best_spans(encoder, phrase_, text, k, context, prior)
 
     def phrase_similarity(
         self, a: str, b: str, *, context1: str | None = None, context2: str | None = None

@@ -12,8 +12,9 @@ from hybrid_search.encoder import Encoder, model_folder
 from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
 from hybrid_search.ingest.executors.cache import ExecutorCache
-from hybrid_search.search import calibration
+from hybrid_search.search import calibration, prior_file
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.text.span_prior import SpanPrior
 
 
 class ClientEncoders:
@@ -67,6 +68,10 @@ class ClientEncoders:
     def load_calibration(self, precision: str, dimension: int) -> Calibration:
         """Return the model's calibration for passages of a precision and a dimension."""
         return calibration.load(self._folder, precision, dimension)
+
+    def load_prior(self, dimension: int) -> SpanPrior | None:
+        """Return the model's prior of spans for a dimension, if it has one."""
+        return prior_file.load(self._folder, dimension)
 
     def close(self) -> None:
         """Stop the workers."""

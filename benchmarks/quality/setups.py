@@ -235,8 +235,8 @@ def _piece(query: Floats, begin: int, ranges: Sequence[Range], vectors: Floats) 
 
 
 def _best_answer(pieces: Sequence[PassageSpans]) -> Answer:
-    _, start, end, cosine = best_places(pieces, 1)[0]
-    return Answer(cosine, (start, end))
+    place = best_places(pieces, 1)[0]
+    return Answer(place.cosine, (place.start, place.end))
 
 
 def cost_of_every_ngram(encoder: Encoder, items: Sequence[Item]) -> dict[str, float]:

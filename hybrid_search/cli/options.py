@@ -54,6 +54,10 @@ Context = Annotated[
     str | None,
     typer.Option(help="A text that contains the phrase, to show in which sense it is meant."),
 ]
+SpansBy = Annotated[
+    str,
+    typer.Option(help="What spans are chosen by: score (cosine and the ends of clauses) or cosine."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 EXIT_FAILED = 2

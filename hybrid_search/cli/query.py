@@ -27,6 +27,7 @@ def query(
     size: Annotated[int, typer.Option(help="Hits to show.")] = Query.size,
     offset: Annotated[int, typer.Option(help="Hits to leave out before them.")] = Query.offset,
     spans: Annotated[int, typer.Option(help="Spans to show of each hit.")] = Query.spans,
+    spans_by: options.SpansBy = Query.spans_by,
     where: Annotated[
         list[str] | None,
         typer.Option(help="KEY=VALUE that the metadata must have; may be repeated."),
@@ -96,6 +97,7 @@ def query(
         query_options: QueryOptions = {
             **request_options,
             "spans": spans,
+            "spans_by": spans_by,
             "min_score": min_score,
             "group_by": group_by,
             "refine": refine,
@@ -129,6 +131,7 @@ def best_spans(
     ] = None,
     k: Annotated[int, typer.Option(help="Spans to show; they do not overlap.")] = 1,
     context: options.Context = None,
+    spans_by: options.SpansBy = Query.spans_by,
     model: options.Model = None,
     device: options.Device = None,
     precision: options.Precision = None,
@@ -140,10 +143,12 @@ def best_spans(
 
         with connect("memory:", model=model, device=device, precision=precision) as client:
             if file is not None and text is None and phrase is None:
-                for answer in _answers(client, file, k):
+                for answer in _answers(client, file, k, spans_by):
                     options.print_json(answer)
             elif phrase is not None and text is not None and file is None:
-                spans = client.best_spans(phrase, text, k=k, context=context)
+                spans = client.best_spans(
+                    phrase, text, k=k, context=context, spans_by=spans_by
+                )
                 if as_json:
                     options.print_json({"spans": [span.to_dict() for span in spans]})
                 else:
@@ -154,7 +159,7 @@ def best_spans(
                 raise UsageError("give a PHRASE with --text TEXT, or --file JSONL alone")
 
 
-def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
+def _answers(client: Client, file: Path, k: int, spans_by: str) -> Iterator[dict[str, Any]]:
     """Yield each line of `file` as a dict, with its spans added."""
     if not file.is_file():
         raise UsageError(f"file {file} does not exist")
@@ -163,20 +168,20 @@ def _answers(client: Client, file: Path, k: int) -> Iterator[dict[str, Any]]:
             if not line.strip():
                 continue
             try:
-                answer = _answer(client, line, k)
+                answer = _answer(client, line, k, spans_by)
             except (ValueError, KeyError, TypeError) as error:
                 raise UsageError(f'{file}:{number} is not {{"phrase", "text"}}: {error}') from error
             yield answer
 
 
-def _answer(client: Client, line: bytes, k: int) -> dict[str, Any]:
+def _answer(client: Client, line: bytes, k: int, spans_by: str) -> dict[str, Any]:
     from hybrid_search.ingest.document_parser import refuse_constant
 
     row = json.loads(line, parse_constant=refuse_constant)
     phrase, text = row["phrase"], row["text"]
     if not isinstance(phrase, str) or not isinstance(text, str):
         raise TypeError("both must be strings")
-    spans = client.best_spans(phrase, text, k=k)
+    spans = client.best_spans(phrase, text, k=k, spans_by=spans_by)
     return {**row, "spans": [span.to_dict() for span in spans]}
 
 

@@ -1,7 +1,8 @@
 """Read and check a model folder: ``model.onnx``, ``tokenizer.json``, ``encoder.json``.
 
 The folder is all that crosses from ``export/`` into the product. A model that was calibrated has
-``calibration.json`` too, which `hybrid_search.search.calibration` reads.
+``calibration.json`` too, which `hybrid_search.search.calibration` reads, and one that was taught
+where clauses end has ``boundaries.npz``, for `hybrid_search.search.prior_file`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from hybrid_search.system import file_digest
 SHIPPED = Path(__file__).parent.parent / "models" / "slice-minilm-l6"
 SCHEMA = 1
 CALIBRATION = "calibration.json"
+BOUNDARIES = "boundaries.npz"
 CONTEXT = "turn"
 """What the encoder reads around a span: its turn. It is part of the fingerprint."""
 
@@ -27,8 +29,8 @@ CONTEXT = "turn"
 class Artifact(BaseModel):
     """The content of ``encoder.json``.
 
-    `sha256` maps each file of the folder to its digest. A calibration has one as well, but is no
-    part of the `fingerprint`, which does not depend on the precision either. `sizes` are those of
+    `sha256` maps each file of the folder to its digest. A calibration and boundaries have one as
+    well, but are no part of the `fingerprint`, which does not depend on the precision either. `sizes` are those of
     `EncoderInfo`. `precision` is that of the graph; a graph in "stored" can run in any
     (`hybrid_search.encoder.precisions`).
     """
@@ -78,9 +80,8 @@ def read(folder: Path) -> Artifact:
     artifact = read_settings(folder)
     for name in ("model.onnx", "tokenizer.json"):
         _check(folder / name, artifact.sha256.get(name), "export the model again")
-    if CALIBRATION in artifact.sha256:
-        expected = artifact.sha256[CALIBRATION]
-        _check(folder / CALIBRATION, expected, "copy it again from where the model came from")
+    for name in {CALIBRATION, BOUNDARIES} & artifact.sha256.keys():
+        _check(folder / name, artifact.sha256[name], "copy it again from where the model came from")
     return artifact
 
 

@@ -15,7 +15,14 @@ from hybrid_search.search.contents import Contents
 from hybrid_search.search.damage import describe_misplaced
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Hit, Span
-from hybrid_search.search.types import Group, PassageSpans, ScoredPassage, ScoreExplainer
+from hybrid_search.search.types import (
+    Group,
+    PassageSpans,
+    Place,
+    ScoredPassage,
+    ScoreExplainer,
+)
+from hybrid_search.text.span_prior import SpanPrior
 
 
 def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Group]:
@@ -37,6 +44,7 @@ class HitBuilder:
     query: Query
     contents: Contents
     explainer: ScoreExplainer | None
+    prior: SpanPrior | None = None
     _misplaced: dict[Key, StoredPassage] = field(default_factory=dict)
 
     @property
@@ -93,35 +101,37 @@ class HitBuilder:
         """Return the best spans of a hit's passages, with what is known of their turns."""
         passage_contents = [self.contents[passage.stored.key] for passage in group]
         passage_spans = [
-            PassageSpans.from_passage(content.start, passage.stored.tokens, passage.cosines)
+            PassageSpans.from_passage(
+                content.start, content.text, passage.stored.tokens, passage.cosines, self.prior
+            )
             for content, passage in zip(passage_contents, group, strict=True)
         ]
         k = max(self.query.spans, refine.SPANS) if self.query.refine else self.query.spans
         spans = []
-        for number, start, end, cosine in span_search.best_places(passage_spans, k):
-            turn = _find_turn(passage_contents[number], start, end)
+        for place in span_search.best_places(passage_spans, k):
+            content = passage_contents[place.passage]
+            turn = _find_turn(content, place.start, place.end)
             if turn is None:
-                stored = group[number].stored
+                stored = group[place.passage].stored
                 self._misplaced[stored.key] = stored
             else:
-                spans.append(_build_span(passage_contents[number], turn, start, end, cosine))
+                spans.append(_build_span(content, turn, place))
         if self.query.refine == "isolate" and spans:
             spans = refine.isolate(self.encoder, group[0].request.vector, spans)
         return spans[: self.query.spans]
 
 
-def _build_span(
-    content: PassageContent, turn: Mapping[str, Any], start: int, end: int, cosine: float
-) -> Span:
-    """Return the span at `start` to `end` of its document, which is in `turn`."""
-    turn_start = turn["start"]
+def _build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -> Span:
+    """Return the span at a place, which is in `turn`."""
+    turn_start, start, end = turn["start"], place.start, place.end
     text = content.text[start - content.start : end - content.start]
     times = {name: turn.get(name) for name in ("start_ms", "end_ms")}
     return Span(
         start=start,
         end=end,
         text=text,
-        cosine=cosine,
+        cosine=place.cosine,
+        prior=place.prior,
         turn=turn["turn"],
         turn_start=start - turn_start,
         turn_end=end - turn_start,

@@ -35,12 +35,14 @@ from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
+from hybrid_search.text.span_prior import SpanPrior
 
 
 def search(
     backend: Backend,
     encoder: Encoder,
     load_calibration: Callable[[str, int], Calibration],
+    load_prior: Callable[[int], SpanPrior | None],
     query: Query,
 ) -> Result:
     """Answer `query`.
@@ -49,6 +51,7 @@ def search(
         backend: The store that holds the index.
         encoder: The full encoder of the model; it is truncated to the dimension of the index.
         load_calibration: Returns the calibration for passages of a precision and a dimension.
+        load_prior: Returns the prior of spans for a dimension, if the model has one.
         query: The phrases and all options.
 
     Returns:
@@ -59,7 +62,7 @@ def search(
     """
     started_at = time.perf_counter()
     result = answer_by_head(
-        backend, query.index, partial(_search, backend, encoder, load_calibration, query)
+        backend, query.index, partial(_search, backend, encoder, load_calibration, load_prior, query)
     )
     milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
     return replace(result, plan={**result.plan, "milliseconds": milliseconds})
@@ -69,6 +72,7 @@ def _search(
     backend: Backend,
     encoder: Encoder,
     load_calibration: Callable[[str, int], Calibration],
+    load_prior: Callable[[int], SpanPrior | None],
     query: Query,
     head: Head,
 ) -> Result:
@@ -85,7 +89,8 @@ def _search(
         groups = facets.sort_groups(groups, query.sort, contents)
     page = groups[query.offset : query.offset + query.size]
     explainer = _build_explainer(query, calibration)
-    builder = hit_builder.HitBuilder(backend, encoder, query, contents, explainer)
+    prior = load_prior(spec.dimension) if query.spans_by == "score" else None
+    builder = hit_builder.HitBuilder(backend, encoder, query, contents, explainer, prior)
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # while the query ran: neither shown nor counted
     facet_counts = (
@@ -94,6 +99,7 @@ def _search(
     warnings = [*actions.pop("warnings"), *builder.warnings]
     plan = {
         **_plan(query, spec, encoder.info.precision),
+        "spans_by": "score" if prior else "cosine",
         **actions,
         **({"warnings": warnings} if warnings else {}),
     }

@@ -31,6 +31,7 @@ MAX_SPANS = 100
 DEFAULT_FUSION = "calibrated"
 CHOICES: dict[str, tuple[str | bool | None, ...]] = {
     "group_by": ("document", "passage"),
+    "spans_by": ("score", "cosine"),
     "refine": (None, "isolate"),
     "compat": (None, "opensearch"),
     "facets_over": ("window", "matches"),
@@ -63,6 +64,7 @@ class QueryOptions(RequestOptions, total=False):
     """
 
     spans: int
+    spans_by: str
     min_score: float | None
     group_by: str
     refine: str | None
@@ -95,6 +97,7 @@ class Query:
     fusion: str = DEFAULT_FUSION
     context: str | None = None
     spans: int = 3
+    spans_by: str = "score"
     min_score: float | None = None
     offset: int = 0
     group_by: str = "document"

@@ -24,6 +24,8 @@ class Span:
         start_ms: When the turn begins, in milliseconds, if it says so.
         end_ms: When the turn ends.
         turn_metadata: All other keys of the turn, if it has any.
+        prior: What was added to the cosine to choose the span: how well its ends and length fit
+            those of a clause. 0 if spans were chosen by cosine alone.
     """
 
     start: int
@@ -37,6 +39,7 @@ class Span:
     start_ms: int | None = None
     end_ms: int | None = None
     turn_metadata: Mapping[str, Any] | None = field(default=None, hash=False)
+    prior: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the span as it stands in JSON, without `turn_metadata` if there is none."""

@@ -11,8 +11,9 @@ from hybrid_search.encoder.passage_codes import encode_passages
 from hybrid_search.search import parameters
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.result import Span
-from hybrid_search.search.types import PassageSpans
+from hybrid_search.search.types import PassageSpans, Place
 from hybrid_search.text import passages, spans, token_codes
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Turn
 
 ENCODE_PASSAGES = 64
@@ -20,12 +21,18 @@ ENCODE_PASSAGES = 64
 
 
 def best_spans(
-    encoder: Encoder, phrase: str, text: str, k: int = 1, context: str | None = None
+    encoder: Encoder,
+    phrase: str,
+    text: str,
+    k: int = 1,
+    context: str | None = None,
+    prior: SpanPrior | None = None,
 ) -> list[Span]:
     """Return the `k` best spans of `text` that do not overlap, best first.
 
-    Exact: every span of 1..20 words is scored. A text without a word has no span. A value that is
-    not allowed, and a phrase without a word, are a UsageError.
+    Exact: every span of 1..20 words is scored, by its cosine and by `prior` if there is one. A text
+    without a word has no span. A value that is not allowed, and a phrase without a word, are a
+    UsageError.
     """
     parameters.check_phrase("phrase", phrase)
     parameters.check_text("text", text)
@@ -41,26 +48,36 @@ def best_spans(
         batch_cosines = token_codes.span_cosines_by_passage(query, batch_codes)
         for passage, codes, cosines in zip(batch, batch_codes, batch_cosines, strict=True):
             if cosines is not None:  # None is for damaged codes, which fresh ones are not
-                passage_spans.append(PassageSpans.from_passage(passage.start, codes, cosines))
-    return [
-        Span(start, end, text[start:end], cosine, 0, start, end)
-        for _, start, end, cosine in best_places(passage_spans, k)
-    ]
+                passage_text = text[passage.start : passage.end]
+                passage_spans.append(
+                    PassageSpans.from_passage(passage.start, passage_text, codes, cosines, prior)
+                )
+    return [_build_span(text, place) for place in best_places(passage_spans, k)]
 
 
-def best_places(passage_spans: Sequence[PassageSpans], k: int) -> list[tuple[int, int, int, float]]:
-    """Return the `k` best spans of a document's passages that do not overlap, best first.
+def _build_span(text: str, place: Place) -> Span:
+    """Return the span at a place of a text that is a single turn."""
+    start, end = place.start, place.end
+    return Span(start, end, text[start:end], place.cosine, 0, start, end, prior=place.prior)
 
-    Each is the number of its passage, its start and end in the document, and its cosine.
-    """
+
+def best_places(passage_spans: Sequence[PassageSpans], k: int) -> list[Place]:
+    """Return the `k` best spans of a document's passages that do not overlap, best first."""
     if not passage_spans:
         return []
     cosines = np.concatenate([passage.cosines for passage in passage_spans])
     starts = np.concatenate([passage.starts for passage in passage_spans])
     ends = np.concatenate([passage.ends for passage in passage_spans])
+    scores = np.concatenate([passage.scores for passage in passage_spans])
     counts = [len(passage.cosines) for passage in passage_spans]
     owners = np.repeat(np.arange(len(passage_spans)), counts)
     return [
-        (int(owners[i]), int(starts[i]), int(ends[i]), float(cosines[i]))
-        for i in spans.best(cosines, starts, ends, k)
+        Place(
+            int(owners[i]),
+            int(starts[i]),
+            int(ends[i]),
+            float(cosines[i]),
+            float(scores[i] - cosines[i]),
+        )
+        for i in spans.best(scores, starts, ends, k)
     ]

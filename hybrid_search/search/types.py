@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hybrid_search.backends.types import Request, StoredPassage
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.text import spans
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats, Ints, TokenCodes
 
 Scores = NDArray[np.float64]
@@ -69,19 +70,49 @@ Group = Sequence[ScoredPassage]
 class PassageSpans:
     """All spans of one passage with their places in the document.
 
-    `cosines` float32, `starts` and `ends` int32 in code points of the document, all ``[spans]``.
+    `cosines` and `priors` float32, `starts` and `ends` int32 in code points of the document, all
+    ``[spans]``. Without `priors` the spans are chosen by cosine alone.
     """
 
     cosines: Floats
     starts: Ints
     ends: Ints
+    priors: Floats | None = None
+
+    @property
+    def scores(self) -> Floats:
+        """What the spans are chosen by: the sum of cosine and prior."""
+        return self.cosines if self.priors is None else self.cosines + self.priors
 
     @classmethod
-    def from_passage(cls, start: int, codes: TokenCodes, cosines: Floats) -> Self:
-        """Return the spans of a passage that begins at `start` of its document."""
+    def from_passage(
+        cls,
+        start: int,
+        text: str,
+        codes: TokenCodes,
+        cosines: Floats,
+        prior: SpanPrior | None = None,
+    ) -> Self:
+        """Return the spans of a passage with this text, which begins at `start` of its document."""
         first, last = spans.bounds(codes.counts)
         offset = np.int32(start)
-        return cls(cosines, codes.words[first, 0] + offset, codes.words[last, 1] + offset)
+        return cls(
+            cosines,
+            codes.words[first, 0] + offset,
+            codes.words[last, 1] + offset,
+            prior.score_spans(codes, text) if prior else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a chosen span is: in which passage of a list, from `start` to `end` of the document."""
+
+    passage: int
+    start: int
+    end: int
+    cosine: float
+    prior: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
             and `UNMARKED` of itself elsewhere.
     """
     probabilities = np.ones(len(tokens.words) + 1, dtype=np.float32)
-    if len(tokens.words) < 2:  # noqa: PLR2004 (a gap has two sides)
+    if len(tokens.words) < 2:
         return probabilities
     inner = _predict(tokens, model)
     if text:

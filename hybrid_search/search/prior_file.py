@@ -1,0 +1,68 @@
+"""Read a model's prior of spans from ``boundaries.npz``, which `export.boundaries` writes.
+
+For each dimension D of the model the file has the arrays ``hidden.D``, ``hidden_bias.D``,
+``output.D`` and ``output_bias.D`` of a `BoundaryModel`, and in ``weights.D`` the three weights of
+a `SpanPrior`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from hybrid_search.encoder.model_folder import BOUNDARIES, read_file
+from hybrid_search.errors import ModelError
+from hybrid_search.text.boundaries import BoundaryModel
+from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.types import Floats
+
+WEIGHTS = 3
+"""A prior has three: of the ends, of what is inside, and of the length."""
+
+
+@lru_cache(maxsize=16)
+def load(folder: Path, dimension: int) -> SpanPrior | None:
+    """Return the prior of a model folder for vectors of a dimension.
+
+    None if the model has no prior, or none for this dimension. Like the model it is read once a
+    process; its digest is checked with those of the model.
+
+    Raises:
+        ModelError: If the file cannot be read, or its arrays do not fit each other.
+    """
+    path = folder / BOUNDARIES
+    if not os.path.lexists(path):  # a link to nothing is there
+        return None
+    try:
+        with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as arrays:
+            if f"weights.{dimension}" not in arrays:
+                return None
+            return _build_prior(arrays, dimension)
+    except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ModelError(
+            f"{path} cannot be used ({error!r}): copy it again from where the model came from, "
+            "or train it again (python -m export.boundaries)"
+        ) from error
+
+
+def _build_prior(arrays: Mapping[str, Floats], dimension: int) -> SpanPrior:
+    """Return the prior of one dimension; ValueError if the arrays do not fit each other."""
+    names = ("hidden", "hidden_bias", "output", "output_bias", "weights")
+    hidden, hidden_bias, output, output_bias, weights = (
+        np.asarray(arrays[f"{name}.{dimension}"], dtype=np.float32) for name in names
+    )
+    units = len(output)
+    shapes = [array.shape for array in (hidden, hidden_bias, output, output_bias, weights)]
+    expected = [(2 * dimension, units), (units,), (units,), (), (WEIGHTS,)]
+    if shapes != expected:
+        raise ValueError(f"its arrays for {dimension} have shapes {shapes}, and not {expected}")
+    if not all(np.isfinite(array).all() for array in (hidden, hidden_bias, output, weights)):
+        raise ValueError(f"its arrays for {dimension} hold what is no number")
+    boundaries = BoundaryModel(hidden, hidden_bias, output, float(output_bias))
+    return SpanPrior(boundaries, *map(float, weights))
