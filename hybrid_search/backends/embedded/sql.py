@@ -10,19 +10,22 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import schema
+from hybrid_search.backends.embedded import checksums, schema
+from hybrid_search.backends.embedded.checksums import compute_content_checksum, insert_checksums
+from hybrid_search.backends.embedded.schema import has_checksums
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
     SCHEMA,
     DamagedRowError,
+    Fault,
     IndexInfo,
     IndexSpec,
     Key,
     PassageContent,
     StoredPassage,
 )
-from hybrid_search.errors import IndexStoreError
+from hybrid_search.errors import DamagedIndexError, IndexStoreError
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
 from hybrid_search.text.terms import join_terms
@@ -47,7 +50,8 @@ def parse_spec(text: object, path: Path) -> IndexSpec:
     """Return the spec that an index recorded as JSON.
 
     Raises:
-        IndexStoreError: If it is damaged, or of a newer version.
+        DamagedIndexError: If it is damaged.
+        IndexStoreError: If it is of a newer version.
     """
     try:
         values = json.loads(str(text))
@@ -58,7 +62,7 @@ def parse_spec(text: object, path: Path) -> IndexSpec:
         _check_types(spec)
         window_policy.parse(spec.policy)
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise IndexStoreError(
+        raise DamagedIndexError(
             f"{path} is damaged: its record of the model and policy cannot be read ({error}). "
             "Restore it from a backup, or delete the index and ingest again"
         ) from error
@@ -128,28 +132,36 @@ def _find_field_user(
     return str(row[0]) if row else None
 
 
-def delete_document(connection: sqlite3.Connection, id: str) -> bool:
-    """Remove a document with everything of it, and return whether it existed."""
-    row = connection.execute("SELECT document FROM documents WHERE id = ?", (id,)).fetchone()
-    if row is None:
-        return False
-    passages = connection.execute(DOCUMENT_PASSAGES, row).fetchall()
+def delete_documents(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
+    """Remove documents with everything of them, and return how many of `ids` existed."""
+    query = "SELECT document FROM documents WHERE id = ?"
+    rows = [row for document_id in ids for row in connection.execute(query, (document_id,))]
+    is_damaged = [_delete_document(connection, document) for (document,) in rows]
+    if any(is_damaged):  # FTS5 read in its first column which words to remove
+        connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
+    return len(rows)
+
+
+def _delete_document(connection: sqlite3.Connection, document: int) -> bool:
+    """Remove a document, and return whether words of it may be left behind."""
+    passages = connection.execute(DOCUMENT_PASSAGES, (document,)).fetchall()
     # the first column is the one whose words are found
     texts = f"SELECT 1 FROM texts_content WHERE id IN ({DOCUMENT_PASSAGES})"
-    is_damaged = connection.execute(f"{texts} AND typeof(c0) != 'text'", row).fetchone()
+    has_no_text = connection.execute(f"{texts} AND typeof(c0) != 'text'", (document,)).fetchone()
+    contents = read_contents(connection, [passage for (passage,) in passages])
+    is_damaged = bool(has_no_text) or any(content.fault for content in contents.values())
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
-    if is_damaged:  # FTS5 reads in its first column which words to remove
-        connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
+    connection.executemany("DELETE FROM checksums WHERE passage = ?", passages)
     for table in ("passages", "metadata", "documents"):
-        connection.execute(f"DELETE FROM {table} WHERE document = ?", row)
-    return True
+        connection.execute(f"DELETE FROM {table} WHERE document = ?", (document,))
+    return is_damaged
 
 
 def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
     """Insert a document in place of an earlier one with its id, and return its number."""
     document = entry.document
-    delete_document(connection, document.id)
+    delete_documents(connection, [document.id])
     metadata = json.dumps(document.metadata, ensure_ascii=False)
     row = connection.execute(
         "INSERT INTO documents (id, source_hash, passages, metadata) VALUES (?, ?, ?, ?)",
@@ -165,26 +177,31 @@ def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
 
 def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) -> int:
     """Insert a passage, and return its number, which is higher than all before it."""
-    passage = entry.passage
+    passage, layout, data = entry.passage, build_layout(entry), token_codes.to_bytes(entry.tokens)
     row = connection.execute(
         "INSERT INTO passages (document, ordinal, start, spans, layout) VALUES (?, ?, ?, ?, ?)",
-        (document, passage.ordinal, passage.start, entry.spans, build_layout(entry)),
+        (document, passage.ordinal, passage.start, entry.spans, layout),
     )
     number = int(row.lastrowid or 0)
-    _insert_text(connection, number, entry)
-    connection.execute(
-        "INSERT INTO tokens VALUES (?, ?)", (number, token_codes.to_bytes(entry.tokens))
-    )
+    terms = _insert_text(connection, number, entry)
+    connection.execute("INSERT INTO tokens VALUES (?, ?)", (number, data))
+    metadata = json.dumps(entry.document.metadata, ensure_ascii=False)
+    place = (passage.ordinal, passage.start, layout)
+    content = compute_content_checksum((entry.document.id, metadata, *place, terms, entry.text))
+    insert_checksums(connection, number, content, data)
     return number
 
 
-def _insert_text(connection: sqlite3.Connection, passage: int, entry: Entry) -> None:
+def _insert_text(connection: sqlite3.Connection, passage: int, entry: Entry) -> str:
+    """Insert the text of a passage, and return its terms, "" in an index that holds none."""
     text = entry.text
     if has_terms(connection):
-        row = (passage, join_terms(text, entry.tokens.words[:, :2]), text)
+        terms = join_terms(text, entry.tokens.words[:, :2])
+        row = (passage, terms, text)
         connection.execute("INSERT INTO texts (rowid, terms, text) VALUES (?, ?, ?)", row)
-    else:
-        connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (passage, text))
+        return terms
+    connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (passage, text))
+    return ""
 
 
 def has_terms(connection: sqlite3.Connection) -> bool:
@@ -248,17 +265,50 @@ def read_passages(
 def read_contents(
     connection: sqlite3.Connection, passages: Sequence[Key]
 ) -> dict[Key, PassageContent]:
-    """Return what a hit shows of each of `passages` that still exists."""
-    query = (
-        "SELECT passage, id, start, text, layout, documents.metadata FROM passages "
-        "JOIN documents USING (document) JOIN texts ON texts.rowid = passage WHERE passage IN"
-    )
+    """Return what a hit shows of each of `passages` that still exists, checked by its checksums."""
     contents: dict[Key, PassageContent] = {}
-    for passage, name, start, *texts in _select_in(connection, query, passages):
-        if type(start) is not int or start < 0 or not all(type(text) is str for text in texts):
-            raise DamagedRowError(index_name(connection), name)
-        contents[passage] = PassageContent(start, *texts)
+    for passage, *values, data, codes in _select_in(
+        connection, _contents_query(connection), passages
+    ):
+        fault = find_content_fault(*values)
+        if fault is None and checksums.is_changed(data, codes):
+            fault = checksums.CHANGED_CODES
+        _, metadata, _, start, layout, _, text, _ = values
+        contents[passage] = (
+            PassageContent(0, "", "[]", "{}", fault)
+            if fault and fault.kind == "text"
+            else PassageContent(start, text, layout, metadata, fault)
+        )
     return contents
+
+
+def _contents_query(connection: sqlite3.Connection) -> str:
+    columns, join = "NULL, data, NULL", ""
+    if has_checksums(connection):
+        columns = "checksums.content, data, checksums.codes"
+        join = "LEFT JOIN checksums USING (passage)"
+    terms = "texts.terms" if has_terms(connection) else "''"
+    return (
+        f"SELECT passage, id, documents.metadata, ordinal, start, layout, {terms}, text, {columns} "
+        "FROM passages JOIN documents USING (document) JOIN texts ON texts.rowid = passage "
+        f"LEFT JOIN tokens USING (passage) {join} WHERE passage IN"
+    )
+
+
+CONTENT_TYPES = (str, str, int, int, str, str, str)
+
+
+def find_content_fault(*values: Any) -> Fault | None:
+    """Return the fault of the content of a passage, None if it has none.
+
+    The last of `values` is its checksum, None if it has none; the others are what
+    `checksums.compute_content_checksum` takes.
+    """
+    *content, checksum = values
+    is_typed = all(map(isinstance, content, CONTENT_TYPES)) and content[3] >= 0
+    if is_typed and checksum in (None, checksums.compute_content_checksum(content)):
+        return None
+    return checksums.CHANGED_CONTENT
 
 
 def count_facet(

@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybrid_search.backends.base import Backend
+from hybrid_search.backends.base import Backend, FileBackend
 from hybrid_search.backends.types import IndexSpec, ListedPassage, check_spec
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.maintenance.verify.completeness import find_faults, group_by_document
 from hybrid_search.maintenance.verify.even_sample import EvenSample
 from hybrid_search.maintenance.verify.reencode import compare_document
-from hybrid_search.maintenance.verify.repair import is_mendable, repair_index
+from hybrid_search.maintenance.verify.repair import is_mendable, repair_index, salvage_file
 from hybrid_search.maintenance.verify.report import Verification
 
 __all__ = ["SAMPLE", "Verification", "verify"]
@@ -66,9 +66,15 @@ def verify(
         raise UsageError(
             f"sample is {sample}: it must be 0 or more, the number of documents to encode again"
         )
+    salvaged = salvage_file(backend, index) if repair else None
     spec, _ = backend.read_head(index)
     check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy))
     verification = Verification(index, spec.precision, encoder.info.precision)
+    if salvaged:
+        verification.add_salvage(salvaged)
+    if isinstance(backend, FileBackend):
+        for fault in backend.find_file_faults(index, full=full or repair):
+            verification.add("", -1, fault, is_mendable=fault.kind == "file" and not repair)
     if repair:
         verification.repaired_documents = repair_index(backend, encoder, index, spec)
     even_sample = EvenSample[Sequence[ListedPassage]](sample)
