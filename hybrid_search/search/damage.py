@@ -45,7 +45,10 @@ def _ingest_again(index: str, passages: Sequence[StoredPassage]) -> str:
 def _describe(passages: Sequence[StoredPassage], what: str, remedy: str) -> list[str]:
     if not passages:
         return []
-    names = [f"{item.document_id!r} passage {item.ordinal}" for item in passages[:NAMED_PASSAGES]]
+    names = [
+        f"{item.document_id!r} passage {item.ordinal}" if item.document_id else "a lost passage"
+        for item in passages[:NAMED_PASSAGES]
+    ]
     more = len(passages) - len(names)
     others = f" and {more} more" if more else ""
     warning = f"{', '.join(names)}{others}: {what}. To mend this: {remedy}"

@@ -164,8 +164,7 @@ class EmbeddedBackend:
     def salvage(self, index: str) -> Salvage:
         """Put a copy of what can be read of `index` in its place, and return what became of it."""
         path = self._path(index)
-        with schema.translate_errors(path):
-            spec = salvage.read_spec(path)
+        spec = salvage.read_spec(path)
         new_version = self.create_next_version(index, spec, {})
         try:
             copied = new_version.salvage()
@@ -201,7 +200,7 @@ class EmbeddedBackend:
         return Candidates(
             semantic=best,
             method=graphs.method,
-            damaged=[*damaged, *sorted(graphs.damaged)],
+            damaged=[*damaged, *sorted(graphs.damaged.union(sql.read_left_out(connection)))],
             warnings=graphs.warnings,
         )
 

@@ -19,15 +19,15 @@ WAIT_MILLISECONDS = 1000
 def find_file_faults(path: Path, *, full: bool) -> list[Fault]:
     """Return what is wrong with a file as a whole; with `full` its indexes are checked, too."""
     mark = commits.read_mark(path.with_suffix(".lock"))
-    connection, _ = schema.connect_reader(path)
-    with closing(connection):
-        try:
-            faults = [
-                *_find_page_faults(connection, full=full),
-                *_find_lost(connection, path, mark),
-            ]
-        except sqlite3.DatabaseError as error:
-            return [Fault("file", f"it cannot be read ({error})")]
+    try:
+        connection, _ = schema.connect_reader(path)
+        with closing(connection):
+            faults = [*_find_page_faults(connection, full=full)]
+            faults += _find_lost(connection, path, mark)
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if not schema.is_damage(error):
+            raise
+        return [Fault("file", f"it cannot be read ({error})")]
     return faults or [*_find_text_faults(path)]
 
 
@@ -82,11 +82,9 @@ def _find_text_faults(path: Path) -> Iterator[Fault]:
 
 
 def _has_sound_texts(connection: sqlite3.Connection) -> bool:
-    """Return what FTS5 says of its index; OperationalError is raised where it cannot look."""
+    """Return what FTS5 says of its index, True where it cannot look."""
     try:
         connection.execute("INSERT INTO texts (texts) VALUES ('integrity-check')")
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        return False
+        return not schema.is_damage(error)
     return True

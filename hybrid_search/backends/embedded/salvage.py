@@ -35,12 +35,10 @@ def read_spec(path: Path) -> IndexSpec:
     Raises:
         DamagedIndexError: If it cannot be read, and so nothing can.
     """
-    try:
+    with schema.translate_errors(path, _describe_end):
         connection, _ = schema.connect_reader(path)
         with closing(connection):
             spec = sql.read_spec(connection, path)
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise DamagedIndexError(_describe_end(path, str(error))) from error
     if spec is None:
         raise DamagedIndexError(_describe_end(path, "its record of the model is missing"))
     return spec
@@ -60,18 +58,23 @@ def copy_documents(old: sqlite3.Connection, new: sqlite3.Connection) -> Salvage:
         How many were copied, and the ids of those that are lost.
     """
     copier = _Copier(old, new)
-    copied: set[int] = set()
+    seen, copied = set[int](), set[int]()
     passages = _iterate_rows(old, "passages", "passage", "document, ordinal, start, spans, layout")
     for document, rows in groupby(passages, key=lambda row: row[1]):
+        seen.add(document)
         if document not in copied and copier.copy(document, list(rows)):
             copied.add(document)
-    lost_rows = (
-        row for row in _iterate_rows(old, "documents", "document", "id") if row[0] not in copied
-    )
-    names = [name for _, name in lost_rows]
-    lost_ids = sorted({name for name in names if type(name) is str} - copier.ids)
-    unnamed = sum(type(name) is not str for name in names)
-    return Salvage(len(copied), lost_ids, unnamed)
+    ids: dict[int, object] = dict(_iterate_ids(old))
+    lost = [ids.get(document) for document in (seen | ids.keys()) - copied]
+    lost_ids = sorted({name for name in lost if type(name) is str} - copier.ids)
+    return Salvage(len(copied), lost_ids, sum(type(name) is not str for name in lost))
+
+
+def _iterate_ids(connection: sqlite3.Connection) -> Iterator[Row]:
+    """Yield number and id of each document, as the index on the ids has them and as its row has."""
+    with suppress(sqlite3.DatabaseError):
+        yield from connection.execute("SELECT document, id FROM documents ORDER BY id")
+    yield from _iterate_rows(connection, "documents", "document", "id")
 
 
 def _iterate_rows(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS segments (
     sha256 TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS checksums (
     passage INTEGER PRIMARY KEY, content INTEGER NOT NULL, codes INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS left_out (passage INTEGER PRIMARY KEY);
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
     terms, text UNINDEXED, tokenize = "{TOKENIZER}");
 PRAGMA application_id = {APPLICATION};
@@ -56,6 +57,7 @@ COMMIT;
 # Passage numbers are never reused (AUTOINCREMENT): a graph may still contain the vector of a
 # passage that was replaced, which can then not be taken for another passage's.
 # Earlier versions had no checksums: what they wrote is read without a check.
+# left_out are passages that no graph has, because their codes are damaged: queries tell of them.
 
 BUSY_SECONDS = 30.0
 """How long a connection waits for a lock that another process holds."""
@@ -197,6 +199,13 @@ def _error_kind(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & PRIMARY_CODE
 
 
+def is_damage(error: Exception) -> bool:
+    """Return whether an error is of a damaged file, and not of a lock, the disk or a permission."""
+    if isinstance(error, sqlite3.OperationalError):
+        return _error_kind(error) == sqlite3.SQLITE_ERROR  # a table that is not there
+    return isinstance(error, (sqlite3.DatabaseError, UnicodeDecodeError))
+
+
 def snapshot(path: Path, *, has_locks: bool) -> tuple[int, ...]:
     """Return what a reader's connection can be recognised by to be out of date.
 
@@ -273,17 +282,21 @@ def _check_readable(path: Path, error: sqlite3.OperationalError) -> None:
         )
 
 
-def _describe_damage(path: Path | str, why: str) -> str:
-    index = Path(path).stem
+def describe_damage(path: Path, why: str) -> str:
+    """Return the message about a damaged file of which something may be saved."""
     return (
-        f"{path} is damaged ({why}): hybrid-search verify --index {index} --repair saves what can "
+        f"{path} is damaged ({why}): hybrid-search verify --index {path.stem} --repair saves what can "
         "be read, or restore it from a backup, or delete it and ingest again"
     )
 
 
 @contextmanager
-def translate_errors(path: Path | str) -> Iterator[None]:
+def translate_errors(
+    path: Path, describe: Callable[[Path, str], str] = describe_damage
+) -> Iterator[None]:
     """Raise errors of SQLite and of the file system as ours, with the file and the remedy.
+
+    `describe` makes the message about a damaged file, of its path and what SQLite says.
 
     Raises:
         IndexStoreError: If the disk is full or fails, or the file is not accessible.
@@ -309,15 +322,17 @@ def translate_errors(path: Path | str) -> Iterator[None]:
                 "and no link to nothing, and its folder, or use another folder"
             ) from error
         if "UTF-8" in str(error):  # the message goes on with the text itself
-            raise DamagedIndexError(_describe_damage(path, "a text is not UTF-8")) from None
+            raise DamagedIndexError(describe(path, "a text is not UTF-8")) from None
+        if is_damage(error):
+            raise DamagedIndexError(describe(path, str(error))) from error
         raise IndexStoreError(
             f"{path}: {error}. "
             "What was committed is safe: check the disk and run the same command again."
         ) from error
     except sqlite3.DatabaseError as error:
-        raise DamagedIndexError(_describe_damage(path, str(error))) from error
+        raise DamagedIndexError(describe(path, str(error))) from error
     except UnicodeDecodeError as error:  # of a message of SQLite that quotes its schema
-        raise DamagedIndexError(_describe_damage(path, "its schema is not UTF-8")) from error
+        raise DamagedIndexError(describe(path, "its schema is not UTF-8")) from error
     except OSError as error:
         raise IndexStoreError(
             f"{error.filename or path}: {error.strerror}: "

@@ -153,6 +153,7 @@ def _delete_document(connection: sqlite3.Connection, document: int) -> bool:
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
     connection.executemany("DELETE FROM checksums WHERE passage = ?", passages)
+    connection.executemany("DELETE FROM left_out WHERE passage = ?", passages)
     for table in ("passages", "metadata", "documents"):
         connection.execute(f"DELETE FROM {table} WHERE document = ?", (document,))
     return is_damaged
@@ -246,7 +247,13 @@ def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
 def read_passages(
     connection: sqlite3.Connection, passages: Sequence[Key], scores: Mapping[Key, float]
 ) -> list[StoredPassage]:
-    """Return those of `passages` that still exist, in order, with BM25 from `scores` and codes."""
+    """Return those of `passages` that still exist, in order, with BM25 from `scores` and codes.
+
+    Those of which only some rows can be read come last, without a name and with unreadable codes.
+
+    Raises:
+        DamagedRowError: If an id or the number of a passage is damaged.
+    """
     query = (
         "SELECT passage, id, ordinal, data FROM passages "
         "JOIN documents USING (document) JOIN tokens USING (passage) WHERE passage IN"
@@ -256,10 +263,29 @@ def read_passages(
         if type(name) is not str or type(ordinal) is not int:
             raise DamagedRowError(index_name(connection), name)
     present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
-    return [
+    stored = [
         StoredPassage(passage, name, ordinal, scores.get(passage, 0.0), token_codes.read(data))
         for passage, name, ordinal, data in present_rows
     ]
+    missing = [passage for passage in passages if passage not in rows_by_passage]
+    return [*stored, *_read_remains(connection, missing)] if missing else stored
+
+
+REMAINS = {"passages": "passage", "tokens": "passage", "texts_docsize": "id"}
+"""The tables that have a row for each passage, and the name of its number there."""
+
+
+def _read_remains(
+    connection: sqlite3.Connection, passages: Sequence[Key]
+) -> Iterator[StoredPassage]:
+    """Yield those of `passages` of which some rows are there; a deleted one has none.
+
+    The index is damaged if there are any. They are no passage's of a document that has a name.
+    """
+    selects = [f"SELECT {key} AS passage FROM {table}" for table, key in REMAINS.items()]
+    query = f"SELECT DISTINCT passage FROM ({' UNION ALL '.join(selects)}) WHERE passage IN"
+    for (passage,) in _select_in(connection, query, passages):
+        yield StoredPassage(passage, "", -1, 0.0, token_codes.UNREADABLE)
 
 
 def read_contents(
@@ -345,6 +371,13 @@ def _find_damaged_value(connection: sqlite3.Connection, name: str) -> object:
 def index_name(connection: sqlite3.Connection) -> str:
     """Return the name of an open index, that of its file."""
     return Path(connection.execute("PRAGMA database_list").fetchone()[2]).stem
+
+
+def read_left_out(connection: sqlite3.Connection) -> list[Key]:
+    """Return the passages that no graph has, because their codes are damaged."""
+    if not has_checksums(connection):
+        return []
+    return [passage for (passage,) in connection.execute("SELECT passage FROM left_out")]
 
 
 def read_codes(
