@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable
+from typing import Any
 
 from hybrid_search.backends.types import Fault
 
@@ -32,6 +33,23 @@ def compute_content_checksum(values: Iterable[str | int]) -> int:
     for value in values:
         checksum = zlib.crc32(f"{value}\0".encode(), checksum)
     return checksum
+
+
+CONTENT_TYPES = (str, str, int, int, str, str, str)
+"""The types of what `compute_content_checksum` takes, in their order."""
+
+
+def find_content_fault(*values: Any) -> Fault | None:
+    """Return the fault of the content of a passage, None if it has none.
+
+    The last of `values` is its checksum, None if it has none; the others are what
+    `compute_content_checksum` takes.
+    """
+    *content, checksum = values
+    is_typed = all(map(isinstance, content, CONTENT_TYPES)) and content[3] >= 0
+    if is_typed and checksum in (None, compute_content_checksum(content)):
+        return None
+    return CHANGED_CONTENT
 
 
 def insert_checksums(

@@ -13,7 +13,11 @@ import numpy as np
 
 from hybrid_search.backends.codes_fault import find_codes_fault
 from hybrid_search.backends.embedded import graph_segments, schema, sql
-from hybrid_search.backends.embedded.checksums import CHANGED_CODES, is_changed
+from hybrid_search.backends.embedded.checksums import (
+    CHANGED_CODES,
+    find_content_fault,
+    is_changed,
+)
 from hybrid_search.backends.embedded.graph_segments import DamagedSegmentError, Graph, Segment
 from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage
 from hybrid_search.text import token_codes
@@ -100,7 +104,7 @@ def _find_changed_content(
 ) -> Iterator[Fault]:
     """Yield the fault of a passage whose content is not the one that was written."""
     start, layout, terms, text = rest
-    fault = sql.find_content_fault(id_, metadata, ordinal, start, layout, terms, text, checksum)
+    fault = find_content_fault(id_, metadata, ordinal, start, layout, terms, text, checksum)
     if fault:
         yield fault
 

@@ -285,8 +285,8 @@ def _check_readable(path: Path, error: sqlite3.OperationalError) -> None:
 def describe_damage(path: Path, why: str) -> str:
     """Return the message about a damaged file of which something may be saved."""
     return (
-        f"{path} is damaged ({why}): hybrid-search verify --index {path.stem} --repair saves what can "
-        "be read, or restore it from a backup, or delete it and ingest again"
+        f"{path} is damaged ({why}): hybrid-search verify --index {path.stem} --repair saves what "
+        "can be read. Or restore it from a backup, or delete it and ingest again"
     )
 
 

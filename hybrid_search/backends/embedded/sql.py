@@ -18,7 +18,6 @@ from hybrid_search.backends.types import (
     FACETS,
     SCHEMA,
     DamagedRowError,
-    Fault,
     IndexInfo,
     IndexSpec,
     Key,
@@ -296,7 +295,7 @@ def read_contents(
     for passage, *values, data, codes in _select_in(
         connection, _contents_query(connection), passages
     ):
-        fault = find_content_fault(*values)
+        fault = checksums.find_content_fault(*values)
         if fault is None and checksums.is_changed(data, codes):
             fault = checksums.CHANGED_CODES
         _, metadata, _, start, layout, _, text, _ = values
@@ -319,22 +318,6 @@ def _contents_query(connection: sqlite3.Connection) -> str:
         "FROM passages JOIN documents USING (document) JOIN texts ON texts.rowid = passage "
         f"LEFT JOIN tokens USING (passage) {join} WHERE passage IN"
     )
-
-
-CONTENT_TYPES = (str, str, int, int, str, str, str)
-
-
-def find_content_fault(*values: Any) -> Fault | None:
-    """Return the fault of the content of a passage, None if it has none.
-
-    The last of `values` is its checksum, None if it has none; the others are what
-    `checksums.compute_content_checksum` takes.
-    """
-    *content, checksum = values
-    is_typed = all(map(isinstance, content, CONTENT_TYPES)) and content[3] >= 0
-    if is_typed and checksum in (None, checksums.compute_content_checksum(content)):
-        return None
-    return checksums.CHANGED_CONTENT
 
 
 def count_facet(
