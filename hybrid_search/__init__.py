@@ -18,9 +18,9 @@ from hybrid_search import config
 from hybrid_search.api import best_spans, connect, phrase_similarity, query
 from hybrid_search.errors import (
     AccessError,
+    DamagedIndexError,
     DeviceError,
     HybridSearchError,
-    DamagedIndexError,
     IndexBusyError,
     IndexMissingError,
     IndexStoreError,
@@ -44,10 +44,10 @@ config.disable_telemetry()  # here, because it must come before anything imports
 __all__ = [
     "AccessError",
     "AsyncClient",
+    "DamagedIndexError",
     "DeviceError",
     "Hit",
     "HybridSearchError",
-    "DamagedIndexError",
     "IndexBusyError",
     "IndexMissingError",
     "IndexStoreError",
