@@ -223,5 +223,5 @@ def test_the_summary_counts_each_trial_once_and_lists_what_broke() -> None:
     total = summary["total"]
     assert (total["tried"], total["told"], total["mended"], total["skipped"]) == (3, 1, 1, 1)
     assert (total[SILENT], total[report.VERIFIED], total[SIGNAL]) == (1, 1, 1)
-    assert [row["id"] for row in summary["violations"]] == [TRIAL.id]
+    assert [row["rules"] for row in summary["violations"]] == [[SILENT], [SIGNAL]]
     assert "| damaged bytes: calls.sqlite | 3 | 1 | 1 |" in report.render(summary)
