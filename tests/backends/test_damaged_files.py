@@ -218,6 +218,15 @@ def test_an_index_of_which_nothing_can_be_read_can_be_deleted(
         assert ask(client) == answers
 
 
+def test_a_passage_of_which_a_row_is_lost_is_told(answers: dict[str, float]) -> None:
+    change_rows("DELETE FROM passages WHERE passage = 8")
+    with connect(URL) as client:
+        assert set(ask(client)) == set(answers) - {"call-7"}
+        (warning,) = warn(client)
+        assert warning.startswith("a lost passage: left out")
+        assert warning.endswith(REPAIR)
+
+
 # Commits
 
 
