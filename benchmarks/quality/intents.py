@@ -19,7 +19,7 @@ import regex
 
 from benchmarks.quality.measures import MAP, R_PRECISION
 from benchmarks.quality.tasks import rows
-from benchmarks.quality.text_ranking import rank_texts, summarise
+from benchmarks.quality.text_ranking import Rankings, rank_texts, summarise
 from hybrid_search.encoder import Encoder
 
 REQUESTS = 40
@@ -70,19 +70,25 @@ def _measure_set(
     texts = [request.text for request in requests]
     intents = sorted({request.intent for request in requests})
     right = [find_requests(requests, intent) for intent in intents]
-    queries = [(spell_name(intent), *phrasings[intent]) for intent in intents]
-    by_wording = dict(zip(WORDINGS, zip(*queries, strict=True), strict=True))
+    names = [spell_name(intent) for intent in intents]
+    other_words, rare_words = zip(*(phrasings[intent] for intent in intents), strict=True)
+    ranked = rank_texts(encoder, texts, [*names, *other_words, *rare_words])
     return {
         "requests": len(requests),
         "intents": len(intents),
         "wordings": {
             wording: {
-                system: summarise(rankings, right, MEASURES)
-                for system, rankings in rank_texts(encoder, texts, wording_queries).items()
+                system: summarise(_select(rankings, number, len(intents)), right, MEASURES)
+                for system, rankings in ranked.items()
             }
-            for wording, wording_queries in by_wording.items()
+            for number, wording in enumerate(WORDINGS)
         },
     }
+
+
+def _select(rankings: Rankings, number: int, size: int) -> Rankings:
+    """Return the rankings of one wording of all intents."""
+    return rankings[number * size : (number + 1) * size]
 
 
 def read(data: Path, name: str) -> list[Request]:

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.quality.stsb_context import OVERLAP
 from benchmarks.quality.systems import Range
 from hybrid_search.text.types import Ints
 from hybrid_search.text.words import words
-
-OVERLAP = 0.5
-"""Intersection over union, in characters, from which a gold span counts as found."""
 
 
 @dataclass(frozen=True, slots=True)
