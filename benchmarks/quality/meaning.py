@@ -36,7 +36,7 @@ def localisation_table() -> str:
     shipped = _read_result("localisation", SHIPPED)["sets"]
     for way, label in BASELINES.items():
         lines.append(row(label, *_agreement_cells(shipped, way)))
-    for model in SUFFIXES:
+    for model in _list_models("localisation"):
         sets = _read_result("localisation", model)["sets"]
         lines.append(row(f"{model}, best span", *_agreement_cells(sets, "best span")))
     return "\n".join(lines)
@@ -106,10 +106,19 @@ def _list_rows(
 ) -> Iterable[tuple[str, dict[str, Any], str]]:
     """Yield label, figures and system of each row: BM25 once, and both of every model."""
     yield "BM25", select(_read_result(measurement, SHIPPED)), BM25
-    for model in SUFFIXES:
+    for model in _list_models(measurement):
         figures = select(_read_result(measurement, model))
         for system in (BEST_SPAN, ONE_VECTOR):
             yield f"{model}, {system}", figures, system
+
+
+def _list_models(measurement: str) -> list[str]:
+    """Return the models that were measured."""
+    return [
+        model
+        for model, suffix in SUFFIXES.items()
+        if results.has_result(f"{measurement}{suffix}", results.QUALITY)
+    ]
 
 
 def _read_result(measurement: str, model: str) -> dict[str, Any]:
