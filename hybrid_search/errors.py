@@ -10,6 +10,7 @@
     └── IndexStoreError           the index cannot be read or written
         ├── IndexMissingError     no index has that name
         ├── IndexBusyError        another process is writing the index
+        ├── DamagedIndexError     what is stored is damaged; the message says how it is mended
         └── ServerError           a server refused or could not be reached; has the HTTP status
             └── AccessError       the login was refused, or the certificate is not trusted
 
@@ -72,6 +73,10 @@ class IndexMissingError(IndexStoreError):
 
 class IndexBusyError(IndexStoreError):
     """Another process is writing the index."""
+
+
+class DamagedIndexError(IndexStoreError):
+    """What an index stores is damaged; the message says how it is mended. It can be deleted."""
 
 
 class ServerError(IndexStoreError):

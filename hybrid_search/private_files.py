@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,6 +54,15 @@ def open_lock_file(path: Path) -> int:
     OSError is raised if it is a symbolic link or a folder, or cannot be created.
     """
     return _open(path, os.O_RDWR | os.O_CREAT)
+
+
+def read_plain_file(path: Path, size: int) -> bytes:
+    """Return the first `size` bytes of a plain file; a link, a pipe or a folder is an OSError."""
+    flags = os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, f"{path} is no plain file")
+        return file.read(size)
 
 
 def create_folder(path: Path) -> None:

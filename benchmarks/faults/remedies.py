@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Sequence
 
@@ -16,8 +17,16 @@ def _drop(store: Store, _: re.Match[str], __: Undo) -> list[str]:
     return store.delete("--yes").messages
 
 
-def _delete_document(store: Store, match: re.Match[str], _: Undo) -> list[str]:
-    return store.delete("--", match["id"]).messages
+DELETE = r"hybrid-search delete --index \S+ -- "
+IDS = r"(?P<ids>(?:'[^']+'|[^\s'\";,(\]]+)(?: (?:'[^']+'|[^\s'\";,(\]]+))*)"
+"""The ids that a command names, as a shell reads them."""
+
+
+def _delete_documents(store: Store, match: re.Match[str], _: Undo) -> list[str]:
+    """Delete all documents that any of the messages names, with one command."""
+    commands = re.finditer(DELETE + IDS, match.string)
+    ids = {document_id for command in commands for document_id in shlex.split(command["ids"])}
+    return store.delete("--", *sorted(ids)).messages
 
 
 def _repair(store: Store, _: re.Match[str], __: Undo) -> list[str]:
@@ -57,8 +66,7 @@ REMEDIES: Sequence[tuple[str, Remedy]] = (
     (r"--repair", _repair),
     (r"(delete|remove) (it|that file|the lock file|\S+\.lock)\b.*\block\b", _delete_lock),
     (r"lock\b.*: (delete|remove) (it|that file|the lock file)", _delete_lock),
-    (r"hybrid-search delete --index \S+ -- (?P<quote>['\"]?)(?P<id>[^'\"\s]+)(?P=quote)",
-     _delete_document),
+    (DELETE + IDS, _delete_documents),
     (r"hybrid-search delete --index \S+ --yes", _drop),
     (r"restore (it|the file|them)\b.* from a backup", _restore),
     (r"delete (it|the index) and ingest", _delete_index_files),
@@ -74,16 +82,15 @@ REMEDIES: Sequence[tuple[str, Remedy]] = (
 def find_remedies(messages: Sequence[str]) -> list[tuple[Remedy, re.Match[str]]]:
     """Return what the messages name, in the order of `REMEDIES`."""
     remedies = []
+    text = "\n".join(messages)
     for pattern, remedy in REMEDIES:
-        matches = {
-            match[0]: match for message in messages for match in re.finditer(pattern, message)
-        }
+        matches = {match[0]: match for match in re.finditer(pattern, text)}
         remedies += [(remedy, match) for match in matches.values()]
     return remedies
 
 
 ATTEMPTS = 4
-"""How often the same remedy is done: a message may name one damaged document of many at a time."""
+"""How often the same remedy is done: another may have to come first."""
 
 
 def apply_remedy(

@@ -1,20 +1,26 @@
-"""Measure how well each way of ranking does: ``python -m benchmarks.quality [--task NAME ...]``.
+"""Measure how well the product ranks and marks: ``python -m benchmarks.quality [--only NAME,...]``.
 
-On every retrieval task all ways of ranking, and the recall of the index against exhaustive search.
+- ``retrieval``: on every retrieval task all ways of ranking, and the recall of the index against
+  exhaustive search.
+- ``localisation``, ``topics``, ``intents``: what is found and marked where words differ, by any
+  model; see the modules of these names.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from argparse import Namespace
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from benchmarks import results
 from benchmarks.phrases import phrases
-from benchmarks.quality import encoders, recall, retrieval
+from benchmarks.quality import encoders, intents, localisation, recall, retrieval, topics
 from benchmarks.quality.collection import ingest_task
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.tasks import ALL, TASKS
+from hybrid_search.encoder import Encoder
 
 
 def measure_retrieval(
@@ -39,26 +45,66 @@ def measure_retrieval(
         )
 
 
+MEANING: dict[str, Callable[[Encoder, Path], dict[str, Any]]] = {
+    "localisation": localisation.measure,
+    "topics": lambda encoder, _: topics.measure(encoder),
+    "intents": intents.measure,
+}
+"""Measures of meaning, by the name of their result."""
+
+NAMES = ("retrieval", *MEANING)
+
+
+def measure_meaning(name: str, model: Model, data: Path, output_folder: Path) -> None:
+    """Write the result of one of `MEANING`."""
+    measured = MEANING[name](model.encoder, data)
+    results.write(f"{name}{model.suffix()}", {"model": model.label, **measured}, output_folder)
+
+
 def main() -> None:
     """Run the command."""
+    options = _parse_arguments()
+    model = encoders.load_model(options)
+    for name in options.only:
+        if name == "retrieval":
+            tasks = list(ALL) if options.all else options.task or list(TASKS)
+            measure_retrieval(tasks, model, options.data, options.calls, options.out)
+        else:
+            measure_meaning(name, model, options.data, options.out)
+
+
+def _parse_arguments() -> Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     encoders.add_options(parser)
     parser.add_argument(
-        "--calls",
-        type=int,
-        help="evenly sample about this many calls of calls_sgd, answers of medquad; default: all",
+        "--only",
+        type=_parse_names,
+        default=NAMES,
+        help=f"some of {','.join(NAMES)}; default: all",
     )
     parser.add_argument(
-        "--task", action="append", choices=ALL, help="only this task; may be repeated"
+        "--calls",
+        type=int,
+        help="retrieval: evenly sample about this many calls of calls_sgd, answers of medquad;"
+        " default: all",
     )
-    parser.add_argument("--all", action="store_true", help="every task")
+    parser.add_argument(
+        "--task", action="append", choices=ALL, help="retrieval: only this task; may be repeated"
+    )
+    parser.add_argument("--all", action="store_true", help="retrieval: every task")
     parser.add_argument(
         "--out", type=Path, default=results.QUALITY, help="the folder of the results"
     )
-    options = parser.parse_args()
-    model = encoders.load_model(options)
-    names = list(ALL) if options.all else options.task or list(TASKS)
-    measure_retrieval(names, model, options.data, options.calls, options.out)
+    return parser.parse_args()
+
+
+def _parse_names(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    if unknown := [name for name in names if name not in NAMES]:
+        raise argparse.ArgumentTypeError(
+            f"no measure {', '.join(map(repr, unknown))}: choose from {', '.join(NAMES)}"
+        )
+    return names
 
 
 if __name__ == "__main__":

@@ -15,31 +15,42 @@ from benchmarks.quality import bootstrap
 
 DEPTH = 10
 NDCG = "ndcg@10"
+MAP = "map"
+R_PRECISION = "r-precision"
 
 MEASURES = {
     NDCG: ("ndcg_cut_10", DEPTH),
     "mrr@10": ("recip_rank", DEPTH),
     "recall@10": ("recall_10", DEPTH),
+    "recall@50": ("recall_50", 50),
     "recall@100": ("recall_100", 100),
+    MAP: ("map", None),
+    R_PRECISION: ("Rprec", None),
 }
-"""trec_eval's name of each measure, and the length to which a ranking is cut.
+"""trec_eval's name of each measure, and the length to which a ranking is cut; None is no cut.
 
-A reciprocal rank has no cut-off of its own.
+A reciprocal rank has no cut-off of its own. MAP is the mean of average precision, the precision at
+each relevant item; R-precision is that among as many as are relevant.
 """
+
+RETRIEVAL = (NDCG, "mrr@10", "recall@10", "recall@100")
+"""What is reported of retrieval tasks."""
 
 Ranking = Sequence[Hashable]
 Grades = Mapping[Any, int]
 """How relevant an item is, from 0 (not at all); items without a grade have 0."""
 
 
-def evaluate(ranked: Sequence[Ranking], right: Sequence[Grades]) -> dict[str, list[float]]:
-    """Return each of `MEASURES` of each ranking, best first, by the grades beside it.
+def evaluate(
+    ranked: Sequence[Ranking], right: Sequence[Grades], names: Iterable[str] = RETRIEVAL
+) -> dict[str, list[float]]:
+    """Return the measures of these names, of `MEASURES`, of each ranking by the grades beside it.
 
-    All are from 0 to 1, and 0 where nothing is relevant. To nDCG a grade is the gain (Järvelin and
-    Kekäläinen, 2002, with log2(rank + 1) for the discount); to the others all grades from 1 are
-    equal.
+    Rankings are best first. All measures are from 0 to 1, and 0 where nothing is relevant. To nDCG
+    a grade is the gain (Järvelin and Kekäläinen, 2002, with log2(rank + 1) for the discount); to
+    the others all grades from 1 are equal.
     """
-    return {name: _values(name, ranked, right) for name in MEASURES}
+    return {name: _values(name, ranked, right) for name in names}
 
 
 def ndcg(ranked: Ranking, right: Iterable[Hashable]) -> float:

@@ -169,11 +169,11 @@ def table(qrels: Path, runs: Sequence[Path]) -> str:
     groups = [re.sub(r"#\d+$", "", query) for query in judged]
     evaluations = [_evaluate(judged, run) for run in runs]
     lines = head(
-        f"{len(judged)} queries", *measures.MEASURES, "ndcg@10, 95%", "ndcg@10 - first", "95%"
+        f"{len(judged)} queries", *measures.RETRIEVAL, "ndcg@10, 95%", "ndcg@10 - first", "95%"
     )
     for number, (run, values) in enumerate(zip(runs, evaluations, strict=True)):
         summary = measures.row(values, groups)
-        means = [f"{summary[name]:.4f}" for name in measures.MEASURES]
+        means = [f"{summary[name]:.4f}" for name in measures.RETRIEVAL]
         lines.append(
             row(
                 run.stem,

@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from hybrid_search.backends.types import (
     Candidates,
+    Fault,
     IndexInfo,
     IndexSpec,
     Key,
@@ -20,6 +21,7 @@ from hybrid_search.backends.types import (
     Refusal,
     RejectedDocument,
     Request,
+    Salvage,
     StoredPassage,
 )
 from hybrid_search.text.filters import Scalar
@@ -243,6 +245,27 @@ class VersionedBackend(Protocol):
         Raises:
             IndexMissingError: If the index does not exist.
             UsageError: If an option or the policy is unknown.
+        """
+        ...
+
+
+@runtime_checkable
+class FileBackend(Protocol):
+    """Capability: an index is a file, which can be checked, and copied as far as it can be read."""
+
+    def find_file_faults(self, index: str, *, full: bool = False) -> list[Fault]:
+        """Return what is wrong with the file of `index` as a whole; `full` checks more of it.
+
+        Raises:
+            IndexMissingError: If the index does not exist.
+        """
+        ...
+
+    def salvage(self, index: str) -> Salvage:
+        """Put a copy of what can be read of `index` in its place, and return what became of it.
+
+        Raises:
+            IndexStoreError: If nothing can be read; the index stays as it was.
         """
         ...
 

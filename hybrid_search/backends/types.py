@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Any, Literal
 
 from hybrid_search.encoder.base import EncoderInfo
-from hybrid_search.errors import IndexStoreError, ModelError
+from hybrid_search.errors import DamagedIndexError, ModelError
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.types import Document, Floats, TokenCodes
 
@@ -21,14 +21,16 @@ An index of another version is refused with the remedy: ingest again.
 Key = Any
 """Identifies a passage in its store: hashable, and meaningless to everybody but the store."""
 
-FaultKind = Literal["missing", "orphan", "version", "text", "offsets", "codes", "vectors", "id"]
-"""The kinds of damage that a passage of an index can have."""
+FaultKind = Literal[
+    "missing", "orphan", "version", "text", "offsets", "codes", "vectors", "id", "file", "commits"
+]
+"""The kinds of damage that a passage of an index can have, and the last two an index as a whole."""
 
 FACETS = 100
 """How many values of a metadata field a facet counts at most: the most frequent ones."""
 
 
-class DamagedRowError(IndexStoreError):
+class DamagedRowError(DamagedIndexError):
     """What an index stores of a document cannot be read."""
 
     def __init__(self, index: str, document_id: object, what: str = "a row") -> None:
@@ -149,24 +151,39 @@ class StoredPassage:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """One kind of damage of a passage, and a description for the user."""
+
+    kind: FaultKind
+    description: str
+
+
+@dataclass(frozen=True, slots=True)
 class PassageContent:
     """The parts of a passage that a hit shows; it begins at `start` of its document.
 
-    `layout` and `metadata` are JSON.
+    `layout` and `metadata` are JSON. With a `fault` they, or the token codes of the passage, are
+    not those that were written, and must not be shown.
     """
 
     start: int
     text: str
     layout: str
     metadata: str
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """One kind of damage of a passage, and a description for the user."""
+class Salvage:
+    """What became of a damaged file: how many documents were copied out of it, and what was not.
 
-    kind: FaultKind
-    description: str
+    `lost_ids` are those of documents that could not be read, `unnamed` counts those whose id could
+    not be read either.
+    """
+
+    documents: int
+    lost_ids: Sequence[str]
+    unnamed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import DamagedIndexError, UsageError
+
+if TYPE_CHECKING:
+    from hybrid_search.client import Client
 
 Analyzer = Annotated[
     str | None, typer.Option(help="Analyzer that cuts texts into terms; the server must have it.")
@@ -193,14 +196,23 @@ def delete(
                 f"give either the ids of documents, or --yes to delete the whole index {index!r}"
             )
         with connect(url) as client:
-            removed = client.delete(ids, index=index) if ids else client.describe(index).documents
+            removed = client.delete(ids, index=index) if ids else _count_documents(client, index)
             if yes:
                 client.drop(index)
         if as_json:
             options.print_json({"index": index, "deleted": removed})
         else:
             whole_index = f", and index {index!r} with them" if yes else ""
-            options.print_lines(f"{removed:,} documents deleted{whole_index}")
+            count = "an unknown number of" if removed is None else f"{removed:,}"
+            options.print_lines(f"{count} documents deleted{whole_index}")
+
+
+def _count_documents(client: Client, index: str) -> int | None:
+    """Return how many documents an index has, None if it is so damaged that nobody can tell."""
+    try:
+        return client.describe(index).documents
+    except DamagedIndexError:
+        return None
 
 
 def _drop_unset(**values: str | int | None) -> dict[str, str]:

@@ -68,6 +68,11 @@ def _show(verification: Verification) -> None:
         options.print_lines(
             f"encoded again from their text: {verification.repaired_documents:,} documents"
         )
+    if verification.salvaged_documents:
+        options.print_lines(
+            "copied out of a damaged file into a new one: "
+            f"{verification.salvaged_documents:,} documents"
+        )
     options.print_lines(
         f"largest difference of a span's cosine: {verification.difference:.4f}, allowed "
         f"{verification.bound:.4f} (index in {verification.precision}, here "

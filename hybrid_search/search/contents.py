@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import DamagedRowError, Key, PassageContent, StoredPassage
+from hybrid_search.backends.types import (
+    DamagedRowError,
+    Fault,
+    Key,
+    PassageContent,
+    StoredPassage,
+)
 from hybrid_search.search.query import Query
 from hybrid_search.search.types import Group
 from hybrid_search.text.filters import ID, Scalar, leaves
@@ -16,10 +22,14 @@ from hybrid_search.text.filters import ID, Scalar, leaves
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contents:
-    """The contents of a query's passages by key; deleted passages are missing."""
+    """The contents of a query's passages by key; deleted and damaged passages are missing.
+
+    `damaged` are passages with the fault for which they are not shown.
+    """
 
     index: str
     by_key: Mapping[Key, PassageContent]
+    damaged: Sequence[tuple[StoredPassage, Fault]] = ()
     _metadata: dict[Key, dict[str, Any]] = field(default_factory=dict)
 
     def __contains__(self, key: Key) -> bool:
@@ -71,10 +81,14 @@ def fetch_contents(backend: Backend, query: Query, groups: Sequence[Group]) -> C
     page: Iterable[Group] = groups[query.offset : query.offset + query.size]
     if query.sort:
         page = groups
-    keys = [passage.stored.key for group in page for passage in group]
+    passages = [passage.stored for group in page for passage in group]
     if query.facets and query.facets_over == "window":
-        keys += [group[0].stored.key for group in one_group_by_document(groups)]
-    return Contents(query.index, backend.fetch_contents(query.index, list(dict.fromkeys(keys))))
+        passages += [group[0].stored for group in one_group_by_document(groups)]
+    stored = {passage.key: passage for passage in passages}
+    contents = backend.fetch_contents(query.index, list(stored))
+    damaged = [(stored[key], item.fault) for key, item in contents.items() if item.fault]
+    sound = {key: content for key, content in contents.items() if not content.fault}
+    return Contents(query.index, sound, damaged)
 
 
 def one_group_by_document(groups: Sequence[Group]) -> list[Group]:

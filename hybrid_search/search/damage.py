@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from shlex import quote
 
-from hybrid_search.backends.types import StoredPassage
+from hybrid_search.backends.types import Fault, StoredPassage
 
 _log = logging.getLogger(__name__)
 
@@ -20,17 +20,35 @@ def describe_left_out(index: str, passages: Sequence[StoredPassage]) -> list[str
     return _describe(passages, "left out, because of damaged token codes", remedy)
 
 
+def describe_changed(index: str, damaged: Sequence[tuple[StoredPassage, Fault]]) -> list[str]:
+    """Log and return warnings about passages that are not those that were written, if any."""
+    codes = [passage for passage, fault in damaged if fault.kind == "codes"]
+    others = [passage for passage, fault in damaged if fault.kind != "codes"]
+    what = "left out, because of a damaged text, place or metadata"
+    return [
+        *describe_left_out(index, codes),
+        *_describe(others, what, _ingest_again(index, others)),
+    ]
+
+
 def describe_misplaced(index: str, passages: Sequence[StoredPassage]) -> list[str]:
     """Log and return a warning about passages whose spans have no place in their text, if any."""
+    what = "without some spans, because of damaged offsets"
+    return _describe(passages, what, _ingest_again(index, passages))
+
+
+def _ingest_again(index: str, passages: Sequence[StoredPassage]) -> str:
     ids = " ".join(sorted({quote(item.document_id) for item in passages[:NAMED_PASSAGES]}))
-    remedy = f"ingest again after hybrid-search delete --index {index} -- {ids}"
-    return _describe(passages, "without some spans, because of damaged offsets", remedy)
+    return f"ingest again after hybrid-search delete --index {index} -- {ids}"
 
 
 def _describe(passages: Sequence[StoredPassage], what: str, remedy: str) -> list[str]:
     if not passages:
         return []
-    names = [f"{item.document_id!r} passage {item.ordinal}" for item in passages[:NAMED_PASSAGES]]
+    names = [
+        f"{item.document_id!r} passage {item.ordinal}" if item.document_id else "a lost passage"
+        for item in passages[:NAMED_PASSAGES]
+    ]
     more = len(passages) - len(names)
     others = f" and {more} more" if more else ""
     warning = f"{', '.join(names)}{others}: {what}. To mend this: {remedy}"

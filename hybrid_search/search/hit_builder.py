@@ -12,7 +12,7 @@ from hybrid_search.backends.types import Key, PassageContent, Request, StoredPas
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import refine, span_search
 from hybrid_search.search.contents import Contents
-from hybrid_search.search.damage import describe_misplaced
+from hybrid_search.search.damage import describe_changed, describe_misplaced
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Hit, Span
 from hybrid_search.search.types import (
@@ -49,11 +49,15 @@ class HitBuilder:
 
     @property
     def warnings(self) -> list[str]:
-        """What is damaged in the passages of the hits that were built."""
-        return describe_misplaced(self.query.index, list(self._misplaced.values()))
+        """What is damaged in the passages of the hits that were built, or left out."""
+        index = self.query.index
+        return [
+            *describe_changed(index, self.contents.damaged),
+            *describe_misplaced(index, list(self._misplaced.values())),
+        ]
 
     def build_hits(self, groups: Sequence[Group]) -> list[Hit]:
-        """Return a hit for each group, unless all its passages were deleted meanwhile."""
+        """Return a hit for each group, unless all its passages are deleted or damaged."""
         visible_groups = [
             visible
             for group in groups

@@ -23,8 +23,8 @@ from benchmarks.faults.commands import CommandReport
 from benchmarks.faults.damage import REGIONS, TIMES, Damage, damage_file, draw_fault
 from benchmarks.faults.examination import Judge
 from benchmarks.faults.families import FAMILIES, open_families
-from benchmarks.faults.remedies import find_remedies
-from benchmarks.faults.scene import Scene
+from benchmarks.faults.remedies import apply_remedy, find_remedies
+from benchmarks.faults.scene import Scene, Store
 from benchmarks.faults.trial import HANG, SIGNAL, SILENT, TRACEBACK, Outcome, Trial
 from tests.helpers import bad_answers, misbehaving_trials
 from tests.helpers.fake_cluster import FakeCluster
@@ -54,9 +54,7 @@ def test_a_few_faults_of_each_kind_break_no_rule(scene: Path) -> None:
     counts = report.count_outcomes(outcomes)
     assert counts["tried"] + counts["skipped"] == len(trials) > 120
     assert counts["told"] > 40
-    broken = {
-        outcome.trial.id: outcome.note for outcome in outcomes if report.list_violations(outcome)
-    }
+    broken = {outcome.trial.id: outcome.note for outcome in outcomes if outcome.violations}
     assert not broken, json.dumps(broken, indent=1)
 
 
@@ -117,6 +115,35 @@ def test_another_answer_breaks_a_rule_unless_something_tells_of_it(
 def test_a_remedy_is_found_by_the_words_of_the_message(message: str, expected: str) -> None:
     _, match = find_remedies([message])[0]
     assert expected in match[0]
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        (["after hybrid-search delete --index calls -- a-1 'b 2'"], ["a-1", "b 2"]),
+        (["after hybrid-search delete --index calls -- 'a-1' (unchanged, it would be)"], ["a-1"]),
+        (
+            [
+                "ingest it again, after hybrid-search delete --index calls -- a-1",
+                "ingest it again, after hybrid-search delete --index calls -- a-2",
+            ],
+            ["a-1", "a-2"],
+        ),
+    ],
+)
+def test_all_documents_that_messages_name_are_deleted_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, messages: list[str], expected: list[str]
+) -> None:
+    deleted: list[tuple[str, ...]] = []
+
+    def note_ids(_: Store, *arguments: str) -> CommandReport:
+        deleted.append(arguments)
+        return make_report(SOUND)
+
+    monkeypatch.setattr(Store, "delete", note_ids)
+    store = Store(tmp_path, tmp_path, [], [])
+    assert apply_remedy(store, messages, lambda: None, []) == []
+    assert deleted == [("--", *expected)]
 
 
 def test_a_message_without_a_remedy_has_none() -> None:
@@ -197,7 +224,5 @@ def test_the_summary_counts_each_trial_once_and_lists_what_broke() -> None:
     total = summary["total"]
     assert (total["tried"], total["told"], total["mended"], total["skipped"]) == (3, 1, 1, 1)
     assert (total[SILENT], total[report.VERIFIED], total[SIGNAL]) == (1, 1, 1)
-    assert [row["id"] for row in summary["violations"]] == [TRIAL.id]
-    known = Trial("damage", "interrupted/calls.sqlite-wal", "flip@5.1:kept")
-    assert report.list_violations(Outcome(known, (SILENT, SIGNAL))) == [SIGNAL]
+    assert [row["rules"] for row in summary["violations"]] == [[SILENT], [SIGNAL]]
     assert "| damaged bytes: calls.sqlite | 3 | 1 | 1 |" in report.render(summary)

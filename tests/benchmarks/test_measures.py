@@ -33,6 +33,16 @@ def test_ten_items_by_hand() -> None:
     assert metrics["recall@10"] == metrics["recall@100"] == pytest.approx(2 / 3)
 
 
+def test_average_precision_and_r_precision_look_at_the_whole_ranking() -> None:
+    names = (measures.MAP, measures.R_PRECISION)
+    # right at ranks 2 and 4, and x is nowhere: (1/2 + 2/4) / 3; of the first 3 one is right
+    metrics = measures.evaluate([TEN], [{"b": 1, "d": 1, "x": 1}], names)
+    assert metrics == {"map": [pytest.approx(1 / 3)], "r-precision": [pytest.approx(1 / 3)]}
+    # the only right one is the 200th
+    numbers = [str(number) for number in range(1, 201)]
+    assert measures.evaluate([numbers], [{"200": 1}], names)["map"] == [1 / 200]
+
+
 def test_what_is_behind_the_tenth_is_in_recall_at_100_alone() -> None:
     assert evaluate_one("abcdefghijk", {"k": 1, "x": 1}) == {
         "ndcg@10": 0,

@@ -365,8 +365,8 @@ def test_a_sqlite_file_that_is_none_is_named_with_the_remedy(folder: Path) -> No
     (folder / "calls.sqlite").write_text("not a database at all, just some text " * 200)
     with pytest.raises(
         IndexStoreError,
-        match=r"calls\.sqlite is damaged .*: "
-        r"restore it from a backup, or delete it and ingest again",
+        match=r"calls\.sqlite is damaged .*: hybrid-search verify --index calls --repair saves .* "
+        r"Or restore it from a backup, or delete it and ingest again",
     ):
         answers(folder)
 
@@ -396,8 +396,8 @@ def test_a_sqlite_file_that_was_cut_off_is_named_with_the_remedy(folder: Path) -
     os.truncate(folder / "calls.sqlite", (folder / "calls.sqlite").stat().st_size // 3)
     with pytest.raises(
         IndexStoreError,
-        match=r"calls\.sqlite is damaged .*: "
-        r"restore it from a backup, or delete it and ingest again",
+        match=r"calls\.sqlite is damaged .*: hybrid-search verify --index calls --repair saves .* "
+        r"Or restore it from a backup, or delete it and ingest again",
     ):
         answers(folder)
 

@@ -77,6 +77,7 @@ def damage_codes(damage: Damage, document_id: str = "hurt") -> None:
         ).fetchone()
         values = (damage(data), passage)
         connection.execute("UPDATE tokens SET data = ? WHERE passage = ?", values)
+        connection.execute("DELETE FROM checksums")  # as in an index of an earlier version
 
 
 def change(**changes: Callable[[Any], Any]) -> Damage:

@@ -16,19 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends import index_names
-from hybrid_search.backends.embedded import bm25, graph_segments, scan, schema, sql
+from hybrid_search.backends.embedded import (
+    bm25,
+    file_check,
+    graph_segments,
+    salvage,
+    scan,
+    schema,
+    sql,
+)
 from hybrid_search.backends.embedded.graph_reader import GraphReader
 from hybrid_search.backends.embedded.next_version import NextVersion
 from hybrid_search.backends.embedded.readers import Reader, ReaderPool
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
+from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import (
     Candidates,
+    Fault,
     IndexInfo,
     IndexSpec,
     Key,
     ListedPassage,
     PassageContent,
     Request,
+    Salvage,
     StoredPassage,
     check_spec,
 )
@@ -83,7 +94,7 @@ class EmbeddedBackend:
         path = self._path(index)
         with schema.translate_errors(path):
             self._folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            lock = schema.WriterLock(path.with_suffix(".lock"), index)
+            lock = WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._create_tables(index, spec)
                 return EmbeddedWriter(path, self._graphs(index), spec, lock)
@@ -143,6 +154,26 @@ class EmbeddedBackend:
             with closing(connection):
                 yield from scan.iterate_passages(connection, self._graphs(index), spec, full=full)
 
+    def find_file_faults(self, index: str, *, full: bool = False) -> list[Fault]:
+        """Return what is wrong with the file of `index` as a whole; `full` checks more of it."""
+        path = self._path(index)
+        self._check_exists(index)
+        with schema.translate_errors(path):
+            return file_check.find_file_faults(path, full=full)
+
+    def salvage(self, index: str) -> Salvage:
+        """Put a copy of what can be read of `index` in its place, and return what became of it."""
+        path = self._path(index)
+        spec = salvage.read_spec(path)
+        new_version = self.create_next_version(index, spec, {})
+        try:
+            copied = new_version.salvage()
+            new_version.publish(keep=False)
+        except BaseException:
+            new_version.discard()
+            raise
+        return copied
+
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg.
 
@@ -153,7 +184,8 @@ class EmbeddedBackend:
             matches = self._matches(reader, request) if request.lexical else None
             candidates = self._find_by_spans(reader, request) if request.semantic else Candidates()
             bm25_scores = matches.best_scores(request.window) if matches else {}
-            return replace(candidates, lexical=bm25_scores, memo=matches)
+            warnings = [*candidates.warnings, *reader.find_warnings(self._path(index))]
+            return replace(candidates, lexical=bm25_scores, memo=matches, warnings=warnings)
 
     def _find_by_spans(self, reader: Reader, request: Request) -> Candidates:
         """Return the passages of the span leg with their codes, and how they were found."""
@@ -168,7 +200,7 @@ class EmbeddedBackend:
         return Candidates(
             semantic=best,
             method=graphs.method,
-            damaged=[*damaged, *sorted(graphs.damaged)],
+            damaged=[*damaged, *sorted(graphs.damaged.union(sql.read_left_out(connection)))],
             warnings=graphs.warnings,
         )
 
@@ -237,7 +269,7 @@ class EmbeddedBackend:
         path = self._path(index)
         self._check_exists(index)
         with schema.translate_errors(path):
-            lock = schema.WriterLock(path.with_suffix(".lock"), index)
+            lock = WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._readers.close(path)
                 left = graph_segments.remove_folder(self._graphs(index))

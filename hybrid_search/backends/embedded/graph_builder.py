@@ -165,6 +165,7 @@ class GraphBuilder:
         )
 
     def _warn_of_damage(self, passage: int) -> None:
+        self._connection.execute("INSERT OR IGNORE INTO left_out VALUES (?)", (passage,))
         id_, ordinal = self._connection.execute(
             "SELECT id, ordinal FROM passages JOIN documents USING (document) WHERE passage = ? "
             "UNION ALL SELECT NULL, NULL",  # its document may be gone

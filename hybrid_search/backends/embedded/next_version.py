@@ -10,13 +10,14 @@ import json
 import logging
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from hybrid_search.backends.base import Backend, Writer
-from hybrid_search.backends.embedded import graph_segments, schema, sql
-from hybrid_search.backends.types import DamagedRowError, IndexSpec, check_spec
+from hybrid_search.backends.embedded import graph_segments, salvage, schema, sql
+from hybrid_search.backends.embedded.writer_lock import WriterLock
+from hybrid_search.backends.types import DamagedRowError, IndexSpec, Salvage, check_spec
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.private_files import FOLDER_MODE
 from hybrid_search.text import token_codes, window_policy
@@ -38,7 +39,7 @@ class NextVersion:
         self._path, self._spec, self._index = path, spec, path.stem
         self._draft, self._draft_folder = draft, draft_folder
         self._draft_path = draft_folder / path.name
-        self._lock = schema.WriterLock(path.with_suffix(".lock"), self._index)
+        self._lock = WriterLock(path.with_suffix(".lock"), self._index)
         self._is_open = True
         try:
             self._remove_draft()  # of a run that was killed
@@ -50,9 +51,12 @@ class NextVersion:
 
     def _continue_segments(self) -> None:
         query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'segments'"
+        files = graph_segments.list_files(self._path.with_suffix(".spans"))
+        last = max((int(file.stem) for file in files if file.stem.isdigit()), default=0)
         with closing(schema.connect(self._path)) as old, closing(self._connect_draft()) as new:
-            last = old.execute(query).fetchone()
-            new.execute("INSERT INTO sqlite_sequence VALUES ('segments', ?)", last)
+            with suppress(sqlite3.DatabaseError):  # damaged: no file has a larger number
+                last = max(last, *old.execute(query).fetchone())
+            new.execute("INSERT INTO sqlite_sequence VALUES ('segments', ?)", (last,))
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
         """Return a writer of the new index; raises ModelError if that is for another spec."""
@@ -85,6 +89,19 @@ class NextVersion:
         with self.writer(self._index, self._spec):
             pass  # it makes the graphs at its end
         report(self._draft.describe_index(self._index).passages)
+
+    def salvage(self) -> Salvage:
+        """Copy the documents that can be read in a damaged file, and return what became of it."""
+        with (
+            schema.translate_errors(self._draft_path),
+            closing(schema.connect(self._path)) as old,
+            closing(self._connect_draft()) as new,
+            schema.transaction(new),
+        ):
+            copied = salvage.copy_documents(old, new)
+        with self.writer(self._index, self._spec):
+            pass  # it makes the graphs at its end
+        return copied
 
     def check(self, expected_documents: int) -> None:
         """Check that the new index holds this many documents, each with all its passages.

@@ -6,6 +6,7 @@ than there are cores would only wait for each other.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 from collections import defaultdict
@@ -16,11 +17,13 @@ from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
 
-from hybrid_search.backends.embedded import bm25, schema, sql
+from hybrid_search.backends.embedded import bm25, commits, schema, sql
 from hybrid_search.backends.embedded.graph_reader import SharedGraphReader
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
 from hybrid_search.system import available_cores
+
+_log = logging.getLogger(__name__)
 
 MAX_READERS = 8
 """The most connections that read at once."""
@@ -32,6 +35,7 @@ class Reader:
 
     `snapshot` tells whether the files are still those that were opened. `matches` is the latest
     BM25 list with its cache key: a query that is repeated, as for its next page, needs it again.
+    `lost` is a warning about commits that are missing.
     """
 
     connection: sqlite3.Connection
@@ -40,6 +44,13 @@ class Reader:
     has_locks: bool
     snapshot: tuple[int, ...]
     matches: tuple[object, bm25.Matches] | None = None
+    lost: str | None = None
+
+    def find_warnings(self, path: Path) -> list[str]:
+        """Return the warning about missing commits, unless they have been written again."""
+        if self.lost:
+            self.lost = commits.find_lost(path, self.connection)
+        return [self.lost] if self.lost else []
 
 
 class Turns:
@@ -138,6 +149,7 @@ class ReaderPool:
         try:
             # before the file is opened: what changes later is then noticed
             snapshots = {locks: schema.snapshot(path, has_locks=locks) for locks in (True, False)}
+            mark = commits.read_mark(path.with_suffix(".lock"))
             connection, has_locks = schema.connect_reader(path)
         except (OSError, sqlite3.OperationalError, IndexStoreError) as error:
             if path.exists():
@@ -157,7 +169,11 @@ class ReaderPool:
                 "ingest into it to complete it"
             )
         shared_graphs = self._share_graphs(path, snapshots[True], SharedGraphReader(graphs, spec))
-        return Reader(connection, spec, shared_graphs, has_locks, snapshots[has_locks])
+        reader = Reader(connection, spec, shared_graphs, has_locks, snapshots[has_locks])
+        reader.lost = commits.describe_lost(path, mark, commits.read_count(connection))
+        if reader.lost:
+            _log.warning("%s", reader.lost)
+        return reader
 
     def _share_graphs(
         self, path: Path, identity: tuple[int, ...], fresh: SharedGraphReader

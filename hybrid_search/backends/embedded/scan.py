@@ -12,7 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.embedded import graph_segments
+from hybrid_search.backends.embedded import graph_segments, schema, sql
+from hybrid_search.backends.embedded.checksums import (
+    CHANGED_CODES,
+    find_content_fault,
+    is_changed,
+)
 from hybrid_search.backends.embedded.graph_segments import DamagedSegmentError, Graph, Segment
 from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage
 from hybrid_search.text import token_codes
@@ -20,12 +25,15 @@ from hybrid_search.text.types import TokenCodes
 
 ROWS = """
 SELECT passage, documents.id, coalesce(ordinal, -1), documents.passages, source_hash,
-    coalesce(spans, 0), tokens.passage IS NOT NULL, texts_docsize.id IS NOT NULL, {codes}
+    coalesce(spans, 0), tokens.passage IS NOT NULL, texts_docsize.id IS NOT NULL, {codes},
+    {checksums}, documents.metadata, start, layout, {terms}, {text}
 FROM documents
 LEFT JOIN passages USING (document)
 LEFT JOIN tokens USING (passage)
 LEFT JOIN texts_docsize ON texts_docsize.id = passage
-ORDER BY document, ordinal"""
+LEFT JOIN texts_content ON texts_content.id = passage
+{join}
+ORDER BY documents.document, ordinal"""
 
 ORPHANS = {
     "a passage": (
@@ -53,8 +61,8 @@ def iterate_passages(
     """
     connection.execute("BEGIN")
     graphs = _Graphs(connection, folder, spec)
-    rows = connection.execute(ROWS.format(codes="data" if full else "NULL"))
-    for passage, id_, ordinal, count, source_hash, spans, tokens, text, data in rows:
+    rows = connection.execute(_build_query(connection, full=full))
+    for passage, id_, ordinal, count, source_hash, spans, tokens, text, data, *checked in rows:
         faults: list[Fault] = []
         row = (id_, ordinal, count, source_hash, spans)
         if [type(value) for value in row] != [str, int, int, str, int]:
@@ -66,7 +74,11 @@ def iterate_passages(
         if passage is not None:
             faults += [] if tokens else [Fault("codes", "its token codes are missing")]
             faults += [] if text else [Fault("text", "its text is missing")]
-        if tokens:
+        if text:
+            faults += _find_changed_content(id_, ordinal, *checked)
+        if full and is_changed(data, checked[1]):
+            faults.append(CHANGED_CODES)
+        elif tokens:
             codes = token_codes.read(data) if full else None
             faults += _find_faults(graphs, passage, spans, codes)
         yield ListedPassage(passage, id_, ordinal, count, source_hash, tuple(faults))
@@ -74,6 +86,27 @@ def iterate_passages(
         for (number,) in connection.execute(query):
             orphan = Fault("orphan", f"{description} ({number}) that belongs to nothing")
             yield ListedPassage(number, "", -1, 0, "", (orphan,))
+
+
+def _build_query(connection: sqlite3.Connection, *, full: bool) -> str:
+    has_terms, has_checksums = sql.has_terms(connection), schema.has_checksums(connection)
+    return ROWS.format(
+        codes="data" if full else "NULL",
+        checksums="checksums.content, checksums.codes" if has_checksums else "NULL, NULL",
+        join="LEFT JOIN checksums USING (passage)" if has_checksums else "",
+        terms="c0" if has_terms else "''",
+        text="c1" if has_terms else "c0",
+    )
+
+
+def _find_changed_content(
+    id_: str, ordinal: int, checksum: int | None, _: int | None, metadata: object, *rest: object
+) -> Iterator[Fault]:
+    """Yield the fault of a passage whose content is not the one that was written."""
+    start, layout, terms, text = rest
+    fault = find_content_fault(id_, metadata, ordinal, start, layout, terms, text, checksum)
+    if fault:
+        yield fault
 
 
 def _find_faults(

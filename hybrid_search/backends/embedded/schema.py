@@ -1,4 +1,4 @@
-"""The SQLite file of an index: its tables, its connections, and the lock of its writer.
+"""The SQLite file of an index: its tables, its connections, and its errors.
 
 SQLite has the data itself: documents, metadata, passages, BM25 and token codes, one transaction a
 batch. The nearest-neighbour files beside it are derived from the codes and can be rebuilt.
@@ -6,16 +6,15 @@ batch. The nearest-neighbour files beside it are derived from the codes and can 
 
 from __future__ import annotations
 
-import errno
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from hybrid_search import private_files, system
+from hybrid_search import private_files
 from hybrid_search.backends.types import SCHEMA
-from hybrid_search.errors import IndexBusyError, IndexStoreError
+from hybrid_search.errors import DamagedIndexError, IndexBusyError, IndexStoreError
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* M* N* P* S* C*'"
 """FTS5's tokenizer: it takes off accents, and stems. Only blanks part what it is given."""
@@ -45,6 +44,9 @@ CREATE TABLE IF NOT EXISTS segments (
     segment INTEGER PRIMARY KEY AUTOINCREMENT, first INTEGER NOT NULL, last INTEGER NOT NULL,
     vectors INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,
     sha256 TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS checksums (
+    passage INTEGER PRIMARY KEY, content INTEGER NOT NULL, codes INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS left_out (passage INTEGER PRIMARY KEY);
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
     terms, text UNINDEXED, tokenize = "{TOKENIZER}");
 PRAGMA application_id = {APPLICATION};
@@ -54,6 +56,8 @@ COMMIT;
 # An index of an earlier version has one column, text, which FTS5 cut into terms by itself.
 # Passage numbers are never reused (AUTOINCREMENT): a graph may still contain the vector of a
 # passage that was replaced, which can then not be taken for another passage's.
+# Earlier versions had no checksums: what they wrote is read without a check.
+# left_out are passages that no graph has, because their codes are damaged: queries tell of them.
 
 BUSY_SECONDS = 30.0
 """How long a connection waits for a lock that another process holds."""
@@ -95,9 +99,16 @@ def create(path: Path) -> None:
     private_files.create_empty_file(path)
     with closing(_open(path, "mode=rw")) as connection:
         check_owner(connection, path)
-        if connection.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
+        is_ours = connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
+        if not (is_ours and has_checksums(connection)):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(TABLES)
+
+
+def has_checksums(connection: sqlite3.Connection) -> bool:
+    """Return whether the index has a table of checksums; those of earlier versions have none."""
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'checksums'"
+    return connection.execute(query).fetchone() is not None
 
 
 def copy(connection: sqlite3.Connection, path: Path) -> None:
@@ -188,6 +199,13 @@ def _error_kind(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & PRIMARY_CODE
 
 
+def is_damage(error: Exception) -> bool:
+    """Return whether an error is of a damaged file, and not of a lock, the disk or a permission."""
+    if isinstance(error, sqlite3.OperationalError):
+        return _error_kind(error) == sqlite3.SQLITE_ERROR  # a table that is not there
+    return isinstance(error, (sqlite3.DatabaseError, UnicodeDecodeError))
+
+
 def snapshot(path: Path, *, has_locks: bool) -> tuple[int, ...]:
     """Return what a reader's connection can be recognised by to be out of date.
 
@@ -264,16 +282,25 @@ def _check_readable(path: Path, error: sqlite3.OperationalError) -> None:
         )
 
 
-def _describe_damage(path: Path | str, why: str) -> str:
-    return f"{path} is damaged ({why}): restore it from a backup, or delete it and ingest again"
+def describe_damage(path: Path, why: str) -> str:
+    """Return the message about a damaged file of which something may be saved."""
+    return (
+        f"{path} is damaged ({why}): hybrid-search verify --index {path.stem} --repair saves what "
+        "can be read. Or restore it from a backup, or delete it and ingest again"
+    )
 
 
 @contextmanager
-def translate_errors(path: Path | str) -> Iterator[None]:
+def translate_errors(
+    path: Path, describe: Callable[[Path, str], str] = describe_damage
+) -> Iterator[None]:
     """Raise errors of SQLite and of the file system as ours, with the file and the remedy.
 
+    `describe` makes the message about a damaged file, of its path and what SQLite says.
+
     Raises:
-        IndexStoreError: If the disk is full or fails, or the file is damaged or not accessible.
+        IndexStoreError: If the disk is full or fails, or the file is not accessible.
+        DamagedIndexError: If the file is damaged.
         IndexBusyError: If another process locks the file for too long.
     """
     try:
@@ -295,18 +322,17 @@ def translate_errors(path: Path | str) -> Iterator[None]:
                 "and no link to nothing, and its folder, or use another folder"
             ) from error
         if "UTF-8" in str(error):  # the message goes on with the text itself
-            raise IndexStoreError(
-                f"{path} is damaged (a text in it is not UTF-8): "
-                "restore it from a backup, or delete it and ingest again"
-            ) from None
+            raise DamagedIndexError(describe(path, "a text is not UTF-8")) from None
+        if is_damage(error):
+            raise DamagedIndexError(describe(path, str(error))) from error
         raise IndexStoreError(
             f"{path}: {error}. "
             "What was committed is safe: check the disk and run the same command again."
         ) from error
     except sqlite3.DatabaseError as error:
-        raise IndexStoreError(_describe_damage(path, str(error))) from error
+        raise DamagedIndexError(describe(path, str(error))) from error
     except UnicodeDecodeError as error:  # of a message of SQLite that quotes its schema
-        raise IndexStoreError(_describe_damage(path, "its schema is not UTF-8")) from error
+        raise DamagedIndexError(describe(path, "its schema is not UTF-8")) from error
     except OSError as error:
         raise IndexStoreError(
             f"{error.filename or path}: {error.strerror}: "
@@ -325,60 +351,3 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-
-
-class WriterLock:
-    """Ensures that an index has one writer, across processes.
-
-    It is the system's lock on a file of its own, released when the process dies. What the file
-    holds does not matter.
-
-    Raises:
-        IndexBusyError: If another process has the lock.
-        IndexStoreError: If something that is not a file is in the lock's place.
-    """
-
-    def __init__(self, path: Path, index: str) -> None:
-        self._path = path
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            raise IndexStoreError(
-                f"{path}, the lock of index {index!r}, is not a plain file: remove it, "
-                "and run the same command again. The index is not damaged"
-            )
-        self._descriptor = self._acquire(index)
-
-    def _acquire(self, index: str) -> int:
-        while True:
-            descriptor = private_files.open_lock_file(self._path)
-            try:
-                system.lock_exclusively(descriptor, wait=False)
-                if self._is_in_place(descriptor):
-                    return descriptor
-            except OSError as error:
-                os.close(descriptor)
-                if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
-                    raise
-                raise IndexBusyError(
-                    f"index {index!r} is being written by another process: "
-                    "wait for it to end, or use another index name"
-                ) from error
-            os.close(descriptor)
-
-    def _is_in_place(self, descriptor: int) -> bool:
-        """Return False if the index was dropped, with its lock, after the file was opened."""
-        try:
-            return os.path.samestat(os.fstat(descriptor), self._path.stat())
-        except FileNotFoundError:
-            return False
-
-    def remove(self) -> None:
-        """Remove the lock of an index that is no more, and release it."""
-        with suppress(PermissionError):  # Windows removes no open file, and an empty one can stay
-            self._path.unlink(missing_ok=True)
-        # earlier versions of this program locked by SQLite, which wrote a journal
-        self._path.with_name(f"{self._path.name}-journal").unlink(missing_ok=True)
-        self.release()
-
-    def release(self) -> None:
-        """Let the next writer in."""
-        os.close(self._descriptor)

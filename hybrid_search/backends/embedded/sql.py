@@ -10,7 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import schema
+from hybrid_search.backends.embedded import checksums, schema
+from hybrid_search.backends.embedded.checksums import compute_content_checksum, insert_checksums
+from hybrid_search.backends.embedded.schema import has_checksums
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
@@ -22,7 +24,7 @@ from hybrid_search.backends.types import (
     PassageContent,
     StoredPassage,
 )
-from hybrid_search.errors import IndexStoreError
+from hybrid_search.errors import DamagedIndexError, IndexStoreError
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
 from hybrid_search.text.terms import join_terms
@@ -47,7 +49,8 @@ def parse_spec(text: object, path: Path) -> IndexSpec:
     """Return the spec that an index recorded as JSON.
 
     Raises:
-        IndexStoreError: If it is damaged, or of a newer version.
+        DamagedIndexError: If it is damaged.
+        IndexStoreError: If it is of a newer version.
     """
     try:
         values = json.loads(str(text))
@@ -58,7 +61,7 @@ def parse_spec(text: object, path: Path) -> IndexSpec:
         _check_types(spec)
         window_policy.parse(spec.policy)
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise IndexStoreError(
+        raise DamagedIndexError(
             f"{path} is damaged: its record of the model and policy cannot be read ({error}). "
             "Restore it from a backup, or delete the index and ingest again"
         ) from error
@@ -128,28 +131,37 @@ def _find_field_user(
     return str(row[0]) if row else None
 
 
-def delete_document(connection: sqlite3.Connection, id: str) -> bool:
-    """Remove a document with everything of it, and return whether it existed."""
-    row = connection.execute("SELECT document FROM documents WHERE id = ?", (id,)).fetchone()
-    if row is None:
-        return False
-    passages = connection.execute(DOCUMENT_PASSAGES, row).fetchall()
+def delete_documents(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
+    """Remove documents with everything of them, and return how many of `ids` existed."""
+    query = "SELECT document FROM documents WHERE id = ?"
+    rows = [row for document_id in ids for row in connection.execute(query, (document_id,))]
+    is_damaged = [_delete_document(connection, document) for (document,) in rows]
+    if any(is_damaged):  # FTS5 read in its first column which words to remove
+        connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
+    return len(rows)
+
+
+def _delete_document(connection: sqlite3.Connection, document: int) -> bool:
+    """Remove a document, and return whether words of it may be left behind."""
+    passages = connection.execute(DOCUMENT_PASSAGES, (document,)).fetchall()
     # the first column is the one whose words are found
     texts = f"SELECT 1 FROM texts_content WHERE id IN ({DOCUMENT_PASSAGES})"
-    is_damaged = connection.execute(f"{texts} AND typeof(c0) != 'text'", row).fetchone()
+    has_no_text = connection.execute(f"{texts} AND typeof(c0) != 'text'", (document,)).fetchone()
+    contents = read_contents(connection, [passage for (passage,) in passages])
+    is_damaged = bool(has_no_text) or any(content.fault for content in contents.values())
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
-    if is_damaged:  # FTS5 reads in its first column which words to remove
-        connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
+    connection.executemany("DELETE FROM checksums WHERE passage = ?", passages)
+    connection.executemany("DELETE FROM left_out WHERE passage = ?", passages)
     for table in ("passages", "metadata", "documents"):
-        connection.execute(f"DELETE FROM {table} WHERE document = ?", row)
-    return True
+        connection.execute(f"DELETE FROM {table} WHERE document = ?", (document,))
+    return is_damaged
 
 
 def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
     """Insert a document in place of an earlier one with its id, and return its number."""
     document = entry.document
-    delete_document(connection, document.id)
+    delete_documents(connection, [document.id])
     metadata = json.dumps(document.metadata, ensure_ascii=False)
     row = connection.execute(
         "INSERT INTO documents (id, source_hash, passages, metadata) VALUES (?, ?, ?, ?)",
@@ -165,26 +177,31 @@ def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
 
 def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) -> int:
     """Insert a passage, and return its number, which is higher than all before it."""
-    passage = entry.passage
+    passage, layout, data = entry.passage, build_layout(entry), token_codes.to_bytes(entry.tokens)
     row = connection.execute(
         "INSERT INTO passages (document, ordinal, start, spans, layout) VALUES (?, ?, ?, ?, ?)",
-        (document, passage.ordinal, passage.start, entry.spans, build_layout(entry)),
+        (document, passage.ordinal, passage.start, entry.spans, layout),
     )
     number = int(row.lastrowid or 0)
-    _insert_text(connection, number, entry)
-    connection.execute(
-        "INSERT INTO tokens VALUES (?, ?)", (number, token_codes.to_bytes(entry.tokens))
-    )
+    terms = _insert_text(connection, number, entry)
+    connection.execute("INSERT INTO tokens VALUES (?, ?)", (number, data))
+    metadata = json.dumps(entry.document.metadata, ensure_ascii=False)
+    place = (passage.ordinal, passage.start, layout)
+    content = compute_content_checksum((entry.document.id, metadata, *place, terms, entry.text))
+    insert_checksums(connection, number, content, data)
     return number
 
 
-def _insert_text(connection: sqlite3.Connection, passage: int, entry: Entry) -> None:
+def _insert_text(connection: sqlite3.Connection, passage: int, entry: Entry) -> str:
+    """Insert the text of a passage, and return its terms, "" in an index that holds none."""
     text = entry.text
     if has_terms(connection):
-        row = (passage, join_terms(text, entry.tokens.words[:, :2]), text)
+        terms = join_terms(text, entry.tokens.words[:, :2])
+        row = (passage, terms, text)
         connection.execute("INSERT INTO texts (rowid, terms, text) VALUES (?, ?, ?)", row)
-    else:
-        connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (passage, text))
+        return terms
+    connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (passage, text))
+    return ""
 
 
 def has_terms(connection: sqlite3.Connection) -> bool:
@@ -229,7 +246,13 @@ def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
 def read_passages(
     connection: sqlite3.Connection, passages: Sequence[Key], scores: Mapping[Key, float]
 ) -> list[StoredPassage]:
-    """Return those of `passages` that still exist, in order, with BM25 from `scores` and codes."""
+    """Return those of `passages` that still exist, in order, with BM25 from `scores` and codes.
+
+    Those of which only some rows can be read come last, without a name and with unreadable codes.
+
+    Raises:
+        DamagedRowError: If an id or the number of a passage is damaged.
+    """
     query = (
         "SELECT passage, id, ordinal, data FROM passages "
         "JOIN documents USING (document) JOIN tokens USING (passage) WHERE passage IN"
@@ -239,26 +262,62 @@ def read_passages(
         if type(name) is not str or type(ordinal) is not int:
             raise DamagedRowError(index_name(connection), name)
     present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
-    return [
+    stored = [
         StoredPassage(passage, name, ordinal, scores[passage], token_codes.read(data))
         for passage, name, ordinal, data in present_rows
     ]
+    missing = [passage for passage in passages if passage not in rows_by_passage]
+    return [*stored, *_read_remains(connection, missing)] if missing else stored
+
+
+REMAINS = {"passages": "passage", "tokens": "passage", "texts_docsize": "id"}
+"""The tables that have a row for each passage, and the name of its number there."""
+
+
+def _read_remains(
+    connection: sqlite3.Connection, passages: Sequence[Key]
+) -> Iterator[StoredPassage]:
+    """Yield those of `passages` of which some rows are there; a deleted one has none.
+
+    The index is damaged if there are any. They are no passage's of a document that has a name.
+    """
+    selects = [f"SELECT {key} AS passage FROM {table}" for table, key in REMAINS.items()]
+    query = f"SELECT DISTINCT passage FROM ({' UNION ALL '.join(selects)}) WHERE passage IN"
+    for (passage,) in _select_in(connection, query, passages):
+        yield StoredPassage(passage, "", -1, 0.0, token_codes.UNREADABLE)
 
 
 def read_contents(
     connection: sqlite3.Connection, passages: Sequence[Key]
 ) -> dict[Key, PassageContent]:
-    """Return what a hit shows of each of `passages` that still exists."""
-    query = (
-        "SELECT passage, id, start, text, layout, documents.metadata FROM passages "
-        "JOIN documents USING (document) JOIN texts ON texts.rowid = passage WHERE passage IN"
-    )
+    """Return what a hit shows of each of `passages` that still exists, checked by its checksums."""
     contents: dict[Key, PassageContent] = {}
-    for passage, name, start, *texts in _select_in(connection, query, passages):
-        if type(start) is not int or start < 0 or not all(type(text) is str for text in texts):
-            raise DamagedRowError(index_name(connection), name)
-        contents[passage] = PassageContent(start, *texts)
+    for passage, *values, data, codes in _select_in(
+        connection, _contents_query(connection), passages
+    ):
+        fault = checksums.find_content_fault(*values)
+        if fault is None and checksums.is_changed(data, codes):
+            fault = checksums.CHANGED_CODES
+        _, metadata, _, start, layout, _, text, _ = values
+        contents[passage] = (
+            PassageContent(0, "", "[]", "{}", fault)
+            if fault and fault.kind == "text"
+            else PassageContent(start, text, layout, metadata, fault)
+        )
     return contents
+
+
+def _contents_query(connection: sqlite3.Connection) -> str:
+    columns, join = "NULL, data, NULL", ""
+    if has_checksums(connection):
+        columns = "checksums.content, data, checksums.codes"
+        join = "LEFT JOIN checksums USING (passage)"
+    terms = "texts.terms" if has_terms(connection) else "''"
+    return (
+        f"SELECT passage, id, documents.metadata, ordinal, start, layout, {terms}, text, {columns} "
+        "FROM passages JOIN documents USING (document) JOIN texts ON texts.rowid = passage "
+        f"LEFT JOIN tokens USING (passage) {join} WHERE passage IN"
+    )
 
 
 def count_facet(
@@ -295,6 +354,13 @@ def _find_damaged_value(connection: sqlite3.Connection, name: str) -> object:
 def index_name(connection: sqlite3.Connection) -> str:
     """Return the name of an open index, that of its file."""
     return Path(connection.execute("PRAGMA database_list").fetchone()[2]).stem
+
+
+def read_left_out(connection: sqlite3.Connection) -> list[Key]:
+    """Return the passages that no graph has, because their codes are damaged."""
+    if not has_checksums(connection):
+        return []
+    return [passage for (passage,) in connection.execute("SELECT passage FROM left_out")]
 
 
 def read_codes(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hybrid_search.backends.embedded import schema, sql
+from hybrid_search.backends.embedded import commits, schema, sql
 from hybrid_search.backends.embedded.graph_builder import GraphBuilder
+from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
 from hybrid_search.errors import InputError
 from hybrid_search.text.types import Document, Entry
+
+_log = logging.getLogger(__name__)
 
 SAVEPOINT = "before_the_document"
 """The savepoint to which an incomplete document is rolled back."""
@@ -24,13 +28,15 @@ class EmbeddedWriter:
     committed, on a connection of its own.
     """
 
-    def __init__(self, path: Path, folder: Path, spec: IndexSpec, lock: schema.WriterLock) -> None:
+    def __init__(self, path: Path, folder: Path, spec: IndexSpec, lock: WriterLock) -> None:
         self._path, self._lock = path, lock
         self._connection, self._reader = schema.connect(path), schema.connect(path)
         self._document: int | None = None
         self._graph_builder = GraphBuilder(self._connection, folder, spec)
         with schema.translate_errors(path):
             self._graph_builder.repair()
+            if lost := commits.find_lost(path, self._connection):
+                _log.warning("%s", lost)
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the source hashes of those documents of `ids` that are completely indexed."""
@@ -57,7 +63,9 @@ class EmbeddedWriter:
         return refusals
 
     def _commit(self) -> None:
+        count = commits.raise_count(self._connection)
         self._connection.execute("COMMIT")
+        self._lock.write(commits.format_mark(count))
         self._graph_builder.grow()
 
     def abandon(self) -> None:
@@ -88,8 +96,12 @@ class EmbeddedWriter:
 
     def delete(self, ids: Sequence[str]) -> int:
         """Remove documents, and return how many of `ids` existed."""
-        with schema.translate_errors(self._path), schema.transaction(self._connection):
-            return sum(sql.delete_document(self._connection, document_id) for document_id in ids)
+        with schema.translate_errors(self._path):
+            with schema.transaction(self._connection):
+                deleted = sql.delete_documents(self._connection, ids)
+                count = commits.raise_count(self._connection)
+            self._lock.write(commits.format_mark(count))
+        return deleted
 
     def note(self, rejected: Sequence[RejectedDocument]) -> None:
         """Do nothing: rejected documents are only in the rejects file."""
@@ -109,6 +121,7 @@ class EmbeddedWriter:
             if kind is None:
                 with schema.translate_errors(self._path):
                     self._graph_builder.finish()
+                    self._lock.write(commits.format_mark(commits.read_count(self._connection)))
         finally:
             self._reader.close()
             schema.close_writer(self._connection)

@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import IndexSpec, ListedPassage, check_spec
+from hybrid_search.backends.base import Backend, FileBackend
+from hybrid_search.backends.types import IndexSpec, ListedPassage, Salvage, check_spec
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.maintenance.verify.completeness import find_faults, group_by_document
 from hybrid_search.maintenance.verify.even_sample import EvenSample
 from hybrid_search.maintenance.verify.reencode import compare_document
-from hybrid_search.maintenance.verify.repair import is_mendable, repair_index
+from hybrid_search.maintenance.verify.repair import is_mendable, repair_index, salvage_file
 from hybrid_search.maintenance.verify.report import Verification
 
-__all__ = ["SAMPLE", "Verification", "verify"]
+__all__ = ["SAMPLE", "Verification", "salvage_file", "verify"]
 
 SAMPLE = 100
 """Default for the number of documents that are encoded again."""
@@ -41,6 +41,7 @@ def verify(
     *,
     full: bool = False,
     repair: bool = False,
+    salvage: Salvage | None = None,
 ) -> Verification:
     """Check every passage of an index, and encode a sample of its documents again.
 
@@ -55,6 +56,7 @@ def verify(
         full: Read all token codes, and compare the graphs with them.
         repair: Mend first what the index itself has the data for. Implies `full`; without it
             nothing is changed.
+        salvage: What became of the file when it was mended (`salvage_file`), to be reported.
 
     Returns:
         The counts and the findings.
@@ -69,6 +71,11 @@ def verify(
     spec, _ = backend.read_head(index)
     check_spec(index, spec, IndexSpec.from_encoder(encoder.info, spec.policy))
     verification = Verification(index, spec.precision, encoder.info.precision)
+    if salvage:
+        verification.add_salvage(salvage)
+    if isinstance(backend, FileBackend):
+        for fault in backend.find_file_faults(index, full=full or repair):
+            verification.add("", -1, fault, is_mendable=fault.kind == "file" and not repair)
     if repair:
         verification.repaired_documents = repair_index(backend, encoder, index, spec)
     even_sample = EvenSample[Sequence[ListedPassage]](sample)

@@ -136,6 +136,8 @@ def _join_passages(
         if row.key not in contents:
             raise DifferentError(row, "its text is missing")
         content = contents[row.key]
+        if content.fault and content.fault.kind == "text":
+            raise DifferentError(row, content.fault.description)
         turn_bounds = _read_layout(row, content)
         if turn_bounds and content.start + len(content.text) > (
             end := max(end for _, end in turn_bounds.values())

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hybrid_search.backends.base import Backend
+from hybrid_search.backends.base import Backend, FileBackend
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     DamagedRowError,
@@ -18,6 +18,7 @@ from hybrid_search.backends.types import (
     IndexSpec,
     ListedPassage,
     PassageContent,
+    Salvage,
 )
 from hybrid_search.encoder import passage_codes
 from hybrid_search.encoder.base import Encoder
@@ -40,6 +41,16 @@ def is_mendable(faults: Sequence[tuple[ListedPassage, Fault]]) -> bool:
     """Return whether a document has faults, and encoding its stored text again mends them all."""
     kinds = {fault.kind for _, fault in faults}
     return bool(kinds) and kinds <= MENDABLE
+
+
+def salvage_file(backend: Backend, index: str) -> Salvage | None:
+    """Copy what can be read of a damaged file into a new one; None if there is no such damage."""
+    if not isinstance(backend, FileBackend):
+        return None
+    faults = backend.find_file_faults(index, full=True)
+    if all(fault.kind != "file" for fault in faults):
+        return None
+    return backend.salvage(index)
 
 
 def repair_index(backend: Backend, encoder: Encoder, index: str, spec: IndexSpec) -> int:

@@ -1,0 +1,138 @@
+"""Render the tables of what is marked and found where words differ, models beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from benchmarks import results
+from benchmarks.markdown import head, row
+from benchmarks.quality.intents import SETS, WORDINGS
+from benchmarks.quality.localisation import RECOGNISED, SAMPLE, SQUAD, STSB
+from benchmarks.quality.marking import CLAUSE, MATCHES, WHOLE
+from benchmarks.quality.measures import MAP, NDCG, R_PRECISION
+from benchmarks.quality.text_ranking import BEST_SPAN, BM25, ONE_VECTOR
+
+SHIPPED = "slice-minilm-l6 (shipped)"
+
+SUFFIXES = {
+    "all-MiniLM-L6-v2 (its base)": "_all-MiniLM-L6-v2_int8_????????",
+    SHIPPED: "",
+    "all-mpnet-base-v2": "_all-mpnet-base-v2_float32_????????",
+}
+"""What a model adds to the names of its results."""
+
+BASELINES = {
+    WHOLE: "the whole text",
+    MATCHES: "BM25: the shortest stretch with the matched words",
+    CLAUSE: "the clause with the rarest matched words, or else the longest",
+}
+
+
+def localisation_table() -> str:
+    """Render how well marked spans agree with labelled ones, by model and baseline."""
+    names = ("sample: F1", "IoU", "as recognised: F1", "IoU", "STS-B-Context: found", "SQuAD: F1")
+    lines = head("marking", *names)
+    shipped = _read_result("localisation", SHIPPED)["sets"]
+    for way, label in BASELINES.items():
+        lines.append(row(label, *_agreement_cells(shipped, way)))
+    for model in _list_models("localisation"):
+        sets = _read_result("localisation", model)["sets"]
+        lines.append(row(f"{model}, best span", *_agreement_cells(sets, "best span")))
+    return "\n".join(lines)
+
+
+def _agreement_cells(sets: dict[str, Any], way: str) -> list[str]:
+    columns = (
+        (SAMPLE, "f1"),
+        (SAMPLE, "iou"),
+        (RECOGNISED, "f1"),
+        (RECOGNISED, "iou"),
+        (STSB, "found"),
+        (SQUAD, "f1"),
+    )
+    return [_format_summary(sets[name]["ways"][way][measure]) for name, measure in columns]
+
+
+def topics_table() -> str:
+    """Render how well the sample's topics find turns and calls, by system and model."""
+    measures = (NDCG, "recall@50")
+    lines = head(
+        "46 topics", *[f"{items}: {name}" for items in ("turns", "calls") for name in measures]
+    )
+    for label, systems, system in _list_rows("topics", lambda result: result["systems"]):
+        cells = [
+            _format_summary(systems[system][items][name])
+            for items in ("turns", "calls")
+            for name in measures
+        ]
+        lines.append(row(label, *cells))
+    return "\n".join(lines)
+
+
+def intents_table() -> str:
+    """Render MAP of each wording of the intents of each set, by system and model."""
+    return _render_wordings(MAP)
+
+
+def intents_precision_table() -> str:
+    """Render R-precision of each wording of the intents of each set, by system and model."""
+    return _render_wordings(R_PRECISION)
+
+
+def _render_wordings(measure: str) -> str:
+    lines = head(
+        f"{measure}: {', '.join(WORDINGS)}",
+        *[f"{name} ({_count_intents(name)} intents)" for name in SETS],
+    )
+    for label, sets, system in _list_rows("intents", lambda result: result["sets"]):
+        cells = [_format_wordings(sets[name]["wordings"], system, measure) for name in SETS]
+        lines.append(row(label, *cells))
+    return "\n".join(lines)
+
+
+def _format_wordings(wordings: dict[str, Any], system: str, measure: str) -> str:
+    means = (wordings[wording][system][measure]["mean"] for wording in WORDINGS)
+    return ", ".join(f"{mean:.3f}" for mean in means)
+
+
+def _count_intents(name: str) -> int:
+    count: int = _read_result("intents", SHIPPED)["sets"][name]["intents"]
+    return count
+
+
+def _list_rows(
+    measurement: str, select: Callable[[dict[str, Any]], dict[str, Any]]
+) -> Iterable[tuple[str, dict[str, Any], str]]:
+    """Yield label, figures and system of each row: BM25 once, and both of every model."""
+    yield "BM25", select(_read_result(measurement, SHIPPED)), BM25
+    for model in _list_models(measurement):
+        figures = select(_read_result(measurement, model))
+        for system in (BEST_SPAN, ONE_VECTOR):
+            yield f"{model}, {system}", figures, system
+
+
+def _list_models(measurement: str) -> list[str]:
+    """Return the models that were measured."""
+    return [
+        model
+        for model, suffix in SUFFIXES.items()
+        if results.has_result(f"{measurement}{suffix}", results.QUALITY)
+    ]
+
+
+def _read_result(measurement: str, model: str) -> dict[str, Any]:
+    return results.read_result(f"{measurement}{SUFFIXES[model]}", results.QUALITY)
+
+
+def _format_summary(summary: dict[str, Any]) -> str:
+    low, high = summary["interval"]
+    return f"{summary['mean']:.3f} ({low:.3f} to {high:.3f})"
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "localisation": localisation_table,
+    "topics": topics_table,
+    "intents": intents_table,
+    "intents_precision": intents_precision_table,
+}

@@ -1,0 +1,54 @@
+"""Rank short texts for phrases: by BM25, by their best span, and by one vector a text.
+
+Every text is scored, by the product's own BM25 and encoder; there is no index between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
+
+from benchmarks.quality import bootstrap
+from benchmarks.quality.measures import evaluate
+from benchmarks.quality.turns import cosines, score_bm25
+from benchmarks.quality.vectors import means
+from hybrid_search.encoder import Encoder
+from hybrid_search.search.types import Scores
+
+BM25, BEST_SPAN, ONE_VECTOR = "bm25", "best span", "one vector a text"
+
+Rankings = list[list[int]]
+"""The numbers of the texts, best first, for each phrase."""
+
+
+def rank_texts(
+    encoder: Encoder, texts: Sequence[str], phrases: Sequence[str]
+) -> dict[str, Rankings]:
+    """Return the rankings of `texts` by every system; BM25's leave out what has no term in common.
+
+    Of equal scores the first text is first.
+    """
+    span_cosines, mean_cosines = cosines(encoder, texts, means(encoder, phrases))
+    return {
+        BM25: [_order(scores, 0.0) for scores in score_bm25(texts, phrases)],
+        BEST_SPAN: [_order(scores) for scores in span_cosines.T],
+        ONE_VECTOR: [_order(scores) for scores in mean_cosines.T],
+    }
+
+
+def _order(scores: Scores, threshold: float = -np.inf) -> list[int]:
+    order = np.argsort(-scores, kind="stable")
+    numbers: list[int] = order[scores[order] > threshold].tolist()
+    return numbers
+
+
+def summarise(
+    ranked: Sequence[Sequence[Hashable]],
+    right: Sequence[frozenset[Hashable]],
+    names: Sequence[str],
+) -> dict[str, Mapping[str, object]]:
+    """Return mean and interval, over the phrases, of the measures of these names."""
+    grades = [dict.fromkeys(items, 1) for items in right]
+    values = evaluate(ranked, grades, names)
+    return {name: bootstrap.summary(values[name]) for name in names}

@@ -1,0 +1,74 @@
+"""The lock of the writer of an index."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from hybrid_search import private_files, system
+from hybrid_search.errors import IndexBusyError, IndexStoreError
+
+
+class WriterLock:
+    """Ensures that an index has one writer, across processes.
+
+    It is the system's lock on a file of its own, released when the process dies. Whether it is
+    locked does not depend on what the file holds: the number of the last commit (`commits`).
+
+    Raises:
+        IndexBusyError: If another process has the lock.
+        IndexStoreError: If something that is not a file is in the lock's place.
+    """
+
+    def __init__(self, path: Path, index: str) -> None:
+        self._path = path
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            raise IndexStoreError(
+                f"{path}, the lock of index {index!r}, is not a plain file: remove it, "
+                "and run the same command again. The index is not damaged"
+            )
+        self._descriptor = self._acquire(index)
+
+    def _acquire(self, index: str) -> int:
+        while True:
+            descriptor = private_files.open_lock_file(self._path)
+            try:
+                system.lock_exclusively(descriptor, wait=False)
+                if self._is_in_place(descriptor):
+                    return descriptor
+            except OSError as error:
+                os.close(descriptor)
+                if error.errno not in (errno.EACCES, errno.EAGAIN, errno.EDEADLK):
+                    raise
+                raise IndexBusyError(
+                    f"index {index!r} is being written by another process: "
+                    "wait for it to end, or use another index name"
+                ) from error
+            os.close(descriptor)
+
+    def _is_in_place(self, descriptor: int) -> bool:
+        """Return False if the index was dropped, with its lock, after the file was opened."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+    def remove(self) -> None:
+        """Remove the lock of an index that is no more, and release it."""
+        with suppress(PermissionError):  # Windows removes no open file, and an empty one can stay
+            self._path.unlink(missing_ok=True)
+        # earlier versions of this program locked by SQLite, which wrote a journal
+        self._path.with_name(f"{self._path.name}-journal").unlink(missing_ok=True)
+        self.release()
+
+    def write(self, data: bytes) -> None:
+        """Let the file hold `data`, in place of what it held."""
+        os.lseek(self._descriptor, 0, os.SEEK_SET)
+        os.write(self._descriptor, data)
+        os.ftruncate(self._descriptor, len(data))
+
+    def release(self) -> None:
+        """Let the next writer in."""
+        os.close(self._descriptor)

@@ -1,0 +1,319 @@
+"""Bytes of an embedded index that change on the disk are told, and the remedy that is named mends.
+
+The indexes are small ones of the tiny encoder; SQLite's own tables tell where a row lies.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect, encoder
+from hybrid_search.backends.embedded import commits
+from hybrid_search.client import Client
+from hybrid_search.errors import DamagedIndexError
+from tests.helpers.cli import invoke_cli
+from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
+
+DOCUMENTS: list[dict[str, Any]] = [
+    {"id": f"call-{number}", "text": f"refund word{number} please", "number": number}
+    for number in range(40)
+]
+STORE = Path("store")
+FILE, LOG, LOCK = STORE / "calls.sqlite", STORE / "calls.sqlite-wal", STORE / "calls.lock"
+URL = f"embedded:{STORE}"
+REPAIR = "hybrid-search verify --index calls --repair"
+
+
+@pytest.fixture(autouse=True)
+def _tiny_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
+    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
+
+
+@pytest.fixture
+def answers() -> dict[str, float]:
+    """The answer of an index of all documents, which is in `STORE` and closed."""
+    with connect(URL) as client:
+        client.ingest(DOCUMENTS)
+        return ask(client)
+
+
+def ask(client: Client) -> dict[str, float]:
+    """The score of each document that a phrase of all of them finds."""
+    return {hit.id: hit.score for hit in client.query("refund word7", size=50).hits}
+
+
+def warn(client: Client) -> list[str]:
+    return list(client.query("refund", size=50).plan.get("warnings", []))
+
+
+def change_rows(statement: str, *values: object) -> None:
+    with closing(sqlite3.connect(FILE, isolation_level=None)) as connection:
+        assert connection.execute(statement, values).rowcount > 0
+
+
+def flip_bits(path: Path, *offsets: int) -> None:
+    with path.open("rb+") as file:
+        for offset in offsets:
+            file.seek(offset)
+            (byte,) = file.read(1)
+            file.seek(offset)
+            file.write(bytes((byte ^ 1,)))
+
+
+def find_offset(text: bytes) -> int:
+    data = FILE.read_bytes()
+    assert text in data
+    return data.index(text)
+
+
+def list_pages(table: str) -> list[int]:
+    """The leaf pages of a table, of 4,096 bytes each; a leaf of a table begins with 13."""
+    with closing(sqlite3.connect(FILE)) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        (root,) = connection.execute(query, (table,)).fetchone()
+    data = FILE.read_bytes()
+    start = 4096 * (root - 1)
+    if data[start] == 13:
+        return [root]
+    cells = int.from_bytes(data[start + 3 : start + 5], "big")
+    places = [data[start + 12 + 2 * cell :][:2] for cell in range(cells)]
+    offsets = [start + int.from_bytes(place, "big") for place in places]
+    return [int.from_bytes(data[offset : offset + 4], "big") for offset in offsets]
+
+
+def destroy_page(page: int) -> None:
+    with FILE.open("rb+") as file:
+        file.seek(4096 * (page - 1))
+        file.write(b"\xa5" * 4096)
+
+
+# Rows
+
+
+def test_a_letter_that_changes_on_the_disk_is_told_and_its_passage_left_out(
+    answers: dict[str, float],
+) -> None:
+    flip_bits(FILE, find_offset(b"refund word7 please") + 2)
+    with connect(URL) as client:
+        assert set(ask(client)) == set(answers) - {"call-7"}
+        (warning,) = warn(client)
+        assert warning.startswith("'call-7' passage 0: left out, because of a damaged text")
+        assert warning.endswith("ingest again after hybrid-search delete --index calls -- call-7")
+        client.delete(["call-7"])
+        client.ingest(DOCUMENTS)
+        assert ask(client) == answers
+        assert client.verify(full=True).is_sound
+
+
+def test_a_bit_of_the_token_codes_that_changes_is_told_and_mended_from_the_text(
+    answers: dict[str, float],
+) -> None:
+    with closing(sqlite3.connect(FILE)) as connection:
+        query = "SELECT data FROM tokens ORDER BY passage LIMIT 1 OFFSET 7"
+        (codes,) = connection.execute(query).fetchone()
+    flip_bits(FILE, find_offset(codes) + len(codes) // 2)
+    with connect(URL) as client:
+        (warning,) = warn(client)
+        assert warning == (
+            f"'call-7' passage 0: left out, because of damaged token codes. To mend this: {REPAIR}"
+        )
+        assert client.verify(sample=0).is_sound  # which reads no codes
+        (finding,) = client.verify(sample=0, full=True).findings
+        assert (finding.kind, finding.document_id) == ("codes", "call-7")
+        assert client.verify(repair=True).is_sound
+        assert ask(client) == answers
+
+
+def test_verify_names_all_damaged_documents_at_once(answers: dict[str, float]) -> None:
+    change_rows("UPDATE texts_content SET c1 = replace(c1, 'please', 'pleats') WHERE id > 10")
+    with connect(URL) as client:
+        verification = client.verify(sample=0)
+    assert verification.wrong == {"text": 30}
+    assert {finding.document_id for finding in verification.findings} == set(
+        [document["id"] for document in DOCUMENTS][10:]
+    )
+
+
+def test_a_filter_value_that_changed_is_found_by_a_full_check_and_mended(
+    answers: dict[str, float],
+) -> None:
+    change_rows("UPDATE metadata SET value = 99 WHERE value = 7")
+    with connect(URL) as client:
+        (finding,) = client.verify(full=True).findings
+        assert (finding.kind, "'call-7'" in finding.found) == ("file", True)
+        assert client.verify(repair=True).is_sound
+        assert [hit.id for hit in client.query("refund", where={"number": 7}).hits] == ["call-7"]
+        assert ask(client) == answers
+
+
+def test_an_index_without_checksums_is_read_and_gets_them_for_what_is_written(
+    answers: dict[str, float],
+) -> None:
+    change_rows("UPDATE texts_content SET c1 = replace(c1, 'please', 'pleats') WHERE id = 8")
+    with closing(sqlite3.connect(FILE, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE checksums")
+    with connect(URL) as client:
+        assert ask(client) == answers
+        assert not warn(client)
+        client.ingest([{"id": "new", "text": "one more refund"}])
+        assert len(ask(client)) == 41
+    with closing(sqlite3.connect(FILE)) as connection:
+        assert connection.execute("SELECT count(*) FROM checksums").fetchone() == (1,)
+
+
+# Pages
+
+
+def test_a_damaged_full_text_index_is_told_by_verify_and_made_again(
+    answers: dict[str, float],
+) -> None:
+    change_rows("UPDATE texts_data SET block = zeroblob(length(block)) WHERE id > 1000")
+    with connect(URL) as client:
+        (finding,) = client.verify(sample=0).findings
+        assert (finding.kind, finding.remedy) == ("file", f"{REPAIR} mends it")
+        verification = client.verify(repair=True)
+        assert (verification.is_sound, verification.salvaged_documents) == (True, 40)
+        assert ask(client) == answers
+
+
+@pytest.mark.parametrize("table", ["documents", "passages", "tokens", "texts_content"])
+def test_what_can_be_read_of_a_damaged_file_is_saved_and_the_rest_named(
+    answers: dict[str, float], table: str
+) -> None:
+    destroy_page(list_pages(table)[0])
+    with connect(URL) as client:
+        with pytest.raises(DamagedIndexError, match=re.escape(REPAIR)):
+            client.delete([document["id"] for document in DOCUMENTS])
+        verification = client.verify(repair=True)
+        lost = {finding.document_id for finding in verification.findings}
+        assert lost <= set(answers)
+        assert verification.salvaged_documents == 40 - verification.wrong["missing"] < 40
+        assert set(ask(client)) == set(answers) - lost
+        assert client.verify(full=True).is_sound
+        client.ingest(DOCUMENTS)
+        assert ask(client) == answers
+
+
+@pytest.mark.parametrize("page", [1, 2])
+def test_an_index_of_which_nothing_can_be_read_can_be_deleted(
+    answers: dict[str, float], page: int
+) -> None:
+    data = FILE.read_bytes()
+    FILE.write_bytes(data[: 4096 * (page - 1)] + bytes(3) + b"\xff" * 5000)
+    result = invoke_cli("verify", "--url", URL, "--repair")
+    assert result.status == 2
+    assert "hybrid-search delete --index calls --yes" in result.stderr
+    assert invoke_cli("delete", "--url", URL, "--yes").status == 0
+    with connect(URL) as client:
+        client.ingest(DOCUMENTS)
+        assert ask(client) == answers
+
+
+def test_a_passage_of_which_a_row_is_lost_is_told(answers: dict[str, float]) -> None:
+    change_rows("DELETE FROM passages WHERE passage = 8")
+    with connect(URL) as client:
+        assert set(ask(client)) == set(answers) - {"call-7"}
+        (warning,) = warn(client)
+        assert warning.startswith("a lost passage: left out")
+        assert warning.endswith(REPAIR)
+
+
+# Commits
+
+
+@pytest.fixture
+def killed(answers: dict[str, float]) -> Iterator[set[str]]:
+    """The ids in an index whose writer was killed with its last 3 commits in the log."""
+    with connect(URL) as client, client.backend.writer("calls", make_spec()) as writer:
+        for number in range(3):
+            writer.write(make_entries({"id": f"late-{number}", "text": "refund late"}))
+        shutil.copytree(STORE, "copy")
+    shutil.rmtree(STORE)
+    Path("copy").rename(STORE)
+    yield {*answers, *[f"late-{number}" for number in range(3)]}
+
+
+def test_commits_that_a_damaged_log_loses_are_told_until_something_is_written(
+    killed: set[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    flip_bits(LOG, LOG.stat().st_size // 2)
+    with connect(URL) as client:
+        assert set(ask(client)) < killed
+        (warning,) = warn(client)
+        assert re.search(r"calls\.sqlite lacks the last [123] of 4 commits: its log was", warning)
+        assert warning.endswith("hybrid-search ingest FILE --index calls")
+        (finding,) = client.verify().findings
+        assert finding.kind == "commits"
+        caplog.clear()
+        client.ingest([{"id": "new", "text": "one more refund"}])
+        assert "lacks the last" in caplog.text
+        assert not warn(client)
+        assert client.verify().is_sound
+    with connect(URL) as client:
+        assert not warn(client)
+
+
+def test_a_log_that_is_gone_is_told(killed: set[str]) -> None:
+    LOG.unlink()
+    with connect(URL) as client:
+        assert "lacks the last 3 of 4 commits" in warn(client)[0]
+        assert len(ask(client)) == 40
+
+
+def test_a_sound_log_is_read_without_a_word(killed: set[str]) -> None:
+    with connect(URL) as client:
+        assert set(ask(client)) == killed
+        assert not warn(client)
+        assert client.verify().is_sound
+
+
+def test_a_writer_that_was_killed_before_it_noted_its_commit_lost_nothing(
+    answers: dict[str, float],
+) -> None:
+    mark = LOCK.read_bytes()
+    with connect(URL) as client:
+        client.ingest([{"id": "new", "text": "one more refund"}])
+    LOCK.write_bytes(mark)
+    with connect(URL) as client:
+        assert not warn(client)
+
+
+@pytest.mark.parametrize("mark", [b"", b"commits x 999 00000000\n", b"\xff" * 300])
+def test_a_damaged_mark_means_nothing(answers: dict[str, float], mark: bytes) -> None:
+    LOCK.write_bytes(mark)
+    with connect(URL) as client:
+        assert not warn(client)
+        client.ingest([{"id": "new", "text": "one more refund"}])
+        assert not warn(client)
+    assert commits.read_mark(LOCK) is not None
+
+
+def test_an_index_that_is_replaced_lacks_nothing(answers: dict[str, float]) -> None:
+    mark = LOCK.read_bytes()
+    with connect(URL) as client:
+        for _ in range(3):
+            client.reindex()
+            assert not warn(client)
+        client.drop("calls")
+        client.ingest(DOCUMENTS[:1])
+        LOCK.write_bytes(mark)  # of the index that had the name
+    with connect(URL) as client:
+        assert not warn(client)
+
+
+def test_an_older_copy_in_place_of_the_index_is_told(answers: dict[str, float]) -> None:
+    shutil.copy2(FILE, "older")
+    with connect(URL) as client:
+        client.ingest([{"id": "new", "text": "one more refund"}])
+    shutil.copy2("older", FILE)
+    with connect(URL) as client:
+        assert "or an older copy was put in its place" in warn(client)[0]
