@@ -59,7 +59,9 @@ class Client(IndexAdmin):
         """
         query = Query.from_options(phrase, **options)
         encoders = self._encoders
-        return pipeline.search(self.backend, encoders.full, encoders.load_calibration, encoders.load_prior, query)
+        return pipeline.search(
+            self.backend, encoders.full, encoders.load_calibration, query, encoders.load_prior
+        )
 
     @expand_options(RequestOptions)
     def requests(

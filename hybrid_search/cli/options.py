@@ -56,7 +56,7 @@ Context = Annotated[
 ]
 SpansBy = Annotated[
     str,
-    typer.Option(help="What spans are chosen by: score (cosine and the ends of clauses) or cosine."),
+    typer.Option(help="What spans are chosen by: score (cosine and ends of clauses) or cosine."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 

@@ -146,9 +146,7 @@ def best_spans(
                 for answer in _answers(client, file, k, spans_by):
                     options.print_json(answer)
             elif phrase is not None and text is not None and file is None:
-                spans = client.best_spans(
-                    phrase, text, k=k, context=context, spans_by=spans_by
-                )
+                spans = client.best_spans(phrase, text, k=k, context=context, spans_by=spans_by)
                 if as_json:
                     options.print_json({"spans": [span.to_dict() for span in spans]})
                 else:

@@ -30,9 +30,9 @@ class Artifact(BaseModel):
     """The content of ``encoder.json``.
 
     `sha256` maps each file of the folder to its digest. A calibration and boundaries have one as
-    well, but are no part of the `fingerprint`, which does not depend on the precision either. `sizes` are those of
-    `EncoderInfo`. `precision` is that of the graph; a graph in "stored" can run in any
-    (`hybrid_search.encoder.precisions`).
+    well, but are no part of the `fingerprint`, which does not depend on the precision either.
+    `sizes` are those of `EncoderInfo`. `precision` is that of the graph; a graph in "stored" can
+    run in any (`hybrid_search.encoder.precisions`).
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)

@@ -24,6 +24,16 @@ from hybrid_search.search.types import (
 )
 from hybrid_search.text.span_prior import SpanPrior
 
+SPARE = 2
+"""How many times the spans to show are chosen, as some of them are left out."""
+
+RELATED = 0.6
+"""The least cosine of a further span, as a share of that of the first one.
+
+A clause that has nothing to do with the phrase has a cosine of .1 to .3, and what is shown first
+usually .5 to .8.
+"""
+
 
 def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Group]:
     """Return the passages by document, or one by one; both levels keep the order of `passages`."""
@@ -110,9 +120,8 @@ class HitBuilder:
             )
             for content, passage in zip(passage_contents, group, strict=True)
         ]
-        k = max(self.query.spans, refine.SPANS) if self.query.refine else self.query.spans
         spans = []
-        for place in span_search.best_places(passage_spans, k):
+        for place in span_search.best_places(passage_spans, self._count_candidates()):
             content = passage_contents[place.passage]
             turn = _find_turn(content, place.start, place.end)
             if turn is None:
@@ -122,7 +131,32 @@ class HitBuilder:
                 spans.append(_build_span(content, turn, place))
         if self.query.refine == "isolate" and spans:
             spans = refine.isolate(self.encoder, group[0].request.vector, spans)
+        if self.prior:
+            spans = leave_out_weak_spans(spans)
         return spans[: self.query.spans]
+
+    def _count_candidates(self) -> int:
+        """Return how many spans of a hit to choose from."""
+        count = self.query.spans
+        if self.prior:  # some of them are left out
+            count *= SPARE
+        return max(count, refine.SPANS) if self.query.refine else count
+
+
+def leave_out_weak_spans(spans: Sequence[Span]) -> list[Span]:
+    """Return `spans` without those that say nothing more than the first, or too little.
+
+    Too little is a cosine below `RELATED` of that of the first; nothing more, the same words as in
+    a span before.
+    """
+    words_seen: set[tuple[str, ...]] = set()
+    shown: list[Span] = []
+    for span in spans:
+        words = tuple(span.text.casefold().split())
+        if words not in words_seen and span.cosine >= RELATED * spans[0].cosine:
+            shown.append(span)
+        words_seen.add(words)
+    return shown
 
 
 def _build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -> Span:

@@ -37,13 +37,20 @@ from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
 from hybrid_search.text.span_prior import SpanPrior
 
+LoadPrior = Callable[[int], SpanPrior | None]
+"""Returns the prior of spans for vectors of a dimension, if there is one."""
+
+
+def no_prior(_: int) -> None:
+    """Return no prior of spans, for vectors of any dimension."""
+
 
 def search(
     backend: Backend,
     encoder: Encoder,
     load_calibration: Callable[[str, int], Calibration],
-    load_prior: Callable[[int], SpanPrior | None],
     query: Query,
+    load_prior: LoadPrior = no_prior,
 ) -> Result:
     """Answer `query`.
 
@@ -51,8 +58,8 @@ def search(
         backend: The store that holds the index.
         encoder: The full encoder of the model; it is truncated to the dimension of the index.
         load_calibration: Returns the calibration for passages of a precision and a dimension.
-        load_prior: Returns the prior of spans for a dimension, if the model has one.
         query: The phrases and all options.
+        load_prior: Returns the prior of spans for a dimension, if the model has one.
 
     Returns:
         The hits of the page, how many there are in all, and the plan that was followed.
@@ -62,7 +69,9 @@ def search(
     """
     started_at = time.perf_counter()
     result = answer_by_head(
-        backend, query.index, partial(_search, backend, encoder, load_calibration, load_prior, query)
+        backend,
+        query.index,
+        partial(_search, backend, encoder, load_calibration, load_prior, query),
     )
     milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
     return replace(result, plan={**result.plan, "milliseconds": milliseconds})
@@ -72,7 +81,7 @@ def _search(
     backend: Backend,
     encoder: Encoder,
     load_calibration: Callable[[str, int], Calibration],
-    load_prior: Callable[[int], SpanPrior | None],
+    load_prior: LoadPrior,
     query: Query,
     head: Head,
 ) -> Result:

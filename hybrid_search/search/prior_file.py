@@ -62,7 +62,9 @@ def _build_prior(arrays: Mapping[str, Floats], dimension: int) -> SpanPrior:
     expected = [(2 * dimension, units), (units,), (units,), (), (WEIGHTS,)]
     if shapes != expected:
         raise ValueError(f"its arrays for {dimension} have shapes {shapes}, and not {expected}")
-    if not all(np.isfinite(array).all() for array in (hidden, hidden_bias, output, weights)):
+    if not all(
+        np.isfinite(array).all() for array in (hidden, hidden_bias, output, output_bias, weights)
+    ):
         raise ValueError(f"its arrays for {dimension} hold what is no number")
     boundaries = BoundaryModel(hidden, hidden_bias, output, float(output_bias))
     return SpanPrior(boundaries, *map(float, weights))

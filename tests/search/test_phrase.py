@@ -348,11 +348,12 @@ def test_the_best_places_are_chosen_over_all_pieces_and_do_not_overlap() -> None
     )
     # .9 takes 3..8 away from the first piece's .5, whose .4 then has room
     assert [
-        (number, start, end)
-        for number, start, end, _ in span_search.best_places([first_piece, second_piece], 3)
+        (place.passage, place.start, place.end)
+        for place in span_search.best_places([first_piece, second_piece], 3)
     ] == [(1, 3, 8), (0, 0, 3), (1, 8, 9)]
     assert [
-        (start, end) for _, start, end, _ in span_search.best_places([first_piece, second_piece], 1)
+        (place.start, place.end)
+        for place in span_search.best_places([first_piece, second_piece], 1)
     ] == [(3, 8)]
     assert span_search.best_places([], 1) == []
 

@@ -1,0 +1,161 @@
+"""What spans are chosen by: the cosine and the model's prior, or the cosine alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.client import Client
+from hybrid_search.encoder.model_folder import BOUNDARIES, SHIPPED
+from hybrid_search.errors import ModelError, UsageError
+from hybrid_search.search import prior_file
+from hybrid_search.search.hit_builder import RELATED, leave_out_weak_spans
+from hybrid_search.search.result import Span
+
+CALL = "Right, one moment. I would like to have all my money back, and quickly. Thank you."
+BARE = "right one moment i would like to have all my money back and quickly thank you"
+
+
+def write_arrays(path: Path, **changed: Any) -> None:
+    """Write a prior for vectors of 2 numbers; of `changed` those that are None are left out."""
+    arrays = {
+        "hidden": np.zeros((4, 3), np.float16),
+        "hidden_bias": np.zeros(3, np.float32),
+        "output": np.zeros(3, np.float32),
+        "output_bias": np.float32(0.5),
+        "weights": np.array([0.1, 0.02, 0.05], np.float32),
+    } | changed
+    present: Any = {f"{name}.2": array for name, array in arrays.items() if array is not None}
+    np.savez(path, **present)
+
+
+def test_the_prior_of_a_dimension_is_read(tmp_path: Path) -> None:
+    write_arrays(tmp_path / BOUNDARIES)
+    prior = prior_file.load(tmp_path, 2)
+    assert prior is not None
+    assert (prior.ends, prior.inside, prior.length) == pytest.approx((0.1, 0.02, 0.05))
+    assert (prior.boundaries.dimension, prior.boundaries.output_bias) == (2, 0.5)
+    assert prior_file.load(tmp_path, 3) is None
+
+
+def test_a_model_without_the_file_has_no_prior(tmp_path: Path) -> None:
+    assert prior_file.load(tmp_path, 2) is None
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"hidden": np.zeros((5, 3), np.float16)},
+        {"output": np.zeros(2, np.float32)},
+        {"output": np.full(3, np.nan, np.float32)},
+        {"weights": np.zeros(4, np.float32)},
+        {"weights": np.array([0.1, np.inf, 0.05], np.float32)},
+        {"output_bias": np.float32(np.nan)},
+        {"hidden_bias": None},
+        {"weights": np.array([1, {}, None], dtype=object)},
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changed: Mapping[str, Any]) -> None:
+    write_arrays(tmp_path / BOUNDARIES, **changed)
+    with pytest.raises(ModelError, match=r"boundaries\.npz cannot be used"):
+        prior_file.load(tmp_path, 2)
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04" + b"\0" * 40])
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / BOUNDARIES).write_bytes(content)
+    with pytest.raises(ModelError, match=r"boundaries\.npz cannot be used"):
+        prior_file.load(tmp_path, 2)
+
+
+def test_the_shipped_prior_is_the_one_that_was_exported() -> None:
+    digests = json.loads((SHIPPED / "encoder.json").read_text())["sha256"]
+    content = (SHIPPED / BOUNDARIES).read_bytes()
+    assert hashlib.sha256(content).hexdigest() == digests[BOUNDARIES]
+    for dimension in (64, 128, 256, 288, 384):
+        assert prior_file.load(SHIPPED, dimension) is not None
+
+
+@pytest.mark.parametrize("text", [CALL, BARE])
+def test_the_span_is_the_clause_that_a_person_would_mark(text: str) -> None:
+    with connect("memory:") as client:
+        (span,) = client.best_spans("refund request", text)
+        (literal,) = client.best_spans("refund request", text, spans_by="cosine")
+    start, end = text.index("would like"), text.index("back") + len("back")
+    assert span.start <= start
+    assert end <= span.end <= text.index("quickly") + len("quickly")
+    assert span.prior > 0
+    assert len(literal.text) < len(span.text)
+    assert (literal.prior, literal.cosine > span.cosine) == (0.0, True)
+
+
+def test_the_best_spans_are_those_with_the_largest_sum_of_cosine_and_prior() -> None:
+    with connect("memory:") as client:
+        spans = client.best_spans("refund request", CALL, k=5)
+    sums = [span.cosine + span.prior for span in spans]
+    assert sums == sorted(sums, reverse=True)
+
+
+def test_what_is_chosen_by_changes_no_hit_and_no_score(sample: Client) -> None:
+    chosen = {by: sample.query("refund request", spans_by=by) for by in ("score", "cosine")}
+    assert {by: result.plan["spans_by"] for by, result in chosen.items()} == {
+        "score": "score",
+        "cosine": "cosine",
+    }
+    ranking = [[(hit.id, hit.score, hit.cosine) for hit in result] for result in chosen.values()]
+    assert ranking[0] == ranking[1]
+    by_cosine = [hit.spans for hit in chosen["cosine"]]
+    assert {span.prior for spans in by_cosine for span in spans} == {0.0}
+    assert all(
+        spans[0].cosine == hit.cosine
+        for spans, hit in zip(by_cosine, chosen["cosine"], strict=True)
+    )
+    assert all(span.prior != 0 for hit in chosen["score"] for span in hit.spans)
+
+
+def test_a_model_without_a_prior_chooses_by_cosine_and_says_so(
+    sample_url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for path in SHIPPED.iterdir():
+        if path.name != BOUNDARIES:
+            (folder / path.name).symlink_to(path)
+    settings = json.loads((SHIPPED / "encoder.json").read_text())
+    del settings["sha256"][BOUNDARIES]
+    (folder / "encoder.json").unlink()
+    (folder / "encoder.json").write_text(json.dumps(settings))
+    with connect(sample_url, model=folder) as client:
+        result = client.query("refund request", size=1)
+    assert result.plan["spans_by"] == "cosine"
+    assert result.hits[0].spans[0].cosine == result.hits[0].cosine
+
+
+@pytest.mark.parametrize("spans_by", ["prior", "", None, 1])
+def test_anything_else_to_choose_by_is_refused(spans_by: Any, sample: Client) -> None:
+    with pytest.raises(UsageError, match=r"spans_by is .*: it must be 'score' or 'cosine'"):
+        sample.query("refund", spans_by=spans_by)
+    with pytest.raises(UsageError, match=r"spans_by is .*: it must be 'score' or 'cosine'"):
+        sample.best_spans("refund", CALL, spans_by=spans_by)
+
+
+def make_span(text: str, cosine: float) -> Span:
+    return Span(0, len(text), text, cosine)
+
+
+def test_spans_that_repeat_or_say_nothing_are_left_out() -> None:
+    spans = [
+        make_span("on hold", 0.8),
+        make_span("On  hold", 0.8),
+        make_span("for waiting", 0.8 * RELATED),
+        make_span("don't", 0.8 * RELATED - 0.01),
+    ]
+    assert leave_out_weak_spans(spans) == [spans[0], spans[2]]
+    assert leave_out_weak_spans([]) == []

@@ -1,0 +1,126 @@
+"""The prior of spans: the same as enumerating them by hand, and 1 where a turn begins or ends."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybrid_search.text import spans, token_codes
+from hybrid_search.text.boundaries import UNMARKED, BoundaryModel, boundary_probabilities
+from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.types import Floats, TokenCodes
+from tests.text.test_token_codes import no_codes, random_codes
+
+seeds = st.integers(0, 2**32 - 1)
+quick = settings(deadline=None, max_examples=50)
+
+
+def random_model(seed: int, dimension: int = 8, units: int = 3) -> BoundaryModel:
+    random = np.random.default_rng(seed)
+    hidden = random.standard_normal((2 * dimension, units)).astype(np.float32)
+    hidden_bias, output = random.standard_normal((2, units)).astype(np.float32)
+    return BoundaryModel(hidden, hidden_bias, output, float(random.standard_normal()))
+
+
+def make_codes(*turn_lengths: int) -> TokenCodes:
+    """Return the codes of turns of so many words, each with one token, "aaa" and a space long."""
+    counts = np.concatenate([spans.counts(length, length) for length in turn_lengths])
+    places = np.arange(len(counts)) * 4
+    tokens = np.arange(len(counts))
+    words = np.stack([places, places + 3, tokens, tokens + 1], axis=1).astype(np.int32)
+    vectors = np.random.default_rng(7).standard_normal((len(counts), 2)).astype(np.float32)
+    return token_codes.pack(vectors, words, counts)
+
+
+EVEN = BoundaryModel(
+    np.zeros((4, 1), np.float32), np.zeros(1, np.float32), np.zeros(1, np.float32), 0.0
+)
+"""Says of every gap that it is a boundary with probability 1/2."""
+
+
+def prior_by_hand(prior: SpanPrior, probabilities: Floats, counts: list[int]) -> list[float]:
+    """Return the prior of every span, enumerated as `hybrid_search.text.spans` numbers them."""
+    return [
+        prior.ends * (probabilities[first] + probabilities[first + length])
+        - prior.inside * sum(probabilities[first + 1 : first + length])
+        + prior.length * math.log(length)
+        for first, count in enumerate(counts)
+        for length in range(1, count + 1)
+    ]
+
+
+@quick
+@given(seeds)
+def test_the_prior_of_every_span_is_that_of_the_enumeration(seed: int) -> None:
+    codes, model = random_codes(seed), random_model(seed)
+    prior = SpanPrior(model, 0.1, 0.03, 0.06)
+    probabilities = boundary_probabilities(codes, model)
+    expected = prior_by_hand(prior, probabilities, codes.counts.tolist())
+    assert prior.score_spans(codes) == pytest.approx(expected, abs=1e-5)
+
+
+@quick
+@given(seeds)
+def test_a_gap_has_the_probability_that_the_network_gives_its_two_tokens(seed: int) -> None:
+    codes, model = random_codes(seed), random_model(seed)
+    vectors = token_codes.vectors(codes)
+    for gap, probability in enumerate(boundary_probabilities(codes, model)):
+        if gap in (0, len(codes.words)) or codes.counts[gap - 1] == 1:
+            assert probability == 1.0
+            continue
+        pair = np.concatenate([vectors[codes.words[gap - 1, 3] - 1], vectors[codes.words[gap, 2]]])
+        units = np.maximum(pair @ model.hidden + model.hidden_bias, 0)
+        logit = float(units @ model.output) + model.output_bias
+        assert probability == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-5)
+
+
+def test_a_worked_example() -> None:
+    """Two turns, of two words and of one: gaps 1, 1/2, 1, 1; spans (0), (0 1), (1), (2)."""
+    prior = SpanPrior(EVEN, ends=0.1, inside=0.02, length=0.05)
+    assert boundary_probabilities(make_codes(2, 1), EVEN).tolist() == [1, 0.5, 1, 1]
+    assert prior.score_spans(make_codes(2, 1)).tolist() == pytest.approx(
+        [
+            0.1 * 1.5,
+            0.1 * 2 - 0.02 * 0.5 + 0.05 * math.log(2),
+            0.1 * 1.5,
+            0.1 * 2,
+        ]
+    )
+
+
+def test_a_mark_is_a_boundary_and_makes_the_other_gaps_less_likely() -> None:
+    codes = make_codes(4)
+    assert boundary_probabilities(codes, EVEN, "aaa aaa aaa aaa").tolist() == [1, 0.5, 0.5, 0.5, 1]
+    words = codes.words.copy()
+    words[2:, :2] += 1  # for the comma
+    marked = TokenCodes(words, codes.counts, codes.codes, codes.scales, codes.inverse_norms)
+    less = 0.5 * UNMARKED
+    assert boundary_probabilities(marked, EVEN, "aaa aaa, aaa aaa").tolist() == pytest.approx(
+        [1, less, 1, less, 1]
+    )
+
+
+@pytest.mark.parametrize("codes", [no_codes(), make_codes(1)])
+def test_no_word_and_a_single_word_have_no_gap_inside(codes: TokenCodes) -> None:
+    model = random_model(1, codes.codes.shape[1])
+    prior = SpanPrior(model, 0.1, 0.03, 0.06)
+    assert boundary_probabilities(codes, model).tolist() == [1.0] * (len(codes.words) + 1)
+    assert prior.score_spans(codes).tolist() == pytest.approx([0.2] * len(codes.words))
+
+
+def test_words_without_a_token_take_the_nearest_one() -> None:
+    """The tokenizer dropped the characters of the last word, and of all words."""
+    codes = make_codes(3)
+    for kept in (2, 0):
+        words = codes.words.copy()
+        words[:, 2:] = np.minimum(words[:, 2:], kept)
+        shorter = TokenCodes(
+            words, codes.counts, codes.codes[:kept], codes.scales[:kept], codes.inverse_norms
+        )
+        probabilities = boundary_probabilities(shorter, EVEN)
+        assert np.isfinite(probabilities).all()
+        assert len(probabilities) == len(words) + 1
