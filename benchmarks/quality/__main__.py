@@ -20,7 +20,6 @@ from benchmarks.quality import encoders, intents, localisation, recall, retrieva
 from benchmarks.quality.collection import ingest_task
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.tasks import ALL, TASKS
-from hybrid_search.encoder import Encoder
 
 
 def measure_retrieval(
@@ -45,10 +44,10 @@ def measure_retrieval(
         )
 
 
-MEANING: dict[str, Callable[[Encoder, Path], dict[str, Any]]] = {
-    "localisation": localisation.measure,
-    "topics": lambda encoder, _: topics.measure(encoder),
-    "intents": intents.measure,
+MEANING: dict[str, Callable[[Model, Path], dict[str, Any]]] = {
+    "localisation": lambda model, data: localisation.measure(model.encoder, model.prior, data),
+    "topics": lambda model, _: topics.measure(model.encoder),
+    "intents": lambda model, data: intents.measure(model.encoder, data),
 }
 """Measures of meaning, by the name of their result."""
 
@@ -57,7 +56,7 @@ NAMES = ("retrieval", *MEANING)
 
 def measure_meaning(name: str, model: Model, data: Path, output_folder: Path) -> None:
     """Write the result of one of `MEANING`."""
-    measured = MEANING[name](model.encoder, data)
+    measured = MEANING[name](model, data)
     results.write(f"{name}{model.suffix()}", {"model": model.label, **measured}, output_folder)
 
 

@@ -13,8 +13,9 @@ from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.encoder.model_folder import CALIBRATION
 from hybrid_search.encoder.precisions import PRECISIONS
 from hybrid_search.errors import HybridSearchError
-from hybrid_search.search import calibration
+from hybrid_search.search import calibration, prior_file
 from hybrid_search.search.calibration import Calibration
+from hybrid_search.text.span_prior import SpanPrior
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class Model:
         return (
             calibration.load(self.folder, info.precision, info.dimension) if is_calibrated else None
         )
+
+    @property
+    def prior(self) -> SpanPrior | None:
+        """The prior of spans for its dimension, if the folder has one."""
+        return prior_file.load(self.folder, self.encoder.info.dimension)
 
     @property
     def label(self) -> str:

@@ -23,6 +23,7 @@ from benchmarks.quality.marks import (
 from benchmarks.quality.stsb_context import SIMILAR
 from benchmarks.quality.tasks import rows, spread_evenly
 from hybrid_search.encoder import Encoder
+from hybrid_search.text.span_prior import SpanPrior
 
 QUESTIONS = 500
 """Questions of SQuAD that are measured, evenly spread over 2,838."""
@@ -83,20 +84,22 @@ SETS = {
 }
 
 
-def measure(encoder: Encoder, data: Path) -> dict[str, Any]:
+def measure(encoder: Encoder, prior: SpanPrior | None, data: Path) -> dict[str, Any]:
     """Return the figures of every way of marking on every set, with paired differences.
 
     Intervals are of resampled texts.
     """
-    return {"sets": {name: _measure_set(encoder, data, name) for name in SETS}}
+    return {"sets": {name: _measure_set(encoder, prior, data, name) for name in SETS}}
 
 
-def _measure_set(encoder: Encoder, data: Path, name: str) -> dict[str, Any]:
+def _measure_set(
+    encoder: Encoder, prior: SpanPrior | None, data: Path, name: str
+) -> dict[str, Any]:
     marked_set = SETS[name]
     marked_texts = marked_set.read(data)
     agreements = {
         way: list(map(compare, marked_texts, mark(marked_texts)))
-        for way, mark in list_ways(encoder).items()
+        for way, mark in list_ways(encoder, prior).items()
     }
     return {
         "about": marked_set.about,

@@ -21,6 +21,7 @@ from hybrid_search.backends.embedded.bm25 import lucene_idf
 from hybrid_search.backends.memory import Stemmer
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.span_search import best_spans
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.spans import MAX_WORDS
 from hybrid_search.text.types import Ints
 from hybrid_search.text.words import words
@@ -28,7 +29,7 @@ from hybrid_search.text.words import words
 Marks = list[Range | None]
 Way = Callable[[Sequence[MarkedText]], Marks]
 
-BEST_SPAN = "best span"
+BEST_SPAN, BY_COSINE = "best span", "best span by cosine"
 WHOLE, MATCHES, CLAUSE = "whole text", "matched words", "clause by words"
 BASELINES = (WHOLE, MATCHES, CLAUSE)
 
@@ -36,19 +37,22 @@ _PAUSE = regex.compile(r"[.,;:!?…—–()\"“”„«»¿¡]+(?:\s+|\Z)|\s+[�
 """Punctuation that ends a clause, by its place beside a blank: "1.5" and "well-known" have none."""
 
 
-def list_ways(encoder: Encoder) -> Mapping[str, Way]:
+def list_ways(encoder: Encoder, prior: SpanPrior | None) -> Mapping[str, Way]:
     """Return every way of marking; another way of choosing spans by `encoder` is a line here."""
     return {
-        BEST_SPAN: lambda marked_texts: mark_best_spans(encoder, marked_texts),
+        BEST_SPAN: lambda marked_texts: mark_best_spans(encoder, marked_texts, prior),
+        BY_COSINE: lambda marked_texts: mark_best_spans(encoder, marked_texts),
         WHOLE: mark_whole_texts,
         MATCHES: mark_matches,
         CLAUSE: mark_clauses,
     }
 
 
-def mark_best_spans(encoder: Encoder, marked_texts: Sequence[MarkedText]) -> Marks:
+def mark_best_spans(
+    encoder: Encoder, marked_texts: Sequence[MarkedText], prior: SpanPrior | None = None
+) -> Marks:
     """Return the product's best span of each text, by its own search."""
-    best = (best_spans(encoder, item.phrase, item.text) for item in marked_texts)
+    best = (best_spans(encoder, item.phrase, item.text, prior=prior) for item in marked_texts)
     return [(spans[0].start, spans[0].end) if spans else None for spans in best]
 
 

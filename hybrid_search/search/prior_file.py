@@ -55,7 +55,7 @@ def _build_prior(arrays: Mapping[str, Floats], dimension: int) -> SpanPrior:
     """Return the prior of one dimension; ValueError if the arrays do not fit each other."""
     names = ("hidden", "hidden_bias", "output", "output_bias", "weights")
     hidden, hidden_bias, output, output_bias, weights = (
-        np.asarray(arrays[f"{name}.{dimension}"], dtype=np.float32) for name in names
+        np.array(arrays[f"{name}.{dimension}"], dtype=np.float32, order="C") for name in names
     )
     units = len(output)
     shapes = [array.shape for array in (hidden, hidden_bias, output, output_bias, weights)]

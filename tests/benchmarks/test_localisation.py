@@ -161,7 +161,7 @@ def write_data(folder: Path) -> Path:
 def test_sets_by_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sets = {name: localisation.SETS[name] for name in (STSB, SQUAD)}
     monkeypatch.setattr(localisation, "SETS", sets)
-    measured = localisation.measure(ENCODER, write_data(tmp_path))["sets"]
+    measured = localisation.measure(ENCODER, None, write_data(tmp_path))["sets"]
     assert [measured[name]["texts"] for name in sets] == [1, 1]
     assert [measured[name]["words of a gold span"] for name in sets] == [1, 2]
     best_spans = [measured[name]["ways"]["best span"] for name in sets]
