@@ -17,6 +17,7 @@ from hybrid_search import connect, encoder
 from hybrid_search.config import cache_folder
 from hybrid_search.encoder import quantization
 from hybrid_search.ingest.sources.files import SAMPLE
+from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import make_entries, make_spec
 
 CALLS = 12
@@ -205,7 +206,8 @@ def _build_model(folder: Path) -> Answers:
     url = f"embedded:{model.store}"
     places = ("--url", url, "--index", "calls", "--model", str(model.model))
     encoder.load(encoder.SHIPPED)  # makes the graph, if nobody has yet
-    for path in user_cache.glob("*int8*"):
+    digest = file_digest(encoder.SHIPPED / "model.onnx")  # the cache may have graphs of others
+    for path in user_cache.glob(f"{digest[:16]}-int8-*"):
         shutil.copy2(path, folder / "cache" / "models")
     with patch.dict(os.environ, {"HYBRID_SEARCH_CACHE": str(model.cache)}):
         encoder.load.cache_clear()
