@@ -46,8 +46,7 @@ def load(folder: Path, dimension: int) -> SpanPrior | None:
             return _build_prior(arrays, dimension)
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ModelError(
-            f"{path} cannot be used ({error!r}): copy it again from where the model came from, "
-            "or train it again (python -m export.boundaries)"
+            f"{path} cannot be used ({error!r}): copy it again from where the model came from"
         ) from error
 
 

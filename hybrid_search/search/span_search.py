@@ -71,13 +71,7 @@ def best_places(passage_spans: Sequence[PassageSpans], k: int) -> list[Place]:
     scores = np.concatenate([passage.scores for passage in passage_spans])
     counts = [len(passage.cosines) for passage in passage_spans]
     owners = np.repeat(np.arange(len(passage_spans)), counts)
-    return [
-        Place(
-            int(owners[i]),
-            int(starts[i]),
-            int(ends[i]),
-            float(cosines[i]),
-            float(scores[i] - cosines[i]),
-        )
-        for i in spans.best(scores, starts, ends, k)
-    ]
+    best = spans.best(scores, starts, ends, k)
+    columns = (owners, starts, ends, cosines, scores - cosines)
+    rows = zip(*(column[best].tolist() for column in columns), strict=True)
+    return [Place(*row) for row in rows]

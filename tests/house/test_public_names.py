@@ -26,6 +26,7 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "fusion": "calibrated",
             "context": None,
             "spans": 3,
+            "spans_by": "score",
             "min_score": None,
             "offset": 0,
             "group_by": "document",
@@ -39,7 +40,10 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "url": None,
         },
     ),
-    "best_spans": ({"phrase": EMPTY, "text": EMPTY}, {"k": 1, "context": None}),
+    "best_spans": (
+        {"phrase": EMPTY, "text": EMPTY},
+        {"k": 1, "context": None, "spans_by": "score"},
+    ),
     "phrase_similarity": ({"a": EMPTY, "b": EMPTY}, {"context1": None, "context2": None}),
     "connect": (
         {"url": None},

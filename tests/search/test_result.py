@@ -49,6 +49,7 @@ SPAN_KEYS = {
     "end",
     "text",
     "cosine",
+    "prior",
     "turn",
     "turn_start",
     "turn_end",

@@ -148,7 +148,7 @@ def test_the_words_of_a_phrase_and_its_meaning_are_both_found(filled_client: Cli
 
 
 def test_at_alpha_0_only_bm25_is_asked(filled_client: Client) -> None:
-    result = filled_client.query("refund", alpha=0.0)
+    result = filled_client.query("refund", alpha=0.0, spans_by="cosine")
     assert result.plan["legs"] == ["bm25"]
     assert set(ids(result.hits)) == {"refund", "long"}
     assert result.total == 2
@@ -283,8 +283,8 @@ def test_the_span_is_the_words_that_match(filled_client: Client) -> None:
 
 def test_spans_are_best_first_and_none_overlaps_another(filled_client: Client) -> None:
     for hit in filled_client.query("money", spans=10):
-        cosines = [span.cosine for span in hit.spans]
-        assert cosines == sorted(cosines, reverse=True)
+        scores = [span.cosine + span.prior for span in hit.spans]
+        assert scores == sorted(scores, reverse=True)
         places = sorted((span.start, span.end) for span in hit.spans)
         assert all(end <= start for (_, end), (start, _) in pairwise(places))
 
@@ -296,7 +296,7 @@ def test_a_document_shows_spans_of_all_its_passages(filled_client: Client) -> No
 
 @pytest.mark.parametrize("spans", [0, 1, 2])
 def test_so_many_spans_are_shown_as_were_asked_for(filled_client: Client, spans: int) -> None:
-    result = filled_client.query("money back", spans=spans)
+    result = filled_client.query("money back", spans=spans, spans_by="cosine")
     assert {len(hit.spans) for hit in result} == {spans}
     assert [hit.score for hit in result] == [hit.score for hit in filled_client.query("money back")]
 

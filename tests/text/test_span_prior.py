@@ -44,13 +44,14 @@ EVEN = BoundaryModel(
 
 def prior_by_hand(prior: SpanPrior, probabilities: Floats, counts: list[int]) -> list[float]:
     """Return the prior of every span, enumerated as `hybrid_search.text.spans` numbers them."""
-    return [
-        prior.ends * (probabilities[first] + probabilities[first + length])
-        - prior.inside * sum(probabilities[first + 1 : first + length])
-        + prior.length * math.log(length)
-        for first, count in enumerate(counts)
-        for length in range(1, count + 1)
-    ]
+    priors = []
+    for first, count in enumerate(counts):
+        for after in range(first + 1, first + count + 1):
+            at_ends = probabilities[first] + probabilities[after]
+            inside = sum(probabilities[first + 1 : after])
+            length = math.log(after - first)
+            priors.append(prior.ends * at_ends - prior.inside * inside + prior.length * length)
+    return priors
 
 
 @quick
@@ -82,14 +83,9 @@ def test_a_worked_example() -> None:
     """Two turns, of two words and of one: gaps 1, 1/2, 1, 1; spans (0), (0 1), (1), (2)."""
     prior = SpanPrior(EVEN, ends=0.1, inside=0.02, length=0.05)
     assert boundary_probabilities(make_codes(2, 1), EVEN).tolist() == [1, 0.5, 1, 1]
-    assert prior.score_spans(make_codes(2, 1)).tolist() == pytest.approx(
-        [
-            0.1 * 1.5,
-            0.1 * 2 - 0.02 * 0.5 + 0.05 * math.log(2),
-            0.1 * 1.5,
-            0.1 * 2,
-        ]
-    )
+    of_a_word, of_a_turn = 0.1 * 1.5, 0.1 * 2 - 0.02 * 0.5 + 0.05 * math.log(2)
+    priors = prior.score_spans(make_codes(2, 1)).tolist()
+    assert priors == pytest.approx([of_a_word, of_a_turn, of_a_word, 0.1 * 2])
 
 
 def test_a_mark_is_a_boundary_and_makes_the_other_gaps_less_likely() -> None:
