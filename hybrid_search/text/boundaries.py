@@ -12,9 +12,12 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
+
+Flags = NDArray[np.bool_]
 
 UNMARKED = 0.4
 """What is left of the probability of a gap without a mark, in a text that has marks elsewhere."""
@@ -59,7 +62,7 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
             and `UNMARKED` of itself elsewhere.
     """
     probabilities = np.ones(len(tokens.words) + 1, dtype=np.float32)
-    if len(tokens.words) < 2:  # noqa: PLR2004 (a gap has two sides)
+    if len(tokens.words) < 2:
         return probabilities
     inner = _predict(tokens, model)
     if text:
@@ -69,20 +72,39 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
     return probabilities
 
 
-def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
-    """Return what the model says of the gaps between words, float32 ``[words - 1]``.
+def find_marks(text: str, words: Ints) -> Flags:
+    """Return which gaps between words have a punctuation mark, bool ``[words - 1]``.
 
-    A word that has no token is represented by the nearest token.
+    Args:
+        text: A text.
+        words: Start and end of each of its words, int32 ``[words, 2]``.
+    """
+    ends, starts = words[:-1, 1].tolist(), words[1:, 0].tolist()
+    gaps = zip(ends, starts, strict=True)
+    return np.array([bool(_MARK.search(text, end, start)) for end, start in gaps], dtype=np.bool_)
+
+
+def gap_vectors(tokens: TokenCodes) -> Floats:
+    """Return the vectors around each gap between words, float32 ``[words - 1, 2 * dimension]``.
+
+    A row is the vector of the last token before the gap, then that of the first one after it. A
+    word that has no token is represented by the nearest token; without any the vectors are 0.
     """
     vectors = token_codes.vectors(tokens)
     first, after = tokens.words[:, 2], tokens.words[:, 3]
     last_token = len(vectors) - 1
     if last_token < 0:
-        return np.ones(len(first) - 1, dtype=np.float32)
+        return np.zeros((len(first) - 1, 2 * vectors.shape[1]), dtype=np.float32)
     before_gap = vectors[np.clip(after[:-1] - 1, 0, last_token)]
     after_gap = vectors[np.clip(first[1:], 0, last_token)]
-    pairs = np.concatenate([before_gap, after_gap], axis=1)
-    units = np.maximum(pairs @ model.hidden + model.hidden_bias, 0.0)
+    return np.concatenate([before_gap, after_gap], axis=1)
+
+
+def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
+    """Return what the model says of the gaps between words, float32 ``[words - 1]``."""
+    if not len(tokens.codes):
+        return np.ones(len(tokens.words) - 1, dtype=np.float32)
+    units = np.maximum(gap_vectors(tokens) @ model.hidden + model.hidden_bias, 0.0)
     logits = units @ model.output + model.output_bias
     probabilities: Floats = (1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30)))).astype(np.float32)
     return probabilities
@@ -90,16 +112,13 @@ def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
 
 def _mark_gaps(probabilities: Floats, text: str, words: Ints) -> Floats:
     """Return the probabilities of the gaps with what the punctuation of `text` says of them."""
-    ends, starts = words[:-1, 1].tolist(), words[1:, 0].tolist()
-    has_mark = np.array(
-        [bool(_MARK.search(text, end, start)) for end, start in zip(ends, starts, strict=True)]
-    )
+    has_mark = find_marks(text, words)
     if not has_mark.any():
         return probabilities
     return np.where(has_mark, np.float32(1.0), probabilities * np.float32(UNMARKED))
 
 
-def _ends_turn(counts: Bytes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _ends_turn(counts: Bytes) -> Flags:
     """Return which words are the last of their turn: those with a single span.
 
     Spans do not cross turns, so only the span of the word itself starts there.
