@@ -7,6 +7,8 @@ To read in this order: `export.train` (the command that trains), `export.trainin
 `export.to_onnx` (the command that exports), `export.smooth` and `export.stored` (the graph),
 `export.check` (the gate that every export passes), `export.card` (the model card). A new loss goes
 into `export.training.losses`, a new recipe into ``recipes/``.
+
+`export.boundaries` is a command of its own, without torch: it trains the span prior of a folder.
 """
 
 import os

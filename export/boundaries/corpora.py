@@ -67,20 +67,14 @@ def read_triples(data: Path, name: str) -> list[Row]:
 
 def read_requests(data: Path, name: str) -> list[Request]:
     """Return the requests of a data set whose intents are marked for training."""
-    return [
-        Request(name_intent(row["intent"]), row["text"])
-        for row in read_rows(data / name / f"{name}.jsonl.gz")
-        if row["part"] == TRAIN and not row["intent"].startswith(OUT_OF_SCOPE)
-    ]
+    rows = read_rows(data / name / f"{name}.jsonl.gz")
+    return [_make_request(row["intent"], row["text"]) for row in rows if _is_trainable(row)]
 
 
 def read_sgd_requests(data: Path) -> list[Request]:
     """Return the turns of SGD that state an intent, of calls about training domains alone."""
-    return [
-        Request(name_intent(turn["intents"][0].partition(".")[2]), turn["text"])
-        for turn in _list_sgd_turns(data)
-        if turn.get("intents")
-    ]
+    labelled_turns = (turn for turn in _list_sgd_turns(data) if turn.get("intents"))
+    return [_make_request(turn["intents"][0], turn["text"]) for turn in labelled_turns]
 
 
 def read_answers(data: Path) -> list[Row]:
@@ -89,8 +83,17 @@ def read_answers(data: Path) -> list[Row]:
 
 
 def name_intent(label: str) -> str:
-    """Return an intent's label in words: "BookFlight" as "book flight"."""
-    return _CAMEL.sub(" ", label).replace("_", " ").lower()
+    """Return an intent's label in words: "Flights.BookFlight" as "book flight"."""
+    name = label.rpartition(".")[2]
+    return _CAMEL.sub(" ", name).replace("_", " ").lower()
+
+
+def _make_request(label: str, text: str) -> Request:
+    return Request(name_intent(label), text)
+
+
+def _is_trainable(row: Row) -> bool:
+    return row["part"] == TRAIN and not row["intent"].startswith(OUT_OF_SCOPE)
 
 
 def _list_sgd_turns(data: Path) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from hybrid_search.encoder import Encoder
 from hybrid_search.search.phrase_vector import query_vectors
 
 COMPOSED = {"clinc150": 600, "banking77": 600}
-WOVEN, ANSWERS, NATURAL = 500, 300, 1500
+WOVEN_COUNT, ANSWER_COUNT, NATURAL_COUNT = 500, 300, 1500
 NATURAL_SGD = 4000
 """How many turns of SGD stand beside the requests of banking77, to draw natural turns from."""
 
@@ -39,11 +39,11 @@ def read_marked_sets(encoder: Encoder, data: Path, seed: int, progress: Progress
     sets["woven sentences"] = composed.weave_sentences(
         corpora.read_triples(data, "wiki_split"),
         corpora.read_positives(data, "squad"),
-        WOVEN,
+        WOVEN_COUNT,
         corpora.make_random(seed, "woven"),
     )
     sets["answers"] = composed.mark_answers(
-        corpora.read_answers(data), ANSWERS, corpora.make_random(seed, "answers")
+        corpora.read_answers(data), ANSWER_COUNT, corpora.make_random(seed, "answers")
     )
     sets["natural turns"] = _read_natural_turns(
         encoder, data, corpora.make_random(seed, "natural"), progress
@@ -59,7 +59,7 @@ def _read_natural_turns(
     turns = corpora.read_sgd_requests(data)
     random.shuffle(turns)
     requests = [*corpora.read_requests(data, "banking77"), *turns[:NATURAL_SGD]]
-    return natural.mark_nearest_clauses(encoder, requests, NATURAL, random, progress)
+    return natural.mark_nearest_clauses(encoder, requests, NATURAL_COUNT, random, progress)
 
 
 def encode_sets(

@@ -36,14 +36,14 @@ class Source:
 
 
 SOURCES = {
-    "sgd": Source(corpora.read_sgd_turns, 1500),
-    "taskmaster4": Source(partial(corpora.read_turns, name="calls_taskmaster4"), 1200),
-    "multiwoz": Source(partial(corpora.read_turns, name="calls_multiwoz"), 1000),
-    "qmsum": Source(partial(corpora.read_positives, name="qmsum"), 500),
-    "squad": Source(partial(corpora.read_positives, name="squad"), 700),
-    "banking77": Source(partial(corpora.read_positives, name="banking77"), 500),
-    "selqa": Source(partial(corpora.read_positives, name="selqa"), 300),
-    "medquad": Source(partial(corpora.read_positives, name="medquad"), 200),
+    "sgd": Source(corpora.read_sgd_turns, 5000),
+    "taskmaster4": Source(partial(corpora.read_turns, name="calls_taskmaster4"), 3000),
+    "multiwoz": Source(partial(corpora.read_turns, name="calls_multiwoz"), 3500),
+    "qmsum": Source(partial(corpora.read_positives, name="qmsum"), 600),
+    "squad": Source(partial(corpora.read_positives, name="squad"), 1200),
+    "banking77": Source(partial(corpora.read_positives, name="banking77"), 2000),
+    "selqa": Source(partial(corpora.read_positives, name="selqa"), 1500),
+    "medquad": Source(partial(corpora.read_positives, name="medquad"), 1500),
 }
 
 

@@ -28,6 +28,9 @@ RATE = 1e-3
 DECAY = 1.0
 """The L2 penalty, as scikit-learn counts it."""
 
+SAMPLED = 50
+"""One gap in this many tells how large the vectors are."""
+
 HELD_OUT = 8
 """One text in this many is measured on, and not trained on."""
 
@@ -52,17 +55,23 @@ def fit_boundaries(
         dimension: The dimension of the vectors.
         seed: Of the initial weights and the order of the gaps.
     """
-    vectors = np.concatenate([gap_vectors(example.encoded.pack(dimension)) for example in examples])
     labels = np.concatenate([example.labelled.labels for example in examples])
+    vectors = np.empty((len(labels), 2 * dimension), dtype=np.float32)  # gigabytes: no copy
+    start = 0
+    for example in examples:
+        end = start + len(example.labelled.labels)
+        vectors[start:end] = gap_vectors(example.encoded.pack(dimension))
+        start = end
     return fit_network(vectors, labels, seed)
 
 
 def fit_network(vectors: Floats, labels: Flags, seed: int) -> BoundaryModel:
     """Return the network for float32 ``[gaps, 2 * dimension]`` vectors, which are scaled in place.
 
-    They are divided by their standard deviation, and the first weights take that back.
+    They are divided by the standard deviation of a sample of them, and the first weights take that
+    back.
     """
-    spread = np.float32(vectors.std())
+    spread = np.float32(vectors[::SAMPLED].std())
     vectors /= spread
     classifier = MLPClassifier(
         (UNITS,),
@@ -76,8 +85,9 @@ def fit_network(vectors: Floats, labels: Flags, seed: int) -> BoundaryModel:
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of epochs is ours
         classifier.fit(vectors, labels)
     (hidden, output), (hidden_bias, output_bias) = classifier.coefs_, classifier.intercepts_
+    stored_hidden = (hidden / spread).astype(np.float16)
     return BoundaryModel(
-        (hidden / spread).astype(np.float16).astype(np.float32),
+        stored_hidden.astype(np.float32),
         hidden_bias.astype(np.float32),
         output[:, 0].astype(np.float32),
         float(np.float32(output_bias[0])),

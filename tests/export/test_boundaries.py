@@ -1,30 +1,35 @@
-"""The training of the span prior: labels, marked examples, both fits, and the file; without torch."""
+"""The training of the span prior: labels, marked examples, both fits, the file; without torch."""
 
 from __future__ import annotations
 
-import gzip
 import io
-import json
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import check_grad
 
-from export.boundaries import composed, corpora, gaps, marked, natural, network, npz, weights
-from export.boundaries.__main__ import main
+from export.boundaries import (
+    composed,
+    gaps,
+    marked,
+    natural,
+    network,
+    npz,
+    weights,
+)
 from export.boundaries.corpora import Request
 from export.boundaries.encoded import encode_texts
 from export.boundaries.marked import MarkedExample
-from hybrid_search import encoder
-from hybrid_search.encoder import SHIPPED
-from hybrid_search.system import file_digest
-from hybrid_search.text.boundaries import BoundaryModel, boundary_probabilities, find_marks
+from hybrid_search.text import token_codes
+from hybrid_search.text.boundaries import (
+    BoundaryModel,
+    boundary_probabilities,
+    find_marks,
+    gap_vectors,
+)
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.words import words
 from tests.helpers.table_encoder import TableEncoder
@@ -83,24 +88,24 @@ def test_a_composed_turn_marks_the_request_of_its_intent() -> None:
         "top up": ["How do I top up", "Can I top up by cheque?"],
     }
     requests = [Request(intent, text) for intent, group in texts.items() for text in group]
-    examples = composed.compose_turns(requests, 50, Random(2))  # noqa: S311
-    assert len(examples) == 50
+    turns = composed.compose_turns(requests, 50, Random(2))  # noqa: S311
+    assert len(turns) == 50
     intents = {text.rstrip("?."): intent for intent, group in texts.items() for text in group}
-    for example in examples:
+    for example in turns:
         intent = intents[marked_words(example)]
         assert example.query == intent or intents[example.query.rstrip("?.")] == intent
         assert len(words(example.text)) > example.after - example.first
-    by_name = sum(example.query in texts for example in examples)
+    by_name = sum(example.query in texts for example in turns)
     assert 20 <= by_name <= 48  # .6 of them, and then those that are not the request itself
 
 
 def test_a_woven_sentence_is_marked_in_its_paragraph() -> None:
     pairs = [{"query": "The bridge was built in 1901 .", "positive": "Built in 1901 , it stands ."}]
     host = "Many birds live here, and they nest early. Nobody counts them at all these days."
-    examples = composed.weave_sentences(pairs, [host], 30, Random(3))  # noqa: S311
-    assert {marked_words(example) for example in examples} == {"The bridge was built in 1901"}
-    assert len({example.text for example in examples}) > 3
-    assert "Built in 1901, it stands" in {example.query for example in examples}
+    woven = composed.weave_sentences(pairs, [host], 30, Random(3))  # noqa: S311
+    assert {marked_words(example) for example in woven} == {"The bridge was built in 1901"}
+    assert len({example.text for example in woven}) > 3
+    assert "Built in 1901, it stands" in {example.query for example in woven}
 
 
 def test_an_answer_is_marked_among_its_neighbours() -> None:
@@ -130,21 +135,32 @@ def test_clauses_are_what_lies_between_punctuation() -> None:
 # --- the network ---
 
 
+def test_the_vectors_of_a_gap_are_those_of_the_tokens_around_it() -> None:
+    tokens = encode_texts(TinyEncoder(), ["red green blue"])[0].pack(4)
+    red, green, blue = token_codes.vectors(tokens)
+    np.testing.assert_array_equal(
+        gap_vectors(tokens), [np.concatenate([red, green]), np.concatenate([green, blue])]
+    )
+    no_tokens = replace(tokens, codes=tokens.codes[:0], scales=tokens.scales[:0])
+    np.testing.assert_array_equal(gap_vectors(no_tokens), np.zeros((2, 8)))
+
+
+def label_stops(number: int, text: str) -> gaps.LabelledText:
+    after_stop = np.array([word == "stop" for word in text.split()[:-1]])
+    return gaps.LabelledText(number, "ours", gaps.RECOGNISED, text, after_stop)
+
+
 def test_the_network_learns_where_clauses_end_and_becomes_the_products_model() -> None:
     """After the word "stop" a clause ends, whatever comes next."""
     random = Random(6)  # noqa: S311
     vocabulary = ["stop", "red", "green", "blue", "grey", "pink"]
     texts = [" ".join(random.choices(vocabulary, k=12)) for _ in range(400)]
-    examples = [
-        network.LabelledEncoding(
-            gaps.LabelledText(number, "ours", gaps.RECOGNISED, text, after_stop), encoded
-        )
-        for number, (text, encoded) in enumerate(
-            zip(texts, encode_texts(TinyEncoder(), texts), strict=True)
-        )
-        for after_stop in [np.array([word == "stop" for word in text.split()[:-1]])]
+    encodings = encode_texts(TinyEncoder(), texts)
+    gap_examples = [
+        network.LabelledEncoding(label_stops(number, encoded.text), encoded)
+        for number, encoded in enumerate(encodings)
     ]
-    train, test = network.separate_examples(examples)
+    train, test = network.separate_examples(gap_examples)
     assert (len(train), len(test)) == (350, 50)
     model = network.fit_boundaries(train, TinyEncoder.info.dimension, seed=1)
     assert network.measure_auc(test, model)["recognised"]["all"] > 0.99
@@ -267,129 +283,3 @@ def test_the_file_has_the_arrays_of_each_size_and_always_the_same_bytes(tmp_path
         }
         np.testing.assert_array_equal(arrays["hidden.8"], priors[8].boundaries.hidden)
         assert arrays["weights.4"].tolist() == [0.25, 0.125, 0.0625]
-
-
-# --- the command ---
-
-SGD_CALL = {
-    "metadata": {"split": "train", "services": ["Hotels_1"]},
-    "turns": [
-        {
-            "text": "Hello, I'm back, please book the same room again, it was lovely.",
-            "intents": ["Hotels.BookRoom"],
-        }
-    ],
-}
-SECRET = "Never, ever, train on any words of this row, please."
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    content = "\n".join(map(json.dumps, rows)).encode()
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A folder of data sets with a few rows each, `SECRET` in those that are not for training."""
-    folder = tmp_path / "data"
-    requests = [
-        {"intent": intent, "text": text, "part": "train"}
-        for intent, text in (
-            ("lost_card", "My card is gone, I think, so please send me a new one today."),
-            ("lost_card", "I lost my card on a train"),
-            ("exchange_rate", "Which rate do you use, and when, and why is it so low now?"),
-            ("exchange_rate", "The exchange rate was wrong."),
-            ("oos", SECRET),
-        )
-    ]
-    secret_request = {"intent": "kept_back", "text": SECRET, "part": "dev"}
-    for name in ("banking77", "clinc150"):
-        write_rows(folder / name / f"{name}.jsonl.gz", [*requests, secret_request])
-    calls = folder / "calls_sgd"
-    queries = [{"id": "Hotels.BookRoom", "part": "train"}, {"id": "Media.Play", "part": "dev"}]
-    write_rows(calls / "queries.jsonl", queries)
-    secret_turns = [{"text": SECRET, "intents": ["Media.Play"]}]
-    mixed = {"split": "train", "services": ["Hotels_2", "Media_1"]}
-    unused = {"split": "dev", "services": ["Hotels_2"]}
-    secret_calls = [{"metadata": kind, "turns": secret_turns} for kind in (mixed, unused)]
-    write_rows(calls / "calls.jsonl.gz", [SGD_CALL, *secret_calls])
-    for name in ("calls_taskmaster4", "calls_multiwoz"):
-        write_rows(folder / name / "calls.jsonl.gz", [{"turns": [{"text": TURN}]}])
-    sentences = ["It was cold outside.", "They sang all night long.", "Then they went home."]
-    answer = {"question": "What did they do?", "sentences": sentences, "answers": [1]}
-    write_rows(folder / "selqa" / "selqa.jsonl.gz", [answer])
-    host = "Many birds live here, and they nest early. Nobody counts them, at least these days."
-    for name in ("qmsum", "squad", "banking77", "selqa", "medquad"):
-        numbered = [{"positive": f"{number} years ago. {host}"} for number in range(4)]
-        write_rows(folder / "train_triples" / f"{name}.jsonl.gz", numbered)
-    pair = {"query": "The bridge was built in 1901 .", "positive": "Built then , it stands ."}
-    write_rows(folder / "train_triples" / "wiki_split.jsonl.gz", [pair])
-    return folder
-
-
-class TwoSizes(TinyEncoder):
-    """The tiny encoder as a model with vectors of two sizes."""
-
-    info = replace(TinyEncoder.info, sizes=(4, TinyEncoder.info.dimension))
-
-
-@pytest.fixture
-def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A model folder with settings and a card, whose encoder is the tiny one."""
-    folder = tmp_path / "model"
-    folder.mkdir()
-    settings = json.loads((SHIPPED / "encoder.json").read_text())
-    (folder / "encoder.json").write_text(json.dumps({**settings, "sha256": {"other": "digest"}}))
-    (folder / "README.md").write_text("# tiny\n\n## Limits\n\n- Small.\n")
-    texts: list[str] = []
-
-    class Recording(TwoSizes):
-        def encode(self, batch: Any) -> Any:
-            texts.extend(batch)
-            return super().encode(batch)
-
-    monkeypatch.setattr(encoder, "load", lambda *_: Recording())
-    yield folder
-    assert texts
-    assert not [text for text in texts if SECRET.split(",")[0].lower() in text.lower()]
-
-
-def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
-    monkeypatch.setattr(sys, "argv", ["export.boundaries", *map(str, arguments)])
-    main()
-
-
-def test_the_command_writes_file_digest_and_card_the_same_again(
-    model: Path,
-    data: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    run_command(monkeypatch, "--model", model, "--data", data, "--json")
-    report = json.loads(capsys.readouterr().out)
-    assert list(report["sizes"]) == ["4", "8"]
-    assert set(report["texts"]) == set(gaps.SOURCES)
-    path = model / npz.FILE
-    digests = json.loads((model / "encoder.json").read_text())["sha256"]
-    assert digests == {"other": "digest", npz.FILE: file_digest(path)}
-    card = (model / "README.md").read_text()
-    assert card.index("## Span prior") < card.index("## Limits")
-    content = path.read_bytes()
-    run_command(monkeypatch, "--model", model, "--data", data)
-    assert path.read_bytes() == content
-    assert (model / "README.md").read_text() == card
-    assert "| turns of clinc150, written | 600 |" in capsys.readouterr().out
-    run_command(monkeypatch, "--model", model, "--data", data, "--seed", 2)
-    assert path.read_bytes() != content
-    assert (model / "README.md").read_text().count("## Span prior") == 1
-
-
-def test_a_missing_data_set_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match=r"calls\.jsonl\.gz is missing: name the folder"):
-        corpora.read_turns(tmp_path, "calls_multiwoz")
-
-
-def test_intents_are_named_in_words() -> None:
-    assert corpora.name_intent("BookFlight") == "book flight"
-    assert corpora.name_intent("card_not_working") == "card not working"
