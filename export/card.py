@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 FILE = "README.md"
+LIMITS_HEADING = "## Limits"
 
 WORDNET = "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)"
 LICENSES = {
@@ -19,16 +20,18 @@ LICENSES = {
     "disfl_qa": "questions CC BY 4.0, passages CC BY-SA 4.0",
     "medquad": "CC BY 4.0",
     "multidogo": "CDLA-Permissive-1.0",
+    "multiwoz": "MIT",
     "opensearch_docs": "Apache-2.0",
     "qmsum": "MIT",
     "selqa": "questions Apache-2.0, passages CC BY-SA",
     "sgd": "CC BY-SA 4.0",
     "squad": "CC BY-SA 4.0",
+    "taskmaster4": "CC BY 4.0",
     "wiki_split": "CC BY-SA 4.0",
     "wordnet_definitions": WORDNET,
     "wordnet_examples": WORDNET,
 }
-"""The licences of the public corpora that the recipes name."""
+"""The licences of the public corpora that the recipes, and `export.boundaries`, name."""
 
 GRAPHS = {
     "stored": "float32 on weights kept as float16; int8 (for CPUs) and float16 (for GPUs) are made"
@@ -77,8 +80,26 @@ def write(folder: Path, settings: Mapping[str, Any], weights: Path) -> None:
         if precision in ("", *settings["parity"])
     )
     (folder / FILE).write_text(
-        "\n\n".join([*parts, f"## Limits\n\n{limits}"]) + "\n", encoding="utf-8"
+        "\n\n".join([*parts, f"{LIMITS_HEADING}\n\n{limits}"]) + "\n", encoding="utf-8"
     )
+
+
+def replace_section(folder: Path, title: str, body: str) -> None:
+    """Write a section into the card of `folder`, in the place of that with the same title.
+
+    A new one comes before the limits. A folder without a card gets one of this section alone.
+    """
+    path = folder / FILE
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    section = f"## {title}\n\n{body}\n\n"
+    before, heading, after = text.partition(f"## {title}\n")
+    if heading:
+        _, next_heading, rest = after.partition("\n## ")
+        after = next_heading.lstrip("\n") + rest
+    else:
+        before, limits, rest = text.partition(LIMITS_HEADING)
+        after = limits + rest
+    path.write_text((before + section + after).rstrip("\n") + "\n", encoding="utf-8")
 
 
 def _head(settings: Mapping[str, Any]) -> str:

@@ -228,7 +228,7 @@ def build(
 
 
 def install(built: Path, folder: Path) -> None:
-    """Replace the files of ``out``, except a calibration, which is fitted afterwards."""
+    """Replace the files of ``out``, except calibration and boundaries, which are fitted later."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in built.iterdir():
         shutil.move(str(path), folder / path.name)

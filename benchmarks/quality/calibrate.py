@@ -121,7 +121,7 @@ def main() -> None:
 
 
 def record_digest(path: Path) -> None:
-    """Record the digest of a model's calibration in ``encoder.json``, so that a change is seen."""
+    """Record the digest of a model's file in ``encoder.json``, so that a change is seen."""
     settings_path = path.parent / "encoder.json"
     settings = json.loads(settings_path.read_text())
     settings["sha256"][path.name] = file_digest(path)

@@ -12,9 +12,12 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
+
+Flags = NDArray[np.bool_]
 
 UNMARKED = 0.4
 """What is left of the probability of a gap without a mark, in a text that has marks elsewhere."""
@@ -69,20 +72,49 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
     return probabilities
 
 
+def find_marks(text: str, words: Ints) -> Flags:
+    """Return which gaps between words have a punctuation mark, bool ``[words - 1]``.
+
+    Args:
+        text: A text.
+        words: Start and end of each of its words, int32 ``[words, 2]``.
+    """
+    ends, starts = words[:-1, 1].tolist(), words[1:, 0].tolist()
+    gaps = zip(ends, starts, strict=True)
+    return np.array([bool(_MARK.search(text, end, start)) for end, start in gaps], dtype=np.bool_)
+
+
+def gap_vectors(tokens: TokenCodes) -> Floats:
+    """Return the vectors around each gap between words, float32 ``[words - 1, 2 * dimension]``.
+
+    A row is the vector of the last token before the gap, then that of the first one after it. A
+    word that has no token is represented by the nearest token; without any the vectors are 0.
+    """
+    vectors = token_codes.vectors(tokens)
+    if not len(vectors):
+        return np.zeros((len(tokens.words) - 1, 2 * vectors.shape[1]), dtype=np.float32)
+    before, after = _gap_tokens(tokens)
+    return np.concatenate([vectors[before], vectors[after]], axis=1)
+
+
+def _gap_tokens(tokens: TokenCodes) -> tuple[Ints, Ints]:
+    """Return the last token before each gap between words and the first one after it."""
+    last_token = len(tokens.codes) - 1
+    before = np.clip(tokens.words[:-1, 3] - 1, 0, last_token)
+    return before, np.clip(tokens.words[1:, 2], 0, last_token)
+
+
 def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
     """Return what the model says of the gaps between words, float32 ``[words - 1]``.
 
-    A word that has no token is represented by the nearest token.
+    Each token is multiplied once, whereas a word of one token stands in two rows of `gap_vectors`.
     """
+    if not len(tokens.codes):
+        return np.ones(len(tokens.words) - 1, dtype=np.float32)
     vectors = token_codes.vectors(tokens)
-    first, after = tokens.words[:, 2], tokens.words[:, 3]
-    last_token = len(vectors) - 1
-    if last_token < 0:
-        return np.ones(len(first) - 1, dtype=np.float32)
-    last_before = _multiply(vectors, model.hidden[: model.dimension])
-    first_after = _multiply(vectors, model.hidden[model.dimension :])
-    units = last_before[np.clip(after[:-1] - 1, 0, last_token)]
-    units += first_after[np.clip(first[1:], 0, last_token)]
+    before, after = _gap_tokens(tokens)
+    units = _multiply(vectors, model.hidden[: model.dimension])[before]
+    units += _multiply(vectors, model.hidden[model.dimension :])[after]
     units += model.hidden_bias
     logits = np.maximum(units, 0.0) @ model.output + model.output_bias
     probabilities: Floats = (1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30)))).astype(np.float32)
@@ -103,16 +135,13 @@ def _multiply(vectors: Floats, weights: Floats) -> Floats:
 
 def _mark_gaps(probabilities: Floats, text: str, words: Ints) -> Floats:
     """Return the probabilities of the gaps with what the punctuation of `text` says of them."""
-    ends, starts = words[:-1, 1].tolist(), words[1:, 0].tolist()
-    has_mark = np.array(
-        [bool(_MARK.search(text, end, start)) for end, start in zip(ends, starts, strict=True)]
-    )
+    has_mark = find_marks(text, words)
     if not has_mark.any():
         return probabilities
     return np.where(has_mark, np.float32(1.0), probabilities * np.float32(UNMARKED))
 
 
-def _ends_turn(counts: Bytes) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _ends_turn(counts: Bytes) -> Flags:
     """Return which words are the last of their turn: those with a single span.
 
     Spans do not cross turns, so only the span of the word itself starts there.

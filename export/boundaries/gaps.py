@@ -1,0 +1,126 @@
+"""Texts in which the punctuation tells where clauses end, as written and as recognised.
+
+A recogniser writes lower case without punctuation. The words stay the same, and so do the labels of
+the gaps between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from export.boundaries import corpora
+from hybrid_search.text.boundaries import Flags, find_marks
+from hybrid_search.text.passages import WINDOW_WORDS
+from hybrid_search.text.types import Ints
+from hybrid_search.text.words import words
+
+WRITTEN, RECOGNISED = "written", "recognised"
+
+LEAST_WORDS, MOST_WORDS = 6, 70
+"""Shorter texts are left out. Of longer ones a run of words is taken, from a random place."""
+
+WITHOUT_MARK = 0.3
+"""The share of the texts without a mark between words that is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where texts come from, and how many of them are used."""
+
+    read: Callable[[Path], list[str]]
+    count: int
+
+
+SOURCES = {
+    "sgd": Source(corpora.read_sgd_turns, 5000),
+    "taskmaster4": Source(partial(corpora.read_turns, name="calls_taskmaster4"), 3000),
+    "multiwoz": Source(partial(corpora.read_turns, name="calls_multiwoz"), 3500),
+    "qmsum": Source(partial(corpora.read_positives, name="qmsum"), 600),
+    "squad": Source(partial(corpora.read_positives, name="squad"), 1200),
+    "banking77": Source(partial(corpora.read_positives, name="banking77"), 2000),
+    "selqa": Source(partial(corpora.read_positives, name="selqa"), 1500),
+    "medquad": Source(partial(corpora.read_positives, name="medquad"), 1500),
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelledText:
+    """A text and whether a clause ends in each gap between its words, bool ``[words - 1]``.
+
+    The forms of a text have the same `number`.
+    """
+
+    number: int
+    source: str
+    form: str
+    text: str
+    labels: Flags
+
+
+def read_labelled_texts(data: Path, seed: int) -> list[LabelledText]:
+    """Return the texts of all sources in random order, each as written and as recognised."""
+    texts = [
+        (name, text)
+        for name, source in SOURCES.items()
+        for text in select_texts(source.read(data), source.count, corpora.make_random(seed, name))
+    ]
+    corpora.make_random(seed, "order").shuffle(texts)
+    return [
+        labelled
+        for number, (name, text) in enumerate(texts)
+        for labelled in label_text(number, name, text)
+    ]
+
+
+def select_texts(candidates: Iterable[str], count: int, random: Random) -> list[str]:
+    """Return up to `count` different texts of a length to learn from, in random order."""
+    shuffled = sorted(set(candidates))
+    random.shuffle(shuffled)
+    selected: dict[str, None] = {}
+    for candidate in shuffled:
+        text = _cut_text(candidate, random)
+        if len(selected) < count and _is_useful(text, random):
+            selected[text] = None
+    return list(selected)
+
+
+def _cut_text(text: str, random: Random) -> str:
+    """Return `MOST_WORDS` consecutive words of a text, or all if it has no more."""
+    pieces = text.split()
+    start = random.randrange(max(1, len(pieces) - MOST_WORDS))
+    return " ".join(pieces[start : start + MOST_WORDS])
+
+
+def _is_useful(text: str, random: Random) -> bool:
+    bounds = words(text)
+    if not LEAST_WORDS <= len(bounds) <= WINDOW_WORDS:
+        return False
+    return bool(find_marks(text, bounds).any()) or random.random() < WITHOUT_MARK
+
+
+def label_text(number: int, source: str, text: str) -> Iterator[LabelledText]:
+    """Yield a text as written and, if its words stay the same, as recognised."""
+    bounds = words(text)
+    labels = find_marks(text, bounds)
+    yield LabelledText(number, source, WRITTEN, text, labels)
+    recognised = write_as_recognised(text, bounds)
+    if recognised:
+        yield LabelledText(number, source, RECOGNISED, recognised, labels)
+
+
+def write_as_recognised(text: str, bounds: Ints) -> str:
+    """Return the words of a text in lower case, with blanks between them.
+
+    Empty where that changes the number of words, as a lone apostrophe may.
+
+    Args:
+        text: A text.
+        bounds: Start and end of each of its words, int32 ``[words, 2]``.
+    """
+    spelled_words = [text[start:end].lower() for start, end in bounds.tolist()]
+    recognised = " ".join(spelled_words)
+    return recognised if len(words(recognised)) == len(bounds) else ""

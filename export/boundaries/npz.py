@@ -1,0 +1,50 @@
+"""Write ``boundaries.npz``: the same arrays give the same bytes."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.text.span_prior import SpanPrior
+
+FILE = "boundaries.npz"
+
+EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""The date of all members: the first that a zip file can have."""
+
+
+def write_priors(path: Path, priors: Mapping[int, SpanPrior]) -> None:
+    """Write the prior of each dimension, as arrays ``hidden.D`` and so on for each dimension D.
+
+    `numpy.load` reads it with ``allow_pickle=False``.
+    """
+    content = io.BytesIO()
+    arrays = dict(
+        named for dimension, prior in priors.items() for named in _name_arrays(dimension, prior)
+    )
+    with zipfile.ZipFile(content, "w") as archive:
+        for name in sorted(arrays):
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy", EARLIEST), _format(arrays[name]))
+    path.write_bytes(content.getvalue())
+
+
+def _name_arrays(dimension: int, prior: SpanPrior) -> Iterator[tuple[str, NDArray[Any]]]:
+    boundaries = prior.boundaries
+    yield f"hidden.{dimension}", boundaries.hidden.astype(np.float16)
+    yield f"hidden_bias.{dimension}", boundaries.hidden_bias.astype(np.float32)
+    yield f"output.{dimension}", boundaries.output.astype(np.float32)
+    yield f"output_bias.{dimension}", np.array(boundaries.output_bias, dtype=np.float32)
+    weights = [prior.ends, prior.inside, prior.length]
+    yield f"weights.{dimension}", np.array(weights, dtype=np.float32)
+
+
+def _format(array: NDArray[Any]) -> bytes:
+    content = io.BytesIO()
+    np.lib.format.write_array(content, np.asarray(array, order="C"), allow_pickle=False)
+    return content.getvalue()
