@@ -108,7 +108,7 @@ def query(
     >>> result = hybrid_search.query("money back", size=1, where={"sector": "shop"})
     >>> hit = result.hits[0]
     >>> hit.id, hit.spans[0].text, hit.spans[0].start, hit.spans[0].end
-    ('shop-001', 'money back', 696, 706)
+    ('shop-001', 'Could you just put the money back on my card instead', 673, 725)
     """
     return _client(url).query(phrase, **options)
 
