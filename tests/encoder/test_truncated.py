@@ -54,7 +54,7 @@ def test_an_index_is_of_the_size_that_was_chosen_and_whoever_asks_need_not_know(
         client.ingest(DOCUMENTS)
         assert client.describe().spec.dimension == size
     with open_client(model, tmp_path) as reader:
-        hit = reader.query("a refund", size=1, spans=1).hits[0]
+        hit = reader.query("a refund", size=1, spans=1, spans_by="cosine").hits[0]
         full_encoder = load(model, "cpu")
         query_vector = phrase_vector.query_vector(full_encoder, "a refund")
         encoding = full_encoder.encode([document["text"] for document in DOCUMENTS])[
