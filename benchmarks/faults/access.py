@@ -40,6 +40,7 @@ MODEL_FILES = (
     "model/tokenizer.json",
     "model/encoder.json",
     "model/calibration.json",
+    "model/boundaries.npz",
     "cache",
     "cache/models",
 )

@@ -109,6 +109,7 @@ GOOD: dict[str, Sequence[Any]] = {
     "context": (None, "I want a refund request for the San José card"),
     "min_score": (None, 0, 0.5, -1, 2),
     "group_by": ("document", "passage"),
+    "spans_by": ("score", "cosine"),
     "refine": (None, "isolate"),
     "explain": (False, True),
     "compat": (None, "opensearch"),

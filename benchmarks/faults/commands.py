@@ -40,6 +40,7 @@ PLAN_WITHOUT_FAULT = {
     "query_precision",
     "candidates",
     "passages",
+    "spans_by",
     "milliseconds",
 }
 """The keys of a sound query's plan; any other key is a warning."""

@@ -48,6 +48,7 @@ TARGETS = (
     Target("interrupted", "calls.sqlite", 140, 4),
     Target("model", "encoder.json", 240, 0),
     Target("model", "calibration.json", 180, 0),
+    Target("model", "boundaries.npz", 60, 0),
     Target("model", "tokenizer.json", 120, 0),
     Target("model", "model.onnx", 90, 0),
     Target("model", "README.md", 12, 0),

@@ -236,7 +236,7 @@ def test_speakers_and_times_come_back_on_the_spans(client: Client) -> None:
         {"speaker": "customer", "text": "Give me my money back."},
     ]
     client.ingest([{"id": "x", "turns": turns}])
-    (hit,) = client.query("How can I help", spans=20)
+    (hit,) = client.query("How can I help", spans=20, spans_by="cosine")
     spans = {span.turn: span for span in hit.spans}
     assert (spans[0].speaker, spans[0].start_ms, spans[0].end_ms) == ("agent", 0, 900)
     assert (spans[1].speaker, spans[1].start_ms, spans[1].end_ms) == ("customer", None, None)
@@ -322,7 +322,7 @@ def test_the_backends_agree_on_the_sample(
     assert len(TOPICS) == 46
     for phrase in TOPICS:
         expected, hits = (
-            client.query(phrase, alpha=alpha, group_by=group_by).hits
+            client.query(phrase, alpha=alpha, group_by=group_by, spans_by="cosine").hits
             for client in (reference, sample)
         )
         assert [(hit.id, hit.passage) for hit in hits] == [

@@ -39,6 +39,7 @@ LOCAL_CHECKS = [
     "cache",
     "model",
     "calibration",
+    "span prior",
     "encoder",
     "store",
     "index",
@@ -105,6 +106,24 @@ def test_a_calibration_that_is_gone_changed_or_not_vouched_for_is_told(
     checks = run_checks(sample_url, model=folder)
     assert states_not_ok(checks) == {"calibration": "warning"}
     assert "go unseen" in checks["calibration"].found
+
+
+def test_a_span_prior_that_is_gone_or_not_vouched_for_is_told(
+    sample_url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(encoder.SHIPPED, folder)
+    settings = json.loads((folder / "encoder.json").read_text())
+    del settings["sha256"]["boundaries.npz"]
+    (folder / "encoder.json").write_text(json.dumps(settings))
+    checks = run_checks(sample_url, model=folder)
+    assert states_not_ok(checks) == {"span prior": "warning"}
+    assert "go unseen" in checks["span prior"].found
+    without = tmp_path / "without"
+    shutil.copytree(folder, without, ignore=shutil.ignore_patterns("boundaries.npz"))
+    checks = run_checks(sample_url, model=without)
+    assert states_not_ok(checks) == {"span prior": "warning"}
+    assert "by cosine alone" in checks["span prior"].found
 
 
 def test_an_index_of_another_model_is_a_problem(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ one hides no other, and nothing is changed. In reading order:
 
     check      the result of one check, and how errors become results
     machine    Python, the distribution, packages, telemetry, ONNX Runtime, device, cache
-    model      the model folder, its calibration, the encoder, and whether it made an index
+    model      the model folder, its fitted parts, the encoder, and whether it made an index
     embedded   the folder of embedded indexes
     server     a server: login, version, plugins, health, privileges, mapping
 
@@ -59,6 +59,7 @@ def _model_checks(settings: Settings) -> Sequence[tuple[str, Checks]]:
         ("cache", machine.cache),
         ("model", partial(model.folder, settings)),
         ("calibration", partial(model.calibration, settings)),
+        ("span prior", partial(model.span_prior, settings)),
         ("encoder", partial(model.encoder, settings)),
     )
 

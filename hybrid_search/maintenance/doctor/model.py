@@ -13,9 +13,11 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
 from hybrid_search.config import Settings
 from hybrid_search.encoder import model_folder
+from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
 from hybrid_search.search.calibration import load as load_calibration
+from hybrid_search.search.prior_file import load as load_prior
 
 SENTENCE = (
     "I would like what I paid last week to go back on my card, "
@@ -58,6 +60,28 @@ def calibration(settings: Settings) -> Iterator[Check]:
         return
     parameters = ", ".join(f"{name} {value:g}" for name, value in asdict(maps).items())
     yield ok("calibration", f"scores are mapped by {parameters}")
+
+
+def span_prior(settings: Settings) -> Iterator[Check]:
+    """Check that the prior of spans can be used, and that a change of it would be seen."""
+    path = settings.model or encoders.SHIPPED
+    artifact, name = model_folder.read_settings(path), model_folder.BOUNDARIES
+    prior = load_prior(path, default_dimension(artifact))
+    if prior is None:
+        yield warning(
+            "span prior",
+            f"{path} has no {name}: the words that are shown are chosen by cosine alone",
+            "copy the file from where the model came from, if it has one",
+        )
+    elif name not in artifact.sha256:
+        yield warning(
+            "span prior",
+            f"encoder.json in {path} has no SHA-256 of {name}: a change of it would go unseen",
+            "copy the model again from where it came from",
+        )
+    else:
+        weights = f"ends {prior.ends:.3f}, inside {prior.inside:.3f}, length {prior.length:.3f}"
+        yield ok("span prior", f"the words that are shown are chosen by cosine and {weights}")
 
 
 def encoder(settings: Settings) -> Iterator[Check]:
