@@ -5,7 +5,7 @@ nothing is measured on are read. Needs scikit-learn and SciPy, but no torch.
 
 To read in this order: `corpora` (the rows), `gaps` (texts with their punctuation as labels),
 `encoded` (texts encoded once, for all sizes of vectors), `network` (the boundary model), `marked`
-(examples of what a person would mark), `composed` and `natural` (where they come from), `weights`
-(the three weights of the prior), `training` (all of it in turn), `npz` (the file), `card_section`
-(the model card) and `__main__` (the command).
+(examples of what a person would mark), `composed`, `natural` and `examples` (where they come from),
+`weights` (the three weights of the prior), `training` (all of it in turn), `npz` (the file),
+`summary` (tables, also for the model card) and `__main__` (the command).
 """
