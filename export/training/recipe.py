@@ -35,7 +35,7 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Teacher:
+class TeacherMixture:
     """Shares of the two vectors that a span is drawn towards.
 
     The frozen base on the span `alone`, or on the span with `words` either side (`window`). Both
@@ -104,7 +104,7 @@ class Stage:
     patience: int = 0
     others: float = 1.0
     weights: Weights = field(default_factory=Weights)
-    teacher: Teacher = field(default_factory=Teacher)
+    teacher: TeacherMixture = field(default_factory=TeacherMixture)
     mixture: Mixture = field(default_factory=Mixture)
     data: Mapping[str, float] = field(default_factory=dict)
 
@@ -209,7 +209,7 @@ def _check_soup(recipe: Recipe, where: str) -> None:
 
 
 def _stage(table: Mapping[str, Any], where: str) -> Stage:
-    inner: dict[str, type] = {"weights": Weights, "teacher": Teacher, "mixture": Mixture}
+    inner: dict[str, type] = {"weights": Weights, "teacher": TeacherMixture, "mixture": Mixture}
     parsed_tables = {
         key: _build(kind, table[key], f"{where}, {key}")
         for key, kind in inner.items()

@@ -9,7 +9,7 @@ import gzip
 import json
 import math
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -28,6 +28,7 @@ transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
 from export.training import compose, data, losses, recipe, texts  # noqa: E402 (after torch)
+from hybrid_search.encoder import SHIPPED  # noqa: E402
 from hybrid_search.text.spans import MAX_WORDS  # noqa: E402
 
 Table = dict[str, Any]
@@ -337,7 +338,7 @@ def test_texts_read_together_have_the_vectors_of_texts_read_alone(tiny: Path) ->
 
 def test_the_teacher_gives_what_the_base_model_says_of_a_text_by_itself(tiny: Path) -> None:
     from export.training.model import SpanEncoder
-    from export.training.recipe import Teacher
+    from export.training.recipe import TeacherMixture
     from export.training.teacher import FrozenEncoder
 
     cutter = texts.Cutter(tiny)
@@ -366,7 +367,7 @@ def test_the_teacher_gives_what_the_base_model_says_of_a_text_by_itself(tiny: Pa
     goal = hidden[3:5].mean(0)  # behind [CLS] two words of context, then the span's two
     torch.testing.assert_close(window_vector, goal / goal.norm(), atol=1e-5, rtol=0)
     mixed_vector = teacher.mix_teachers(
-        [(long, start, end)], Teacher(alone=3.0, window=1.0, words=2)
+        [(long, start, end)], TeacherMixture(alone=3.0, window=1.0, words=2)
     )[0]
     mixed = 3 * teacher.alone([long.text[start:end]])[0] + window_vector
     torch.testing.assert_close(mixed_vector, mixed / mixed.norm(), atol=1e-5, rtol=0)
@@ -529,6 +530,55 @@ def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
     assert loss_values["score"].item() == pytest.approx(
         1 - np.corrcoef(best, sharp)[0, 1], abs=1e-5
     )
+
+
+class WordCounter:
+    """A teacher of another size: texts are alike by their numbers of words and of letters."""
+
+    def alone(self, inputs: Sequence[str]) -> Any:
+        counts = [[len(text.split()), len(text), 1.0] for text in inputs]
+        return torch.nn.functional.normalize(torch.tensor(counts), dim=-1)
+
+
+def test_cosines_are_those_of_a_teacher_of_another_size(tiny: Path) -> None:
+    from export.training.model import SpanEncoder, read
+    from export.training.objective import Batcher, goals_of, losses_of
+    from export.training.teacher import FrozenEncoder
+
+    weights = {"distil": 1.0, "relational": 1.0, "score": 1.0}
+    table = {**DISTIL, "triples": 4, "echoes": 2, "weights": weights}
+    stage = recipe.parse({"name": "x", "stages": [table]}).stages[0]
+    cutter, counter = texts.Cutter(tiny, 60), WordCounter()
+    student, teacher = SpanEncoder.load(tiny), FrozenEncoder(SpanEncoder.load(tiny), cutter, 1024)
+    batch = Batcher([make_corpus(triples())], stage, cutter, "1/0").batch(0)
+    goals, own = goals_of(batch, teacher, stage, counter), goals_of(batch, teacher, stage)
+    assert goals is not None
+    assert own is not None
+    spans = [batch.texts[number].text[start:end] for number, start, end in batch.spans]
+    shorts = [batch.texts[number].text for number in batch.shorts]
+    torch.testing.assert_close(goals.relations, counter.alone(spans) @ counter.alone(shorts).T)
+    assert not torch.equal(goals.scores, own.scores)
+    torch.testing.assert_close(goals.spans, own.spans)  # vectors remain those of the base
+    encoded = read(student, cutter, batch.texts, 1024)
+    by_counter, by_base = (
+        losses_of(batch, answers, encoded, stage, [student.hidden]) for answers in (goals, own)
+    )
+    assert by_counter["distil"] == by_base["distil"]
+    assert by_counter["relational"] != by_base["relational"]
+    assert by_counter["score"] != by_base["score"]
+
+
+def test_an_exported_model_is_a_teacher() -> None:
+    from export.training.teacher import ExportedEncoder
+
+    teacher = ExportedEncoder(SHIPPED, threads=1)
+    vectors = teacher.alone(["a refund", "my money back", "a refund", "the weather"])
+    torch.testing.assert_close(vectors.norm(dim=-1), torch.ones(4))
+    torch.testing.assert_close(vectors[0], vectors[2])
+    cosines = vectors[0] @ vectors.T
+    assert cosines[1] > cosines[3]
+    assert teacher.alone([]).shape[0] == 0
+    assert len(teacher.fingerprint) >= 8
 
 
 def _best(query: Any, tokens: Any, longest: int) -> float:
