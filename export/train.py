@@ -33,7 +33,7 @@ from export.training import compose, curve, data, loop, plot, recipe
 from export.training.checkpoint import State
 from export.training.encoder import PrefixEncoder, TorchEncoder
 from export.training.model import SpanEncoder
-from export.training.teacher import ExportedEncoder, FrozenEncoder
+from export.training.teacher import ExportedEncoder, FrozenEncoder, principal
 from export.training.texts import Cutter
 from hybrid_search.encoder import model_folder
 from hybrid_search.encoder.model_folder import CONTEXT
@@ -134,7 +134,7 @@ def _head(
     composer = compose.Composer(data.Sampler(corpora, {}, 1.0), recipe.Mixture())
     random = Random(f"{run_recipe.seed}/head")  # noqa: S311 (no secret)
     texts = [composer.short(random) for _ in range(SAMPLE)]
-    return loop.principal(FrozenEncoder(base, cutter, loop.CPU_BUDGET), texts)
+    return principal(FrozenEncoder(base, cutter, loop.CPU_BUDGET), texts)
 
 
 def _device(name: str) -> torch.device:

@@ -16,10 +16,11 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from export.training import checkpoint, curve, losses, soup
+from export.training import checkpoint, curve, soup
+from export.training.batch import Batch, Batcher
 from export.training.data import Corpus
 from export.training.model import SpanEncoder, read
-from export.training.objective import Batch, Batcher, Goals, goals_of, losses_of
+from export.training.objective import Goals, goals_of, losses_of
 from export.training.recipe import Recipe, Stage
 from export.training.teacher import FrozenEncoder, Teacher
 from export.training.texts import Cutter
@@ -244,8 +245,8 @@ class Trainer:
         return prepared
 
     def _prepare(self, step: int) -> tuple[Batch, Goals | None]:
-        batch = self.batcher.batch(step)
-        return batch, goals_of(batch, self.run.teacher, self.stage, self.run.relation_teacher)
+        run, batch = self.run, self.batcher.batch(step)
+        return batch, goals_of(batch, run.teacher, self.stage, run.relation_teacher)
 
     def _average(self) -> None:
         """Move the averaged weights.
@@ -387,14 +388,3 @@ def interruptions() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in old_handlers.items():
             signal.signal(number, handler)
-
-
-def principal(teacher: FrozenEncoder, texts: Sequence[str]) -> Tensor:
-    """Return an orthogonal matrix of the principal directions of the teacher's vectors.
-
-    Rows, strongest first, from `texts`. All cosines stay as they are, and the first d numbers of a
-    vector already are the best d that a rotation can give.
-    """
-    vectors = teacher.alone(texts).double().cpu()
-    _, directions = torch.linalg.eigh(vectors.T @ vectors)
-    return losses.unit(directions.flip(1).T).float()

@@ -142,3 +142,14 @@ def _window(text: Text, start: int, end: int, words: int) -> tuple[int, int]:
         return start, end
     first, last = max(0, inside[0] - words), min(len(word_offsets) - 1, inside[-1] + words)
     return min(start, int(word_offsets[first, 0])), max(end, int(word_offsets[last, 1]))
+
+
+def principal(teacher: FrozenEncoder, texts: Sequence[str]) -> Tensor:
+    """Return an orthogonal matrix of the principal directions of the teacher's vectors.
+
+    Rows, strongest first, from `texts`. All cosines stay as they are, and the first d numbers of a
+    vector already are the best d that a rotation can give.
+    """
+    vectors = teacher.alone(texts).double().cpu()
+    _, directions = torch.linalg.eigh(vectors.T @ vectors)
+    return unit(directions.flip(1).T).float()

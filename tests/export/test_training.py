@@ -405,7 +405,7 @@ def test_spans_are_whole_words_of_the_text_and_a_woven_clause_is_one(tiny: Path)
 
 
 def test_a_batch_follows_from_the_seed_and_the_step(tiny: Path) -> None:
-    from export.training.objective import Batcher
+    from export.training.batch import Batcher
 
     parsed_stage = recipe.parse(
         {"name": "x", "stages": [{**DISTIL, "weights": {"distil": 1.0}}]}
@@ -445,8 +445,9 @@ def test_an_echo_is_words_of_a_clause_in_their_order() -> None:
 def test_spans_are_distilled_without_short_texts_and_equal_words_are_read_once(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from export.training.batch import Batcher
     from export.training.model import SpanEncoder
-    from export.training.objective import Batcher, goals_of
+    from export.training.objective import goals_of
     from export.training.teacher import FrozenEncoder
 
     cutter = texts.Cutter(tiny, 60)
@@ -483,8 +484,9 @@ def test_scores_without_anything_to_score_are_refused() -> None:
 
 
 def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
+    from export.training.batch import Batcher
     from export.training.model import SpanEncoder, read
-    from export.training.objective import Batcher, goals_of, losses_of
+    from export.training.objective import goals_of, losses_of
     from export.training.teacher import FrozenEncoder
 
     stage = recipe.parse(
@@ -541,8 +543,9 @@ class WordCounter:
 
 
 def test_cosines_are_those_of_a_teacher_of_another_size(tiny: Path) -> None:
+    from export.training.batch import Batcher
     from export.training.model import SpanEncoder, read
-    from export.training.objective import Batcher, goals_of, losses_of
+    from export.training.objective import goals_of, losses_of
     from export.training.teacher import FrozenEncoder
 
     weights = {"distil": 1.0, "relational": 1.0, "score": 1.0}
@@ -615,7 +618,7 @@ def test_a_passage_is_cut_around_its_span_and_a_negative_to_what_is_like_the_que
 
 
 def test_passages_that_may_be_right_are_no_negatives() -> None:
-    from export.training.objective import _allowed_mask
+    from export.training.batch import _allowed_mask
 
     rows = [
         data.Triple("q", "p1", "n1", intent="a"),
@@ -1004,9 +1007,8 @@ def test_the_learning_rate_rises_and_falls() -> None:
 
 
 def test_the_first_directions_hold_the_most_and_cosines_stay(tiny: Path) -> None:
-    from export.training.loop import principal
     from export.training.model import SpanEncoder
-    from export.training.teacher import FrozenEncoder
+    from export.training.teacher import FrozenEncoder, principal
 
     teacher = FrozenEncoder(SpanEncoder.load(tiny), texts.Cutter(tiny), budget=64)
     sentences = [sentence(make_random(i), 4) for i in range(80)]
