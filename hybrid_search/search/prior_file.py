@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hybrid_search.encoder.model_folder import BOUNDARIES, read_file
+from hybrid_search.encoder.model_folder import BOUNDARIES, read_file, read_settings
 from hybrid_search.errors import ModelError
 from hybrid_search.text.boundaries import BoundaryModel
 from hybrid_search.text.span_prior import SpanPrior
@@ -30,14 +30,17 @@ WEIGHTS = 3
 def load(folder: Path, dimension: int) -> SpanPrior | None:
     """Return the prior of a model folder for vectors of a dimension.
 
-    None if the model has no prior, or none for this dimension. Like the model it is read once a
-    process; its digest is checked with those of the model.
+    None if the model has no prior, or none for this dimension. A file that ``encoder.json`` does
+    not name is none: it may have been made for the model that was there before. Like the model it
+    is read once a process; its digest is checked with those of the model.
 
     Raises:
         ModelError: If the file cannot be read, or its arrays do not fit each other.
     """
     path = folder / BOUNDARIES
     if not os.path.lexists(path):  # a link to nothing is there
+        return None
+    if BOUNDARIES not in read_settings(folder).sha256:
         return None
     try:
         with np.load(io.BytesIO(read_file(path)), allow_pickle=False) as arrays:

@@ -118,12 +118,12 @@ def test_a_span_prior_that_is_gone_or_not_vouched_for_is_told(
     (folder / "encoder.json").write_text(json.dumps(settings))
     checks = run_checks(sample_url, model=folder)
     assert states_not_ok(checks) == {"span prior": "warning"}
-    assert "go unseen" in checks["span prior"].found
+    assert "encoder.json names no boundaries.npz" in checks["span prior"].found
     without = tmp_path / "without"
     shutil.copytree(folder, without, ignore=shutil.ignore_patterns("boundaries.npz"))
     checks = run_checks(sample_url, model=without)
     assert states_not_ok(checks) == {"span prior": "warning"}
-    assert "by cosine alone" in checks["span prior"].found
+    assert "there is no boundaries.npz" in checks["span prior"].found
 
 
 def test_an_index_of_another_model_is_a_problem(tmp_path: Path) -> None:

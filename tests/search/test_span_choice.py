@@ -25,6 +25,7 @@ BARE = "right one moment i would like to have all my money back and quickly than
 
 def write_arrays(path: Path, **changed: Any) -> None:
     """Write a prior for vectors of 2 numbers; of `changed` those that are None are left out."""
+    vouch_for_prior(path.parent)
     arrays = {
         "hidden": np.zeros((4, 3), np.float16),
         "hidden_bias": np.zeros(3, np.float32),
@@ -68,8 +69,22 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changed: Mapping[str
         prior_file.load(tmp_path, 2)
 
 
+def vouch_for_prior(folder: Path, *, is_named: bool = True) -> None:
+    """Write the settings of a model, which name its prior or do not."""
+    settings = json.loads((SHIPPED / "encoder.json").read_text())
+    settings["sha256"] = {BOUNDARIES: "0" * 64} if is_named else {}
+    (folder / "encoder.json").write_text(json.dumps(settings))
+
+
+def test_a_prior_that_the_settings_do_not_name_may_be_of_another_model(tmp_path: Path) -> None:
+    write_arrays(tmp_path / BOUNDARIES)
+    vouch_for_prior(tmp_path, is_named=False)
+    assert prior_file.load(tmp_path, 2) is None
+
+
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04" + b"\0" * 40])
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: bytes) -> None:
+    vouch_for_prior(tmp_path)
     (tmp_path / BOUNDARIES).write_bytes(content)
     with pytest.raises(ModelError, match=r"boundaries\.npz cannot be used"):
         prior_file.load(tmp_path, 2)
