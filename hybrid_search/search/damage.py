@@ -24,17 +24,17 @@ def describe_changed(index: str, damaged: Sequence[tuple[StoredPassage, Fault]])
     """Log and return warnings about passages that are not those that were written, if any."""
     codes = [passage for passage, fault in damaged if fault.kind == "codes"]
     others = [passage for passage, fault in damaged if fault.kind != "codes"]
-    what = "left out, because of a damaged text, place or metadata"
+    effect = "left out, because of a damaged text, place or metadata"
     return [
         *describe_left_out(index, codes),
-        *_describe(others, what, _ingest_again(index, others)),
+        *_describe(others, effect, _ingest_again(index, others)),
     ]
 
 
 def describe_misplaced(index: str, passages: Sequence[StoredPassage]) -> list[str]:
     """Log and return a warning about passages whose spans have no place in their text, if any."""
-    what = "without some spans, because of damaged offsets"
-    return _describe(passages, what, _ingest_again(index, passages))
+    effect = "without some spans, because of damaged offsets"
+    return _describe(passages, effect, _ingest_again(index, passages))
 
 
 def _ingest_again(index: str, passages: Sequence[StoredPassage]) -> str:
@@ -42,7 +42,7 @@ def _ingest_again(index: str, passages: Sequence[StoredPassage]) -> str:
     return f"ingest again after hybrid-search delete --index {index} -- {ids}"
 
 
-def _describe(passages: Sequence[StoredPassage], what: str, remedy: str) -> list[str]:
+def _describe(passages: Sequence[StoredPassage], effect: str, remedy: str) -> list[str]:
     if not passages:
         return []
     names = [
@@ -51,6 +51,6 @@ def _describe(passages: Sequence[StoredPassage], what: str, remedy: str) -> list
     ]
     more = len(passages) - len(names)
     others = f" and {more} more" if more else ""
-    warning = f"{', '.join(names)}{others}: {what}. To mend this: {remedy}"
+    warning = f"{', '.join(names)}{others}: {effect}. To mend this: {remedy}"
     _log.warning("%s", warning)
     return [warning]

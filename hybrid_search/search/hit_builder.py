@@ -113,6 +113,8 @@ class HitBuilder:
 
     def _best_spans(self, group: Group) -> list[Span]:
         """Return the best spans of a hit's passages, with what is known of their turns."""
+        if not self.query.spans:
+            return []
         passage_contents = [self.contents[passage.stored.key] for passage in group]
         passage_spans = [
             PassageSpans.from_passage(
@@ -150,13 +152,13 @@ def leave_out_weak_spans(spans: Sequence[Span]) -> list[Span]:
     a span before.
     """
     words_seen: set[tuple[str, ...]] = set()
-    shown: list[Span] = []
+    shown_spans: list[Span] = []
     for span in spans:
         words = tuple(span.text.casefold().split())
         if words not in words_seen and span.cosine >= RELATED * spans[0].cosine:
-            shown.append(span)
+            shown_spans.append(span)
         words_seen.add(words)
-    return shown
+    return shown_spans
 
 
 def _build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -> Span:

@@ -56,17 +56,16 @@ def load(folder: Path, dimension: int) -> SpanPrior | None:
 def _build_prior(arrays: Mapping[str, Floats], dimension: int) -> SpanPrior:
     """Return the prior of one dimension; ValueError if the arrays do not fit each other."""
     names = ("hidden", "hidden_bias", "output", "output_bias", "weights")
-    hidden, hidden_bias, output, output_bias, weights = (
+    parameters = [
         np.array(arrays[f"{name}.{dimension}"], dtype=np.float32, order="C") for name in names
-    )
+    ]
+    hidden, hidden_bias, output, output_bias, weights = parameters
     units = len(output)
-    shapes = [array.shape for array in (hidden, hidden_bias, output, output_bias, weights)]
+    shapes = [array.shape for array in parameters]
     expected = [(2 * dimension, units), (units,), (units,), (), (WEIGHTS,)]
     if shapes != expected:
         raise ValueError(f"its arrays for {dimension} have shapes {shapes}, and not {expected}")
-    if not all(
-        np.isfinite(array).all() for array in (hidden, hidden_bias, output, output_bias, weights)
-    ):
+    if not all(np.isfinite(array).all() for array in parameters):
         raise ValueError(f"its arrays for {dimension} hold what is no number")
     boundaries = BoundaryModel(hidden, hidden_bias, output, float(output_bias))
     return SpanPrior(boundaries, *map(float, weights))

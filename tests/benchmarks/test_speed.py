@@ -59,8 +59,8 @@ def test_a_plan_is_held_against_the_index_that_was_made(
     monkeypatch.setattr(sample, "SECONDS", 600)  # a busy machine does not end the sample early
     monkeypatch.setattr(scale, "SAMPLES", (1000,))  # the other one would be of the same documents
     (tmp_path / "calls.jsonl").write_text("".join(json.dumps(call) + "\n" for call in calls))
-    made = size.measure(Path(sample_url.removeprefix("embedded:")), "calls")
-    measured = scale.measure(tmp_path / "calls.jsonl", len(calls), made)
+    index_size = size.measure(Path(sample_url.removeprefix("embedded:")), "calls")
+    measured = scale.measure(tmp_path / "calls.jsonl", len(calls), index_size)
     assert measured["calls"] == len(calls)
     assert min(measured["others' documents"].values()) > 0
     assert measured["encoded elsewhere"]["tokens"] == 37_700  # as `make demo` says

@@ -119,20 +119,24 @@ def test_the_best_spans_are_those_with_the_largest_sum_of_cosine_and_prior() -> 
 
 
 def test_what_is_chosen_by_changes_no_hit_and_no_score(sample: Client) -> None:
-    chosen = {by: sample.query("refund request", spans_by=by) for by in ("score", "cosine")}
-    assert {by: result.plan["spans_by"] for by, result in chosen.items()} == {
+    result_by_choice = {
+        by: sample.query("refund request", spans_by=by) for by in ("score", "cosine")
+    }
+    assert {by: result.plan["spans_by"] for by, result in result_by_choice.items()} == {
         "score": "score",
         "cosine": "cosine",
     }
-    ranking = [[(hit.id, hit.score, hit.cosine) for hit in result] for result in chosen.values()]
+    ranking = [
+        [(hit.id, hit.score, hit.cosine) for hit in result] for result in result_by_choice.values()
+    ]
     assert ranking[0] == ranking[1]
-    by_cosine = [hit.spans for hit in chosen["cosine"]]
+    by_cosine = [hit.spans for hit in result_by_choice["cosine"]]
     assert {span.prior for spans in by_cosine for span in spans} == {0.0}
     assert all(
         spans[0].cosine == hit.cosine
-        for spans, hit in zip(by_cosine, chosen["cosine"], strict=True)
+        for spans, hit in zip(by_cosine, result_by_choice["cosine"], strict=True)
     )
-    assert all(span.prior != 0 for hit in chosen["score"] for span in hit.spans)
+    assert all(span.prior != 0 for hit in result_by_choice["score"] for span in hit.spans)
 
 
 def test_a_model_without_a_prior_chooses_by_cosine_and_says_so(

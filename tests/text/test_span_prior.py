@@ -111,11 +111,15 @@ def test_no_word_and_a_single_word_have_no_gap_inside(codes: TokenCodes) -> None
 def test_words_without_a_token_take_the_nearest_one() -> None:
     """The tokenizer dropped the characters of the last word, and of all words."""
     codes = make_codes(3)
-    for kept in (2, 0):
+    for token_count in (2, 0):
         words = codes.words.copy()
-        words[:, 2:] = np.minimum(words[:, 2:], kept)
+        words[:, 2:] = np.minimum(words[:, 2:], token_count)
         shorter = TokenCodes(
-            words, codes.counts, codes.codes[:kept], codes.scales[:kept], codes.inverse_norms
+            words,
+            codes.counts,
+            codes.codes[:token_count],
+            codes.scales[:token_count],
+            codes.inverse_norms,
         )
         probabilities = boundary_probabilities(shorter, EVEN)
         assert np.isfinite(probabilities).all()
