@@ -162,6 +162,17 @@ def latency() -> str:
     )
 
 
+def concurrency() -> str:
+    """Render how many queries an embedded index answers for many clients at once."""
+    queries = results.read_result("concurrency-calls_sgd", results.SPEED)["queries"]
+    return table(
+        "calls_sgd, alpha 0.5",
+        ("queries a second", "milliseconds, p50 / p95"),
+        queries,
+        lambda way: [f"{queries[way]['a second']:.1f}", _percentiles(queries[way])],
+    )
+
+
 def _percentiles(figures: dict[str, float]) -> str:
     return f"{figures['p50']:.0f} / {figures['p95']:.0f}"
 
@@ -262,6 +273,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "ingest": ingest,
     "encode": encode,
     "latency": latency,
+    "concurrency": concurrency,
     "size": size,
     "server_latency": server_latency,
     "quantization": quantization,

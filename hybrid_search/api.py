@@ -30,7 +30,8 @@ def connect(
         url: ``embedded:PATH``, ``memory:``, ``opensearch+https://HOST``,
             ``elasticsearch+https://HOST``, or ``https://HOST`` of either (default:
             ``HYBRID_SEARCH_URL``, else the user's data folder).
-        model: A model folder (default: ``HYBRID_SEARCH_MODEL``, else the shipped one).
+        model: A model folder, or the name of an installed model (default:
+            ``HYBRID_SEARCH_MODEL``, else the shipped one).
         device: auto, cpu, cuda, tensorrt, or cuda:1 (default: ``HYBRID_SEARCH_DEVICE``, else auto).
         dimension: How many numbers the vectors of new indexes have (default:
             ``HYBRID_SEARCH_DIMENSION``, else the model's usual size). Fewer take less space and

@@ -49,7 +49,7 @@ class AsyncClient:
 
     Args:
         url: As in `hybrid_search.connect`, like all but the last.
-        model: A model folder.
+        model: A model folder, or the name of an installed model.
         device: auto, cpu, cuda, tensorrt, or cuda:1.
         dimension: How many numbers the vectors of new indexes have.
         precision: auto, int8, float16 or float32.

@@ -1,4 +1,7 @@
-"""`Client`: one backend and one encoder, with a method for everything that can be done."""
+"""`Client`: one backend and one encoder, with a method for everything that can be done.
+
+What an ingest needs is imported when one begins, so that the first query does not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,18 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid_search.client_admin import IndexAdmin, policy_of
 from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
-from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
-from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search import phrase_vector, pipeline, span_search
+from hybrid_search.search.calibration import SCORE
 from hybrid_search.search.parameters import check_choice
 from hybrid_search.search.query import (
     CHOICES,
@@ -28,6 +30,10 @@ from hybrid_search.search.query import (
     expand_options,
 )
 from hybrid_search.search.result import Result, Span
+
+if TYPE_CHECKING:
+    from hybrid_search.ingest.checkpoint import Checkpoint
+    from hybrid_search.ingest.summary import Summary
 
 
 class Client(IndexAdmin):
@@ -59,9 +65,7 @@ class Client(IndexAdmin):
         """
         query = Query.from_options(phrase, **options)
         encoders = self._encoders
-        return pipeline.search(
-            self.backend, encoders.full, encoders.load_calibration, query, encoders.load_prior
-        )
+        return pipeline.search(self.backend, encoders.full, encoders.load_calibration, query)
 
     @expand_options(RequestOptions)
     def requests(
@@ -111,7 +115,7 @@ class Client(IndexAdmin):
         """
         check_choice("spans_by", spans_by, CHOICES["spans_by"])
         encoder = self.encoder
-        prior = self._encoders.load_prior(encoder.info.dimension) if spans_by == "score" else None
+        prior = span_prior(encoder) if spans_by == SCORE else None
         return span_search.best_spans(encoder, phrase_, text, k, context, prior)
 
     def phrase_similarity(
@@ -239,6 +243,8 @@ class Client(IndexAdmin):
         ...     client.run_ingest([line], IngestOptions(index="calls")).documents
         1
         """
+        from hybrid_search.ingest.pipeline import ingest
+
         spec = self._spec(options.index)
         options = replace(options, policy=options.policy or policy_of(spec))
         executor = self._encoders.acquire_executor(options.executor, options.workers, spec)

@@ -1,26 +1,28 @@
-"""The methods of a client that look after indexes: set up, describe, verify, reindex, drop."""
+"""The methods of a client that look after indexes: set up, describe, verify, reindex, drop.
+
+What only one of them needs is imported in it, so that the first query does not wait for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from hybrid_search import backends
 from hybrid_search.backends.types import IndexInfo, IndexSpec
 from hybrid_search.client_encoders import ClientEncoders
-from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY, Settings
+from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY, DEFAULT_SAMPLE, Settings
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.options import Report, ignore_report
-from hybrid_search.ingest.rejects import default_rejects_path
-from hybrid_search.ingest.summary import Summary
-from hybrid_search.ingest.types import SourceLine
-from hybrid_search.maintenance import reindex, verify
-from hybrid_search.maintenance.plan.estimate import Plan, plan
-from hybrid_search.maintenance.plan.policy_recall import POLICIES, compare
-from hybrid_search.maintenance.plan.sample import take_sample
 from hybrid_search.text import window_policy
+
+if TYPE_CHECKING:
+    from hybrid_search.ingest.summary import Summary
+    from hybrid_search.ingest.types import SourceLine
+    from hybrid_search.maintenance.plan.estimate import Plan
+    from hybrid_search.maintenance.verify.report import Verification
 
 
 class IndexAdmin:
@@ -64,6 +66,10 @@ class IndexAdmin:
         ...     client.plan_lines([line], documents=1_000_000).load.documents
         1000000
         """
+        from hybrid_search.maintenance.plan.estimate import plan
+        from hybrid_search.maintenance.plan.policy_recall import POLICIES, compare
+        from hybrid_search.maintenance.plan.sample import take_sample
+
         info = self.describe(index) if index else None
         spec = info.spec if info else None
         index_encoder, span_policy = self._encoders.truncated_to(spec), policy or policy_of(spec)
@@ -140,6 +146,9 @@ class IndexAdmin:
         ...     client.reindex("calls", policy="4/1").documents
         88
         """
+        from hybrid_search.ingest.rejects import default_rejects_path
+        from hybrid_search.maintenance import reindex
+
         if lines is None:
             return reindex.copy_index(self.backend, index, policy, options or {}, report, keep=keep)
         rejects_path, spec = Path(rejects or default_rejects_path(index)), self._spec(index)
@@ -159,10 +168,10 @@ class IndexAdmin:
         self,
         index: str = DEFAULT_INDEX,
         *,
-        sample: int = verify.SAMPLE,
+        sample: int = DEFAULT_SAMPLE,
         full: bool = False,
         repair: bool = False,
-    ) -> verify.Verification:
+    ) -> Verification:
         """Return the faults of an index: passages that are missing, damaged or encoded otherwise.
 
         Args:
@@ -180,6 +189,8 @@ class IndexAdmin:
         ...     client.verify(sample=1).is_sound
         True
         """
+        from hybrid_search.maintenance import verify
+
         salvage = verify.salvage_file(self.backend, index) if repair else None
         spec, _ = self.backend.read_head(index)
         encoder = self._encoders.truncated_to(spec)

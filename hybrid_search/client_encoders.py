@@ -1,8 +1,9 @@
-"""The encoders of one client: of its model folder, with vectors as each index has them."""
+"""The encoders of one client: of its model, with vectors as each index has them."""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from pathlib import Path
 
 from hybrid_search import encoder
@@ -12,9 +13,8 @@ from hybrid_search.encoder import Encoder, model_folder
 from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
 from hybrid_search.ingest.executors.cache import ExecutorCache
-from hybrid_search.search import calibration, prior_file
+from hybrid_search.search import calibration
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.text.span_prior import SpanPrior
 
 
 class ClientEncoders:
@@ -22,8 +22,11 @@ class ClientEncoders:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._folder: Path = settings.model or encoder.SHIPPED
         self._executors = ExecutorCache()
+
+    @cached_property
+    def _folder(self) -> Path:
+        return encoder.find_model(self._settings.model)
 
     @property
     def full(self) -> Encoder:
@@ -65,13 +68,9 @@ class ClientEncoders:
             RayExecutor, self._folder, settings.device, settings.precision, size, workers
         )
 
-    def load_calibration(self, precision: str, dimension: int) -> Calibration:
-        """Return the model's calibration for passages of a precision and a dimension."""
-        return calibration.load(self._folder, precision, dimension)
-
-    def load_prior(self, dimension: int) -> SpanPrior | None:
-        """Return the model's prior of spans for a dimension, if it has one."""
-        return prior_file.load(self._folder, dimension)
+    def load_calibration(self, precision: str, dimension: int, spans_by: str) -> Calibration:
+        """Return the model's calibration, see `calibration.load`."""
+        return calibration.load(self._folder, precision, dimension, spans_by)
 
     def close(self) -> None:
         """Stop the workers."""

@@ -2,7 +2,8 @@
 
 HYBRID_SEARCH_URL          where indexes live: embedded:PATH, memory: or a server's URL
                            (default: embedded: in the user's data folder)
-HYBRID_SEARCH_MODEL        the model folder (default: the shipped model)
+HYBRID_SEARCH_MODEL        a model folder, or the name of an installed model
+                           (default: the shipped model)
 HYBRID_SEARCH_DEVICE       auto, cpu, cuda or tensorrt (default: auto)
 HYBRID_SEARCH_PRECISION    auto, int8, float16 or float32
                            (default: auto, which is int8 on CPUs and float16 elsewhere)
@@ -29,6 +30,11 @@ Libraries that report their use to their makers are told not to, unless the user
 
 ORT_DISABLE_TELEMETRY      true keeps ONNX Runtime from it (default: 1)
 RAY_USAGE_STATS_ENABLED    0 keeps Ray from it (default: 0)
+
+The command line alone sets, unless the user decided otherwise:
+
+OPENBLAS_THREAD_TIMEOUT    how long an idle thread of numpy's keeps its core busy: this power of 2
+                           in cycles, 4 to 30 (default: 4)
 """
 
 from __future__ import annotations
@@ -56,6 +62,8 @@ from hybrid_search.errors import UsageError
 DEFAULT_INDEX = "calls"
 DEFAULT_POLICY = "6/1"
 """The windows of a new index; `hybrid_search.text.window_policy` says what they mean."""
+DEFAULT_SAMPLE = 100
+"""How many documents of an index are encoded again to check it."""
 
 BOOLEAN_WORDS = {
     "true": True,
@@ -70,6 +78,12 @@ BOOLEAN_WORDS = {
 
 ONNX_RUNTIME_SWITCH, RAY_SWITCH = "ORT_DISABLE_TELEMETRY", "RAY_USAGE_STATS_ENABLED"
 
+BLAS_PATIENCE, LEAST_PATIENCE = "OPENBLAS_THREAD_TIMEOUT", "4"
+"""How long a thread of OpenBLAS without work spins before it sleeps: this power of 2 in cycles.
+
+4 is the least that OpenBLAS takes, and 26 or more its default.
+"""
+
 _log = logging.getLogger(__name__)
 
 
@@ -78,7 +92,7 @@ class Settings:
     """The settings in force: from arguments, else from the environment, else the defaults."""
 
     url: str
-    model: Path | None
+    model: str | Path | None
     device: str
     access: Access = field(default_factory=Access)
     dimension: int | None = None
@@ -99,14 +113,13 @@ def settings(
     """
     url = url or _read("URL") or f"embedded:{platformdirs.user_data_path('hybrid_search')}"
     refuse_secrets(url)
-    folder = model or _read("MODEL")
-    model_folder = Path(folder) if folder else None
+    model = model or _read("MODEL")
     device = device or _read("DEVICE") or "auto"
     precision = precision or _read("PRECISION") or "auto"
     access = _access()
     if patience is not None:
         access = replace(access, patience=patience)
-    return Settings(url, model_folder, device, access, dimension or _dimension(), precision)
+    return Settings(url, model, device, access, dimension or _dimension(), precision)
 
 
 def cache_folder() -> Path:
@@ -127,6 +140,18 @@ def disable_telemetry() -> None:
 def disable_ray_reports() -> None:
     """Keep a cluster of Ray that is started after this from reporting to Ray's makers."""
     _set_default(RAY_SWITCH, "0")
+
+
+def stop_idle_spinning() -> None:
+    """Let threads of numpy's OpenBLAS sleep as soon as they have no work.
+
+    Unless the user has set its variable. By default each of them, one per core but one, keeps its
+    core busy for 2**26 cycles (25 ms) or more when numpy is imported and after each product
+    (https://github.com/OpenMathLib/OpenBLAS/issues/5171). This is for a program of our own: a host
+    of this library decides for itself. OpenBLAS reads the variable when numpy is imported.
+    """
+    if "numpy" not in sys.modules:
+        _set_default(BLAS_PATIENCE, LEAST_PATIENCE)
 
 
 def reporting_libraries() -> dict[str, str]:

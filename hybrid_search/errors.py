@@ -3,7 +3,7 @@
     HybridSearchError
     ├── UsageError                an argument is outside what the call takes (also a ValueError)
     ├── InputError                a document cannot be indexed; the message goes to the rejects file
-    ├── ModelError                a model folder is incomplete, damaged, or not the index's model
+    ├── ModelError                a model is missing, incomplete, damaged, or not the index's
     ├── DeviceError               the requested device is not the one that runs
     ├── MissingExtraError         an optional dependency is not installed; names the extra
     ├── WorkerError               a cluster worker failed, or the cluster cannot be reached
@@ -48,7 +48,7 @@ class InputError(HybridSearchError):
 
 
 class ModelError(HybridSearchError):
-    """A model folder is incomplete or damaged, or is not the model that wrote the index."""
+    """A model is missing, incomplete or damaged, or is not the model that wrote the index."""
 
 
 class DeviceError(HybridSearchError):

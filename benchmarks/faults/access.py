@@ -30,7 +30,7 @@ STORE_FILES = (
     "store",
     "store/calls.sqlite",
     "store/calls.spans",
-    "store/calls.spans/*.usearch",
+    "store/calls.spans/*.codes",
     "store/calls.lock",
     "rejected.jsonl",
 )

@@ -41,7 +41,7 @@ class Target:
 
 TARGETS = (
     Target("tiny", "calls.sqlite", 700, 20),
-    Target("tiny", "calls.spans/*.usearch", 500, 20),
+    Target("tiny", "calls.spans/*.codes", 500, 20),
     Target("tiny", "calls.lock", 60, 4),
     Target("interrupted", "calls.sqlite-wal", 200, 8),
     Target("interrupted", "calls.sqlite-shm", 60, 4),

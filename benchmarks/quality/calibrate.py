@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,11 @@ import numpy as np
 
 from benchmarks.quality import encoders, turns
 from benchmarks.quality.collection import Collection, ingest_task, sample_evenly
-from benchmarks.quality.fitting import Judged, fit
+from benchmarks.quality.fitting import SCORE_MIDPOINTS, fit
 from benchmarks.quality.measures import ndcg
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.encoder.model_folder import CALIBRATION
-from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.calibration import COSINE, KEYS, SCORE, Calibration
 from hybrid_search.search.fusion.calibrated import fuse_calibrated
 from hybrid_search.search.types import Legs, Scores
 from hybrid_search.system import file_digest
@@ -34,22 +34,30 @@ MOST = 250
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """A query's candidates: raw scores, places, and which of them are relevant."""
+    """A query's candidates: raw scores, places, and which of them are relevant.
+
+    `span` are the scores that spans are chosen by, `cosine` the best cosines.
+    """
 
     bm25: Scores
+    span: Scores
     cosine: Scores
     terms: int
     places: Sequence[Hashable]
     right: set[Hashable]
     group: str
 
+    def by_cosine(self) -> Example:
+        """Return the same with spans chosen by cosine alone."""
+        return replace(self, span=self.cosine)
+
     def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
         """Return nDCG@10 of the calibrated fusion."""
         placeholder = np.zeros(len(self.bm25), dtype=np.int64)
         scores = fuse_calibrated(
-            Legs(self.bm25, self.cosine, placeholder, placeholder, self.terms, calibration), alpha
+            Legs(self.bm25, self.span, placeholder, placeholder, self.terms, calibration), alpha
         )
-        order = np.lexsort((-self.cosine, -scores))
+        order = np.lexsort((-self.span, -scores))
         return ndcg([self.places[number] for number in order[:40]], self.right)
 
 
@@ -65,17 +73,14 @@ def collect_examples(collection: Collection, part: str, data: Path) -> list[Exam
         MOST,
     ):
         _, scored = collection.candidates(query)
-        bm25, cosine = (
-            np.array(values)
-            for values in zip(
-                *((scored_passage.stored.bm25, scored_passage.cosine) for scored_passage in scored),
-                strict=True,
-            )
-        )
+        bm25 = np.array([passage.stored.bm25 for passage in scored])
+        span = np.array([passage.span_score for passage in scored])
+        cosine = np.array([passage.cosines.max(initial=0.0) for passage in scored])
         places = [collection.place(scored_passage) for scored_passage in scored]
         calibration_examples.append(
             Example(
                 bm25,
+                span,
                 cosine,
                 len(distinct_words(query.text)),
                 places,
@@ -93,31 +98,51 @@ def main() -> None:
     parser.add_argument(
         "--calls", type=int, help="about so many of calls_sgd, evenly spread; default: all"
     )
+    parser.add_argument(
+        "--task", action="append", choices=TASKS, help="only this task; may be repeated"
+    )
     options = parser.parse_args()
-    model = encoders.load_model(options)
-    tasks: list[Sequence[Judged]] = [
+    model, names = encoders.load_model(options), options.task or list(TASKS)
+    tasks: list[Sequence[Example | turns.ScoredQuery]] = [
         collect_examples(
-            ingest_task(task, options.data, model, options.calls), "train", options.data
+            ingest_task(TASKS[name], options.data, model, options.calls), "train", options.data
         )
-        for task in TASKS.values()
+        for name in names
     ]
     tasks.append(turns.score_part(model.encoder, options.data, "train"))
-    best_calibration, mean = fit(tasks)
-    info = model.encoder.info
-    key = f"{info.precision}-{info.dimension}" if model.dimension else info.precision
     path = model.folder / CALIBRATION
-    payload: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {"precisions": {}}
-    task_names = [*sorted(TASKS), "turns of calls_sgd"]
-    fitted_on = {
-        "tasks": task_names,
-        "queries": "train",
-        "count": sum(map(len, tasks)),
-        "mean ndcg@10 at alpha 0.5": round(mean, 4),
-    }
-    payload["precisions"][key] = asdict(best_calibration)
-    path.write_text(json.dumps({**payload, "fitted_on": fitted_on}, indent=1) + "\n")
-    record_digest(path)
+    fits = {COSINE: fit([[query.by_cosine() for query in task] for task in tasks])}
+    if model.prior:
+        fits[SCORE] = fit(tasks, SCORE_MIDPOINTS)
+    write_fits(path, _describe_passages(model), fits, names)
     print(path.read_text())
+
+
+def _describe_passages(model: encoders.Model) -> str:
+    """Return what the maps are for: a precision, or a precision and a dimension."""
+    info = model.encoder.info
+    return f"{info.precision}-{info.dimension}" if model.dimension else info.precision
+
+
+def write_fits(
+    path: Path, key: str, fits: Mapping[str, tuple[Calibration, float]], tasks: Sequence[str]
+) -> None:
+    """Write the maps of each way to choose spans, and their mean nDCG@10, for these passages.
+
+    `tasks` are those that they were fitted on, beside the turns of calls_sgd.
+    """
+    payload: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
+    means = {}
+    for spans_by, (maps, mean) in fits.items():
+        payload.setdefault(KEYS[spans_by], {})[key] = asdict(maps)
+        means[spans_by] = round(mean, 4)
+    payload["fitted_on"] = {
+        "tasks": [*sorted(tasks), "turns of calls_sgd"],
+        "queries": "train",
+        "mean ndcg@10 at alpha 0.5": means,
+    }
+    path.write_text(json.dumps(payload, indent=1) + "\n")
+    record_digest(path)
 
 
 def record_digest(path: Path) -> None:

@@ -14,6 +14,7 @@ from hybrid_search import connect
 from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
+from hybrid_search.encoder.base import span_prior
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search import phrase_vector
@@ -57,7 +58,9 @@ class Collection:
         """Return what the product's two legs find, with raw scores, before fusion."""
         vector = phrase_vector.query_vector(self.model.encoder, query.text)
         request = Request(query.text, vector, WINDOW, self.conditions(query))
-        return request, retrieve(self.client.backend, self.task.name, request).passages
+        return request, retrieve(
+            self.client.backend, self.task.name, request, span_prior(self.model.encoder)
+        ).passages
 
     def conditions(self, query: Query) -> tuple[Condition, ...]:
         """Return the filter to the only document that a query searches, if it has one."""

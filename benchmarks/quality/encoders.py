@@ -9,12 +9,12 @@ from pathlib import Path
 
 from benchmarks import results
 from hybrid_search import encoder
-from hybrid_search.encoder import SHIPPED, Encoder
+from hybrid_search.encoder import SHIPPED, Encoder, prior_file
 from hybrid_search.encoder.model_folder import CALIBRATION
 from hybrid_search.encoder.precisions import PRECISIONS
 from hybrid_search.errors import HybridSearchError
-from hybrid_search.search import calibration, prior_file
-from hybrid_search.search.calibration import Calibration
+from hybrid_search.search import calibration
+from hybrid_search.search.calibration import COSINE, SCORE, Calibration
 from hybrid_search.text.span_prior import SpanPrior
 
 
@@ -38,10 +38,10 @@ class Model:
     @property
     def calibration(self) -> Calibration | None:
         """The calibration for its precision and dimension; None if the folder has none."""
-        info, is_calibrated = self.encoder.info, (self.folder / CALIBRATION).is_file()
-        return (
-            calibration.load(self.folder, info.precision, info.dimension) if is_calibrated else None
-        )
+        if not (self.folder / CALIBRATION).is_file():
+            return None
+        info, spans_by = self.encoder.info, SCORE if self.prior else COSINE
+        return calibration.load(self.folder, info.precision, info.dimension, spans_by)
 
     @property
     def prior(self) -> SpanPrior | None:
@@ -78,9 +78,8 @@ def add_options(parser: ArgumentParser) -> None:
     """Add ``--model``, ``--precision``, ``--dimension`` and ``--data``."""
     parser.add_argument(
         "--model",
-        type=Path,
-        default=SHIPPED,
-        help="a folder made by python -m export.to_onnx; default: the shipped one",
+        help="a folder made by python -m export.to_onnx, or an installed model's name; default: the"
+        " shipped one",
     )
     parser.add_argument(
         "--precision",
@@ -98,8 +97,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def load_model(options: Namespace) -> Model:
     """Return the model of the options; raises SystemExit with one line if it cannot be loaded."""
-    model = Model(options.model, options.precision, options.dimension)
     try:
+        folder = encoder.find_model(options.model)
+        model = Model(folder, options.precision, options.dimension)
         model.encoder  # noqa: B018
     except HybridSearchError as error:
         raise SystemExit(str(error)) from error

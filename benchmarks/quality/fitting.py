@@ -9,11 +9,14 @@ from typing import Protocol
 from benchmarks.quality.measures import grouped_mean
 from hybrid_search.search.calibration import Calibration
 
-MIDPOINTS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
+COSINE_MIDPOINTS = (0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7)
+TYPICAL_PRIOR = 0.3
+"""What the prior adds to the cosine of a clause."""
+SCORE_MIDPOINTS = tuple(round(midpoint + TYPICAL_PRIOR, 2) for midpoint in COSINE_MIDPOINTS)
 SLOPES = (4.0, 6.0, 8.0, 10.0, 12.0)
 """A steeper map than 12 is nearly a step: most scores would be 0 or 1."""
 SATURATIONS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 10.0)
-NOISE = 0.002
+NOISE = 0.005
 """Differences of mean nDCG@10 up to this size do not tell which is better."""
 
 
@@ -30,13 +33,15 @@ class Judged(Protocol):
         ...
 
 
-def fit(tasks: Sequence[Sequence[Judged]]) -> tuple[Calibration, float]:
+def fit(
+    tasks: Sequence[Sequence[Judged]], midpoints: Sequence[float] = COSINE_MIDPOINTS
+) -> tuple[Calibration, float]:
     """Return the best of the grid by mean nDCG@10 over tasks at alpha 0.5, and that mean."""
     trials = [
         (_mean(tasks, candidate), candidate)
         for candidate in (
             Calibration(*parameters)
-            for parameters in itertools.product(MIDPOINTS, SLOPES, SATURATIONS)
+            for parameters in itertools.product(midpoints, SLOPES, SATURATIONS)
         )
     ]
     best = max(mean for mean, _ in trials)

@@ -14,14 +14,18 @@ from benchmarks.quality.marking import BY_COSINE, CLAUSE, MATCHES, WHOLE
 from benchmarks.quality.measures import MAP, NDCG, R_PRECISION
 from benchmarks.quality.text_ranking import BEST_SPAN, BM25, ONE_VECTOR
 
-SHIPPED = "slice-minilm-l6 (shipped)"
+SHIPPED, LARGER = "slice-minilm-l6 (shipped)", "slice-mpnet"
 
 SUFFIXES = {
     "all-MiniLM-L6-v2 (its base)": "_all-MiniLM-L6-v2_int8_????????",
     SHIPPED: "",
     "all-mpnet-base-v2": "_all-mpnet-base-v2_float32_????????",
+    LARGER: "_slice-mpnet_int8_????????",
 }
 """What a model adds to the names of its results."""
+
+WITH_PRIOR = (SHIPPED, LARGER)
+"""The models that choose spans by a prior, too."""
 
 BASELINES = {
     WHOLE: "the whole text",
@@ -107,11 +111,12 @@ def _count_intents(name: str) -> int:
 def _list_rows(
     measurement: str, select: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> Iterable[tuple[str, dict[str, Any], str]]:
-    """Yield label, figures and system of each row: BM25 once, and both of every model."""
+    """Yield label, figures and system of each row: BM25 once, and all of every model."""
     yield "BM25", select(_read_result(measurement, SHIPPED)), BM25
     for model in _list_models(measurement):
         figures = select(_read_result(measurement, model))
-        for system in (BEST_SPAN, ONE_VECTOR):
+        # without a prior the best span is that by cosine
+        for system in (BEST_SPAN, *([BY_COSINE] if model in WITH_PRIOR else []), ONE_VECTOR):
             yield f"{model}, {system}", figures, system
 
 

@@ -15,10 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from benchmarks.quality.sentences import sentences
-from benchmarks.quality.systems import Range, Scorer, SpanEncoder, TextEncoder
+from benchmarks.quality.systems import Range, Scorer, SpanEncoder, TextEncoder, TokenMeans
 from benchmarks.quality.vectors import TEXTS, Spans
 from hybrid_search.encoder import Encoder
-from hybrid_search.search.span_search import best_places
+from hybrid_search.encoder.base import span_prior
+from hybrid_search.search.span_search import best_places, best_spans
 from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import spans
 from hybrid_search.text.types import Floats, Ints
@@ -96,6 +97,19 @@ def single_pass(system: SpanEncoder, queries: Sequence[str], items: Sequence[Ite
         _best_answer(pieces)
         for pieces in _pieces(system, system.encode_texts(queries), items, _full_range)
     ]
+
+
+def by_score(system: TokenMeans, queries: Sequence[str], items: Sequence[Item]) -> list[Answer]:
+    """Return the best span by the product's own score, cosine and prior, in one pass.
+
+    The vectors are those of stored codes.
+    """
+    prior = span_prior(system.encoder)
+    best = (
+        best_spans(system.encoder, query, item.context, prior=prior)
+        for query, item in zip(queries, items, strict=True)
+    )
+    return [Answer(span.cosine + span.prior, (span.start, span.end)) for [span] in best]
 
 
 def sentence_wise(

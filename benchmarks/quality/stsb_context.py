@@ -24,6 +24,7 @@ from benchmarks.quality.setups import Answer, Setup
 from benchmarks.quality.systems import Range, Scorer, SpanEncoder, System, TextEncoder, TokenMeans
 from benchmarks.quality.vectors import MeteredEncoder
 from hybrid_search.encoder import Encoder
+from hybrid_search.encoder.base import span_prior
 
 FILE = "stsb-context/dev.tsv"
 """Below the data folder."""
@@ -230,6 +231,8 @@ def _setups(system: System, pruned: int | None) -> dict[str, Setup]:
         applicable |= {"text scores": setups.text_scores}
     if isinstance(system, SpanEncoder):
         applicable |= {"single pass": setups.single_pass, "sentence-wise": setups.sentence_wise}
+    if isinstance(system, TokenMeans) and span_prior(system.encoder):
+        applicable |= {"single pass, by score": setups.by_score}
     if isinstance(system, TextEncoder):
         applicable |= {"target alone": setups.target_alone, "full context": setups.full_context}
     if isinstance(system, SpanEncoder) or (isinstance(system, TextEncoder) and pruned is None):

@@ -11,12 +11,15 @@ import numpy as np
 
 from benchmarks.quality import bootstrap
 from benchmarks.quality.measures import evaluate
-from benchmarks.quality.turns import cosines, score_bm25
+from benchmarks.quality.span_scores import score_texts
+from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
+from hybrid_search.encoder.base import span_prior
 from hybrid_search.search.types import Scores
 
 BM25, BEST_SPAN, ONE_VECTOR = "bm25", "best span", "one vector a text"
+BY_COSINE = "best span by cosine"
 
 Rankings = list[list[int]]
 """The numbers of the texts, best first, for each phrase."""
@@ -27,13 +30,14 @@ def rank_texts(
 ) -> dict[str, Rankings]:
     """Return the rankings of `texts` by every system; BM25's leave out what has no term in common.
 
-    Of equal scores the first text is first.
+    Of equal scores the first text is first. Only a model with a prior has spans by cosine as well.
     """
-    span_cosines, mean_cosines = cosines(encoder, texts, means(encoder, phrases))
+    scores = score_texts(encoder, texts, means(encoder, phrases))
+    by_cosine = {BY_COSINE: scores.cosine} if span_prior(encoder) else {}
+    tables = {BEST_SPAN: scores.span, **by_cosine, ONE_VECTOR: scores.mean}
     return {
         BM25: [_order(scores, 0.0) for scores in score_bm25(texts, phrases)],
-        BEST_SPAN: [_order(scores) for scores in span_cosines.T],
-        ONE_VECTOR: [_order(scores) for scores in mean_cosines.T],
+        **{name: [_order(column) for column in table.T] for name, table in tables.items()},
     }
 
 

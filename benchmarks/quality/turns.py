@@ -23,9 +23,11 @@ from rank_bm25 import BM25Okapi
 from benchmarks.quality import bootstrap
 from benchmarks.quality.fitting import fit
 from benchmarks.quality.measures import DEPTH, ndcg
+from benchmarks.quality.span_scores import score_texts
 from benchmarks.quality.tasks import TASKS, Query, lines
-from benchmarks.quality.vectors import TEXTS, Spans, mean, means
+from benchmarks.quality.vectors import means
 from hybrid_search.backends.embedded import bm25
+from hybrid_search.backends.embedded.postings import SharedLengths
 from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest import document_parser
@@ -33,7 +35,6 @@ from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.fusion.calibrated import fuse_calibrated
 from hybrid_search.search.types import Legs, Scores
 from hybrid_search.text.terms import join_terms
-from hybrid_search.text.types import Floats
 from hybrid_search.text.words import distinct_words, words
 
 TASK = TASKS["calls_sgd"]
@@ -67,6 +68,7 @@ class ScoredQuery:
     okapi: Scores
     bm25: Scores
     span: Scores
+    cosine: Scores
     turn_mean: Scores
 
     @property
@@ -88,6 +90,10 @@ class ScoredQuery:
             ),
             alpha,
         )
+
+    def by_cosine(self) -> ScoredQuery:
+        """Return the same with spans chosen by cosine alone."""
+        return replace(self, span=self.cosine)
 
     def ndcg(self, calibration: Calibration, alpha: float = 0.5) -> float:
         """Return nDCG@10 by call of the fusion."""
@@ -189,12 +195,13 @@ def score_queries(
     distinct = list(dict.fromkeys(turns.texts))
     places = {text: number for number, text in enumerate(distinct)}
     rows = np.array([places[text] for text in turns.texts])
-    span, mean_cosines = cosines(encoder, distinct, means(encoder, words))
+    scores = score_texts(encoder, distinct, means(encoder, words))
     legs = zip(
         okapi(turns.texts, words),
         score_bm25(turns.texts, words),
-        span[rows].T,
-        mean_cosines[rows].T,
+        scores.span[rows].T,
+        scores.cosine[rows].T,
+        scores.mean[rows].T,
         strict=True,
     )
     return [
@@ -203,24 +210,8 @@ def score_queries(
     ]
 
 
-def cosines(encoder: Encoder, texts: Sequence[str], queries: Floats) -> tuple[Scores, Scores]:
-    """Return each text's best span cosine and mean vector cosine with each query.
-
-    Both float64 ``[texts, queries]``.
-    """
-    best, mean_cosines = (np.zeros((len(texts), len(queries))) for _ in range(2))
-    for start in range(0, len(texts), TEXTS):
-        batch = texts[start : start + TEXTS]
-        for row, (text, encoding) in enumerate(
-            zip(batch, encoder.encode(batch), strict=True), start
-        ):
-            best[row] = Spans.from_encoding(text, encoding).best(queries)
-            mean_cosines[row] = queries @ mean(encoding)
-    return best, mean_cosines
-
-
 def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
-    """Return the product's own BM25, stemmed, by FTS5.
+    """Return the product's own BM25, stemmed, of an index in memory.
 
     It has the scale that calibrations are fitted to.
     """
@@ -228,9 +219,10 @@ def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
     connection.execute(f'CREATE VIRTUAL TABLE texts USING fts5 (terms, tokenize = "{TOKENIZER}")')
     terms = (join_terms(text, words(text)) for text in texts)
     connection.executemany("INSERT INTO texts (rowid, terms) VALUES (?, ?)", enumerate(terms))
-    scores_by_query = []
+    connection.commit()  # FTS5 writes its totals only then
+    scores_by_query, lengths = [], SharedLengths()
     for query in queries:
-        scores, matches = np.zeros(len(texts)), bm25.search(connection, query)
+        scores, matches = np.zeros(len(texts)), bm25.search(connection, query, lengths)
         scores[matches.passages] = matches.scores
         scores_by_query.append(scores)
     connection.close()

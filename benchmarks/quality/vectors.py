@@ -9,8 +9,10 @@ from typing import Self
 import numpy as np
 
 from hybrid_search.encoder import Encoder, EncoderInfo
+from hybrid_search.encoder.base import PriorLoader
 from hybrid_search.search.types import PassageSpans
 from hybrid_search.text import spans
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.spans import Index
 from hybrid_search.text.types import Encoding, Floats, Ints
 from hybrid_search.text.words import words
@@ -30,6 +32,10 @@ class MeteredEncoder:
     def info(self) -> EncoderInfo:
         """The info of the wrapped encoder."""
         return self.encoder.info
+
+    def load_prior(self, dimension: int) -> SpanPrior | None:
+        """Return the prior of the wrapped encoder, if it has one."""
+        return self.encoder.load_prior(dimension) if isinstance(self.encoder, PriorLoader) else None
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """See `Encoder.encode`."""
@@ -53,9 +59,13 @@ def means(encoder: Encoder, texts: Sequence[str]) -> Floats:
 
 def mean(encoding: Encoding) -> Floats:
     """Return the unit mean of all tokens, float32 ``[dimension]``; zeros without tokens."""
-    summed = encoding.vectors.sum(axis=0)
-    unit_mean: Floats = summed / np.float32(max(float(np.linalg.norm(summed)), 1e-12))
-    return unit_mean
+    return scale_to_unit(encoding.vectors.sum(axis=0))
+
+
+def scale_to_unit(vector: Floats) -> Floats:
+    """Return `vector` at unit length; zeros stay zeros."""
+    unit: Floats = vector / np.float32(max(float(np.linalg.norm(vector)), 1e-12))
+    return unit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,11 +110,6 @@ class Spans:
             sums[self.tokens[self.last, 1]] - sums[self.tokens[self.first, 0]]
         ) * self.inverse[:, None]
         return span_cosines
-
-    def best(self, queries: Floats) -> Floats:
-        """Return the best cosine with each query, float32 ``[queries]``; -1 without a word."""
-        best_cosines: Floats = self.cosines(queries).max(axis=0, initial=-1.0)
-        return best_cosines
 
     def piece(self, query: Floats, start: int) -> PassageSpans:
         """Return the cosine of one unit query with each span, and the span's place.

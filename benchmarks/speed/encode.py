@@ -21,7 +21,7 @@ from benchmarks import results
 from benchmarks.libraries import import_library
 from benchmarks.quality.base_model import base_folder
 from benchmarks.quality.tasks import rows
-from hybrid_search.encoder import SHIPPED, onnx
+from hybrid_search.encoder import find_model, onnx
 
 PASSAGE = 128
 """Tokens of a passage, special ones included."""
@@ -223,9 +223,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument(
         "--model",
-        type=Path,
-        default=SHIPPED,
-        help="a folder made by python -m export.to_onnx; default: the shipped one",
+        help="a folder made by python -m export.to_onnx, or an installed model's name; default: the"
+        " shipped one",
     )
     parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
     parser.add_argument("--tokens", type=int, default=40_000, help="of each kind of texts")
@@ -241,7 +240,7 @@ def main() -> None:
     results.write(
         f"encode-{options.device}",
         measure(
-            options.model,
+            find_model(options.model),
             options.data,
             options.tokens,
             options.rounds,

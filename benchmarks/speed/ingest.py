@@ -22,6 +22,7 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder import passage_codes
+from hybrid_search.encoder.base import span_prior
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import BLOCK_PASSAGES
@@ -119,7 +120,11 @@ def _encode(counted_passages: Sequence[CountedPassage]) -> tuple[float, int, lis
         seconds += time.perf_counter() - started_at
         tokens += sum(len(encoding.offsets) for encoding in encodings)
         coded = passage_codes.pack_token_codes(
-            spec.dimension, [passage for *_, passage in block], encodings
+            [document.text[passage.start : passage.end] for document, _, passage in block],
+            [passage for *_, passage in block],
+            encodings,
+            spec.dimension,
+            span_prior(loaded),
         )
         for (document, count, passage), codes in zip(block, coded, strict=True):
             entries.append(
@@ -136,7 +141,7 @@ def _encode(counted_passages: Sequence[CountedPassage]) -> tuple[float, int, lis
 
 
 def _store(entries: Sequence[Entry], url: str) -> float:
-    """Return the seconds to write `entries` and to close the index, graphs included."""
+    """Return the seconds to write `entries` and to close the index, segments included."""
     spec = IndexSpec.from_encoder(encoder.truncate_encoder(encoder.load()).info, DEFAULT_POLICY)
     backend = open_backend(url)
     started_at = time.perf_counter()

@@ -25,8 +25,8 @@ def measure(folder: Path, index: str) -> dict[str, Any]:
     codes = connection.execute("SELECT sum(length(data)) FROM tokens").fetchone()[0]
     (documents,) = connection.execute("SELECT count(*) FROM documents").fetchone()
     connection.close()
-    graphs = sum(path.stat().st_size for path in (folder / f"{index}.spans").glob("*"))
-    total = graphs + sum(path.stat().st_size for path in folder.glob(f"{index}.sqlite*"))
+    segments = sum(path.stat().st_size for path in (folder / f"{index}.spans").glob("*"))
+    total = segments + sum(path.stat().st_size for path in folder.glob(f"{index}.sqlite*"))
     return {
         "documents": documents,
         "words": words,
@@ -35,7 +35,7 @@ def measure(folder: Path, index: str) -> dict[str, Any]:
         "covering spans a word": round(covering / words, 3),
         "bytes": total,
         "of these token codes": codes,
-        "of these graphs": graphs,
+        "of these segments": segments,
         "bytes per 1,000 words": round(1000 * total / words),
         "all spans as float32, times as large": round(4 * dimension * spans / total, 1),
     }

@@ -29,7 +29,7 @@ class EncodedText:
     def pack(self, dimension: int) -> TokenCodes:
         """Return the token codes of its vectors, cut to the first `dimension` numbers."""
         cut = Encoding(self.encoding.vectors[:, :dimension], self.encoding.offsets)
-        return pack_token_codes(dimension, [self.passage], [cut])[0]
+        return pack_token_codes([self.text], [self.passage], [cut], dimension)[0]
 
 
 def encode_texts(

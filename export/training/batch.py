@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from export.training import compose, data
+from export.training.pool import Pool
 from export.training.recipe import Stage
 from export.training.texts import Cutter, Text
 
@@ -27,7 +28,7 @@ class Batch:
     meaning. `pairs` are a short text and a passage that are likely, or not, to be about the same,
     and `units` the clauses and sentences of these passages, (text, start, end) in characters.
     ``allowed[i, j]`` is False where passage j (positives, then negatives) may be right for query i
-    beside its own.
+    beside its own. Texts ``pooled[i]`` are those of the pool's ``rows[i]``.
     """
 
     texts: list[Text]
@@ -41,6 +42,8 @@ class Batch:
     pairs: list[tuple[int, int]]
     units: list[tuple[int, int, int]]
     allowed: Tensor
+    pooled: list[int]
+    rows: list[int]
 
     @property
     def tokens(self) -> int:
@@ -52,8 +55,14 @@ class Batcher:
     """Makes the batches of one stage."""
 
     def __init__(
-        self, corpora: Sequence[data.Corpus], stage: Stage, cutter: Cutter, seed: str
+        self,
+        corpora: Sequence[data.Corpus],
+        stage: Stage,
+        cutter: Cutter,
+        seed: str,
+        pool: Pool | None = None,
     ) -> None:
+        self._pool = pool
         self._sampler = data.Sampler(corpora, stage.data, stage.others)
         self._composer = compose.Composer(self._sampler, stage.mixture)
         self._stage, self._cutter, self._seed = stage, cutter, seed
@@ -69,12 +78,14 @@ class Batcher:
             [data.positive(triple) for triple in triples],
             [data.negative(triple) for triple in triples],
         )
+        rows = self._pool.draw(random, stage.texts) if self._pool and stage.texts else []
         groups = (
             [composed.text for composed in passages],
             [positive.text for positive in positives],
             [negative.text for negative in negatives],
             shorts,
             [triple.query for triple in triples],
+            [self._pool.texts[row] for row in rows] if self._pool else [],
         )
         texts = self._cutter.tokenize([text for group in groups for text in group])
         numbers = _numbers([len(group) for group in groups])
@@ -110,6 +121,8 @@ class Batcher:
             pairs,
             clauses,
             _allowed_mask(triples),
+            numbers[5],
+            rows,
         )
 
     def _spans(
@@ -149,7 +162,7 @@ def _pairs(
     Each echo with its passage and the next two, each query with its positive, its negative and the
     next two positives.
     """
-    passages, positives, negatives, short, queries = numbers
+    passages, positives, negatives, short, queries, _ = numbers
     candidate_pairs = [*zip(queries, negatives, strict=True)]
     for step in (0, 1, 2):
         candidate_pairs += zip(short[shorts:], [*passages[step:], *passages[:step]], strict=False)

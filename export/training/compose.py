@@ -156,6 +156,16 @@ def _join_up_to(parts: list[str], size: int) -> str:
     return " ".join(joined)
 
 
+def draw_clause(text: str, random: Random) -> str:
+    """Return a sentence of `text` or a clause of one, at most `MAX_WORDS` words."""
+    sentence = random.choice(sentences(text))
+    if random.random() < 0.5 and len(sentence.split()) <= MAX_WORDS:
+        return sentence
+    pieces = [match.group().strip() for match in _CLAUSE.finditer(sentence)]
+    fitting = [piece for piece in pieces if 2 <= len(piece.split()) <= MAX_WORDS]
+    return random.choice(fitting or [" ".join(sentence.split()[:MAX_WORDS])])
+
+
 def _as_clause(sentence: str, random: Random) -> str:
     """Return a sentence as a clause: no final stop, a leading determiner in lower case.
 

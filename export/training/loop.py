@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -21,8 +21,9 @@ from export.training.batch import Batch, Batcher
 from export.training.data import Corpus
 from export.training.model import SpanEncoder, read
 from export.training.objective import Goals, goals_of, losses_of
+from export.training.pool import Pool
 from export.training.recipe import Recipe, Stage
-from export.training.teacher import FrozenEncoder, Teacher
+from export.training.teacher import FrozenEncoder
 from export.training.texts import Cutter
 
 CPU_BUDGET, CUDA_BUDGET = 2048, 1 << 16
@@ -49,7 +50,7 @@ class Run:
     score: Score | None
     device: torch.device
     threads: int = 1
-    relation_teacher: Teacher | None = None
+    pool: Pool | None = None
 
     @property
     def base(self) -> Path:
@@ -65,6 +66,11 @@ class Run:
     def bfloat16(self) -> bool:
         """True if products are computed in bfloat16."""
         return self.teacher.bfloat16
+
+    def make_teacher(self, model: SpanEncoder) -> FrozenEncoder:
+        """Return a model that this run trained, as a teacher."""
+        cutter = Cutter(self.base)
+        return FrozenEncoder(model, cutter, self.budget, self.bfloat16, special_tokens=False)
 
     def dimensions(self) -> list[int]:
         """Return the sizes that losses are averaged over."""
@@ -124,6 +130,9 @@ def _stage(
 ) -> None:
     """Run the steps of the stage that `state` is in, from where it is."""
     stage = run.recipe.stages[state.stage]
+    if stage.renew and state.stage:
+        model = SpanEncoder.load(soup.folder_of(run.folder, state.stage - 1)).to(run.device)
+        run = replace(run, teacher=run.make_teacher(model))
     with Trainer(run, stage, state) as trainer:
         if tensors:
             trainer.restore(tensors)
@@ -142,9 +151,8 @@ def _steps(run: Run, trainer: Trainer, interrupted: Callable[[], bool]) -> None:
         if stage.eval_every and state.step % stage.eval_every == 0 and run.score:
             trainer.evaluate(run.score)
             if stage.patience and state.since >= stage.patience:
-                curve.say(
-                    f"no better for {state.since} evaluations: the stage ends at step {state.step}"
-                )
+                waited, step = state.since, state.step
+                curve.say(f"no better for {waited} evaluations: the stage ends at step {step}")
                 return
         stopped = interrupted()
         if stopped or state.step % run.recipe.checkpoint_every == 0:
@@ -176,11 +184,11 @@ class Trainer:
         self.optimizer = torch.optim.AdamW(
             [group for group in groups if group["params"]], lr=stage.lr, betas=BETAS, fused=True
         )
-        self.batcher = Batcher(run.corpora, stage, run.cutter, f"{run.recipe.seed}/{state.stage}")
+        seed = f"{run.recipe.seed}/{state.stage}"
+        self.batcher = Batcher(run.corpora, stage, run.cutter, seed, run.pool)
         distils = bool(stage.weights.distil or stage.weights.relational)
-        torch.set_num_threads(
-            max(1, run.threads // 2 if distils else run.threads)
-        )  # half for the teacher, which reads the next batch meanwhile
+        # half for the teacher, which reads the next batch meanwhile
+        torch.set_num_threads(max(1, run.threads // 2 if distils else run.threads))
         self._ahead = ThreadPoolExecutor(1, initializer=_stay_mixed, initargs=(run,))
         self._next: Future[tuple[Batch, Goals | None]] | None = None
 
@@ -203,7 +211,8 @@ class Trainer:
         vectors = read(
             self.run.student, self.run.cutter, batch.texts, self.run.budget, self.run.bfloat16
         )
-        loss_values = losses_of(batch, goals, vectors, self.stage, self.run.dimensions())
+        sizes, pool = self.run.dimensions(), self.run.pool
+        loss_values = losses_of(batch, goals, vectors, self.stage, sizes, pool)
         weights = self.stage.weights
         total = torch.stack(
             [getattr(weights, name) * value for name, value in loss_values.items()]
@@ -246,7 +255,7 @@ class Trainer:
 
     def _prepare(self, step: int) -> tuple[Batch, Goals | None]:
         run, batch = self.run, self.batcher.batch(step)
-        return batch, goals_of(batch, run.teacher, self.stage, run.relation_teacher)
+        return batch, goals_of(batch, run.teacher, self.stage)
 
     def _average(self) -> None:
         """Move the averaged weights.

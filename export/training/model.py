@@ -15,12 +15,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import AutoModel
 
+from export.training import sentence_folder
 from export.training.texts import Cutter, Text
 
-SPARE = 32
+SPARE = 12
 """The padding of a batch is at most one part in this many of the budget.
 
-On a CPU that costs as much as another pass: 64 of 2,048 tokens.
+On a CPU that costs as much as another pass: 170 of 2,048 tokens.
 """
 
 HEAD = "head.safetensors"
@@ -47,29 +48,37 @@ class SpanEncoder(nn.Module):
         self.eval()
 
     @classmethod
-    def load(cls, folder: Path, attention: str = "sdpa") -> Self:
-        """Load a folder of `save`, or any of Hugging Face's."""
-        body = AutoModel.from_pretrained(folder, attn_implementation=attention, dtype=torch.float32)
+    def load(cls, folder: Path, attention: str | None = None) -> Self:
+        """Return the model of a folder of `save`, or any of Hugging Face's.
+
+        `attention` is one of transformers' implementations, by default the one it prefers.
+        """
+        body = AutoModel.from_pretrained(folder, attn_implementation=attention).float()
         head = load_file(folder / HEAD)["weight"] if (folder / HEAD).is_file() else None
         return cls(body, head)
 
     def save(self, folder: Path, tokenizer: Path) -> None:
-        """Write weights, head and configuration, each replaced at once.
+        """Write weights, head and configuration, each file replaced at once.
 
-        The tokenizer's files are copied from the folder `tokenizer`.
+        The tokenizer's files are copied from the folder `tokenizer`. transformers and
+        sentence-transformers load the folder as it is.
         """
         folder.mkdir(parents=True, exist_ok=True)
         scratch = folder / ".new"
         shutil.rmtree(scratch, ignore_errors=True)
         self.body.save_pretrained(scratch)
-        if self.head is not None:
-            save_file({"weight": self.head.weight.detach().cpu().contiguous()}, scratch / HEAD)
+        head = None if self.head is None else self.head.weight.detach().cpu().contiguous()
+        if head is not None:
+            save_file({"weight": head}, scratch / HEAD)
         for name in COPIED:
             if (tokenizer / name).is_file():
                 shutil.copy(tokenizer / name, scratch / name)
-        for path in scratch.iterdir():
-            os.replace(path, folder / path.name)  # noqa: PTH105
-        scratch.rmdir()
+        sentence_folder.write(scratch, self.hidden, head)
+        for path in [path for path in scratch.rglob("*") if path.is_file()]:
+            new_path = folder / path.relative_to(scratch)
+            new_path.parent.mkdir(exist_ok=True)
+            os.replace(path, new_path)  # noqa: PTH105
+        shutil.rmtree(scratch)
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Return token vectors ``[batch, tokens, hidden]``, special tokens and padding included."""
@@ -128,9 +137,12 @@ class EncodedTexts:
         for text, start, end in spans:
             offsets.append(len(rows))
             rows += range(self.starts[text] + start, self.starts[text] + end)
-        index = torch.tensor(rows, device=self.flat.device)
+        index = torch.tensor(rows, dtype=torch.int64, device=self.flat.device)
         return nn.functional.embedding_bag(
-            index, self.flat, torch.tensor(offsets, device=self.flat.device), mode="mean"
+            index,
+            self.flat,
+            torch.tensor(offsets, dtype=torch.int64, device=self.flat.device),
+            mode="mean",
         )
 
     def text_means(self, texts: Sequence[int]) -> Tensor:

@@ -1,4 +1,4 @@
-"""The losses of one step, and what the teachers say of its batch."""
+"""The losses of one step, and what the teacher says of its batch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from torch import Tensor
 from export.training import losses
 from export.training.batch import Batch
 from export.training.model import EncodedTexts
+from export.training.pool import Pool
 from export.training.recipe import Stage
-from export.training.teacher import FrozenEncoder, Teacher
+from export.training.teacher import FrozenEncoder
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,14 +31,11 @@ class Goals:
     scores: Tensor | None = None
 
 
-def goals_of(
-    batch: Batch, teacher: FrozenEncoder, stage: Stage, relation_teacher: Teacher | None = None
-) -> Goals | None:
-    """Ask the teachers about a batch.
+def goals_of(batch: Batch, teacher: FrozenEncoder, stage: Stage) -> Goals | None:
+    """Ask the teacher about a batch.
 
     Returns:
-        Their answers, the cosines by `relation_teacher` if there is one; None if the stage has
-        nothing to ask.
+        Its answers; None if the stage has nothing to ask.
     """
     if not (batch.pieces or batch.units):
         return None
@@ -49,14 +47,11 @@ def goals_of(
     shorts, units, goal = _encode_groups(teacher, groups)
     if spans and stage.teacher.window:
         goal = teacher.mix_teachers(spans, stage.teacher)
-    related, relating = goal, shorts
-    if relation_teacher:
-        relating, units, related = _encode_groups(relation_teacher, [short_texts, clauses, words])
-    relations = related @ relating.T if stage.weights.relational else None
-    return Goals(goal, shorts, relations, _scores(batch, relating, units) if batch.pairs else None)
+    relations = goal @ shorts.T if stage.weights.relational else None
+    return Goals(goal, shorts, relations, _scores(batch, shorts, units) if batch.pairs else None)
 
 
-def _encode_groups(teacher: Teacher, groups: Sequence[Sequence[str]]) -> Sequence[Tensor]:
+def _encode_groups(teacher: FrozenEncoder, groups: Sequence[Sequence[str]]) -> Sequence[Tensor]:
     """Return the vectors of each group of texts.
 
     They are read together: that is less padding, and a clause that is both distilled and scored is
@@ -84,6 +79,7 @@ def losses_of(
     encoded_texts: EncodedTexts,
     stage: Stage,
     dimensions: Sequence[int],
+    pool: Pool | None = None,
 ) -> dict[str, Tensor]:
     """Return each loss that the stage weighs, averaged over `dimensions`."""
     weights = stage.weights
@@ -94,7 +90,24 @@ def losses_of(
         loss_values["score"] = _score_loss(batch, goals.scores, encoded_texts, stage, dimensions)
     if weights.slice or weights.contrast or weights.within:
         loss_values |= _contrastive_losses(batch, encoded_texts, stage, dimensions)
+    if pool and batch.rows:
+        loss_values |= _transfer_losses(batch, pool, encoded_texts, dimensions)
     return loss_values
+
+
+def _transfer_losses(
+    batch: Batch, pool: Pool, encoded_texts: EncodedTexts, dimensions: Sequence[int]
+) -> dict[str, Tensor]:
+    """Return the losses of texts of the pool against the larger teacher's vectors and cosines."""
+    student = encoded_texts.text_means(batch.pooled)
+    goals = pool.goals[batch.rows].to(student)
+    vectors = pool.vectors[batch.rows].to(student)
+    cosines = vectors @ vectors.T
+    pairs = losses.prefixes(dimensions, student, goals)
+    return {
+        "transfer": _mean([losses.distillation(*pair) for pair in pairs]),
+        "similarity": _mean([losses.relational(part, part, cosines) for part, _ in pairs]),
+    }
 
 
 def _distillation_losses(

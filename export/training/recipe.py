@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 RECIPES = Path(__file__).parent.parent / "recipes"
-HEADS = ("none", "identity", "principal")
+HEADS = ("none", "identity", "principal", "aligned")
 KEEP_CHOICES = ("best", "last")
 DECAYS = ("linear", "cosine", "none")
 
@@ -32,6 +32,8 @@ class Weights:
     slice: float = 0.0
     contrast: float = 0.0
     within: float = 0.0
+    transfer: float = 0.0
+    similarity: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +63,33 @@ class Mixture:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolPlan:
+    """The short texts that a larger teacher reads: their number, and weights of files.
+
+    `export.training.pool` describes them. `data` and `others` are as in `Stage`.
+    """
+
+    texts: int = 0
+    data: Mapping[str, float] = field(default_factory=dict)
+    others: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """Some steps with one set of losses, one learning rate and one set of trained layers.
 
     A step reads `passages` composed passages, `shorts` short texts, `echoes` more that repeat words
-    of those passages, and `triples` triples, which come from one file in the share `alike` of all
-    steps. `spans` are distilled of every passage, in the share `clauses` a complete sentence or
-    clause, and in the share `whole` of passages all of it; `longest` bounds the spans that losses
-    look for, in tokens. The teacher's scores are raised to the power `sharpen`. `layers` is a
-    number of top layers, or "all": these and the embeddings. `data` maps a file's name to its
-    weight; files that it lacks have `others`. With `average` the weights that are scored and stored
-    are a running mean of that decay; with `blend` they lie only that far from the weights that the
-    stage began with, 0.5 half way, which is better than either end (WiSE-FT, arXiv:2109.01903).
-    Stored are the `best` by dev score or the `last`; `patience` evaluations without a better one
-    end the stage, 0: none do.
+    of those passages, `triples` triples, which come from one file in the share `alike` of all
+    steps, and `texts` texts of the pool. `spans` are distilled of every passage, in the share
+    `clauses` a complete sentence or clause, and in the share `whole` of passages all of it;
+    `longest` bounds the spans that losses look for, in tokens. The teacher's scores are raised to
+    the power `sharpen`. `layers` is a number of top layers, or "all": these and the embeddings.
+    `data` maps a file's name to its weight; files that it lacks have `others`. With `average` the
+    weights that are scored and stored are a running mean of that decay; with `blend` they lie only
+    that far from the weights that the stage began with, 0.5 half way, which is better than either
+    end (WiSE-FT, arXiv:2109.01903). With `renew` the frozen teacher is the model that the stage
+    begins with. Stored are the `best` by dev score or the `last`; `patience` evaluations without a
+    better one end the stage, 0: none do.
     """
 
     steps: int
@@ -90,6 +105,7 @@ class Stage:
     shorts: int = 12
     echoes: int = 0
     triples: int = 0
+    texts: int = 0
     alike: float = 0.0
     spans: int = 8
     whole: float = 0.0
@@ -100,6 +116,7 @@ class Stage:
     average: float = 0.0
     eval_every: int = 0
     blend: float = 1.0
+    renew: bool = False
     keep: str = "best"
     patience: int = 0
     others: float = 1.0
@@ -128,6 +145,7 @@ class Recipe:
     dimensions: tuple[int, ...] = ()
     checkpoint_every: int = 200
     dev_rows: int = 256
+    pool: PoolPlan = field(default_factory=PoolPlan)
     soup: Mapping[str, float] = field(default_factory=dict)
 
     def digest(self) -> str:
@@ -175,6 +193,7 @@ def parse(table: Mapping[str, Any], where: str = "recipe") -> Recipe:
     table = dict(table)
     defaults = table.pop("defaults", {})
     stages = table.pop("stages", [])
+    pool = _build(PoolPlan, table.pop("pool", {}), f"{where}: pool")
     if not stages:
         raise SystemExit(f"{where}: no [[stages]]: a recipe needs one or more")
     parsed_stages = tuple(
@@ -183,13 +202,27 @@ def parse(table: Mapping[str, Any], where: str = "recipe") -> Recipe:
     )
     recipe: Recipe = _build(
         Recipe,
-        table | {"stages": parsed_stages, "dimensions": tuple(table.get("dimensions", ()))},
+        table
+        | {
+            "stages": parsed_stages,
+            "dimensions": tuple(table.get("dimensions", ())),
+            "pool": pool,
+        },
         where,
     )
     _require(recipe.head in HEADS, f"{where}: head is {recipe.head!r}: one of {', '.join(HEADS)}")
     _require(recipe.window >= 16, f"{where}: window is {recipe.window}: at least 16 tokens")
+    _check_pool(recipe, where)
     _check_soup(recipe, where)
     return recipe
+
+
+def _check_pool(recipe: Recipe, where: str) -> None:
+    has_readers = any(stage.texts for stage in recipe.stages) or recipe.head == "aligned"
+    _require(
+        recipe.pool.texts > 0 or not has_readers,
+        f"{where}: the pool is empty, and a stage or the head needs it: give [pool] texts",
+    )
 
 
 def _check_soup(recipe: Recipe, where: str) -> None:
@@ -245,6 +278,10 @@ def _stage(table: Mapping[str, Any], where: str) -> Stage:
     _require(
         bool(stage.triples) or not (weights.slice or weights.contrast or weights.within),
         f"{where}: triples is 0, and a loss needs them",
+    )
+    _require(
+        stage.texts >= 2 or not (weights.transfer or weights.similarity),
+        f"{where}: texts is {stage.texts}, and a loss needs at least 2",
     )
     _require(
         bool(stage.echoes + stage.triples) or not weights.score,

@@ -1,16 +1,13 @@
-"""The teachers: the encoder as it was before training, frozen, and any other model.
+"""The teachers: encoders that are frozen.
 
-The vector that the base gives a span by itself is what the span's mean should be in a passage. A
-larger model has vectors of another size: from it only cosines among texts are learned.
+The vector that one gives a span by itself is what the span's mean should be in a passage.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +15,9 @@ from export.training.losses import unit
 from export.training.model import SpanEncoder, autocast_bfloat16, batches, run
 from export.training.recipe import TeacherMixture
 from export.training.texts import Cutter, Text
-from hybrid_search.encoder.onnx import OnnxEncoder
+
+RIDGE = 0.01
+"""Regularization of `align`, in mean squares of a number of a unit vector."""
 
 
 class Teacher(Protocol):
@@ -29,39 +28,22 @@ class Teacher(Protocol):
         ...
 
 
-class ExportedEncoder:
-    """A model folder that `export.to_onnx` made, as a teacher of cosines.
-
-    It runs on the CPU in int8 if the folder has that precision, which takes a quarter of the time.
-    `threads` is the number of cores.
-    """
-
-    def __init__(self, folder: Path, threads: int) -> None:
-        self._encoder = OnnxEncoder(folder, "cpu", threads)
-
-    @property
-    def fingerprint(self) -> str:
-        """The model's fingerprint."""
-        return self._encoder.info.fingerprint
-
-    def alone(self, texts: Sequence[str]) -> Tensor:
-        """Return the vectors of `texts` by themselves; equal ones are read once."""
-        different = list(dict.fromkeys(texts))
-        means = [encoding.vectors.sum(axis=0) for encoding in self._encoder.encode(different)]
-        places = {text: place for place, text in enumerate(different)}
-        vectors = torch.from_numpy(np.stack(means)) if means else torch.zeros(0, 0)
-        return unit(vectors)[[places[text] for text in texts]]
-
-
 class FrozenEncoder:
-    """Returns unit vectors of texts, ``[texts, hidden]``, as the base model was trained.
+    """Returns unit vectors of texts, ``[texts, hidden]``, as the model was trained.
 
-    They are the mean over all tokens, special ones included.
+    They are the mean over all tokens; of special ones too, if `special_tokens` is set, as
+    sentence-transformers trains.
     """
 
     def __init__(
-        self, model: SpanEncoder, cutter: Cutter, budget: int, bfloat16: bool = False
+        self,
+        model: SpanEncoder,
+        cutter: Cutter,
+        budget: int,
+        bfloat16: bool = False,
+        special_tokens: bool = True,
     ) -> None:
+        self._special_tokens = special_tokens
         self.model, self._cutter, self._budget, self.bfloat16 = (
             model.requires_grad_(False),
             cutter,
@@ -77,7 +59,9 @@ class FrozenEncoder:
         different = list(dict.fromkeys(texts))
         places = {text: i for i, text in enumerate(different)}
         tokenized = self._cutter.tokenize(different)
-        return self._pool([text.ids for text in tokenized], None)[[places[text] for text in texts]]
+        rows = [text.ids for text in tokenized]
+        inside = None if self._special_tokens else [(0, len(row)) for row in rows]
+        return self._pool(rows, inside)[[places[text] for text in texts]]
 
     def window(self, spans: Sequence[tuple[Text, int, int]], words: int) -> Tensor:
         """Return the vectors of spans, read with `words` words either side.
@@ -153,3 +137,13 @@ def principal(teacher: FrozenEncoder, texts: Sequence[str]) -> Tensor:
     vectors = teacher.alone(texts).double().cpu()
     _, directions = torch.linalg.eigh(vectors.T @ vectors)
     return unit(directions.flip(1).T).float()
+
+
+def align(vectors: Tensor, goals: Tensor) -> Tensor:
+    """Return the matrix that takes `vectors` nearest to `goals`, by ridge regression.
+
+    ``[goals' dimension, vectors' dimension]``, as a linear layer has it; both ``[n, dimension]``.
+    """
+    x, y = vectors.double().cpu(), goals.double().cpu()
+    ridge = RIDGE * len(x) / x.shape[1] * torch.eye(x.shape[1], dtype=torch.float64)
+    return torch.linalg.solve(x.T @ x + ridge, x.T @ y).T.float()

@@ -2,9 +2,9 @@
 
 Read `base` first: it is the contract, `Backend` and its `Writer`, with three capabilities that only
 some stores have. `types` holds what they exchange: `IndexSpec`, `Request`, `Candidates`,
-`StoredPassage`, `PassageContent`. Then `memory`, the reference; `embedded/`, SQLite and usearch;
-`server/`, OpenSearch and Elasticsearch. All of them share `index_names`, `turn_layout`,
-`codes_fault` and `highlight_markers`; servers also use `index_options`.
+`StoredPassage`, `PassageContent`. Then `memory`, the reference; `embedded/`, SQLite and files of
+short codes; `server/`, OpenSearch and Elasticsearch. All of them share `index_names`,
+`turn_layout`, `codes_fault` and `highlight_markers`; servers also use `index_options`.
 
 A new backend is a module or package here, implements `Backend`, gets a line in `BACKENDS` below,
 and is added to the fixture `empty_url` of tests/conftest.py, which runs the contract tests on it.

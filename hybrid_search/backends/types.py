@@ -8,6 +8,7 @@ from shlex import quote
 from typing import Any, Literal
 
 from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.errors import DamagedIndexError, ModelError
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.types import Document, Floats, TokenCodes
@@ -82,8 +83,18 @@ def check_spec(index: str, index_spec: IndexSpec, requested_spec: IndexSpec) -> 
                 f"index {index!r} was written with {name} {index_value!r} "
                 f"(model {index_spec.model}), but this is {name} {requested_value!r} "
                 f"(model {requested_spec.model}). "
-                "Use the model and settings of the index, or ingest into a new index."
+                f"Use {_name_settings(index_spec, name)}, or ingest into a new index."
             )
+
+
+def _name_settings(index_spec: IndexSpec, difference: str) -> str:
+    """Return the words for what an index was written with, and how that model is chosen."""
+    installed = difference == "fingerprint" and find_name(
+        index_spec.fingerprint, index_spec.dimension
+    )
+    if installed:
+        return f"the model of the index, which is installed (HYBRID_SEARCH_MODEL={installed})"
+    return "the model and settings of the index"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -28,8 +27,11 @@ Url = Annotated[
     ),
 ]
 Model = Annotated[
-    Path | None,
-    typer.Option(help="Model folder. Default: HYBRID_SEARCH_MODEL, else the shipped model."),
+    str | None,
+    typer.Option(
+        help="A model folder, or the name of an installed model. Default: HYBRID_SEARCH_MODEL, "
+        "else the shipped model."
+    ),
 ]
 Device = Annotated[
     str | None,

@@ -45,7 +45,7 @@ def _show_policies(estimate: Plan) -> None:
     table = Table(
         "policy",
         "vectors a word",
-        "bytes per 1,000 words",
+        "bytes per 1,000 words on a server",
         "recall@10",
         f"recall@10, best {depth} scored exactly",
         box=None,

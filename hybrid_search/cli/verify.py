@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hybrid_search.cli import options
-from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.config import DEFAULT_INDEX, DEFAULT_SAMPLE
 
 if TYPE_CHECKING:
     from hybrid_search.maintenance.verify.report import Verification
@@ -21,7 +21,7 @@ def verify(
     sample: Annotated[
         int,
         typer.Option(help="Documents to encode again, spread evenly over the index; 0 for none."),
-    ] = 100,
+    ] = DEFAULT_SAMPLE,
     full: Annotated[
         bool,
         typer.Option("--full", help="Read all token codes, and compare the graphs with them."),

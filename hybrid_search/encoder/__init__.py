@@ -5,7 +5,8 @@ their offsets; and the `EncoderInfo` that an index must know. ONNX Runtime is im
 first encoder is loaded, not before.
 
 Modules in reading order: `base` (the `Encoder` protocol), `model_folder` (what a model folder
-holds), `devices` and `precisions` (where and how the graph runs), `quantization` and `graph_cache`
+holds), `installed_models` (model folders by their names), `prior_file` (the model's prior of
+spans), `devices` and `precisions` (where and how the graph runs), `quantization` and `graph_cache`
 (graphs in other precisions), `onnx` (the encoder), `truncated` (smaller vectors) and
 `passage_codes` (passages through an encoder).
 
@@ -20,10 +21,19 @@ from pathlib import Path
 
 from hybrid_search import config
 from hybrid_search.encoder.base import Encoder, EncoderInfo
+from hybrid_search.encoder.installed_models import find_model, list_models
 from hybrid_search.encoder.model_folder import SHIPPED
 from hybrid_search.encoder.truncated import truncate_encoder
 
-__all__ = ["SHIPPED", "Encoder", "EncoderInfo", "load", "truncate_encoder"]
+__all__ = [
+    "SHIPPED",
+    "Encoder",
+    "EncoderInfo",
+    "find_model",
+    "list_models",
+    "load",
+    "truncate_encoder",
+]
 
 config.disable_telemetry()  # again, in case another distribution replaced our root module
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from hybrid_search.encoder.devices import CPU
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Encoding
 
 
@@ -73,6 +74,30 @@ class PaddingCounter(Protocol):
     def padding(self) -> Padding:
         """The counter, which grows with every call of `encode`."""
         ...
+
+
+@runtime_checkable
+class PriorLoader(Protocol):
+    """The capability of an encoder whose model tells which spans people mark."""
+
+    @property
+    def info(self) -> EncoderInfo:
+        """The facts about the encoder's model."""
+        ...
+
+    def load_prior(self, dimension: int) -> SpanPrior | None:
+        """Return the prior of spans for vectors of a dimension, if the model has one."""
+        ...
+
+
+def span_prior(encoder: object) -> SpanPrior | None:
+    """Return the prior of spans for an encoder's vectors, if its model has one.
+
+    An executor of encoders counts as one.
+    """
+    if not isinstance(encoder, PriorLoader):
+        return None
+    return encoder.load_prior(encoder.info.dimension)
 
 
 def padding_counter(encoder: Encoder) -> Padding:

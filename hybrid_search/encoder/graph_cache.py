@@ -1,8 +1,9 @@
 """Make graphs in other precisions when they are first needed, and cache them for the user.
 
-A cached file's name says from which graph it was made, in which precision and for which ONNX
-Runtime, and ends in the file's own SHA-256. It is moved into place whole, and made again if it no
-longer matches its name. A second process that needs the same graph waits for the first.
+A cached file's name says from which graph it was made, in which precision, for which ONNX Runtime
+and kind of processor, and ends in the file's own SHA-256. It is moved into place whole, and made
+again if it no longer matches its name. A second process that needs the same graph waits for the
+first.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from hybrid_search.encoder import quantization
+from hybrid_search.encoder.quantization import saturates
 from hybrid_search.errors import MissingExtraError, ModelError
 from hybrid_search.private_files import open_lock_file
 from hybrid_search.system import (
@@ -40,15 +42,16 @@ def find_or_make_graph(source: Path, digest: str, precision: str, folder: Path) 
     """Return the path of the graph at `source` in `precision` (int8 or float16).
 
     It is looked up in `folder`, or made and stored there. If `folder` cannot be written, it is made
-    for this process alone, with a warning. `digest` is the SHA-256 of `source`. Raises
-    MissingExtraError without the package onnx.
+    for this process alone, with a warning. `digest` is that of `source` and of the
+    weights beside it. Raises MissingExtraError without the package onnx.
 
     Raises:
         ModelError: If the graph cannot be made, or no folder can hold it.
     """
     import onnxruntime
 
-    name = f"{digest[:16]}-{precision}-{RECIPE}-onnxruntime-{onnxruntime.__version__}"
+    kind = f"{precision}-unsigned" if precision == "int8" and saturates() else precision
+    name = f"{digest[:16]}-{kind}-{RECIPE}-onnxruntime-{onnxruntime.__version__}"
     try:
         return _find_graph(folder, name) or _find_or_make_locked(source, precision, folder, name)
     except OSError as error:

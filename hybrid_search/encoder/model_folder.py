@@ -1,12 +1,15 @@
 """Read and check a model folder: ``model.onnx``, ``tokenizer.json``, ``encoder.json``.
 
-The folder is all that crosses from ``export/`` into the product. A model that was calibrated has
+The folder is all that crosses from ``export/`` into the product. The weights of a large model lie
+beside the graph, in ``model-1.data`` and so on. A model that was calibrated has
 ``calibration.json`` too, which `hybrid_search.search.calibration` reads, and one that was taught
-where clauses end has ``boundaries.npz``, for `hybrid_search.search.prior_file`.
+where clauses end has ``boundaries.npz``, for `hybrid_search.encoder.prior_file`.
 """
 
 from __future__ import annotations
 
+import fnmatch
+import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +23,15 @@ from hybrid_search.system import file_digest
 
 SHIPPED = Path(__file__).parent.parent / "models" / "slice-minilm-l6"
 SCHEMA = 1
+SETTINGS = "encoder.json"
+GRAPH = "model.onnx"
+DATA = "model-{number}.data"
+"""The name of a file of weights that lie beside the graph (ONNX's external data)."""
+TOKENIZER = "tokenizer.json"
 CALIBRATION = "calibration.json"
 BOUNDARIES = "boundaries.npz"
+CONFIG = "config.json"
+"""What kind of encoder it is, as transformers says it: only for training that goes on from it."""
 CONTEXT = "turn"
 """What the encoder reads around a span: its turn. It is part of the fingerprint."""
 
@@ -31,8 +41,8 @@ class Artifact(BaseModel):
 
     `sha256` maps each file of the folder to its digest. A calibration and boundaries have one as
     well, but are no part of the `fingerprint`, which does not depend on the precision either.
-    `sizes` are those of `EncoderInfo`. `precision` is that of the graph; a graph in "stored" can
-    run in any (`hybrid_search.encoder.precisions`).
+    `sizes` are those of `EncoderInfo`. `precision` is that of the graph; a graph in "stored" or
+    "stored-int8" can run in any (`hybrid_search.encoder.precisions`).
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -45,7 +55,7 @@ class Artifact(BaseModel):
     pooling: Literal["mean-without-special-tokens"]
     context: Literal["turn"]
     opset: int
-    precision: Literal["float32", "float16", "int8", "stored"]
+    precision: Literal["float32", "float16", "int8", "stored", "stored-int8"]
     fingerprint: str = Field(min_length=8)
     license: str
     origin: str
@@ -58,6 +68,18 @@ class Artifact(BaseModel):
                 f"sizes {list(self.sizes)} are not all between 1 and dimension {self.dimension}"
             )
         return self
+
+    @property
+    def graph_digest(self) -> str:
+        """The SHA-256 of the graph; with data files, that of all their digests."""
+        digests = [self.sha256[name] for name in (GRAPH, *self.data_files)]
+        joined = "".join(digests).encode()
+        return hashlib.sha256(joined).hexdigest() if self.data_files else digests[0]
+
+    @property
+    def data_files(self) -> list[str]:
+        """The names of the files of weights beside the graph, sorted."""
+        return sorted(fnmatch.filter(self.sha256, DATA.format(number="*")))
 
     def info(self, precision: str, provider: str) -> EncoderInfo:
         """Return what the model declares when it runs in `precision` on `provider`."""
@@ -78,7 +100,7 @@ def read(folder: Path) -> Artifact:
     A file that is missing or damaged (with both digests) is a ModelError.
     """
     artifact = read_settings(folder)
-    for name in ("model.onnx", "tokenizer.json"):
+    for name in (GRAPH, *artifact.data_files, TOKENIZER):
         _check(folder / name, artifact.sha256.get(name), "export the model again")
     for name in {CALIBRATION, BOUNDARIES} & artifact.sha256.keys():
         _check(folder / name, artifact.sha256[name], "copy it again from where the model came from")
@@ -91,7 +113,7 @@ def read_settings(folder: Path) -> Artifact:
     Raises:
         ModelError: If the file is missing or cannot be read, or a setting is unknown.
     """
-    path = folder / "encoder.json"
+    path = folder / SETTINGS
     with _translate_errors(path):
         is_present = path.is_file()
     if not is_present:

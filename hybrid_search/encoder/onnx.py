@@ -18,12 +18,13 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from hybrid_search import config
-from hybrid_search.encoder import devices, model_folder, precisions
+from hybrid_search.encoder import devices, model_folder, precisions, prior_file
 from hybrid_search.encoder.base import EncoderInfo, Padding
 from hybrid_search.encoder.devices import Device
 from hybrid_search.encoder.graph_cache import find_or_make_graph
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.system import available_cores, install_command
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Encoding, Floats, Ints
 
 BATCH_TOKENS = 1024
@@ -74,13 +75,16 @@ class OnnxEncoder:
         precision: str = "auto",
         cache: Path | None = None,
     ) -> None:
+        self._folder = folder
         self.artifact = model_folder.read(folder)
         target = Device.choose(device, _runtime().get_available_providers())
         self.precision = precisions.choose(precision, self.artifact.precision, target)
-        graph, graph_cache = folder / "model.onnx", (cache or config.cache_folder()) / "models"
-        if self.artifact.precision == precisions.STORED and self.precision != "float32":
+        graph = folder / model_folder.GRAPH
+        graph_cache = (cache or config.cache_folder()) / "models"
+        is_stored = self.artifact.precision in precisions.ANY_PRECISION
+        if is_stored and self.precision != "float32":
             graph = find_or_make_graph(
-                graph, self.artifact.sha256[graph.name], self.precision, graph_cache
+                graph, self.artifact.graph_digest, self.precision, graph_cache
             )
         self._session = _session(
             graph, self.artifact.dimension, target, self.precision, graph_cache
@@ -88,7 +92,7 @@ class OnnxEncoder:
         self.provider = str(self._session.get_providers()[0])
         self._workers = 1 if target.is_accelerated else threads or available_cores()
         self._batch_tokens = CARD_TOKENS if target.is_accelerated else BATCH_TOKENS
-        self._tokenizer = _tokenizer(folder / "tokenizer.json")
+        self._tokenizer = _tokenizer(folder / model_folder.TOKENIZER)
         edges = self._tokenizer.encode("", add_special_tokens=True).ids
         self._before, self._after = edges[: len(edges) // 2], edges[len(edges) // 2 :]
         self._limit = self.artifact.max_length - len(edges)
@@ -99,6 +103,10 @@ class OnnxEncoder:
     def info(self) -> EncoderInfo:
         """The facts about this encoder's model that an index records."""
         return self.artifact.info(self.precision, self.provider)
+
+    def load_prior(self, dimension: int) -> SpanPrior | None:
+        """Return the model's prior of spans for a dimension, if it has one."""
+        return prior_file.load(self._folder, dimension)
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the encoding of each text, in order, see `Encoder.encode`.

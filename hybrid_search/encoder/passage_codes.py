@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.text import token_codes
+from hybrid_search.text.boundaries import add_boundaries
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Encoding, Passage, TokenCodes
 
 
@@ -13,9 +15,9 @@ def encode_passages(
     encoder: Encoder, document: Document, batch: Sequence[Passage]
 ) -> list[TokenCodes]:
     """Return the token codes of some passages of `document`, encoded together."""
-    return pack_token_codes(
-        encoder.info.dimension, batch, encoder.encode(encoder_texts(document, batch))
-    )
+    texts = [document.text[passage.start : passage.end] for passage in batch]
+    encodings = encoder.encode(encoder_texts(document, batch))
+    return pack_token_codes(texts, batch, encodings, encoder.info.dimension, span_prior(encoder))
 
 
 def encoder_texts(document: Document, batch: Sequence[Passage]) -> list[str]:
@@ -26,12 +28,21 @@ def encoder_texts(document: Document, batch: Sequence[Passage]) -> list[str]:
 
 
 def pack_token_codes(
-    dimension: int, batch: Sequence[Passage], encodings: Sequence[Encoding]
+    texts: Sequence[str],
+    batch: Sequence[Passage],
+    encodings: Sequence[Encoding],
+    dimension: int,
+    prior: SpanPrior | None = None,
 ) -> list[TokenCodes]:
-    """Return the token codes of passages from the encodings of their `encoder_texts`, in order."""
+    """Return the token codes of passages from the encodings of their `encoder_texts`, in order.
+
+    With a `prior` they have the boundaries of clauses as well, for which the passages' `texts` are
+    read.
+    """
     remaining = iter(encodings)
     packed = []
-    for passage in batch:
+    for text, passage in zip(texts, batch, strict=True):
         part_encodings = [next(remaining) for _ in passage.parts]
-        packed.append(token_codes.pack(*token_codes.gather(passage, part_encodings, dimension)))
+        codes = token_codes.pack(*token_codes.gather(passage, part_encodings, dimension))
+        packed.append(add_boundaries(codes, prior.boundaries, text) if prior else codes)
     return packed

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybrid_search.encoder.base import Encoder, EncoderInfo, Padding, padding_counter
+from hybrid_search.encoder.base import Encoder, EncoderInfo, Padding, PriorLoader, padding_counter
 from hybrid_search.encoder.model_folder import Artifact
 from hybrid_search.errors import UsageError
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Encoding
 
 
@@ -41,6 +42,11 @@ def default_dimension(model: Artifact | EncoderInfo) -> int:
     return next(iter(model.sizes), model.dimension)
 
 
+def truncated_fingerprint(fingerprint: str, dimension: int) -> str:
+    """Return the fingerprint of a model's vectors that are cut to `dimension` numbers."""
+    return f"{fingerprint}-{dimension}"
+
+
 @dataclass(frozen=True, slots=True)
 class TruncatedEncoder:
     """An `Encoder` whose vectors are the first `dimension` numbers of another one's.
@@ -58,13 +64,18 @@ class TruncatedEncoder:
         return replace(
             full_info,
             dimension=self.dimension,
-            fingerprint=f"{full_info.fingerprint}-{self.dimension}",
+            fingerprint=truncated_fingerprint(full_info.fingerprint, self.dimension),
         )
 
     @property
     def padding(self) -> Padding:
         """The counter of the full encoder."""
         return padding_counter(self.full_encoder)
+
+    def load_prior(self, dimension: int) -> SpanPrior | None:
+        """Return the prior of spans of the full encoder's model."""
+        holder = self.full_encoder
+        return holder.load_prior(dimension) if isinstance(holder, PriorLoader) else None
 
     def encode(self, texts: Sequence[str]) -> list[Encoding]:
         """Return the encoding of each text, see `Encoder.encode`."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hybrid_search.ingest.checkpoint import Checkpoint
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.rejects import default_rejects_path
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
+
+if TYPE_CHECKING:
+    from hybrid_search.ingest.checkpoint import Checkpoint
 
 Report = Callable[[Summary], None]
 """Called with the summary so far: when a run begins, and after each block."""

@@ -14,7 +14,7 @@ from contextlib import closing
 from hybrid_search.backends.base import Writable
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.ingest.encode import encode_blocks
 from hybrid_search.ingest.executors.base import Executor
 from hybrid_search.ingest.executors.local import as_executor
@@ -78,7 +78,7 @@ def ingest(
             prepared_ahead = prefetch(prepared, AHEAD, "read", queues)
             encoded = encode_blocks(prepared_ahead, executor, summary)
             encoded_ahead = prefetch(encoded, AHEAD, "encode", queues)
-            shaped = shape_blocks(encoded_ahead, spec, summary)
+            shaped = shape_blocks(encoded_ahead, spec, span_prior(encoder), summary)
             # stops both threads if a later stage fails
             with write_stage.commit_if_interrupted(), closing(encoded_ahead):
                 options.report(summary)

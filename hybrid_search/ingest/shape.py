@@ -11,27 +11,35 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodedPassage, ShapedPassage
 from hybrid_search.observability import tracing
 from hybrid_search.text import window_policy
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Entry
 
 
 def shape_blocks(
-    blocks: Iterator[Sequence[EncodedPassage]], spec: IndexSpec, summary: Summary
+    blocks: Iterator[Sequence[EncodedPassage]],
+    spec: IndexSpec,
+    prior: SpanPrior | None,
+    summary: Summary,
 ) -> Iterator[list[ShapedPassage]]:
     """Yield each block with the entries of the passages that could be encoded."""
     for block in blocks:
         with tracing.trace_block("ingest.shape"), summary.time_stage("shape"):
             shaped = [
-                ShapedPassage(encoded.prepared, _build_entry(encoded, spec)) for encoded in block
+                ShapedPassage(encoded.prepared, _build_entry(encoded, spec, prior))
+                for encoded in block
             ]
         yield shaped
 
 
-def _build_entry(encoded: EncodedPassage, spec: IndexSpec) -> Entry | InputError:
+def _build_entry(
+    encoded: EncodedPassage, spec: IndexSpec, prior: SpanPrior | None
+) -> Entry | InputError:
     if encoded.error:
         return encoded.error
     prepared, parsed = encoded.prepared, encoded.prepared.parsed
+    text = parsed.document.text[prepared.passage.start : prepared.passage.end]
     (tokens,) = passage_codes.pack_token_codes(
-        spec.dimension, [prepared.passage], encoded.encodings
+        [text], [prepared.passage], encoded.encodings, spec.dimension, prior
     )
     windows = len(window_policy.window_bounds(tokens.counts, spec.policy))
     return Entry(

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.document_parser import read_id
 from hybrid_search.ingest.types import SourceLine
 
 
@@ -46,6 +45,9 @@ class Shard:
         """
         if self.of == 1:
             return True
+        # not above: every client knows shards, and most never read a document
+        from hybrid_search.ingest.document_parser import read_id
+
         document_id = None if line.fault else read_id(line.data)
         return (line.number if document_id is None else _hash(document_id)) % self.of == self.number
 

@@ -6,9 +6,9 @@ Modules in reading order: `query` (parameters and defaults), `parameters` (the c
 values), `pipeline` (all stages in their order), `phrase_vector` (a phrase to its vector),
 `candidates` (retrieve, complete both scores, fuse), `fusion` (a package: one module a fusion),
 `calibration` (the maps of the default fusion), `contents` (one fetch of texts and metadata),
-`facets` (sort and count), `prior_file` (the model's prior of spans), `hit_builder`, `refine`,
-`result` (the public classes), `damage` (warnings of what was left out). `types` holds the frozen
-types between these stages. `span_search` answers without an index.
+`facets` (sort and count), `hit_builder`, `refine`, `result` (the public classes), `damage`
+(warnings of what was left out). `types` holds the frozen types between these stages. `span_search`
+answers without an index.
 `opensearch` (a package) reproduces that server's own ranking.
 
 A new parameter goes into `query.py`, both in `Query` and in `QueryOptions`; a test then names the

@@ -21,6 +21,12 @@ from numpy.typing import NDArray
 from hybrid_search.encoder.model_folder import CALIBRATION, read_file
 from hybrid_search.errors import ModelError
 
+SCORE, COSINE = "score", "cosine"
+"""What spans are chosen and ranked by: the sum of cosine and prior, or the cosine alone."""
+
+KEYS = {SCORE: "scores", COSINE: "precisions"}
+"""Where the file has the maps of each."""
+
 RANGES = {"midpoint": (-1.0, 1.0), "slope": (1e-6, 1e6), "saturation": (1e-6, 1e6)}
 """Smallest and largest value of each parameter: with these every score is a number from 0 to 1."""
 
@@ -29,7 +35,7 @@ RANGES = {"midpoint": (-1.0, 1.0), "slope": (1e-6, 1e6), "saturation": (1e-6, 1e
 class Calibration:
     """The parameters of both maps.
 
-    Cosine: a logistic with `midpoint` and `slope`. BM25, on Lucene's scale: s / (s + saturation *
+    Spans: a logistic with `midpoint` and `slope`. BM25, on Lucene's scale: s / (s + saturation *
     terms).
 
     Raises:
@@ -46,8 +52,8 @@ class Calibration:
             if not low <= value <= high:
                 raise ValueError(f"{name} is {value}: it must be from {low:g} to {high:g}")
 
-    def cosine(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return cosines on [0, 1]."""
+    def span(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return scores of spans on [0, 1]."""
         return 1.0 / (1.0 + np.exp(-self.slope * (scores - self.midpoint)))
 
     def bm25(self, scores: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
@@ -58,8 +64,12 @@ class Calibration:
 
 
 @lru_cache(maxsize=16)
-def load(folder: Path, precision: str, dimension: int | None = None) -> Calibration:
+def load(
+    folder: Path, precision: str, dimension: int | None = None, spans_by: str = COSINE
+) -> Calibration:
     """Return the calibration of a model folder for passages of a precision and a dimension.
+
+    Spans that are chosen by `SCORE` have maps of their own, if the model has them.
 
     A dimension without maps of its own has those of its precision, an unknown precision those of
     the first one. A folder that was never calibrated has the defaults. Like the model it is read
@@ -72,7 +82,8 @@ def load(folder: Path, precision: str, dimension: int | None = None) -> Calibrat
     if not os.path.lexists(path):  # a link to nothing is there
         return Calibration()
     try:
-        calibrations: dict[str, Any] = json.loads(read_file(path))["precisions"]
+        table: dict[str, Any] = json.loads(read_file(path))
+        calibrations = table.get(KEYS[spans_by]) or table[KEYS[COSINE]]
         parameters = (
             calibrations.get(f"{precision}-{dimension}")
             or calibrations.get(precision)

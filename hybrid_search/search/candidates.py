@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
 from hybrid_search.text import token_codes
+from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.types import Floats
 from hybrid_search.text.words import distinct_words
 
 
@@ -35,11 +38,16 @@ class Retrieved:
         return {"candidates": self.method, **warnings}
 
 
-def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
-    """Return the candidates of both legs with both scores of each."""
+def retrieve(
+    backend: Backend, index: str, request: Request, prior: SpanPrior | None = None
+) -> Retrieved:
+    """Return the candidates of both legs with both scores of each.
+
+    With a `prior` the score of a passage's spans is the best sum of cosine and prior.
+    """
     candidates = backend.find_candidates(index, request)
     keys = [*candidates.lexical, *candidates.semantic, *candidates.damaged]
-    passages, warnings = complete_scores(backend, index, request, keys, candidates)
+    passages, warnings = complete_scores(backend, index, request, keys, candidates, prior)
     return Retrieved(passages, candidates.method, [*candidates.warnings, *warnings])
 
 
@@ -49,6 +57,7 @@ def complete_scores(
     request: Request,
     keys: Sequence[Key],
     candidates: Candidates | None = None,
+    prior: SpanPrior | None = None,
 ) -> tuple[list[ScoredPassage], list[str]]:
     """Return the passages of `keys`, once each, with BM25 and the cosines of all their spans.
 
@@ -58,15 +67,34 @@ def complete_scores(
     cosines = token_codes.span_cosines_by_passage(
         request.vector, [passage.tokens for passage in stored]
     )
-    scored: list[ScoredPassage] = []
+    sound: list[tuple[StoredPassage, Floats]] = []
     damaged: list[StoredPassage] = []
     for passage, passage_cosines in zip(stored, cosines, strict=True):
         if passage_cosines is None:
             damaged.append(passage)
         else:
-            best = float(passage_cosines.max()) if len(passage_cosines) else 0.0
-            scored.append(ScoredPassage(passage, request, passage_cosines, best))
-    return scored, damage.describe_left_out(index, damaged)
+            sound.append((passage, passage_cosines))
+    return _score_spans(request, sound, prior), damage.describe_left_out(index, damaged)
+
+
+def _score_spans(
+    request: Request,
+    cosines_by_passage: Sequence[tuple[StoredPassage, Floats]],
+    prior: SpanPrior | None,
+) -> list[ScoredPassage]:
+    """Return the passages with their best spans' scores and cosines; without a span both are 0."""
+    priors: Iterable[Floats | None] = (
+        prior.score_passages([passage.tokens for passage, _ in cosines_by_passage])
+        if prior
+        else repeat(None)
+    )
+    scored = []
+    for (passage, cosines), passage_priors in zip(cosines_by_passage, priors, strict=False):
+        scores = cosines if passage_priors is None else cosines + passage_priors
+        best = int(scores.argmax()) if len(scores) else None
+        cosine, score = (0.0, 0.0) if best is None else (float(cosines[best]), float(scores[best]))
+        scored.append(ScoredPassage(passage, request, cosines, cosine, score))
+    return scored
 
 
 def fuse(
@@ -101,14 +129,14 @@ def _build_legs(
 ) -> Legs:
     """Return both legs' scores and ranks. A leg that was not requested has no ranks."""
     bm25 = np.array([passage.stored.bm25 for passage in passages])
-    cosine = np.array([passage.cosine for passage in passages])
+    span = np.array([passage.span_score for passage in passages])
     ids = [(passage.stored.document_id, passage.stored.ordinal) for passage in passages]
     bm25_ranks = rank_scores(bm25, ids, request.window)
     bm25_ranks[bm25 <= 0] = 0
     bm25_ranks *= request.lexical
-    cosine_ranks = rank_scores(cosine, ids, request.window) * request.semantic
+    cosine_ranks = rank_scores(span, ids, request.window) * request.semantic
     terms = len(distinct_words(request.phrase))
-    return Legs(bm25, cosine, bm25_ranks, cosine_ranks, terms, calibration)
+    return Legs(bm25, span, bm25_ranks, cosine_ranks, terms, calibration)
 
 
 def rank_scores(scores: Scores, ids: Sequence[tuple[str, int]], window: int) -> Ranks:

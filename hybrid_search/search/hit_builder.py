@@ -101,6 +101,7 @@ class HitBuilder:
             score=best.score,
             bm25=best.stored.bm25,
             cosine=best.cosine,
+            prior=best.prior,
             bm25_rank=best.bm25_rank or None,
             cosine_rank=best.cosine_rank or None,
             metadata=self.contents.parse_metadata(best.stored),
@@ -118,7 +119,7 @@ class HitBuilder:
         passage_contents = [self.contents[passage.stored.key] for passage in group]
         passage_spans = [
             PassageSpans.from_passage(
-                content.start, content.text, passage.stored.tokens, passage.cosines, self.prior
+                content.start, passage.stored.tokens, passage.cosines, self.prior
             )
             for content, passage in zip(passage_contents, group, strict=True)
         ]

@@ -55,8 +55,16 @@ def check_integer(name: str, value: Any, low: int, high: float = math.inf) -> No
 def check_number(name: str, value: Any, allowed: str, low: float, high: float) -> None:
     """Raise UsageError unless `value` is a number from `low` to `high`; `allowed` says which."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if not is_number or not low <= value <= high:
+    if not is_number or not low <= _as_float(value) <= high:
         raise _refuse(name, value, allowed)
+
+
+def _as_float(value: Any) -> float:
+    """Return a number as a float: numpy would cast the limits to its own, and overflow."""
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond all floats
+        return math.inf if value > 0 else -math.inf
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str | bool | None]) -> None:

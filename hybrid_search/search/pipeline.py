@@ -23,11 +23,11 @@ from typing import Any
 from hybrid_search.backends.base import Backend, RequestBackend
 from hybrid_search.backends.index_head import Head, answer_by_head
 from hybrid_search.backends.types import IndexSpec, Key, Request, check_spec
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.search import facets, hit_builder, phrase_vector
-from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.calibration import COSINE, SCORE, Calibration
 from hybrid_search.search.candidates import fuse, retrieve
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.opensearch import ranking
@@ -37,29 +37,24 @@ from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
 from hybrid_search.text.span_prior import SpanPrior
 
-LoadPrior = Callable[[int], SpanPrior | None]
-"""Returns the prior of spans for vectors of a dimension, if there is one."""
-
-
-def no_prior(_: int) -> None:
-    """Return no prior of spans, for vectors of any dimension."""
+LoadCalibration = Callable[[str, int, str], Calibration]
+"""Returns the maps for passages of a precision and a dimension, and for how spans are chosen."""
 
 
 def search(
     backend: Backend,
     encoder: Encoder,
-    load_calibration: Callable[[str, int], Calibration],
+    load_calibration: LoadCalibration,
     query: Query,
-    load_prior: LoadPrior = no_prior,
 ) -> Result:
     """Answer `query`.
 
     Args:
         backend: The store that holds the index.
         encoder: The full encoder of the model; it is truncated to the dimension of the index.
-        load_calibration: Returns the calibration for passages of a precision and a dimension.
+        load_calibration: Returns the calibration for passages of a precision and a dimension, and
+            for spans chosen by "score" or by "cosine".
         query: The phrases and all options.
-        load_prior: Returns the prior of spans for a dimension, if the model has one.
 
     Returns:
         The hits of the page, how many there are in all, and the plan that was followed.
@@ -71,7 +66,7 @@ def search(
     result = answer_by_head(
         backend,
         query.index,
-        partial(_search, backend, encoder, load_calibration, load_prior, query),
+        partial(_search, backend, encoder, load_calibration, query),
     )
     milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
     return replace(result, plan={**result.plan, "milliseconds": milliseconds})
@@ -80,8 +75,7 @@ def search(
 def _search(
     backend: Backend,
     encoder: Encoder,
-    load_calibration: Callable[[str, int], Calibration],
-    load_prior: LoadPrior,
+    load_calibration: LoadCalibration,
     query: Query,
     head: Head,
 ) -> Result:
@@ -90,15 +84,16 @@ def _search(
     encoder = match_encoder_to_index(encoder, query.index, spec)
     facets.check(query.sort, query.facets, fields)
     requests = build_requests(query, query.phrases, encoder, fields)
-    calibration = load_calibration(spec.precision, spec.dimension)
-    scored, actions = _score_phrases(backend, requests, calibration, query)
+    prior = span_prior(encoder) if query.spans_by == SCORE else None
+    spans_by = SCORE if prior else COSINE
+    calibration = load_calibration(spec.precision, spec.dimension, spans_by)
+    scored, actions = _score_phrases(backend, requests, calibration, prior, query)
     groups = _group_above_min_score(scored, query)
     contents = fetch_contents(backend, query, groups)
     if query.sort:
         groups = facets.sort_groups(groups, query.sort, contents)
     page = groups[query.offset : query.offset + query.size]
     explainer = _build_explainer(query, calibration)
-    prior = load_prior(spec.dimension) if query.spans_by == "score" else None
     builder = hit_builder.HitBuilder(backend, encoder, query, contents, explainer, prior)
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # while the query ran: neither shown nor counted
@@ -108,7 +103,7 @@ def _search(
     warnings = [*actions.pop("warnings"), *builder.warnings]
     plan = {
         **_plan(query, spec, encoder.info.precision),
-        "spans_by": "score" if prior else "cosine",
+        "spans_by": spans_by,
         **actions,
         **({"warnings": warnings} if warnings else {}),
     }
@@ -173,7 +168,11 @@ def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Enc
 
 
 def _score_phrases(
-    backend: Backend, requests: Sequence[Request], calibration: Calibration, query: Query
+    backend: Backend,
+    requests: Sequence[Request],
+    calibration: Calibration,
+    prior: SpanPrior | None,
+    query: Query,
 ) -> tuple[list[ScoredPassage], dict[str, Any]]:
     """Return the passages of all phrases, best first, and what was done for them.
 
@@ -188,7 +187,7 @@ def _score_phrases(
                 backend, query.index, request, query.alpha, query.fusion
             )
         else:
-            answer = retrieve(backend, query.index, request)
+            answer = retrieve(backend, query.index, request, prior)
             scored = fuse(answer.passages, request, query.fusion, query.alpha, calibration)
             actions = answer.actions
         warnings |= dict.fromkeys(actions.pop("warnings", ()))

@@ -24,8 +24,8 @@ class Span:
         start_ms: When the turn begins, in milliseconds, if it says so.
         end_ms: When the turn ends.
         turn_metadata: All other keys of the turn, if it has any.
-        prior: What was added to the cosine to choose the span: how well its ends and length fit
-            those of a clause. 0 if spans were chosen by cosine alone.
+        prior: What was added to the cosine for its score: how well its ends and length fit those
+            of a clause. 0 if spans were chosen by cosine alone.
     """
 
     start: int
@@ -60,7 +60,7 @@ class Hit:
         bm25: Its BM25 score, 0 if no term matches.
         cosine: The cosine of its best span, -1..1.
         bm25_rank: Its rank by BM25, from 1; None beyond the window, or if no term matches.
-        cosine_rank: Its rank by cosine, from 1; None beyond the window.
+        cosine_rank: Its rank by its best span, from 1; None beyond the window.
         metadata: All keys of the document but id, text and turns.
         spans: The best spans of the hit's passages, best first.
         text: The text of the best passage.
@@ -68,6 +68,7 @@ class Hit:
         explanation: The numbers that the score is made of, if requested.
         highlights: Start and end, in the document, of the words of the best passage that made its
             BM25 score, if requested.
+        prior: What was added to the cosine of its best span, as in `Span`.
     """
 
     id: str
@@ -83,6 +84,7 @@ class Hit:
     start: int = 0
     explanation: Mapping[str, Any] | None = None
     highlights: list[tuple[int, int]] | None = None
+    prior: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the hit as it stands in JSON, without the passage's text.

@@ -23,8 +23,9 @@ Ranks = NDArray[np.int64]
 class ScoredPassage:
     """A candidate with everything that its score is made of.
 
-    `request` found it. `cosines` float32 ``[spans]`` are those of all its spans, and `cosine` is
-    the best of them. Fusion adds the rest: `score`, both ranks (0 for none), and `parts`, the
+    `request` found it. `cosines` float32 ``[spans]`` are those of all its spans, `cosine` is that
+    of the best, and `span_score` what makes it the best: with a prior the sum of the two, without
+    one the cosine itself. Fusion adds the rest: `score`, both ranks (0 for none), and `parts`, the
     scores at alpha 0 (BM25 alone) and at alpha 1 (spans alone). `terms` is the phrase's number of
     distinct terms.
     """
@@ -33,11 +34,17 @@ class ScoredPassage:
     request: Request
     cosines: Floats
     cosine: float
+    span_score: float
     score: float = 0.0
     bm25_rank: int = 0
     cosine_rank: int = 0
     parts: tuple[float, float] = (0.0, 0.0)
     terms: int = 0
+
+    @property
+    def prior(self) -> float:
+        """What was added to the cosine of the best span."""
+        return self.span_score - self.cosine
 
     @property
     def sort_key(self) -> tuple[float, float, str, int]:
@@ -50,12 +57,12 @@ class Legs:
     """The scores of both legs over the same passages, which a fusion takes.
 
     Nothing is missing, because both scores of every passage are known. `bm25` float64 ``[n]``, 0
-    where no term matches; `cosine` float64 ``[n]`` in -1..1. Ranks int64 ``[n]`` from 1, 0 beyond
-    the leg's window. `terms` is the phrase's number of distinct terms.
+    where no term matches; `span` float64 ``[n]``, the score of the best span. Ranks int64 ``[n]``
+    from 1, 0 beyond the leg's window. `terms` is the phrase's number of distinct terms.
     """
 
     bm25: Scores
-    cosine: Scores
+    span: Scores
     bm25_rank: Ranks
     cosine_rank: Ranks
     terms: int
@@ -88,19 +95,18 @@ class PassageSpans:
     def from_passage(
         cls,
         start: int,
-        text: str,
         codes: TokenCodes,
         cosines: Floats,
         prior: SpanPrior | None = None,
     ) -> Self:
-        """Return the spans of a passage with this text, which begins at `start` of its document."""
+        """Return the spans of a passage that begins at `start` of its document."""
         first, last = spans.bounds(codes.counts)
         offset = np.int32(start)
         return cls(
             cosines,
             codes.words[first, 0] + offset,
             codes.words[last, 1] + offset,
-            prior.score_spans(codes, text) if prior else None,
+            prior.score_spans(codes) if prior else None,
         )
 
 
@@ -136,7 +142,12 @@ class ScoreExplainer:
             "bm25": best.parts[0],
             "spans": best.parts[1],
             "score": best.score,
-            "raw": {"bm25": best.stored.bm25, "cosine": best.cosine, "terms": best.terms},
+            "raw": {
+                "bm25": best.stored.bm25,
+                "cosine": best.cosine,
+                "prior": best.prior,
+                "terms": best.terms,
+            },
             "ranks": {
                 "bm25": best.bm25_rank or None,
                 "cosine": best.cosine_rank or None,

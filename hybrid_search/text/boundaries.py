@@ -2,14 +2,14 @@
 
 Speech that was recognised by a machine often has no punctuation. But the encoder has read the
 whole turn, and where one clause ends and another begins shows in the vectors of the tokens around
-the gap: a small network on these two vectors reads it from them. Its input are the stored codes,
-so nothing more is stored for it.
+the gap: a small network on these two vectors reads it from them, once, when the text is indexed. A
+byte for each word is stored.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,6 +69,25 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
         inner = _mark_gaps(inner, text, tokens.words[:, :2])
     inner[_ends_turn(tokens.counts[:-1])] = 1.0
     probabilities[1:-1] = inner
+    return probabilities
+
+
+def add_boundaries(tokens: TokenCodes, model: BoundaryModel, text: str) -> TokenCodes:
+    """Return the codes of a passage with this text, and with the boundaries in it."""
+    probabilities = boundary_probabilities(tokens, model, text)
+    return replace(tokens, boundaries=np.rint(255 * probabilities[:-1]).astype(np.uint8))
+
+
+def read_probabilities(tokens: TokenCodes, model: BoundaryModel) -> Floats:
+    """Return the probability of a boundary in each gap, float32 ``[words + 1]``.
+
+    It is what `add_boundaries` stored; of codes that have none it is predicted, without the text.
+    """
+    if tokens.boundaries is None:
+        return boundary_probabilities(tokens, model)
+    probabilities = np.ones(len(tokens.boundaries) + 1, dtype=np.float32)
+    probabilities[:-1] = tokens.boundaries
+    probabilities[:-1] /= 255
     return probabilities
 
 

@@ -7,18 +7,23 @@ the prior of the n words i..j is ::
     ends * (p[i] + p[j + 1]) - inside * (p[i + 1] + ... + p[j]) + length * ln(n)
 
 The sum over the inner gaps is a difference of running sums. So the prior of all spans costs as much
-as their cosines, and the search stays exact.
+as their cosines, and the search stays exact. A passage's score is that of its best span.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hybrid_search.text import spans
-from hybrid_search.text.boundaries import BoundaryModel, boundary_probabilities
+from hybrid_search.text.boundaries import BoundaryModel, read_probabilities
+from hybrid_search.text.token_codes import JOIN_PASSAGES
 from hybrid_search.text.types import Bytes, Floats, TokenCodes
+
+LOGARITHMS = np.log(np.arange(1, spans.MAX_WORDS + 1))
+"""The natural logarithm of each number of words."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,15 +42,23 @@ class SpanPrior:
     inside: float
     length: float
 
-    def score_spans(self, tokens: TokenCodes, text: str = "") -> Floats:
-        """Return the prior of every span of a passage, float32 ``[spans]``.
+    def score_spans(self, tokens: TokenCodes) -> Floats:
+        """Return the prior of every span of a passage, float32 ``[spans]``."""
+        return self.combine(read_probabilities(tokens, self.boundaries), tokens.counts)
 
-        Args:
-            tokens: The token codes of the passage, in the dimension of the boundary model.
-            text: Its text, for the punctuation; see `boundary_probabilities`.
+    def score_passages(self, token_codes: Sequence[TokenCodes]) -> Iterator[Floats]:
+        """Yield the prior of every span of each passage, see `score_spans`.
+
+        Some passages are scored together, which pays numpy's cost per call once. The codes must be
+        sound.
         """
-        probabilities = boundary_probabilities(tokens, self.boundaries, text)
-        return self.combine(probabilities, tokens.counts)
+        for start in range(0, len(token_codes), JOIN_PASSAGES):
+            block = token_codes[start : start + JOIN_PASSAGES]
+            probabilities = [read_probabilities(codes, self.boundaries)[:-1] for codes in block]
+            joined = np.concatenate([*probabilities, np.ones(1, np.float32)])
+            priors = self.combine(joined, np.concatenate([codes.counts for codes in block]))
+            span_ends = np.cumsum([len(codes.inverse_norms) for codes in block])
+            yield from np.split(priors, span_ends[:-1])
 
     def combine(self, probabilities: Floats, counts: Bytes) -> Floats:
         """Return the prior of every span, float32 ``[spans]``.
@@ -54,12 +67,13 @@ class SpanPrior:
             probabilities: Of a boundary in each gap, float32 ``[words + 1]``.
             counts: The number of spans that start at each word, uint8 ``[words]``.
         """
-        first, last = spans.bounds(counts)
-        running = np.cumsum(probabilities, dtype=np.float64)
-        at_ends = probabilities[first] + probabilities[last + 1]
-        within = running[last] - running[first]
-        lengths = np.log(last - first + 1)
-        priors: Floats = (
-            self.ends * at_ends - self.inside * within + self.length * lengths
-        ).astype(np.float32)
-        return priors
+        running = np.cumsum(probabilities, dtype=np.float64)[:-1]
+        of_first = self.ends * probabilities[:-1] + self.inside * running
+        of_last = self.ends * probabilities[1:] - self.inside * running
+        _, last = spans.bounds(counts)
+        lengths = last - np.repeat(np.arange(len(counts)), counts)
+        priors = of_last[last]
+        priors += np.repeat(of_first, counts)
+        priors += (self.length * LOGARITHMS)[lengths]
+        scores: Floats = priors.astype(np.float32)
+        return scores

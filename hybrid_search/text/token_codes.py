@@ -257,7 +257,7 @@ def to_bytes(tokens: TokenCodes) -> bytes:
     """Return `tokens` as one binary field, little-endian.
 
     A header with magic, version and four sizes comes first, then the arrays of `TokenCodes` in
-    their order.
+    their order. Version 1 has no boundaries.
     """
     sizes = (tokens.codes.shape[1], len(tokens.words), len(tokens.codes), len(tokens.inverse_norms))
     arrays = (
@@ -267,7 +267,11 @@ def to_bytes(tokens: TokenCodes) -> bytes:
         tokens.scales.astype("<f4"),
         tokens.inverse_norms.astype("<f2"),
     )
-    return _HEADER.pack(_MAGIC, 1, *sizes) + b"".join(array.tobytes() for array in arrays)
+    version, boundaries = (
+        (1, b"") if tokens.boundaries is None else (2, tokens.boundaries.tobytes())
+    )
+    header = _HEADER.pack(_MAGIC, version, *sizes)
+    return b"".join([header, *(array.tobytes() for array in arrays), boundaries])
 
 
 def from_bytes(data: bytes) -> TokenCodes:
@@ -287,18 +291,21 @@ def from_bytes(data: bytes) -> TokenCodes:
     codes_at = counts_at + words
     scales_at = codes_at + tokens * dimension
     norms_at = scales_at + tokens * _SCALES.itemsize
-    expected = norms_at + span_count * _NORMS.itemsize
-    if (magic, version) != (_MAGIC, 1) or len(data) != expected:
+    boundaries_at = norms_at + span_count * _NORMS.itemsize
+    expected = boundaries_at + (words if version == 2 else 0)
+    if magic != _MAGIC or version not in (1, 2) or len(data) != expected:
         raise IndexStoreError(
             f"stored token codes are damaged: they have {len(data)} bytes, "
             f"{expected} by their header. Ingest the document again."
         )
+    boundaries = np.ndarray((words,), _COUNTS, data, boundaries_at) if version == 2 else None
     return TokenCodes(  # np.ndarray takes 1/2 of the time of np.frombuffer and reshape
         np.ndarray((words, 4), _WORDS, data, _HEADER.size),
         np.ndarray((words,), _COUNTS, data, counts_at),
         np.ndarray((tokens, dimension), _CODES, data, codes_at),
         np.ndarray((tokens,), _SCALES, data, scales_at),
         np.ndarray((span_count,), _NORMS, data, norms_at),
+        boundaries,
     )
 
 

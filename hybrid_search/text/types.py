@@ -127,6 +127,8 @@ class TokenCodes:
         scales: float32 ``[tokens]``.
         inverse_norms: float16 ``[counts.sum()]``: 1 / |sum of the span's token vectors|, word by
             word, and for each word from the shortest span to the longest.
+        boundaries: uint8 ``[words]``: the probability, in 255ths, that a clause ends before the
+            word; None if the model does not tell, or an earlier version wrote the codes.
     """
 
     words: Ints
@@ -134,6 +136,7 @@ class TokenCodes:
     codes: Codes
     scales: Floats
     inverse_norms: Halves
+    boundaries: Bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

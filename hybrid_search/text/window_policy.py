@@ -84,8 +84,12 @@ def window_vectors(tokens: TokenCodes, policy: str) -> Floats:
     They are in the order of `window_bounds`. A window without tokens gets the zero vector, whose
     cosine with everything is 0.
     """
+    return window_vectors_from_sums(spans.running_sums(vectors(tokens)), tokens, policy)
+
+
+def window_vectors_from_sums(sums: Floats, tokens: TokenCodes, policy: str) -> Floats:
+    """Return the `window_vectors` of a passage whose tokens have the running `sums`."""
     window_ranges = window_bounds(tokens.counts, policy)
-    sums = spans.running_sums(vectors(tokens))
     first_token = tokens.words[window_ranges[:, 0], 2]
     end_token = tokens.words[window_ranges[:, 1], 3]
     window_sums = sums[end_token] - sums[first_token]

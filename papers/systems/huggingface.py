@@ -53,7 +53,7 @@ class HuggingFace:
                 name, use_fast=True, padding_side="right"
             )
             model = (load or transformers.AutoModel.from_pretrained)(name)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # which of them depends on transformers' version
             raise SystemExit(
                 f"{name}: {str(error).splitlines()[0]}: give --weights FOLDER,"
                 " or a name that the hub has"

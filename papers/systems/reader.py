@@ -64,13 +64,7 @@ class Reader(HuggingFace):
         length: int | None = None,
         fresh: bool = False,
     ) -> None:
-        try:
-            super().__init__(str(folder), load=lambda name: self._load(name, fresh))
-        except ValueError as error:
-            raise SystemExit(
-                f"{folder}: {str(error).splitlines()[0]}: give a folder with config.json,"
-                " tokenizer.json and weights"
-            ) from error
+        super().__init__(str(folder), load=lambda name: self._load(name, fresh))
         self.full_model.to(device).eval()
         tokenizer_limit = self.tokenizer.model_max_length
         self.length = length or (
@@ -82,9 +76,7 @@ class Reader(HuggingFace):
     def _load(self, name: str, fresh: bool) -> Any:
         """Return the encoder of the full model, which is stored beside it."""
         maker = import_library("transformers").AutoModelForQuestionAnswering
-        self.full_model, loading_info = maker.from_pretrained(
-            name, dtype=self._torch.float32, output_loading_info=True
-        )
+        self.full_model, loading_info = maker.from_pretrained(name, output_loading_info=True)
         missing = sorted(
             key for key in loading_info["missing_keys"] if key.startswith("qa_outputs")
         )

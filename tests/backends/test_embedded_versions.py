@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect, encoder
-from hybrid_search.backends.embedded import graph_builder, schema
+from hybrid_search.backends.embedded import schema, segment_builder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexBusyError, IndexStoreError
@@ -29,12 +29,11 @@ class OtherEncoder(TinyEncoder):
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    """A client of an index with several graphs."""
+    """A client of an index with several segments."""
     monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
     monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
-    monkeypatch.setattr(graph_builder, "EXACT_SPANS", 50)
-    monkeypatch.setattr(graph_builder, "SEGMENT_SPANS", 200)
-    monkeypatch.setattr(graph_builder, "ADD_SPANS", 50)
+    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 10)
+    monkeypatch.setattr(segment_builder, "SEGMENT_PASSAGES", 20)
     with connect(f"embedded:{tmp_path / 'store'}") as embedded_client:
         embedded_client.ingest(DOCUMENTS)
         yield embedded_client
@@ -122,7 +121,7 @@ def test_what_a_killed_reindex_left_is_removed_by_the_next(
             client.reindex("calls")
     assert (tmp_path / "store" / "calls.next" / "calls.sqlite").exists()
     before = ask(client)
-    assert client.ingest(DOCUMENTS).skipped == 40  # and sweeps the graphs that were moved already
+    assert client.ingest(DOCUMENTS).skipped == 40  # and sweeps the segments that were moved already
     assert client.reindex("calls").documents == 40
     assert not (tmp_path / "store" / "calls.next").exists()
     assert ask(client) == before

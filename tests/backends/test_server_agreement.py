@@ -422,7 +422,15 @@ def test_the_hits_are_the_fused_list(
             for passage in fuse_legs(server_legs, text, alpha, maps)
             if leg is None or place_of(passage) in set(leg)
         ][:WINDOW]
-        query = Query((text,), pair.name, alpha=alpha, group_by="passage", size=WINDOW, spans=1)
+        query = Query(
+            (text,),
+            pair.name,
+            alpha=alpha,
+            group_by="passage",
+            size=WINDOW,
+            spans=1,
+            spans_by="cosine",  # as the legs above are scored
+        )
         hits = search(pair.backend, real_encoder, lambda *_: maps, query).hits
         assert [hit.score for hit in hits] == pytest.approx(
             [passage.score for passage in expected], abs=1e-6

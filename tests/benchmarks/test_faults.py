@@ -235,5 +235,5 @@ def test_only_what_verify_sees_of_an_index_may_be_silent_in_a_query() -> None:
     assert report.list_violations(Outcome(row, (SILENT,), is_verified=True)) == []
     assert report.list_violations(Outcome(row, (SILENT,))) == [SILENT]
     assert report.list_violations(Outcome(row, (SILENT, LOST), is_verified=True)) == [LOST]
-    graph = Trial("damage", "tiny/calls.spans/0.usearch", "flip@1.0")
+    graph = Trial("damage", "tiny/calls.spans/0.codes", "flip@1.0")
     assert report.list_violations(Outcome(graph, (SILENT,), is_verified=True)) == [SILENT]

@@ -15,6 +15,8 @@ from benchmarks.quality.systems import TokenMeans
 from benchmarks.quality.vectors import Spans, means
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.span_search import best_spans
+from hybrid_search.text.boundaries import BoundaryModel
+from hybrid_search.text.span_prior import SpanPrior
 from tests.conftest import DATA
 from tests.helpers.table_encoder import TableEncoder, Vector
 from tests.helpers.tiny_encoder import TinyEncoder
@@ -215,3 +217,29 @@ def test_the_rows_beside_the_checkout_are_read_whole() -> None:
     rows = stsb_context.read(DATA / stsb_context.FILE)
     assert len(rows) == 1024
     assert all(row.context[row.start : row.end] == row.target for row in rows)
+
+
+class LongSpanEncoder(TableEncoder):
+    """An encoder whose model adds .2 ln(words) to the cosine of a span."""
+
+    def load_prior(self, dimension: int) -> SpanPrior:
+        vectors, units = np.zeros((2 * dimension, 1), np.float32), np.zeros(1, np.float32)
+        even = BoundaryModel(vectors, units, units, 0.0)
+        return SpanPrior(even, ends=0.0, inside=0.0, length=0.2)
+
+
+def test_a_model_with_a_prior_is_also_measured_by_its_score(tmp_path: Path) -> None:
+    """By cosine "same" is best, 1; by score "same high": 1.8 / sqrt(3.6) + .2 ln(2) = 1.0873."""
+    (tmp_path / "stsb-context").mkdir()
+    rows = [("same high none", "same high", 0, 5.0), ("none none", "none", 0, 0.0)]
+    write_table(tmp_path / "stsb-context", rows)
+    items = stsb_context.read(tmp_path / stsb_context.FILE)
+    plain, taught = (
+        stsb_context.measure(TokenMeans(encoder), items)["setups"]
+        for encoder in (TableEncoder(TABLE), LongSpanEncoder(TABLE))
+    )
+    assert "single pass, by score" not in plain
+    assert taught["single pass"]["scores"] == plain["single pass"]["scores"]
+    by_score = taught["single pass, by score"]
+    assert stsb_context.unpack_scores(by_score["scores"])[0] == pytest.approx(1.0873, abs=0.002)
+    assert (plain["single pass"]["found"], by_score["found"]) == (0, 1)

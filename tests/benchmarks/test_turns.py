@@ -14,7 +14,10 @@ import pytest
 
 from benchmarks.quality import turns
 from benchmarks.quality.compare import compare_turns as compare_turns
+from benchmarks.quality.span_scores import score_texts
 from benchmarks.quality.tasks import TASKS, Query, lines
+from benchmarks.quality.vectors import means
+from hybrid_search import connect
 from hybrid_search.search.calibration import Calibration
 from tests.helpers.table_encoder import TableEncoder, Vector
 
@@ -96,12 +99,27 @@ def test_bm25_of_the_product_stems_and_that_of_the_papers_does_not() -> None:
 
 
 def test_best_span_and_one_vector_of_a_text() -> None:
-    best, one_vector = turns.cosines(
+    scores = score_texts(
         ENCODER, ["so money so", "..."], np.array([[1, 0, 0], [0, 1, 0]], dtype=np.float32)
     )
-    # "money" is (.8, .6, 0); with "so" on both sides (.8, .6, 2)
-    assert best == pytest.approx(np.array([[0.8, 0.6], [-1, -1]]))
-    assert one_vector == pytest.approx(np.array([[0.8, 0.6], [0, 0]]) / math.sqrt(5))
+    # "money" is (.8, .6, 0); with "so" on both sides (.8, .6, 2). Stored numbers are 127ths of the
+    # largest one of a vector
+    assert scores.cosine == pytest.approx(np.array([[0.8, 0.6], [-1, -1]]), abs=1 / 127)
+    assert scores.mean == pytest.approx(np.array([[0.8, 0.6], [0, 0]]) / math.sqrt(5))
+    assert (scores.span == scores.cosine).all()  # this encoder has no prior
+
+
+def test_a_span_scores_what_the_product_says() -> None:
+    client = connect()
+    texts = ["Hold.", "Right. I have been waiting in this queue for an hour, you know."]
+    query = means(client.encoder, ["waiting on hold"])
+    scores = score_texts(client.encoder, texts, query)
+    for row, text in enumerate(texts):
+        (best,) = client.best_spans("waiting on hold", text)
+        (by_cosine,) = client.best_spans("waiting on hold", text, spans_by="cosine")
+        # in int8 a text encoded beside others has vectors of another scale: up to .02 of a cosine
+        assert scores.span[row, 0] == pytest.approx(best.cosine + best.prior, abs=0.02)
+        assert scores.cosine[row, 0] == pytest.approx(by_cosine.cosine, abs=0.02)
 
 
 def test_every_system_by_hand(tmp_path: Path) -> None:

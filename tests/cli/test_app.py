@@ -15,6 +15,7 @@ import hybrid_search
 from tests.helpers.cli import invoke_cli, run_cli
 
 SCRIPT = Path(sys.executable).with_name("hybrid-search")
+SPINNING = "OPENBLAS_THREAD_TIMEOUT"
 HELP = "(see hybrid-search query --help)"
 
 WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
@@ -113,3 +114,38 @@ def test_completion_is_shown_and_installed_for_the_shell_that_runs(tmp_path: Pat
     (installed,) = (tmp_path / ".bash_completions").iterdir()
     assert installed.read_text().strip() == script.strip()
     assert str(installed) in (tmp_path / ".bashrc").read_text()
+
+
+TUNING = """
+import atexit, gc, os, sys
+report = lambda: print(os.environ["OPENBLAS_THREAD_TIMEOUT"], gc.get_freeze_count() > 0)
+atexit.register(report)  # the first that is registered runs last
+from hybrid_search.cli.app import app
+sys.argv = ["hybrid-search", "--version"]
+app()
+"""
+
+
+@pytest.mark.parametrize(("setting", "expected"), [({}, "4"), ({SPINNING: "20"}, "20")])
+def test_the_program_saves_idle_work_unless_the_user_decided_otherwise(
+    setting: dict[str, str], expected: str
+) -> None:
+    """4 is the least that OpenBLAS takes: its idle threads then spin for 16 cycles only."""
+    env = {name: value for name, value in os.environ.items() if name != SPINNING}
+    output = subprocess.run(
+        [sys.executable, "-c", TUNING],
+        env=env | setting,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert output.splitlines()[-1] == f"{expected} True"
+
+
+def test_the_library_leaves_the_threads_of_its_host_alone() -> None:
+    program = "import hybrid_search, os; print(os.environ.get('OPENBLAS_THREAD_TIMEOUT'))"
+    env = {name: value for name, value in os.environ.items() if name != SPINNING}
+    output = subprocess.run(
+        [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
+    ).stdout
+    assert output == "None\n"

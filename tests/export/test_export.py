@@ -90,6 +90,21 @@ def test_a_stored_graph_is_half_as_large_and_runs_in_every_precision(
         assert (info.precision, info.dimension, info.sizes) == (precision, 32, (16, 8, 32))
 
 
+def test_a_graph_stored_as_int8_is_half_as_large_again_and_runs_in_every_precision(
+    tiny_bert: Path, tmp_path: Path
+) -> None:
+    halves, codes = (
+        export_folder(tiny_bert, tmp_path / precision, precision)
+        for precision in ("stored", "stored-int8")
+    )
+    sizes = [(tmp_path / name / "model.onnx").stat().st_size for name in ("stored", "stored-int8")]
+    assert sizes[1] < 0.6 * sizes[0]
+    assert codes["parity"].keys() == {"float32", "float16", "int8"}
+    assert all(figures["mean"] >= 0.99 for figures in codes["parity"].values())
+    assert codes["fingerprint"] == halves["fingerprint"]
+    assert "with a scale per channel" in (tmp_path / "stored-int8" / "README.md").read_text()
+
+
 def test_a_size_that_the_vectors_do_not_have_is_refused(tiny_bert: Path, tmp_path: Path) -> None:
     from export import to_onnx
 

@@ -9,7 +9,7 @@ import gzip
 import json
 import math
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -26,10 +26,11 @@ pytestmark = [
 torch = pytest.importorskip("torch", reason="the extra [export] is not installed: make test-export")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
+sentence_transformers = pytest.importorskip("sentence_transformers")
 
 from export.training import compose, data, losses, recipe, texts  # noqa: E402 (after torch)
-from hybrid_search.encoder import SHIPPED  # noqa: E402
 from hybrid_search.text.spans import MAX_WORDS  # noqa: E402
+from hybrid_search.text.types import Floats  # noqa: E402
 
 Table = dict[str, Any]
 
@@ -253,6 +254,7 @@ def run(
     output_folder: Path,
     table: Table,
     score: Callable[[Any], dict[str, float]] | None = None,
+    teacher: Path | None = None,
 ) -> Any:
     """A run of the recipe `table`, as `export.train` prepares it."""
     from export import train
@@ -269,6 +271,7 @@ def run(
         "--recipe",
         str(output_folder / "asked.toml"),
     ]
+    argument_list += ["--teacher", str(teacher)] if teacher else []
     options = train.arguments([*argument_list, "--device", "cpu", "--threads", "1"])
     return replace(train.prepare(options), score=score)
 
@@ -534,54 +537,95 @@ def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
     )
 
 
-class WordCounter:
-    """A teacher of another size: texts are alike by their numbers of words and of letters."""
-
-    def alone(self, inputs: Sequence[str]) -> Any:
-        counts = [[len(text.split()), len(text), 1.0] for text in inputs]
-        return torch.nn.functional.normalize(torch.tensor(counts), dim=-1)
-
-
-def test_cosines_are_those_of_a_teacher_of_another_size(tiny: Path) -> None:
+def test_texts_of_the_pool_are_drawn_towards_the_larger_teacher(tiny: Path) -> None:
     from export.training.batch import Batcher
     from export.training.model import SpanEncoder, read
-    from export.training.objective import goals_of, losses_of
-    from export.training.teacher import FrozenEncoder
+    from export.training.objective import losses_of
+    from export.training.pool import Pool
 
-    weights = {"distil": 1.0, "relational": 1.0, "score": 1.0}
-    table = {**DISTIL, "triples": 4, "echoes": 2, "weights": weights}
-    stage = recipe.parse({"name": "x", "stages": [table]}).stages[0]
-    cutter, counter = texts.Cutter(tiny, 60), WordCounter()
-    student, teacher = SpanEncoder.load(tiny), FrozenEncoder(SpanEncoder.load(tiny), cutter, 1024)
-    batch = Batcher([make_corpus(triples())], stage, cutter, "1/0").batch(0)
-    goals, own = goals_of(batch, teacher, stage, counter), goals_of(batch, teacher, stage)
-    assert goals is not None
-    assert own is not None
-    spans = [batch.texts[number].text[start:end] for number, start, end in batch.spans]
-    shorts = [batch.texts[number].text for number in batch.shorts]
-    torch.testing.assert_close(goals.relations, counter.alone(spans) @ counter.alone(shorts).T)
-    assert not torch.equal(goals.scores, own.scores)
-    torch.testing.assert_close(goals.spans, own.spans)  # vectors remain those of the base
+    random = make_random(4)
+    sentences = [sentence(random, 4) for _ in range(12)]
+    vectors = torch.nn.functional.normalize(torch.randn(12, 48), dim=-1).half()
+    pool = Pool(sentences, vectors, vectors[:, :32], "x")
+    weights = {"transfer": 1.0, "similarity": 1.0}
+    plan = {"steps": 1, "passages": 0, "shorts": 0, "texts": 5, "weights": weights}
+    stage = recipe.parse({"name": "x", "pool": {"texts": 12}, "stages": [plan]}).stages[0]
+    cutter, student = texts.Cutter(tiny, 60), SpanEncoder.load(tiny)
+    batch = Batcher([make_corpus(triples())], stage, cutter, "1/0", pool).batch(0)
+    assert [batch.texts[number].text for number in batch.pooled] == [
+        sentences[row] for row in batch.rows
+    ]
     encoded = read(student, cutter, batch.texts, 1024)
-    by_counter, by_base = (
-        losses_of(batch, answers, encoded, stage, [student.hidden]) for answers in (goals, own)
+    loss_values = losses_of(batch, None, encoded, stage, [8, 32], pool)
+    student_vectors = encoded.text_means(batch.pooled)
+    goals, teacher = pool.goals[batch.rows].float(), pool.vectors[batch.rows].float()
+    for name in ("transfer", "similarity"):
+        expected = []
+        for size in (8, 32):
+            part = torch.nn.functional.normalize(student_vectors[:, :size], dim=-1)
+            goal = torch.nn.functional.normalize(goals[:, :size], dim=-1)
+            distance = 1 - (part * goal).sum(1)
+            difference = part @ part.T - teacher @ teacher.T
+            expected.append((distance if name == "transfer" else difference**2).mean())
+        assert loss_values[name].item() == pytest.approx(torch.stack(expected).mean().item(), 1e-4)
+    assert loss_values.keys() == {"transfer", "similarity"}
+
+
+def test_a_pool_without_a_teacher_and_readers_without_a_pool_are_refused(
+    tiny: Path, triples_path: Path, tmp_path: Path
+) -> None:
+    table = {"head": "aligned", "pool": "{ texts = 20 }", "stages": [DISTIL]}
+    with pytest.raises(SystemExit, match="name its folder with --teacher"):
+        run(tiny, triples_path, tmp_path / "out", table)
+    plan = {"steps": 1, "texts": 5, "weights": {"transfer": 1.0}}
+    with pytest.raises(SystemExit, match="the pool is empty"):
+        recipe.parse({"name": "x", "stages": [plan]})
+    with pytest.raises(SystemExit, match="texts is 0, and a loss needs at least 2"):
+        recipe.parse({"name": "x", "pool": {"texts": 9}, "stages": [{**plan, "texts": 0}]})
+
+
+def test_a_run_learns_from_a_larger_teacher_and_then_from_itself(
+    tiny: Path, triples_path: Path, tmp_path: Path
+) -> None:
+    """The second stage's teacher is what the first one ended with, less special tokens."""
+    from export.training import loop
+    from export.training.model import SpanEncoder, read
+
+    config = transformers.BertConfig(
+        vocab_size=8 + len(WORDS), hidden_size=48, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=128,
+    )  # fmt: skip
+    larger = tmp_path / "larger"
+    transformers.BertModel(config).save_pretrained(larger)
+    (larger / "tokenizer.json").write_bytes((tiny / "tokenizer.json").read_bytes())
+    transfer = stage(40, "{ transfer = 1.0, similarity = 1.0 }", texts=8, lr=3e-3)
+    table = {
+        "head": "aligned",
+        "pool": "{ texts = 60 }",
+        "stages": [transfer, stage(2, "{ distil = 1.0 }", renew=True) | {"passages": 2}],
+    }
+    teachers: list[Any] = []
+    prepared = run(tiny, triples_path, tmp_path / "out", table, teacher=larger)
+    original = loop.Run.make_teacher
+
+    def note_teacher(*arguments: Any) -> Any:
+        teachers.append(original(*arguments))
+        return teachers[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop.Run, "make_teacher", note_teacher)
+        state = loop.train(prepared)
+    distances = [line["losses"]["transfer"] for line in state.curve if "transfer" in line["losses"]]
+    assert distances[-1] < 0.7 * distances[0]
+    tokenized = prepared.cutter.tokenize(prepared.pool.texts[:20])
+    model = SpanEncoder.load(tmp_path / "out" / "stages" / "1")
+    means = read(model, prepared.cutter, tokenized, 1024).text_means(range(20)).detach()
+    torch.testing.assert_close(
+        teachers[0].alone(prepared.pool.texts[:20]),
+        torch.nn.functional.normalize(means, dim=-1),
+        atol=1e-2,  # a teacher may compute in bfloat16
+        rtol=0,
     )
-    assert by_counter["distil"] == by_base["distil"]
-    assert by_counter["relational"] != by_base["relational"]
-    assert by_counter["score"] != by_base["score"]
-
-
-def test_an_exported_model_is_a_teacher() -> None:
-    from export.training.teacher import ExportedEncoder
-
-    teacher = ExportedEncoder(SHIPPED, threads=1)
-    vectors = teacher.alone(["a refund", "my money back", "a refund", "the weather"])
-    torch.testing.assert_close(vectors.norm(dim=-1), torch.ones(4))
-    torch.testing.assert_close(vectors[0], vectors[2])
-    cosines = vectors[0] @ vectors.T
-    assert cosines[1] > cosines[3]
-    assert teacher.alone([]).shape[0] == 0
-    assert len(teacher.fingerprint) >= 8
 
 
 def _best(query: Any, tokens: Any, longest: int) -> float:
@@ -1034,6 +1078,13 @@ def write_dev_table(data_folder: Path) -> None:
     (data_folder / "stsb-context" / "dev.tsv").write_text("\n".join(table))
 
 
+def by_sentence_transformers(folder: Path, sentences: list[str]) -> Floats:
+    """The first 8 numbers of the sentences' vectors, as sentence-transformers makes them."""
+    model = sentence_transformers.SentenceTransformer(str(folder), device="cpu", truncate_dim=8)
+    vectors: Floats = model.encode(sentences)
+    return vectors
+
+
 def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     tiny: Path, triples_path: Path, tmp_path: Path
 ) -> None:
@@ -1047,19 +1098,9 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     )
     write_dev_table(tmp_path / "data")
     output_folder = tmp_path / "out"
-    argument_list = [
-        "--base",
-        str(tiny),
-        "--triples",
-        str(triples_path),
-        "--out",
-        str(output_folder),
-        "--recipe",
-        str(tmp_path / "asked.toml"),
-        "--dev",
-        str(tmp_path / "data"),
-    ]
-    train.main([*argument_list, "--device", "cpu", "--threads", "1", "--dimension", "8"])
+    folders = ["--base", str(tiny), "--triples", str(triples_path), "--out", str(output_folder)]
+    asked = ["--recipe", str(tmp_path / "asked.toml"), "--dev", str(tmp_path / "data")]
+    train.main([*folders, *asked, "--device", "cpu", "--threads", "1", "--dimension", "8"])
     assert {
         "config.json",
         "model.safetensors",
@@ -1087,6 +1128,8 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
     sentences = [sentence(make_random(3), 5), sentence(make_random(4), 20)]
     torch_encoder = TorchEncoder(SpanEncoder.load(output_folder), texts.Cutter(output_folder), 8)
     by_torch = torch_encoder.encode(sentences)
+    means = np.array([encoding.vectors.mean(axis=0) for encoding in by_torch])
+    np.testing.assert_allclose(by_sentence_transformers(output_folder, sentences), means, atol=1e-5)
     for dimension, folder in ((8, "eight"), (32, "all")):
         by_onnx = OnnxEncoder(tmp_path / folder, device="cpu").encode(sentences)
         for ours, theirs in zip(by_onnx, by_torch, strict=True):
@@ -1097,6 +1140,96 @@ def test_the_command_goes_from_nothing_to_a_checked_model_folder(
             np.testing.assert_array_equal(ours.offsets, theirs.offsets)
     with pytest.raises(SystemExit, match=r"head\.safetensors is missing"):
         to_onnx.load(to_onnx.Source(str(tiny), "tiny", "", ""), 8)
+
+
+def test_a_model_folder_becomes_weights_again(
+    tiny: Path, triples_path: Path, tmp_path: Path
+) -> None:
+    from export import to_onnx
+    from export.restore import restore
+    from export.training import loop
+    from export.training.encoder import TorchEncoder
+    from export.training.model import SpanEncoder
+
+    trained = tmp_path / "trained"
+    table = {"head": "principal", "dimensions": [8], "stages": [DISTIL]}
+    loop.train(run(tiny, triples_path, trained, table))
+    source = to_onnx.Source(str(trained), "made", "Apache-2.0", "here")
+    to_onnx.build(source, tmp_path / "model", "stored", 126, "turn")
+    restore(tmp_path / "model", tmp_path / "restored")
+    sentences = [sentence(make_random(3), 5), sentence(make_random(4), 20)]
+    encodings = [
+        TorchEncoder(SpanEncoder.load(folder), texts.Cutter(folder)).encode(sentences)
+        for folder in (trained, tmp_path / "restored")
+    ]
+    for before, after in zip(*encodings, strict=True):
+        # weights were rounded to float16, whose step is 1/2048 of a number
+        np.testing.assert_allclose(before.vectors, after.vectors, atol=4e-3)
+    to_onnx.build(source, tmp_path / "eight", "float32", 126, "turn", 8)
+    with pytest.raises(SystemExit, match="8 of 32 numbers"):
+        restore(tmp_path / "eight", tmp_path / "cut")
+    (tmp_path / "model" / "config.json").unlink()
+    with pytest.raises(SystemExit, match=r"has no config\.json"):
+        restore(tmp_path / "model", tmp_path / "nothing")
+
+
+def write_calls(path: Path, count: int) -> None:
+    """Calls of three turns each, without labels."""
+    calls = [
+        {
+            "id": f"call {number}",
+            "turns": [{"text": sentence(make_random(10 * number + turn), 9)} for turn in range(3)],
+        }
+        for number in range(count)
+    ]
+    path.write_text("\n".join(json.dumps(call) for call in calls))
+
+
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_model_adapts_to_calls_without_labels(tiny: Path, tmp_path: Path, taught: bool) -> None:
+    from export import to_onnx, train
+    from export.training.model import SpanEncoder
+
+    model = SpanEncoder.load(tiny)
+    with torch.no_grad():  # one that was trained has no two weights that are the same
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn(parameter.shape))
+    model.save(tmp_path / "base", tiny)
+    source = to_onnx.Source(str(tmp_path / "base"), "made", "Apache-2.0", "here")
+    to_onnx.build(source, tmp_path / "model", "stored", 126, "turn")
+    write_calls(tmp_path / "calls.jsonl", 60)
+    lesson = stage(
+        30, "{ distil = 1.0 }", passages=4, shorts=2, spans=3, lr=3e-3, decay="none", keep="last"
+    )
+    transfer = stage(2, "{ transfer = 1.0 }", texts=4)
+    table = {"stages": [transfer, lesson], "pool": "{ texts = 40 }"}
+    (tmp_path / "asked.toml").write_text(toml(table if taught else {"stages": [lesson]}))
+    argument_list = ["--adapt", str(tmp_path / "calls.jsonl"), "--base", str(tmp_path / "model")]
+    argument_list += ["--out", str(tmp_path / "out"), "--recipe", str(tmp_path / "asked.toml")]
+    argument_list += ["--teacher", str(tiny)] if taught else []
+    train.main([*argument_list, "--device", "cpu", "--threads", "1", "--no-export"])
+    run_record = json.loads((tmp_path / "out" / "run.json").read_text())
+    before, after = (run_record["adaptation"][name] for name in ("before", "after"))
+    assert before.keys() == after.keys() == {"agreement", "context"}
+    assert after["agreement"] > before["agreement"]
+    assert abs(after["context"]) < abs(before["context"])
+    assert run_record["data"]["calls"]["held out"] > 0
+
+
+def test_nothing_to_train_on_and_calls_that_are_none_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from export import train
+
+    with pytest.raises(SystemExit):
+        train.arguments(["--base", "x", "--out", "y"])
+    assert "--triples or --adapt" in capsys.readouterr().err
+    write_calls(tmp_path / "calls.jsonl", 1)
+    with pytest.raises(SystemExit, match="at least 2 are needed"):
+        train.arguments(["--adapt", str(tmp_path / "calls.jsonl"), "--out", "y"])
+    (tmp_path / "calls.jsonl").write_text('{"id": 3}')
+    with pytest.raises(SystemExit, match="line 1: id"):
+        train.arguments(["--adapt", str(tmp_path / "calls.jsonl"), "--out", "y"])
 
 
 def test_a_long_text_is_read_in_windows(tiny: Path) -> None:

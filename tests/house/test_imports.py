@@ -47,26 +47,25 @@ ALLOWED_IMPORTERS = {
     },
     "onnx": {"encoder.quantization"},
     "tokenizers": {"encoder.onnx"},
-    "usearch": {
-        "backends.embedded.graph_builder",
-        "backends.embedded.graph_reader",
-        "backends.embedded.graph_segments",
-    },
+    "numkong": {"backends.embedded.short_code_search", "encoder.quantization"},
     "sqlite3": {
         "backends.embedded.backend",
         "backends.embedded.bm25",
         "backends.embedded.checksums",
         "backends.embedded.commits",
         "backends.embedded.file_check",
-        "backends.embedded.graph_builder",
-        "backends.embedded.graph_reader",
-        "backends.embedded.graph_segments",
         "backends.embedded.next_version",
+        "backends.embedded.number_columns",
+        "backends.embedded.postings",
         "backends.embedded.readers",
         "backends.embedded.salvage",
         "backends.embedded.scan",
         "backends.embedded.schema",
+        "backends.embedded.segment_builder",
+        "backends.embedded.segment_reader",
+        "backends.embedded.segments",
         "backends.embedded.sql",
+        "backends.embedded.tokenizer",
         "backends.memory",
         "ingest.seen_ids",
     },
@@ -108,7 +107,7 @@ NEVER_IMPORTED = {
 HEAVY_LIBRARIES = (
     "onnx",
     "onnxruntime",
-    "usearch",
+    "numkong",
     "typer",
     "rich",
     "pydantic",
@@ -119,7 +118,35 @@ HEAVY_LIBRARIES = (
     "tokenizers",
     "numpy",
     "pyarrow",
+    "regex",
+    "asyncio",
+    "hybrid_search.client",
 )
+UNUSED_BY_A_QUERY = (
+    "onnx",
+    "opensearchpy",
+    "elasticsearch",
+    "botocore",
+    "urllib3",
+    "pyarrow",
+    "prometheus_client",
+    "opentelemetry",
+    "ray",
+    "asyncio",
+    "rich",
+    "hybrid_search.maintenance",
+    "hybrid_search.ingest.checkpoint",
+    "hybrid_search.ingest.document_parser",
+    "hybrid_search.ingest.executors.local",
+    "hybrid_search.ingest.pipeline",
+    "hybrid_search.backends.memory",
+    "hybrid_search.backends.server.backend",
+    "hybrid_search.async_client",
+)
+"""What ``hybrid-search query --json`` on an embedded index has no use for.
+
+typer and usearch bring pydantic and tqdm with them.
+"""
 
 
 @cache
@@ -258,12 +285,26 @@ def test_the_command_line_loads_nothing_that_only_its_work_needs() -> None:
     assert not set(HEAVY_LIBRARIES) - light & loaded_by("import hybrid_search.cli.app")
 
 
+QUERY = """
+import sys
+from hybrid_search.cli.app import app
+sys.argv = ["hybrid-search", "query", "refund", "--json", "--device", "cpu", "--url", {url!r}]
+try:
+    app()
+except SystemExit as end:
+    assert not end.code
+"""
+
+
+def test_a_query_loads_nothing_of_ingest_and_maintenance(tmp_path: Path) -> None:
+    url = f"embedded:{tmp_path}"
+    with hybrid_search.connect(url, device="cpu") as client:
+        client.ingest([{"id": "a", "text": "Please send my money back."}])
+    loaded = loaded_by(QUERY.format(url=url))
+    assert {"onnxruntime", "hybrid_search.search.pipeline"} <= loaded  # it did search
+    assert not set(UNUSED_BY_A_QUERY) & loaded
+
+
 def test_a_client_loads_no_encoder_before_one_is_needed() -> None:
     statement = "import hybrid_search; hybrid_search.connect('embedded:store').indexes()"
     assert not {"onnx", "onnxruntime", "tokenizers", "typer"} & loaded_by(statement)
-
-
-def test_usearch_may_be_imported_before_onnxruntime_and_behind_it() -> None:
-    """usearch 2.26 crashed if onnxruntime was imported after it; pyproject.toml excludes it."""
-    assert {"usearch", "onnxruntime"} <= loaded_by("import usearch.index, onnxruntime")
-    assert {"usearch", "onnxruntime"} <= loaded_by("import onnxruntime, usearch.index")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -85,6 +87,14 @@ def test_all_is_what_the_package_binds_and_nothing_else() -> None:
         if not name.startswith("_") and not inspect.ismodule(value)
     } - helpers
     assert bound | LAZY == set(hybrid_search.__all__)
+
+
+def test_dir_lists_the_names_that_are_imported_late() -> None:
+    program = "import hybrid_search; print(*dir(hybrid_search))"
+    names = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert set(hybrid_search.__all__) <= set(names)
 
 
 @pytest.mark.parametrize("name", hybrid_search.__all__)

@@ -85,8 +85,8 @@ def test_ten_hits_hold_four_in_ten_of_the_labelled_calls(
     sample: Client, by_id: dict[str, dict[str, Any]]
 ) -> None:
     mean_recall = recall(sample, by_id, 0.5)
-    assert mean_recall >= 0.40  # 0.427 was measured
-    assert mean_recall >= 1.5 * recall(sample, by_id, 0.0)  # 0.168: what BM25 finds by itself
+    assert mean_recall >= 0.42  # 0.439 was measured
+    assert mean_recall >= 1.5 * recall(sample, by_id, 0.0)  # 0.140: what BM25 finds by itself
 
 
 def overlap(a: tuple[int, int], b: tuple[int, int]) -> float:

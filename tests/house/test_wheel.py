@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from export.package import write_project
+from hybrid_search.encoder import SHIPPED
 from hybrid_search.system import DISTRIBUTION
 
 pytestmark = pytest.mark.wheel
@@ -48,33 +50,30 @@ class Installation:
             command, cwd=self.home, env=env, capture_output=True, text=True, check=True, timeout=600
         ).stdout
 
+    def install(self, *requirements: str) -> None:
+        """Install by pip."""
+        pip = [str(self.folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        subprocess.run(
+            [*pip, "--disable-pip-version-check", *requirements], check=True, timeout=600
+        )
+
+
+def build_wheel(project: Path, folder: Path) -> Path:
+    """Build the wheel of a project into `folder`, with what is installed here."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder)]
+    subprocess.run([*build, str(project)], capture_output=True, check=True, timeout=600)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
 
 @pytest.fixture(scope="module")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     folder = tmp_path_factory.mktemp("wheel")
-    build = [
-        sys.executable,
-        "-m",
-        "build",
-        "--wheel",
-        "--no-isolation",
-        "--outdir",
-        str(folder),
-        str(ROOT),
-    ]
-    subprocess.run(build, capture_output=True, check=True, timeout=600)
-    (wheel,) = folder.glob("*.whl")
+    wheel = build_wheel(ROOT, folder)
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=600)
-    pip = [
-        str(folder / "venv" / "bin" / "python"),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-    ]
-    subprocess.run([*pip, f"{wheel}[cpu]"], check=True, timeout=600)
-    return Installation(wheel, folder / "venv")
+    installation = Installation(wheel, folder / "venv")
+    installation.install(f"{wheel}[cpu]")
+    return installation
 
 
 def test_the_wheel_holds_the_product_its_model_and_its_sample_and_nothing_else(
@@ -192,3 +191,16 @@ def test_the_version_is_that_of_the_package(installation: Installation) -> None:
         f"print(metadata.version({DISTRIBUTION!r}) == hybrid_search.__version__)"
     )
     assert installation.run("-c", program).strip() == "True"
+
+
+def test_a_model_that_is_packed_and_installed_is_found_by_its_name(
+    installation: Installation, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    write_project(SHIPPED, project, "acme-small")
+    installation.install("--no-deps", str(build_wheel(project, tmp_path)))
+    program = (
+        "import hybrid_search; client = hybrid_search.connect('memory:', model='acme-small'); "
+        "print(client.encoder.info.name)"
+    )
+    assert installation.run("-c", program).strip() == "acme-small"

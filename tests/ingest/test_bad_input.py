@@ -197,7 +197,8 @@ def test_a_model_that_did_not_write_the_index_is_one_error_with_both_fingerprint
         assert f"fingerprint {model_fingerprint!r} (model another)" in error
         assert model_fingerprint.startswith("0000000000000000")
         assert error.endswith(
-            "Use the model and settings of the index, or ingest into a new index."
+            "Use the model of the index, which is installed (HYBRID_SEARCH_MODEL=slice-minilm-l6), "
+            "or ingest into a new index."
         )
     assert read_indexed_numbers() == {"before": 1, "behind": None}
 

@@ -24,15 +24,15 @@ import numpy as np
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.embedded import graph_builder, graph_segments, schema
+from hybrid_search.backends.embedded import backend, schema, segment_builder, segments
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
-from hybrid_search.backends.embedded.graph_segments import Segment
+from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
 from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import bm25_scores, fill_index, make_request, make_spec
 
 ROOT = Path(__file__).parents[2]
-SMALL = {"EXACT_SPANS": 200, "SEGMENT_SPANS": 1000, "ADD_SPANS": 100}
+SMALL = {"TAIL_PASSAGES": 20, "SEGMENT_PASSAGES": 100}
 
 
 def walk(number: int, version: str = "first") -> dict[str, Any]:
@@ -48,9 +48,10 @@ WALKS = [walk(number) for number in range(400)]
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make segments so small that a few hundred documents need several."""
+    """Make segments so small that a few hundred documents need several, and let them be used."""
+    monkeypatch.setattr(backend, "CANDIDATES", 150)
     for name, value in SMALL.items():
-        monkeypatch.setattr(graph_builder, name, value)
+        monkeypatch.setattr(segment_builder, name, value)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("original")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in SMALL.items():
-            patch.setattr(graph_builder, name, value)
+            patch.setattr(segment_builder, name, value)
         ingest_documents(folder / "index", WALKS[:320])
         shutil.copytree(folder / "index", folder / "older")
         ingest_documents(folder / "index", WALKS[320:])
@@ -83,10 +84,10 @@ def ingest_documents(folder: Path, documents: Sequence[dict[str, Any]]) -> None:
 
 def list_segments(folder: Path) -> list[Segment]:
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection:
-        return graph_segments.list_segments(connection)
+        return segments.list_segments(connection)
 
 
-def graphs(folder: Path) -> list[Path]:
+def segment_paths(folder: Path) -> list[Path]:
     return sorted((folder / "calls.spans").iterdir())
 
 
@@ -132,11 +133,11 @@ def assert_sound(folder: Path) -> None:
     assert passages == promised == texts == codes
 
 
-# Graph files that are lost or damaged
+# Segments that are lost or damaged
 
 
 def lose_one(folder: Path) -> None:
-    graphs(folder)[1].unlink()
+    segment_paths(folder)[1].unlink()
 
 
 def lose_all(folder: Path) -> None:
@@ -144,15 +145,15 @@ def lose_all(folder: Path) -> None:
 
 
 def cut_one(folder: Path) -> None:
-    os.truncate(graphs(folder)[1], graphs(folder)[1].stat().st_size // 2)
+    os.truncate(segment_paths(folder)[1], segment_paths(folder)[1].stat().st_size // 2)
 
 
 def empty_one(folder: Path) -> None:
-    os.truncate(graphs(folder)[1], 0)
+    os.truncate(segment_paths(folder)[1], 0)
 
 
 def flip_bytes(folder: Path) -> None:
-    path = graphs(folder)[1]
+    path = segment_paths(folder)[1]
     data = bytearray(path.read_bytes())
     for place in range(len(data) // 3, len(data) // 3 + 200):
         data[place] ^= 0xFF
@@ -160,14 +161,14 @@ def flip_bytes(folder: Path) -> None:
 
 
 def flip_one_byte(folder: Path) -> None:
-    path = graphs(folder)[0]
+    path = segment_paths(folder)[0]
     data = bytearray(path.read_bytes())
     data[0] ^= 1
     path.write_bytes(data)
 
 
 def swap_two(folder: Path) -> None:
-    first, second, *_ = graphs(folder)
+    first, second, *_ = segment_paths(folder)
     data = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(data)
@@ -180,21 +181,21 @@ def overwrite_and_keep_the_time(path: Path, data: bytes) -> None:
 
 
 def flip_three_bits_and_keep_the_time(folder: Path) -> None:
-    data, generator = bytearray(graphs(folder)[1].read_bytes()), np.random.default_rng(1)
+    data, generator = bytearray(segment_paths(folder)[1].read_bytes()), np.random.default_rng(1)
     for _ in range(3):
         data[generator.integers(2 * len(data) // 3, len(data))] ^= 1 << generator.integers(8)
-    overwrite_and_keep_the_time(graphs(folder)[1], bytes(data))
+    overwrite_and_keep_the_time(segment_paths(folder)[1], bytes(data))
 
 
 def write_noise_and_keep_the_time(folder: Path) -> None:
-    path = graphs(folder)[-1]
+    path = segment_paths(folder)[-1]
     overwrite_and_keep_the_time(path, np.random.default_rng(2).bytes(path.stat().st_size))
 
 
 def record_noise_as_what_was_written(folder: Path) -> None:
     """An earlier version extended damaged files and recorded the digest of what came of it."""
     write_noise_and_keep_the_time(folder)
-    digest = file_digest(graphs(folder)[-1])
+    digest = file_digest(segment_paths(folder)[-1])
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection, connection:
         connection.execute(
             "UPDATE segments SET sha256 = ? WHERE segment = (SELECT max(segment) FROM segments)",
@@ -202,13 +203,13 @@ def record_noise_as_what_was_written(folder: Path) -> None:
         )
 
 
-def put_older_graphs_back(folder: Path, original: Path) -> None:
+def put_older_segments_back(folder: Path, original: Path) -> None:
     shutil.rmtree(folder / "calls.spans")
     shutil.copytree(original / "older" / "calls.spans", folder / "calls.spans")
 
 
 def put_an_older_file_in_the_newests_place(folder: Path, original: Path) -> None:
-    shutil.copy2(graphs(original / "older")[-1], graphs(folder)[-1])
+    shutil.copy2(segment_paths(original / "older")[-1], segment_paths(folder)[-1])
 
 
 FAULTS: list[Callable[..., None]] = [
@@ -222,7 +223,7 @@ FAULTS: list[Callable[..., None]] = [
     flip_three_bits_and_keep_the_time,
     write_noise_and_keep_the_time,
     record_noise_as_what_was_written,
-    put_older_graphs_back,
+    put_older_segments_back,
     put_an_older_file_in_the_newests_place,
 ]
 
@@ -232,7 +233,7 @@ def apply_fault(fault: Callable[..., None], folder: Path, original: Path) -> Non
 
 
 def test_a_sound_index_says_nothing(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    answers(folder, "HNSW in 4 segments")
+    answers(folder, "short codes in 4 segments")
     ingest_documents(folder, [])
     assert caplog.text == ""
 
@@ -244,9 +245,7 @@ def test_a_reader_still_answers_right_and_says_so(
     expected = answers(folder)
     apply_fault(fault, folder, original)
     assert answers(folder) == expected
-    assert (
-        "vectors are searched exactly, from the codes. The next ingest rebuilds it" in caplog.text
-    )
+    assert "passages are read from the token codes. The next ingest makes it again" in caplog.text
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 
 
@@ -257,20 +256,20 @@ def test_the_next_writer_repairs_it_and_says_so(
     expected = answers(folder)
     apply_fault(fault, folder, original)
     ingest_documents(folder, [])
-    assert "rebuilt from the codes of passages" in caplog.text
+    assert "made again from the codes of passages" in caplog.text
     assert all(
         segment.find_fault(folder / "calls.spans") is None for segment in list_segments(folder)
     )
-    assert graphs(folder) == sorted(
+    assert segment_paths(folder) == sorted(
         segment.path(folder / "calls.spans") for segment in list_segments(folder)
     )
     caplog.clear()
-    assert answers(folder, "HNSW in 4 segments") == expected
+    assert answers(folder, "short codes in 4 segments") == expected
     assert caplog.text == ""
 
 
 def test_the_fault_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    lost, cut, damaged, _ = graphs(folder)
+    lost, cut, damaged, _ = segment_paths(folder)
     lost.unlink()
     size = cut.stat().st_size
     os.truncate(cut, 100)
@@ -287,19 +286,19 @@ def test_a_reader_says_it_once_and_takes_what_the_writer_repaired(
     span_request = make_request("word350", lexical=False)
     lose_one(folder)
     with closing(EmbeddedBackend(folder)) as reader:
-        assert reader.find_candidates("calls", span_request).method == "HNSW in 3 segments"
+        assert reader.find_candidates("calls", span_request).method == "short codes in 3 segments"
         reader.find_candidates("calls", span_request)
         assert len(caplog.records) == 1
         ingest_documents(folder, [])
-        assert reader.find_candidates("calls", span_request).method == "HNSW in 4 segments"
+        assert reader.find_candidates("calls", span_request).method == "short codes in 4 segments"
 
 
 def test_an_index_copied_without_the_times_of_its_files_is_as_good(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for path in graphs(folder):
+    for path in segment_paths(folder):
         os.utime(path, (1, 1))
-    answers(folder, "HNSW in 4 segments")
+    answers(folder, "short codes in 4 segments")
     ingest_documents(folder, [])
     assert caplog.text == ""
 
@@ -307,16 +306,16 @@ def test_an_index_copied_without_the_times_of_its_files_is_as_good(
 def test_leftover_files_are_passed_over_and_swept_up(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    expected, expected_graphs = answers(folder), graphs(folder)
-    (folder / "calls.spans" / "unfinished.tmp").write_bytes(b"half of a graph")
-    shutil.copy2(expected_graphs[0], folder / "calls.spans" / "000099.usearch")
-    assert answers(folder, "HNSW in 4 segments") == expected
+    expected, expected_paths = answers(folder), segment_paths(folder)
+    (folder / "calls.spans" / "unfinished.tmp").write_bytes(b"half of a segment")
+    shutil.copy2(expected_paths[0], folder / "calls.spans" / "000099.codes")
+    assert answers(folder, "short codes in 4 segments") == expected
     ingest_documents(folder, [])
-    assert graphs(folder) == expected_graphs
+    assert segment_paths(folder) == expected_paths
     assert caplog.text == ""
 
 
-def test_an_older_index_put_back_among_newer_graphs_is_that_older_index(
+def test_an_older_index_put_back_among_newer_segments_is_that_older_index(
     folder: Path, original: Path
 ) -> None:
     expected = answers(original / "older")
@@ -326,12 +325,12 @@ def test_an_older_index_put_back_among_newer_graphs_is_that_older_index(
     assert answers(folder) == expected
     ingest_documents(folder, WALKS)
     assert answers(folder) == answers(original / "index")
-    assert graphs(folder) == sorted(
+    assert segment_paths(folder) == sorted(
         segment.path(folder / "calls.spans") for segment in list_segments(folder)
     )
 
 
-def test_graphs_without_their_index_hurt_no_new_one(folder: Path) -> None:
+def test_segments_without_their_index_hurt_no_new_one(folder: Path) -> None:
     for path in folder.glob("calls.sqlite*"):
         path.unlink()
     with pytest.raises(IndexMissingError):
@@ -340,16 +339,19 @@ def test_graphs_without_their_index_hurt_no_new_one(folder: Path) -> None:
     assert {name for ids in answers(folder) for name in ids} == {
         document["id"] for document in WALKS[:5]
     }
-    assert graphs(folder) == []
+    assert segment_paths(folder) == []
 
 
-def test_a_lost_graph_whose_passages_are_all_gone_is_made_again_as_nothing(folder: Path) -> None:
+def test_a_lost_segment_whose_passages_are_all_gone_is_made_again_as_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     segment = list_segments(folder)[1]
     with closing(EmbeddedBackend(folder)) as store, store.writer("calls", make_spec()) as writer:
         assert (
             writer.delete([document["id"] for document in WALKS[segment.first - 1 : segment.last]])
             == segment.last - segment.first + 1
         )
+    monkeypatch.setattr(backend, "CANDIDATES", 399)  # all but one, deleted ones included
     expected = answers(folder)
     segment.path(folder / "calls.spans").unlink()
     assert answers(folder) == expected
@@ -482,12 +484,12 @@ def random_delay(chance: random.Random, least: float, most: float) -> float:
 REWRITE = f"""
 import sys
 from pathlib import Path
-from hybrid_search.backends.embedded import graph_builder
+from hybrid_search.backends.embedded import segment_builder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from tests.ingest.test_recovery import WALKS, walk
 from tests.helpers.tiny_encoder import fill_index
 for name, value in {SMALL!r}.items():
-    setattr(graph_builder, name, value)
+    setattr(segment_builder, name, value)
 print("begun", flush=True)
 folder, version = Path(sys.argv[1]), sys.argv[2]
 documents = [walk(number, version) for number in range(len(WALKS))]
@@ -533,7 +535,7 @@ def test_a_rewrite_that_is_killed_loses_no_document_and_mixes_no_versions(folder
     assert all(
         segment.find_fault(folder / "calls.spans") is None for segment in list_segments(folder)
     )
-    assert graphs(folder) == sorted(
+    assert segment_paths(folder) == sorted(
         segment.path(folder / "calls.spans") for segment in list_segments(folder)
     )
     fresh = folder.parent / "fresh"
@@ -776,7 +778,7 @@ def test_a_full_disk_is_one_clear_error_and_the_same_command_completes_later(
     assert_sound(disk / "store")
 
 
-def test_a_disk_too_full_for_a_graph_is_one_clear_error_too(
+def test_a_disk_too_full_for_a_segment_is_one_clear_error_too(
     disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = disk / "store"
@@ -785,7 +787,7 @@ def test_a_disk_too_full_for_a_graph_is_one_clear_error_too(
         bytes(os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize - 50_000)
     )
     for name, value in SMALL.items():
-        monkeypatch.setattr(graph_builder, name, value)
+        monkeypatch.setattr(segment_builder, name, value)
     with pytest.raises(
         IndexStoreError,
         match=r"What was committed is safe: free space and run the same command again",
@@ -795,4 +797,5 @@ def test_a_disk_too_full_for_a_graph_is_one_clear_error_too(
     (disk / "other.bin").unlink()
     ingest_documents(store, [])
     assert len(list_segments(store)) == 2
-    assert len(answers(store, "HNSW in 2 segments")[0]) == 50
+    monkeypatch.setattr(backend, "CANDIDATES", 0)
+    assert len(answers(store, "short codes in 2 segments")[0]) == 50

@@ -26,6 +26,7 @@ from hybrid_search.maintenance.doctor.server import mapping_differences
 from hybrid_search.system import DISTRIBUTION
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli, run_cli
+from tests.helpers.installed_distribution import install_distribution, install_model_package
 from tests.helpers.server_index import RawIndex, temporary_index
 from tests.helpers.tiny_encoder import fill_index
 
@@ -38,6 +39,7 @@ LOCAL_CHECKS = [
     "device",
     "cache",
     "model",
+    "models",
     "calibration",
     "span prior",
     "encoder",
@@ -86,6 +88,25 @@ def test_a_damaged_model_is_told_with_both_digests_and_hides_nothing_else(
     assert states_not_ok(checks) == {"model": "problem", "encoder": "problem", "index": "problem"}
     assert "SHA-256 starts with" in checks["model"].found
     assert list(checks) == LOCAL_CHECKS
+
+
+def test_the_model_and_the_distribution_that_offers_it_are_told(
+    sample_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "site"
+    install_distribution(site, "acme-models", "acme-small", "acme_small")
+    folder = install_model_package(site, "acme_small")
+    monkeypatch.syspath_prepend(str(site))
+    checks = run_checks(sample_url, model="acme-small")
+    assert states_not_ok(checks) == {}
+    assert f"slice-minilm-l6, from distribution acme-models, in {folder}" in checks["model"].found
+    assert checks["models"].found == (
+        f"installed: slice-minilm-l6 (from {DISTRIBUTION}), acme-small (from acme-models)"
+    )
+    (folder / "encoder.json").unlink()
+    checks = run_checks(sample_url)
+    assert states_not_ok(checks) == {"models": "warning"}
+    assert "distribution acme-models offers the model 'acme-small', but" in checks["models"].found
 
 
 def test_a_calibration_that_is_gone_changed_or_not_vouched_for_is_told(

@@ -102,8 +102,8 @@ def test_the_bytes_of_an_embedded_index_without_its_graph_are_those_on_disk_of_a
     sample_load = measure_load(
         take_sample(real_encoder, read([str(SAMPLE)]), seconds=600), "6/1", 288
     )
-    graph = sample_load.spans * (288 + measured_constants.GRAPH_BYTES)
-    assert (sample_load.embedded_bytes - graph) / disk_bytes == pytest.approx(1, abs=0.05)
+    segments = sample_load.words * measured_constants.SEGMENT_BYTES  # the sample has none
+    assert (sample_load.embedded_bytes - segments) / disk_bytes == pytest.approx(1, abs=0.05)
 
 
 def test_the_plan_of_a_million_documents_is_the_sample_times_as_much(plan_sample: Sample) -> None:
@@ -137,7 +137,7 @@ def test_a_policy_costs_its_vectors(plan_sample: Sample) -> None:
     estimate = plan(plan_sample, "6/1", DIMENSION, 88, [dense, sparse], on_gpu=False)
     assert estimate.bytes_per_1000_words(dense) - estimate.bytes_per_1000_words(
         sparse
-    ) == pytest.approx(1000 * 0.2 * (DIMENSION + measured_constants.GRAPH_BYTES), abs=1)
+    ) == pytest.approx(1000 * 0.2 * DIMENSION * 4, abs=1)
 
 
 def test_the_reference_of_the_recall_scores_every_span(plan_sample: Sample) -> None:

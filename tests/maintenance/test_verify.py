@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.embedded import graph_builder
+from hybrid_search.backends.embedded import segment_builder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server import passage_codec
@@ -60,8 +60,8 @@ def store() -> Iterator[EmbeddedBackend]:
     embedded_store.close()
 
 
-def verify_store(store: Any, sample: int = 100) -> Verification:
-    return verify(store, TinyEncoder(), "calls", sample)
+def verify_store(store: Any, sample: int = 100, *, full: bool = False) -> Verification:
+    return verify(store, TinyEncoder(), "calls", sample, full=full)
 
 
 def list_findings(store: Any, sample: int = 100) -> list[tuple[str, str, int | None]]:
@@ -329,10 +329,10 @@ def test_a_changed_text_is_found(
     assert not re.search(r"word\d|turn\d|ord\d", found), "it quotes the document"
 
 
-def test_vectors_that_no_graph_has_are_found(
+def test_passages_that_no_segment_has_are_found(
     store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graph_builder, "EXACT_SPANS", 20)
+    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 5)
     fill_index(
         store,
         [
@@ -341,23 +341,33 @@ def test_vectors_that_no_graph_has_are_found(
         ],
     )
     assert verify_store(store).is_sound
-    number = passage_number("w7", 0)
-    change_rows("UPDATE sqlite_sequence SET seq = seq + 1000 WHERE name = 'passages'")
-    change_rows("UPDATE passages SET spans = spans + 1 WHERE passage = ?", number)
+    fill_index(store, [{"id": "late", "text": "what came later"}])
+    change_rows("UPDATE segments SET last = last + 1")
     (finding,) = verify_store(store).findings
-    assert (finding.kind, finding.document_id) == ("vectors", "w7")
-    assert (
-        finding.found == "its graph has 10 of its 11 vectors"
-    )  # 60 words in windows of 6, end to end
+    assert (finding.kind, finding.document_id) == ("vectors", "late")
+    assert finding.found == "its segment has no short codes of it"
 
 
-def test_a_lost_graph_is_told_for_each_of_its_passages(
+def test_a_number_of_windows_that_the_codes_do_not_have_is_found(
     store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graph_builder, "EXACT_SPANS", 20)
+    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 1)
+    fill_index(store, [{"id": "w", "text": " ".join(f"w{number}" for number in range(60))}])
+    number = passage_number("w", 0)
+    change_rows("UPDATE passages SET spans = spans + 1 WHERE passage = ?", number)
+    assert verify_store(store).is_sound
+    (finding,) = verify_store(store, full=True).findings
+    # 60 words in windows of 6, end to end
+    assert finding.found == "it has 11 covering windows, and its codes give 10"
+
+
+def test_a_lost_segment_is_told_for_each_of_its_passages(
+    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 5)
     fill_index(store, [{"id": "more", "text": "some more words " * 10}])
-    (graph,) = Path("store/calls.spans").iterdir()
-    graph.unlink()
+    (segment_file,) = Path("store/calls.spans").iterdir()
+    segment_file.unlink()
     verification = verify_store(store)
     assert verification.wrong == {"vectors": 10}  # all but the one without a word, which has none
     assert all("is missing" in finding.found for finding in verification.findings)

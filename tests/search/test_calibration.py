@@ -35,7 +35,7 @@ def write_calibration(folder: Path, content: object) -> Path:
 
 def test_a_cosine_is_mapped_by_a_logistic() -> None:
     # slope 4 about 0.5: at 0.5 the half, at 0.75 1 / (1 + e^-1), at -0.5 1 / (1 + e^4)
-    mapped = Calibration(midpoint=0.5, slope=4.0).cosine(np.array([0.5, 0.75, -0.5]))
+    mapped = Calibration(midpoint=0.5, slope=4.0).span(np.array([0.5, 0.75, -0.5]))
     assert mapped.tolist() == pytest.approx([0.5, 1 / (1 + math.exp(-1)), 1 / (1 + math.exp(4))])
 
 
@@ -55,7 +55,7 @@ def test_both_maps_rise_and_stay_between_0_and_1(
     calibration: Calibration, cosines: list[float], scores: list[float], terms: int
 ) -> None:
     cosine, bm25 = (
-        calibration.cosine(np.array(sorted(cosines))),
+        calibration.span(np.array(sorted(cosines))),
         calibration.bm25(np.array(sorted(scores)), terms),
     )
     assert (np.diff(bm25) >= 0).all()
@@ -72,7 +72,7 @@ def test_rounding_does_not_turn_two_bm25_scores_round() -> None:
 
 
 def test_scores_that_differ_are_still_told_apart() -> None:
-    mapped = Calibration().cosine(np.linspace(-1, 1, 201))
+    mapped = Calibration().span(np.linspace(-1, 1, 201))
     assert (np.diff(mapped) > 0).all()
     assert (np.diff(Calibration().bm25(np.linspace(0, 100, 201), 3)) > 0).all()
 
@@ -130,7 +130,7 @@ def test_scores_at_the_ends_of_the_ranges_are_numbers_from_0_to_1(name: str) -> 
     for value in RANGES[name]:
         maps = Calibration(**{name: value})
         with np.errstate(over="ignore"):
-            mapped = [*maps.cosine(np.array([-1.0, 0.0, 1.0])), *maps.bm25(np.array([0, 1e6]), 500)]
+            mapped = [*maps.span(np.array([-1.0, 0.0, 1.0])), *maps.bm25(np.array([0, 1e6]), 500)]
         assert all(0.0 <= score <= 1.0 for score in mapped)
 
 

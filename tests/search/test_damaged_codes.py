@@ -15,7 +15,7 @@ import pytest
 from hybrid_search import encoder
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.embedded import graph_builder
+from hybrid_search.backends.embedded import segment_builder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.maintenance.verify import verify
@@ -185,14 +185,14 @@ def test_spans_with_impossible_places_are_left_out_of_the_hit(store: EmbeddedBac
     assert warning.startswith("'hurt' passage 0: without some spans")
 
 
-def test_a_graph_is_built_without_it_and_says_so(
+def test_a_segment_is_made_without_it_and_says_so(
     store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(graph_builder, "EXACT_SPANS", 1)
+    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 1)
     damage_codes(UNREADABLE["a cut array"])
     fill_index(store, [{"id": "new", "text": "one more call about money"}])
-    assert "'hurt' passage 0: no graph has it, because its token codes are damaged. " in caplog.text
-    assert run_query(store, alpha=1.0).plan["candidates"] == "HNSW in 1 segments"
+    assert "'hurt' passage 0: no segment has it, because its token codes are" in caplog.text
+    assert [path.name for path in Path("store/calls.spans").iterdir()] == ["000001.codes"]
     assert verify(store, TinyEncoder(), "calls", 9, repair=True).is_sound
     assert ids(run_query(store, alpha=1.0)) == ["hurt", "new", "other", "sound"]
 

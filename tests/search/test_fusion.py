@@ -188,7 +188,7 @@ def test_the_ends_of_alpha_keep_each_legs_own_order(
 ) -> None:
     pair_legs = legs_from_pairs(pairs)
     assert is_non_decreasing(get_fusion(name)(pair_legs, 0.0).tolist(), pair_legs.bm25.tolist())
-    assert is_non_decreasing(get_fusion(name)(pair_legs, 1.0).tolist(), pair_legs.cosine.tolist())
+    assert is_non_decreasing(get_fusion(name)(pair_legs, 1.0).tolist(), pair_legs.span.tolist())
 
 
 @bounded

@@ -65,7 +65,7 @@ def leg_scores(
         (hit for hit in place.query(alpha=0.0) if hit.bm25_rank), key=lambda hit: hit.bm25_rank or 0
     )
     semantic = sorted(
-        (hit for hit in place.query(alpha=1.0) if hit.cosine_rank),
+        (hit for hit in place.query(alpha=1.0, spans_by="cosine") if hit.cosine_rank),
         key=lambda hit: hit.cosine_rank or 0,
     )
     return [(passage_key(hit), hit.bm25) for hit in lexical], [
@@ -119,10 +119,10 @@ def test_min_max_written_out(place: RawIndex) -> None:
 def test_hits_have_their_own_bm25_cosine_and_spans_beside_the_servers_score(
     place: RawIndex,
 ) -> None:
-    plain = {passage_key(hit): hit for hit in place.query(fusion="min_max")}
+    plain = {passage_key(hit): hit for hit in place.query(fusion="min_max", spans_by="cosine")}
     pairs = [
         (hit, plain[passage_key(hit)])
-        for hit in place.query(compat="opensearch", fusion="min_max", size=10)
+        for hit in place.query(compat="opensearch", fusion="min_max", spans_by="cosine", size=10)
     ]
     assert all(
         (hit.cosine, hit.spans) == (plain_hit.cosine, plain_hit.spans) for hit, plain_hit in pairs
@@ -165,7 +165,9 @@ def test_where_the_server_itself_fuses_its_scores_are_taken_and_the_plan_says_so
 
     expected = [
         passage_key(hit)
-        for hit in sorted(place.query(alpha=1.0), key=lambda hit: hit.cosine_rank or 0)[:3]
+        for hit in sorted(
+            place.query(alpha=1.0, spans_by="cosine"), key=lambda hit: hit.cosine_rank or 0
+        )[:3]
     ]
     monkeypatch.setattr(place.client.backend, "fetch_hybrid_scores", hybrid, raising=False)
     result = place.query(compat="opensearch", alpha=0.0, fusion="l2")

@@ -250,6 +250,11 @@ def test_whatever_is_given_a_query_is_answered_or_refused(
         json.dumps(result.to_dict(), allow_nan=False)
 
 
+@pytest.mark.parametrize("number", [np.float32(0.5), np.float16(0.5), Fraction(1, 2)])
+def test_a_score_of_a_narrow_type_is_compared_without_a_warning(number: Any) -> None:
+    assert Query.from_options("refund", min_score=number).min_score == 0.5
+
+
 def test_numbers_of_other_libraries_become_those_of_json() -> None:
     numbers: Any = {"alpha": np.float32(0.5), "size": np.int64(3)}
     query = Query(("a",), "calls", **numbers)

@@ -58,6 +58,7 @@ SPAN_KEYS = {
     "end_ms",
 }
 HIT_KEYS = {
+    "prior",
     "id",
     "passage",
     "score",

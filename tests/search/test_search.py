@@ -183,7 +183,7 @@ def test_the_ends_of_alpha_order_by_one_leg_in_every_fusion(
     ]
     assert lexical == sorted(lexical, reverse=True)
     semantic = [
-        hit.cosine
+        hit.cosine + hit.prior
         for hit in filled_client.query(
             "refund router card", alpha=1.0, fusion=fusion, group_by="passage"
         )
@@ -298,7 +298,8 @@ def test_a_document_shows_spans_of_all_its_passages(filled_client: Client) -> No
 def test_so_many_spans_are_shown_as_were_asked_for(filled_client: Client, spans: int) -> None:
     result = filled_client.query("money back", spans=spans, spans_by="cosine")
     assert {len(hit.spans) for hit in result} == {spans}
-    assert [hit.score for hit in result] == [hit.score for hit in filled_client.query("money back")]
+    one_each = filled_client.query("money back", spans_by="cosine")
+    assert [hit.score for hit in result] == [hit.score for hit in one_each]
 
 
 # Documents and passages
@@ -604,12 +605,15 @@ def test_the_explanation_adds_up(filled_client: Client, fusion: str, alpha: floa
 
 
 def test_the_explanation_of_the_default_is_each_legs_map(filled_client: Client) -> None:
-    # 1 / (1 + e^(-slope * (cosine - midpoint))) and bm25 / (bm25 + saturation * 2 terms)
-    fitted = calibration.load(SHIPPED, filled_client.encoder.info.precision)
+    # 1 / (1 + e^(-slope * (cosine + prior - midpoint))) and bm25 / (bm25 + saturation * 2 terms)
+    fitted = calibration.load(
+        SHIPPED, filled_client.encoder.info.precision, spans_by=calibration.SCORE
+    )
     for hit in filled_client.query("refund request", explain=True):
         assert hit.explanation is not None
+        distance = hit.cosine + hit.prior - fitted.midpoint
         assert hit.explanation["spans"] == pytest.approx(
-            1 / (1 + math.exp(-fitted.slope * (hit.cosine - fitted.midpoint)))
+            1 / (1 + math.exp(-fitted.slope * distance))
         )
         assert hit.explanation["bm25"] == pytest.approx(
             hit.bm25 / (hit.bm25 + fitted.saturation * 2)
@@ -625,9 +629,10 @@ def test_the_default_score_can_be_computed_from_the_explanation_alone(
     ):
         explanation = json.loads(json.dumps(hit.explanation))
         raw, maps = explanation["raw"], explanation["calibration"]
-        assert (raw["bm25"], raw["cosine"], raw["terms"]) == (
+        assert (raw["bm25"], raw["cosine"], raw["prior"], raw["terms"]) == (
             hit.bm25,
             hit.cosine,
+            hit.prior,
             5,
         )  # a, refund, the, router, and
         assert explanation["ranks"] == {
@@ -636,7 +641,8 @@ def test_the_default_score_can_be_computed_from_the_explanation_alone(
             "window": 100,
         }
         bm25 = raw["bm25"] / (raw["bm25"] + maps["saturation"] * raw["terms"])
-        spans = 1 / (1 + math.exp(-maps["slope"] * (raw["cosine"] - maps["midpoint"])))
+        span_score = raw["cosine"] + raw["prior"]
+        spans = 1 / (1 + math.exp(-maps["slope"] * (span_score - maps["midpoint"])))
         assert (explanation["bm25"], explanation["spans"]) == pytest.approx((bm25, spans), abs=1e-9)
         assert explanation["alpha"] * spans + (1 - explanation["alpha"]) * bm25 == pytest.approx(
             hit.score, abs=1e-9
@@ -659,9 +665,10 @@ def test_a_score_scaled_by_its_list_can_be_computed_from_the_explanations_of_all
     ).hits
     raws = [hit.explanation["raw"] for hit in hits if hit.explanation]
     assert len(raws) == filled_client.describe().passages
-    bm25, cosine = ([raw[leg] for raw in raws] for leg in ("bm25", "cosine"))
-    for hit, raw in zip(hits, raws, strict=True):
-        lexical, semantic = SCALES[fusion](raw["bm25"], bm25), SCALES[fusion](raw["cosine"], cosine)
+    bm25 = [raw["bm25"] for raw in raws]
+    spans = [raw["cosine"] + raw["prior"] for raw in raws]
+    for hit, lexical_score, span_score in zip(hits, bm25, spans, strict=True):
+        lexical, semantic = SCALES[fusion](lexical_score, bm25), SCALES[fusion](span_score, spans)
         assert hit.score == pytest.approx(0.3 * semantic + 0.7 * lexical, abs=1e-6)
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.client import Client
+from hybrid_search.encoder import prior_file
 from hybrid_search.encoder.model_folder import BOUNDARIES, SHIPPED
 from hybrid_search.errors import ModelError, UsageError
-from hybrid_search.search import prior_file
 from hybrid_search.search.hit_builder import RELATED, leave_out_weak_spans
 from hybrid_search.search.result import Span
 
@@ -118,25 +118,33 @@ def test_the_best_spans_are_those_with_the_largest_sum_of_cosine_and_prior() -> 
     assert sums == sorted(sums, reverse=True)
 
 
-def test_what_is_chosen_by_changes_no_hit_and_no_score(sample: Client) -> None:
-    result_by_choice = {
-        by: sample.query("refund request", spans_by=by) for by in ("score", "cosine")
-    }
-    assert {by: result.plan["spans_by"] for by, result in result_by_choice.items()} == {
-        "score": "score",
-        "cosine": "cosine",
-    }
-    ranking = [
-        [(hit.id, hit.score, hit.cosine) for hit in result] for result in result_by_choice.values()
-    ]
-    assert ranking[0] == ranking[1]
-    by_cosine = [hit.spans for hit in result_by_choice["cosine"]]
-    assert {span.prior for spans in by_cosine for span in spans} == {0.0}
-    assert all(
-        spans[0].cosine == hit.cosine
-        for spans, hit in zip(by_cosine, result_by_choice["cosine"], strict=True)
+def test_passages_are_ranked_by_what_their_spans_are_chosen_by(sample: Client) -> None:
+    by_score, by_cosine = (
+        sample.query("refund request", spans_by=by, alpha=1.0, group_by="passage")
+        for by in ("score", "cosine")
     )
-    assert all(span.prior != 0 for hit in result_by_choice["score"] for span in hit.spans)
+    assert (by_score.plan["spans_by"], by_cosine.plan["spans_by"]) == ("score", "cosine")
+    for hit in by_cosine:
+        assert {span.prior for span in hit.spans} == {0.0} == {hit.prior}
+    for hit in [*by_score, *by_cosine]:
+        best = hit.spans[0]
+        assert (hit.cosine, hit.prior) == pytest.approx((best.cosine, best.prior), abs=1e-6)
+    for result in (by_score, by_cosine):
+        span_scores = [hit.cosine + hit.prior for hit in result]
+        assert span_scores == sorted(span_scores, reverse=True)
+    assert [hit.id for hit in by_score] != [hit.id for hit in by_cosine]
+
+
+def test_a_clause_comes_before_a_word_that_is_in_the_phrase(tmp_path: Path) -> None:
+    texts = {"word": "Hold.", "clause": "I have been waiting in this queue for an hour."}
+    calls = [{"id": id_, "turns": [{"text": text}]} for id_, text in texts.items()]
+    with connect(f"embedded:{tmp_path}") as client:
+        client.ingest(calls)
+        ranked = {
+            by: [hit.id for hit in client.query("waiting on hold", spans_by=by, alpha=1.0)]
+            for by in ("score", "cosine")
+        }
+    assert ranked == {"score": ["clause", "word"], "cosine": ["word", "clause"]}
 
 
 def test_a_model_without_a_prior_chooses_by_cosine_and_says_so(

@@ -10,7 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybrid_search.text import spans, token_codes
-from hybrid_search.text.boundaries import UNMARKED, BoundaryModel, boundary_probabilities
+from hybrid_search.text.boundaries import (
+    UNMARKED,
+    BoundaryModel,
+    add_boundaries,
+    boundary_probabilities,
+    read_probabilities,
+)
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats, TokenCodes
 from tests.text.test_token_codes import no_codes, random_codes
@@ -124,3 +130,39 @@ def test_words_without_a_token_take_the_nearest_one() -> None:
         probabilities = boundary_probabilities(shorter, EVEN)
         assert np.isfinite(probabilities).all()
         assert len(probabilities) == len(words) + 1
+
+
+@quick
+@given(seeds)
+def test_stored_boundaries_are_those_that_were_predicted(seed: int) -> None:
+    codes, model = random_codes(seed), random_model(seed)
+    stored = token_codes.from_bytes(token_codes.to_bytes(add_boundaries(codes, model, "")))
+    predicted = boundary_probabilities(codes, model)
+    # 255 steps from 0 to 1: half a step is the largest error
+    np.testing.assert_allclose(read_probabilities(stored, model), predicted, atol=0.5 / 255 + 1e-6)
+    np.testing.assert_array_equal(read_probabilities(codes, model), predicted)
+
+
+def test_boundaries_know_the_punctuation_that_codes_do_not() -> None:
+    codes = make_codes(6)
+    stored = add_boundaries(codes, EVEN, "aaa aaa, aaa aaa aaa aaa")
+    marked = read_probabilities(stored, EVEN)
+    assert marked.tolist() == pytest.approx([1, 0.2, 1, 0.2, 0.2, 0.2, 1], abs=0.5 / 255)
+
+
+@quick
+@given(st.lists(st.tuples(seeds, st.booleans()), max_size=6))
+def test_passages_scored_together_have_the_priors_that_they_have_alone(
+    passages: list[tuple[int, bool]],
+) -> None:
+    """Some were written by an earlier version, without boundaries."""
+    model = random_model(5)
+    prior = SpanPrior(model, 0.1, 0.03, 0.06)
+    codes = [
+        add_boundaries(random_codes(seed), model, "") if is_new else random_codes(seed)
+        for seed, is_new in passages
+    ]
+    together = list(prior.score_passages(codes))
+    assert len(together) == len(codes)
+    for item, priors in zip(codes, together, strict=True):
+        np.testing.assert_allclose(priors, prior.score_spans(item), atol=1e-5)

@@ -232,6 +232,6 @@ def test_a_header_with_any_byte_changed_is_refused(place: int) -> None:
 
 
 def test_other_data_is_refused() -> None:
-    for data in (b"", b"HST1", b"{}" * 100, struct.pack("<4sHHIII", b"HST1", 2, 8, 0, 0, 0)):
+    for data in (b"", b"HST1", b"{}" * 100, struct.pack("<4sHHIII", b"HST1", 3, 8, 0, 0, 0)):
         with pytest.raises(IndexStoreError, match=r"damaged.* [Ii]ngest"):
             token_codes.from_bytes(data)

@@ -1,4 +1,4 @@
-"""The embedded backend: an index is one SQLite file, with its graphs in a folder beside it.
+"""The embedded backend: an index is one SQLite file, with its segments in a folder beside it.
 
 Many processes may read while one writes.
 """
@@ -12,22 +12,20 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hybrid_search.backends import index_names
 from hybrid_search.backends.embedded import (
     bm25,
     file_check,
-    graph_segments,
     salvage,
     scan,
     schema,
+    segments,
     sql,
 )
-from hybrid_search.backends.embedded.graph_reader import GraphReader
 from hybrid_search.backends.embedded.next_version import NextVersion
+from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
 from hybrid_search.backends.embedded.readers import Reader, ReaderPool
+from hybrid_search.backends.embedded.segment_reader import SegmentReader
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import (
@@ -55,19 +53,11 @@ _log = logging.getLogger(__name__)
 EXACT_PASSAGES = 2000
 """If a filter leaves at most so many passages, all their spans are scored.
 
-That takes about 0.1 s, and no passage can be missed.
+That takes about 0.05 s, and no passage can be missed.
 """
 
-CANDIDATES = 2000
-"""How many passages the covering windows propose; all spans of these are then scored.
-
-More of them raise recall as more covering windows (`text.window_policy`) would, for a fraction of
-the space and of the build time. Share of the exact ten best on calls_sgd: .930 with 1,000 of them
-(and graphs searched for 2,048 windows), .957 with 2,000 (and 4,096).
-"""
-
-FILTERED = 3
-"""Under a filter at least so many times the request's `window` of passages are scored exactly."""
+CANDIDATES = 400
+"""How many passages the short codes propose; all spans of these are then scored."""
 
 
 def check_options(options: Mapping[str, str]) -> None:
@@ -97,7 +87,7 @@ class EmbeddedBackend:
             lock = WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._create_tables(index, spec)
-                return EmbeddedWriter(path, self._graphs(index), spec, lock)
+                return EmbeddedWriter(path, self._segments(index), spec, lock)
             except BaseException:
                 lock.release()
                 raise
@@ -152,7 +142,7 @@ class EmbeddedBackend:
         with schema.translate_errors(path):
             connection, _ = schema.connect_reader(path)
             with closing(connection):
-                yield from scan.iterate_passages(connection, self._graphs(index), spec, full=full)
+                yield from scan.iterate_passages(connection, self._segments(index), spec, full=full)
 
     def find_file_faults(self, index: str, *, full: bool = False) -> list[Fault]:
         """Return what is wrong with the file of `index` as a whole; `full` checks more of it."""
@@ -177,31 +167,40 @@ class EmbeddedBackend:
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg.
 
-        BM25 is computed by FTS5. Spans are found by the graphs, or by scoring all of them if a
-        filter leaves few passages.
+        BM25 is computed from FTS5's tables. The short codes of the segments propose passages for
+        the span leg, or all are scored if there are few, or a filter leaves few.
         """
         with self._open_reader(index) as reader:
-            matches = self._matches(reader, request) if request.lexical else None
-            candidates = self._find_by_spans(reader, request) if request.semantic else Candidates()
+            allowed = _allowed_passages(reader.connection, request.conditions)
+            matches = self._matches(reader, request, allowed) if request.lexical else None
+            candidates = (
+                self._find_by_spans(reader, request, allowed) if request.semantic else Candidates()
+            )
             bm25_scores = matches.best_scores(request.window) if matches else {}
             warnings = [*candidates.warnings, *reader.find_warnings(self._path(index))]
             return replace(candidates, lexical=bm25_scores, memo=matches, warnings=warnings)
 
-    def _find_by_spans(self, reader: Reader, request: Request) -> Candidates:
+    def _find_by_spans(
+        self, reader: Reader, request: Request, allowed: Numbers | None
+    ) -> Candidates:
         """Return the passages of the span leg with their codes, and how they were found."""
-        connection = reader.connection
-        allowed = _allowed_passages(connection, request.conditions) if request.conditions else None
-        if allowed is not None and len(allowed) <= EXACT_PASSAGES:
-            best, damaged = _score_exactly(connection, request, allowed)
+        connection, count = reader.connection, max(CANDIDATES, request.window)
+        if allowed is None:
+            passages, limit, method = _first_passages(connection, count + 1), count, "exact"
+        else:
+            passages, limit = allowed, EXACT_PASSAGES
             method = "exact, on what the filter leaves"
+        if len(passages) <= limit:
+            best, damaged = _score_exactly(connection, request, passages)
             return Candidates(semantic=best, method=method, damaged=damaged)
-        graphs = reader.graphs.refresh(connection)
-        best, damaged = _score_nearest(connection, graphs, request, allowed)
+        current_segments = reader.segments.refresh(connection)
+        best, damaged = _score_nearest(connection, current_segments, request, count, allowed)
+        left_out = current_segments.damaged.union(sql.read_left_out(connection))
         return Candidates(
             semantic=best,
-            method=graphs.method,
-            damaged=[*damaged, *sorted(graphs.damaged.union(sql.read_left_out(connection)))],
-            warnings=graphs.warnings,
+            method=current_segments.method,
+            damaged=[*damaged, *sorted(left_out)],
+            warnings=current_segments.warnings,
         )
 
     def complete_candidates(
@@ -215,7 +214,8 @@ class EmbeddedBackend:
         matches = candidates.memo if candidates else None
         with self._open_reader(index, begins_query=False) as reader:
             if not isinstance(matches, bm25.Matches):
-                matches = self._matches(reader, request)
+                allowed = _allowed_passages(reader.connection, request.conditions)
+                matches = self._matches(reader, request, allowed)
             scores = dict(zip(keys, matches.scores_of(keys), strict=True))
             return sql.read_passages(reader.connection, keys, scores)
 
@@ -250,18 +250,12 @@ class EmbeddedBackend:
                 for name in fields
             }
 
-    def _matches(self, reader: Reader, request: Request) -> bm25.Matches:
+    def _matches(self, reader: Reader, request: Request, allowed: Numbers | None) -> bm25.Matches:
         version = reader.connection.execute("PRAGMA data_version").fetchone()[0]
         cache_key = (request.phrase, request.conditions, version)
         if reader.matches is None or reader.matches[0] != cache_key:
-            clause, values = sql.build_where(request.conditions)
-            filter_clause = (
-                f" AND rowid IN (SELECT passage FROM passages WHERE {clause})" if clause else ""
-            )
-            reader.matches = (
-                cache_key,
-                bm25.search(reader.connection, request.phrase, filter_clause, tuple(values)),
-            )
+            matches = bm25.search(reader.connection, request.phrase, reader.lengths, allowed)
+            reader.matches = cache_key, matches
         return reader.matches[1]
 
     def drop_index(self, index: str) -> None:
@@ -272,7 +266,7 @@ class EmbeddedBackend:
             lock = WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._readers.close(path)
-                left = graph_segments.remove_folder(self._graphs(index))
+                left = segments.remove_folder(self._segments(index))
                 schema.remove(path)
             except BaseException:
                 lock.release()
@@ -290,7 +284,9 @@ class EmbeddedBackend:
         path = self._path(index)
         with schema.translate_errors(path):
             self._check_exists(index)
-            with self._readers.lend(path, self._graphs(index), begins_query=begins_query) as reader:
+            with self._readers.lend(
+                path, self._segments(index), begins_query=begins_query
+            ) as reader:
                 yield reader
 
     def _check_exists(self, index: str) -> None:
@@ -304,54 +300,48 @@ class EmbeddedBackend:
     def _path(self, index: str) -> Path:
         return self._folder / f"{index_names.check_index_name(index)}.sqlite"
 
-    def _graphs(self, index: str) -> Path:
+    def _segments(self, index: str) -> Path:
         return self._folder / f"{index}.spans"
 
 
 def _allowed_passages(
     connection: sqlite3.Connection, conditions: Sequence[Condition]
-) -> NDArray[np.int64]:
+) -> Numbers | None:
+    """Return the passages that the conditions leave, or None if there are no conditions."""
+    if not conditions:
+        return None
     clause, values = sql.build_where(conditions)
-    matches = connection.execute(f"SELECT passage FROM passages WHERE {clause}", values).fetchall()
-    return np.array([row[0] for row in matches], dtype=np.int64)
+    query = f"SELECT group_concat(passage) FROM passages WHERE {clause}"
+    return read_numbers(connection, query, values)
 
 
-def _count_to_score(
-    connection: sqlite3.Connection, request: Request, allowed: NDArray[np.int64] | None
-) -> int:
-    """Return how many passages to score exactly.
-
-    Under a filter it is the share of `CANDIDATES` that the filter leaves, but at least `FILTERED`
-    windows.
-    """
-    if allowed is None:
-        return max(CANDIDATES, request.window)
-    total = int(connection.execute("SELECT count(*) FROM tokens").fetchone()[0])
-    return max(CANDIDATES * len(allowed) // max(total, 1), FILTERED * request.window)
+def _first_passages(connection: sqlite3.Connection, count: int) -> Numbers:
+    """Return the numbers of the first `count` passages."""
+    query = "SELECT group_concat(passage) FROM (SELECT passage FROM tokens LIMIT ?)"
+    return read_numbers(connection, query, (count,))
 
 
 def _score_nearest(
     connection: sqlite3.Connection,
-    graphs: GraphReader,
+    reader: SegmentReader,
     request: Request,
-    allowed: NDArray[np.int64] | None,
+    count: int,
+    allowed: Numbers | None,
 ) -> tuple[dict[Key, TokenCodes], list[Key]]:
-    """Return the best of the passages that the graphs find, and the damaged ones among them."""
-    exact_count = _count_to_score(connection, request, allowed)
-    usable = np.zeros(0, np.int64)
-    for passages in graphs.iterate_passages(connection, request.vector, exact_count):
-        usable = passages if allowed is None else passages[np.isin(passages, allowed)]
-        if len(usable) < exact_count:
-            continue
-        best, damaged = _score_exactly(connection, request, usable[:exact_count])
-        # There are fewer than the window if many of the passages in the graphs were deleted.
-        if len(best) >= request.window:
+    """Return the best of the nearest `count` passages, and the damaged ones among them.
+
+    If so many of them are damaged that fewer than the request's window are left, more are scored.
+    """
+    while True:
+        passages = reader.find_passages(request.vector, count, allowed)
+        best, damaged = _score_exactly(connection, request, passages)
+        if len(best) >= request.window or count >= len(reader):
             return best, damaged
-    return _score_exactly(connection, request, usable)
+        count *= 2
 
 
 def _score_exactly(
-    connection: sqlite3.Connection, request: Request, passages: NDArray[np.int64]
+    connection: sqlite3.Connection, request: Request, passages: Numbers
 ) -> tuple[dict[Key, TokenCodes], list[Key]]:
     """Return the best of `passages` with their token codes, and those with damaged ones.
 

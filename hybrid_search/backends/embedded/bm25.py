@@ -1,12 +1,13 @@
-"""BM25 computed by SQLite's FTS5, on the scale of Lucene.
+"""BM25 of an embedded index, computed from FTS5's tables on the scale of Lucene.
 
-According to its documentation FTS5's ``bm25()`` is the sum over terms of
-``idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average))`` with k1 = 1.2, b = 0.75 and
-``idf = max(1e-6, ln((N - n + 0.5) / (n + 0.5)))``. There a term in half of the passages or more
-weighs nothing, and in a small index that is every term. Lucene's idf
-``ln(1 + (N - n + 0.5) / (n + 0.5))`` never vanishes, and Lucene dropped the constant factor k1 + 1.
-Therefore each term is searched by itself and its FTS5 weight is replaced by Lucene's: the scores
-are then those that a server would give, which rounds the lengths of passages.
+The score of a passage is the sum over the terms of a phrase of
+``idf * tf / (tf + k1 * (1 - b + b * length / average))`` with k1 = 1.2, b = 0.75 and
+``idf = ln(1 + (N - n + 0.5) / (n + 0.5))``, as Lucene has computed it since version 8, but with the
+lengths of passages as they are: Lucene rounds them.
+
+FTS5's own ``bm25()`` has another idf, ``max(1e-6, ln((N - n + 0.5) / (n + 0.5)))``: there a term in
+half of the passages or more weighs nothing, and in a small index that is every term. It also reads
+passage by passage what `postings` reads at once, which takes several times as long.
 
 FTS5 cannot be told of stop words. So the terms are cut in Python (`text.terms`), and indexed in
 place of the text.
@@ -23,13 +24,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded import sql
+from hybrid_search.backends.embedded import postings, schema, sql, tokenizer
+from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.postings import PassageLengths, SharedLengths, Totals
 from hybrid_search.backends.highlight_markers import CLOSE, OPEN, parse_marks, strip_marks
 from hybrid_search.backends.types import DamagedRowError, Key
+from hybrid_search.errors import DamagedIndexError
 from hybrid_search.text.terms import find_words, query_terms
 from hybrid_search.text.words import distinct_words
 
-K1 = 1.2
+K1, B = 1.2, 0.75
 COMMON = 0.5
 """A term in a larger share of the passages than this is skipped beside rarer ones.
 
@@ -53,7 +57,11 @@ class Matches:
 
     def best_scores(self, limit: int) -> dict[Key, float]:
         """Return the scores of the best `limit` passages, equal ones in the order of numbers."""
-        order = np.argsort(-self.scores, kind="stable")[:limit]
+        candidates = np.arange(len(self.scores))
+        if limit < len(candidates):
+            lowest = np.partition(self.scores, -limit)[-limit]
+            candidates = np.flatnonzero(self.scores >= lowest)
+        order = candidates[np.argsort(-self.scores[candidates], kind="stable")[:limit]]
         return dict(zip(self.passages[order].tolist(), self.scores[order].tolist(), strict=True))
 
     def scores_of(self, passages: Sequence[Key]) -> list[float]:
@@ -70,30 +78,45 @@ class Matches:
 def search(
     connection: sqlite3.Connection,
     phrase: str,
-    filter_clause: str = "",
-    values: tuple[object, ...] = (),
+    shared_lengths: SharedLengths,
+    allowed: Numbers | None = None,
 ) -> Matches:
     """Return the BM25 score of every passage that contains a word of `phrase`.
 
-    `filter_clause` is SQL on ``rowid`` that narrows the search, beginning with AND; `values` are
-    its parameters.
+    `shared_lengths` are those of this index. `allowed` are the passages that a filter leaves.
     """
-    total = int(connection.execute("SELECT count(*) FROM texts_docsize").fetchone()[0])
-    query = (
-        f"SELECT rowid, coalesce(-bm25(texts) * ?, 0) FROM texts WHERE texts MATCH ?{filter_clause}"
-    )
-    weights = _term_weights(connection, phrase, total).items()
-    rows = [
-        row
-        for term, weight in weights
-        for row in connection.execute(query, (weight, term, *values))
-    ]
-    passages, positions = np.unique(
-        np.array([row[0] for row in rows], dtype=np.int64), return_inverse=True
-    )
-    scores = np.zeros(len(passages))
-    np.add.at(scores, positions, [row[1] for row in rows])
-    return Matches(passages, scores)
+    with schema.read_transaction(connection):
+        totals = postings.read_totals(connection)
+        weights = _term_weights(connection, phrase, totals.passages)
+        lengths = shared_lengths.refresh(connection)
+        scores = np.zeros(len(lengths.passages))
+        tokens = tokenizer.find_tokenizer(connection).cut(list(weights))
+        for term_tokens, weight in zip(tokens, weights.values(), strict=True):
+            rows, parts = _score_term(connection, term_tokens, lengths, totals)
+            scores[rows] += weight * parts
+    rows = np.flatnonzero(scores)
+    if allowed is not None:
+        rows = rows[np.isin(lengths.passages[rows], allowed)]
+    return Matches(lengths.passages[rows], scores[rows])
+
+
+def _score_term(
+    connection: sqlite3.Connection, tokens: Sequence[bytes], lengths: PassageLengths, totals: Totals
+) -> tuple[Numbers, NDArray[np.float64]]:
+    """Return the rows of `lengths` whose passages contain a term, and its part of their scores.
+
+    The part is without the term's weight, and less than 1.
+
+    Raises:
+        DamagedIndexError: If the tables of the full-text index contradict each other.
+    """
+    passages, frequencies = postings.read_postings(connection, tokens)
+    rows = lengths.find_rows(passages)
+    if rows is None or (len(rows) and not totals.tokens):
+        raise DamagedIndexError(postings.describe_damage(connection))
+    average = totals.tokens / max(totals.passages, 1)
+    relative_lengths = lengths.tokens[rows] / average
+    return rows, frequencies / (frequencies + K1 * (1 - B + B * relative_lengths))
 
 
 def build_match_expression(connection: sqlite3.Connection, phrase: str) -> str:
@@ -101,8 +124,8 @@ def build_match_expression(connection: sqlite3.Connection, phrase: str) -> str:
 
     It is empty if no passage can match.
     """
-    total = int(connection.execute("SELECT count(*) FROM texts_docsize").fetchone()[0])
-    return " OR ".join(_term_weights(connection, phrase, total))
+    total = postings.read_totals(connection).passages
+    return " OR ".join(map(quote, _term_weights(connection, phrase, total)))
 
 
 def find_highlights(
@@ -142,13 +165,12 @@ def _parse_marked_text(marked_text: str, _: str) -> list[tuple[int, int]]:
 
 
 def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> dict[str, float]:
-    """Return for each term the factor from its FTS5 score to its Lucene score.
+    """Return for each term its idf, times how often the phrase has it.
 
-    A term that the phrase repeats counts as often. Terms that no passage contains are left out,
-    and so are common ones beside rarer ones.
+    Terms that no passage contains are left out, and so are common ones beside rarer ones.
     """
     cut = query_terms if sql.has_terms(connection) else distinct_words
-    repeats = Counter(map(quote, cut(phrase)))
+    repeats = Counter(cut(phrase))
     frequencies = {term: _frequency(connection, term) for term in repeats}
     # words of a text that was edited by hand stay behind when it is deleted, and are more than all
     frequencies = {term: min(count, total) for term, count in frequencies.items() if count}
@@ -158,14 +180,9 @@ def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> di
         if count <= COMMON * total or total < SMALL
     }
     return {
-        term: repeats[term] * _lucene_factor(total, count)
+        term: repeats[term] * lucene_idf(total, count)
         for term, count in (rare or frequencies).items()
     }
-
-
-def _lucene_factor(total: int, count: int) -> float:
-    """Return the factor from the FTS5 score of a term to its Lucene score."""
-    return lucene_idf(total, count) / (fts5_idf(total, count) * (K1 + 1))
 
 
 def quote(term: str) -> str:
@@ -174,14 +191,9 @@ def quote(term: str) -> str:
 
 
 def _frequency(connection: sqlite3.Connection, term: str) -> int:
-    return int(
-        connection.execute("SELECT count(*) FROM texts WHERE texts MATCH ?", (term,)).fetchone()[0]
-    )
-
-
-def fts5_idf(total: int, count: int) -> float:
-    """Return FTS5's weight of a term that `count` of `total` passages contain."""
-    return max(1e-6, math.log((total - count + 0.5) / (count + 0.5)))
+    """Return how many passages contain a term."""
+    query = "SELECT count(*) FROM texts WHERE texts MATCH ?"
+    return int(connection.execute(query, (quote(term),)).fetchone()[0])
 
 
 def lucene_idf(total: int, count: int) -> float:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybrid_search.backends.base import Backend, Writer
-from hybrid_search.backends.embedded import graph_segments, salvage, schema, sql
+from hybrid_search.backends.embedded import salvage, schema, segments, sql
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import DamagedRowError, IndexSpec, Salvage, check_spec
 from hybrid_search.errors import IndexStoreError
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 class NextVersion:
     """A new index in `draft`, a store in a folder of its own, to replace the index at `path`.
 
-    Its graphs are numbered on from those of the old version, so that both can lie in one folder.
+    Its segments are numbered on from those of the old version, so that both can lie in one folder.
     """
 
     keeps_old = False
@@ -51,7 +51,7 @@ class NextVersion:
 
     def _continue_segments(self) -> None:
         query = "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'segments'"
-        files = graph_segments.list_files(self._path.with_suffix(".spans"))
+        files = segments.list_files(self._path.with_suffix(".spans"))
         last = max((int(file.stem) for file in files if file.stem.isdigit()), default=0)
         with closing(schema.connect(self._path)) as old, closing(self._connect_draft()) as new:
             with suppress(sqlite3.DatabaseError):  # damaged: no file has a larger number
@@ -63,7 +63,7 @@ class NextVersion:
         return self._draft.writer(index, spec)
 
     def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
-        """Copy the file with all codes; only the covering windows and their graphs are made anew.
+        """Copy the file with all codes; only the segments are made anew.
 
         Fields that no document has any more are left behind, and so is the space of what was
         deleted. Raises ModelError if the new index is for another model.
@@ -87,7 +87,7 @@ class NextVersion:
                 if old_spec.policy != self._spec.policy:
                     _replace_span_counts(new, self._spec.policy)
         with self.writer(self._index, self._spec):
-            pass  # it makes the graphs at its end
+            pass  # it makes the segments at its end
         report(self._draft.describe_index(self._index).passages)
 
     def salvage(self) -> Salvage:
@@ -100,7 +100,7 @@ class NextVersion:
         ):
             copied = salvage.copy_documents(old, new)
         with self.writer(self._index, self._spec):
-            pass  # it makes the graphs at its end
+            pass  # it makes the segments at its end
         return copied
 
     def check(self, expected_documents: int) -> None:
@@ -120,16 +120,16 @@ class NextVersion:
             )
 
     def publish(self, *, keep: bool) -> None:  # noqa: ARG002 (there is nothing to keep it as)
-        """Put the new index in the place of the old one, with its graphs."""
+        """Put the new index in the place of the old one, with its segments."""
         with schema.translate_errors(self._path):
             self._draft.close()
-            graphs = self._path.with_suffix(".spans")
-            for file in graph_segments.list_files(self._draft_path.with_suffix(".spans")):
-                graphs.mkdir(mode=FOLDER_MODE, exist_ok=True)
-                file.replace(graphs / file.name)
+            folder = self._path.with_suffix(".spans")
+            for file in segments.list_files(self._draft_path.with_suffix(".spans")):
+                folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+                file.replace(folder / file.name)
             schema.replace(self._path, self._draft_path)
             with closing(schema.connect(self._path)) as connection:
-                graph_segments.sweep(graphs, graph_segments.list_segments(connection))
+                segments.sweep(folder, segments.list_segments(connection))
         self._close()
 
     def discard(self) -> None:
@@ -149,7 +149,7 @@ class NextVersion:
         if self._draft_path.exists():
             self._draft.drop_index(self._index)
         if self._draft_folder.is_dir():
-            graph_segments.remove_folder(self._draft_path.with_suffix(".spans"))
+            segments.remove_folder(self._draft_path.with_suffix(".spans"))
             self._draft_path.with_suffix(".lock").unlink(missing_ok=True)
             try:
                 self._draft_folder.rmdir()

@@ -18,7 +18,8 @@ from itertools import count
 from pathlib import Path
 
 from hybrid_search.backends.embedded import bm25, commits, schema, sql
-from hybrid_search.backends.embedded.graph_reader import SharedGraphReader
+from hybrid_search.backends.embedded.postings import SharedLengths
+from hybrid_search.backends.embedded.segment_reader import SharedSegmentReader
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
 from hybrid_search.system import available_cores
@@ -35,12 +36,14 @@ class Reader:
 
     `snapshot` tells whether the files are still those that were opened. `matches` is the latest
     BM25 list with its cache key: a query that is repeated, as for its next page, needs it again.
-    `lost` is a warning about commits that are missing.
+    `segments` and `lengths` are shared with the other readers of the file. `lost` is a warning
+    about commits that are missing.
     """
 
     connection: sqlite3.Connection
     spec: IndexSpec
-    graphs: SharedGraphReader
+    segments: SharedSegmentReader
+    lengths: SharedLengths
     has_locks: bool
     snapshot: tuple[int, ...]
     matches: tuple[object, bm25.Matches] | None = None
@@ -51,6 +54,15 @@ class Reader:
         if self.lost:
             self.lost = commits.find_lost(path, self.connection)
         return [self.lost] if self.lost else []
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Shared:
+    """What the readers of one file share; `identity` tells the file from others at its path."""
+
+    identity: tuple[object, ...]
+    segments: SharedSegmentReader
+    lengths: SharedLengths
 
 
 class Turns:
@@ -110,13 +122,13 @@ class ReaderPool:
 
     def __init__(self) -> None:
         self._idle: defaultdict[Path, list[Reader]] = defaultdict(list)
-        self._graphs: dict[Path, tuple[tuple[int, ...], SharedGraphReader]] = {}
+        self._shared: dict[Path, _Shared] = {}
         self._closings = 0
         self._lock = threading.Lock()
         self._turns = Turns(min(available_cores(), MAX_READERS))
 
     @contextmanager
-    def lend(self, path: Path, graphs: Path, *, begins_query: bool = True) -> Iterator[Reader]:
+    def lend(self, path: Path, segments: Path, *, begins_query: bool = True) -> Iterator[Reader]:
         """Yield a reader of the index at `path`, whose file must be there, to this thread alone.
 
         Raises:
@@ -124,7 +136,7 @@ class ReaderPool:
         """
         with self._turns.take(begins_query=begins_query):
             closings = self._closings
-            reader = self._take_idle(path) or self._open(path, graphs)
+            reader = self._take_idle(path) or self._open(path, segments)
             try:
                 yield reader
             finally:
@@ -145,7 +157,7 @@ class ReaderPool:
                 return reader
             reader.connection.close()
 
-    def _open(self, path: Path, graphs: Path) -> Reader:
+    def _open(self, path: Path, segments: Path) -> Reader:
         try:
             # before the file is opened: what changes later is then noticed
             snapshots = {locks: schema.snapshot(path, has_locks=locks) for locks in (True, False)}
@@ -168,23 +180,27 @@ class ReaderPool:
                 f"the creation of index {path.stem!r} was interrupted: "
                 "ingest into it to complete it"
             )
-        shared_graphs = self._share_graphs(path, snapshots[True], SharedGraphReader(graphs, spec))
-        reader = Reader(connection, spec, shared_graphs, has_locks, snapshots[has_locks])
-        reader.lost = commits.describe_lost(path, mark, commits.read_count(connection))
+        count = commits.read_count(connection)
+        # a file that takes the place of a deleted one may get its inode
+        identity = (*snapshots[True], count.identity)
+        shared = self._share(
+            path, _Shared(identity, SharedSegmentReader(segments, spec), SharedLengths())
+        )
+        reader = Reader(
+            connection, spec, shared.segments, shared.lengths, has_locks, snapshots[has_locks]
+        )
+        reader.lost = commits.describe_lost(path, mark, count)
         if reader.lost:
             _log.warning("%s", reader.lost)
         return reader
 
-    def _share_graphs(
-        self, path: Path, identity: tuple[int, ...], fresh: SharedGraphReader
-    ) -> SharedGraphReader:
-        """Return the graphs that another reader of the same file has opened, else `fresh`."""
+    def _share(self, path: Path, fresh: _Shared) -> _Shared:
+        """Return what another reader of the same file shares, else `fresh`."""
         with self._lock:
-            known_identity, shared_graphs = self._graphs.get(path, (None, fresh))
-            if known_identity != identity:
-                shared_graphs = fresh
-            self._graphs[path] = identity, shared_graphs
-            return shared_graphs
+            shared = self._shared.get(path)
+            if shared is None or shared.identity != fresh.identity:
+                self._shared[path] = shared = fresh
+            return shared
 
     def _give_back(self, path: Path, reader: Reader, closings: int) -> None:
         """Keep a reader, unless all were closed since their number was `closings`."""
@@ -198,10 +214,10 @@ class ReaderPool:
         """Close the readers of one index, or all; those that are lent, when they come back."""
         with self._lock:
             self._closings += 1
-            paths = [path] if path else list(self._graphs)
+            paths = [path] if path else list(self._shared)
             readers = {path: self._idle.pop(path, []) for path in paths}
             for closed_path in paths:
-                self._graphs.pop(closed_path, None)
+                self._shared.pop(closed_path, None)
         for path, index_readers in readers.items():
             for reader in index_readers:
                 reader.connection.close()

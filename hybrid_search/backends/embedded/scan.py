@@ -1,6 +1,6 @@
 """Lists every passage of an embedded index with its faults.
 
-Faults are rows without the rows that they belong to, and vectors that no graph contains.
+Faults are rows without the rows that they belong to, and short codes that no segment contains.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.embedded import graph_segments, schema, sql
+from hybrid_search.backends.embedded import schema, segments, short_codes, sql
 from hybrid_search.backends.embedded.checksums import (
     CHANGED_CODES,
     find_content_fault,
     is_changed,
 )
-from hybrid_search.backends.embedded.graph_segments import DamagedSegmentError, Graph, Segment
+from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
+from hybrid_search.backends.embedded.segments import Segment
+from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
+from hybrid_search.backends.embedded.short_codes import LAYERS, Layer, LayerCodes
 from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import TokenCodes
+from hybrid_search.text.window_policy import window_bounds
 
 ROWS = """
 SELECT passage, documents.id, coalesce(ordinal, -1), documents.passages, source_hash,
@@ -48,19 +52,19 @@ ORPHANS = {
 }
 """Orphan checks: a kind of row, and the SQL that finds rows of it without a parent."""
 
-VECTOR_TOLERANCE = 1
-"""How far a number of a stored int8 vector may be off: another machine may round otherwise."""
+CODE_TOLERANCE = 1
+"""How far a short code may be off: another machine may round otherwise."""
 
 
 def iterate_passages(
     connection: sqlite3.Connection, folder: Path, spec: IndexSpec, *, full: bool
 ) -> Iterator[ListedPassage]:
-    """Yield all passages, then all orphans, in one read transaction; `folder` has the graphs.
+    """Yield all passages, then all orphans, in one read transaction; `folder` has the segments.
 
-    With `full` all token codes are read, and the vectors in the graphs compared with them.
+    With `full` all token codes are read, and the short codes compared with them.
     """
     connection.execute("BEGIN")
-    graphs = _Graphs(connection, folder, spec)
+    stored_segments = _Segments(connection, folder, spec)
     rows = connection.execute(_build_query(connection, full=full))
     for passage, id_, ordinal, count, source_hash, spans, tokens, text, data, *checked in rows:
         faults: list[Fault] = []
@@ -80,7 +84,7 @@ def iterate_passages(
             faults.append(CHANGED_CODES)
         elif tokens:
             codes = token_codes.read(data) if full else None
-            faults += _find_faults(graphs, passage, spans, codes)
+            faults += _find_faults(stored_segments, passage, spans, codes)
         yield ListedPassage(passage, id_, ordinal, count, source_hash, tuple(faults))
     for description, query in ORPHANS.items():
         for (number,) in connection.execute(query):
@@ -110,60 +114,71 @@ def _find_changed_content(
 
 
 def _find_faults(
-    graphs: _Graphs, passage: int, spans: int, codes: TokenCodes | None
+    stored_segments: _Segments, passage: int, spans: int, codes: TokenCodes | None
 ) -> Iterator[Fault]:
-    """Yield what is wrong with the codes, if they are given, or with the vectors of a passage."""
-    codes_fault = find_codes_fault(codes, graphs.spec.dimension) if codes is not None else None
+    """Yield what is wrong with a passage's codes, if they are given, or with its short codes."""
+    codes_fault = (
+        find_codes_fault(codes, stored_segments.spec.dimension) if codes is not None else None
+    )
     if codes_fault:
         yield codes_fault
-    elif vectors_fault := graphs.find_fault(passage, spans, codes):
+    elif vectors_fault := stored_segments.find_fault(passage, spans, codes):
         yield Fault("vectors", vectors_fault)
 
 
-class _Graphs:
-    """All segments of an index: the opened graph, or what is wrong with its file."""
+class _Segments:
+    """All segments of an index: their short codes, or what is wrong with the file."""
 
     def __init__(self, connection: sqlite3.Connection, folder: Path, spec: IndexSpec) -> None:
         self.spec = spec
-        segments = graph_segments.list_segments(connection)
-        graph_segments.find_faults(segments, folder, again=True)
-        self._graphs = {segment: self._open(segment, folder) for segment in segments}
-        self._last_sealed = max((segment.last for segment in self._graphs), default=0)
+        stored_segments = segments.list_segments(connection)
+        segments.find_faults(stored_segments, folder, again=True)
+        self._codes = {segment: self._open(segment, folder) for segment in stored_segments}
+        self._last_sealed = max((segment.last for segment in stored_segments), default=0)
 
-    def _open(self, segment: Segment, folder: Path) -> Graph | str:
+    def _open(self, segment: Segment, folder: Path) -> ShortCodeSearch | str:
         try:
-            return graph_segments.open_graph(segment, folder, self.spec.dimension)
+            return ShortCodeSearch(segments.open_segment(segment, folder))
         except DamagedSegmentError as error:
             return str(error)
 
-    def find_fault(self, passage: int, spans: int, codes: TokenCodes | None) -> str | None:
-        """Return why a passage's covering windows are not in a graph as they should, or None.
+    def find_fault(self, passage: int, spans: int, tokens: TokenCodes | None) -> str | None:
+        """Return why a passage's short codes are not in a segment as they should be, or None.
 
-        Their number is `spans`; with `codes` their vectors are compared, too. A passage that is
-        newer than all graphs has no fault.
+        It has some if it has covering windows, whose number is `spans`. With `tokens` its short
+        codes are compared with them, too. A passage newer than all segments has no fault.
         """
         if passage > self._last_sealed or not spans:
             return None
-        graph = next(
+        codes = next(
             (
-                graph
-                for segment, graph in self._graphs.items()
+                codes
+                for segment, codes in self._codes.items()
                 if segment.first <= passage <= segment.last
             ),
-            "no graph has its vectors",
+            "no segment has its short codes",
         )
-        if isinstance(graph, str):
-            return graph
-        keys = np.uint64(passage << graph_segments.SPAN_BITS) + np.arange(spans, dtype=np.uint64)
-        present = int(np.count_nonzero(graph.contains(keys)))
-        if present != spans:
-            return f"its graph has {present} of its {spans} vectors"
-        if codes is None:
+        if isinstance(codes, str):
+            return codes
+        stored = codes.find(passage)
+        if stored is None:
+            return "its segment has no short codes of it"
+        if tokens is None:
             return None
-        keys, expected = graph_segments.build_keyed_vectors(passage, codes, self.spec.policy)
-        if len(keys) != spans:
-            return f"it has {spans} vectors, and its codes give {len(keys)}"
-        stored = np.array(graph.get(keys)).reshape(expected.shape)
-        differences = np.abs(stored.astype(np.int16) - expected).max(axis=1, initial=0)
-        wrong = int(np.count_nonzero(differences > VECTOR_TOLERANCE))
-        return f"{wrong} of its vectors in the graph are not those of its codes" if wrong else None
+        windows = len(window_bounds(tokens.counts, self.spec.policy))
+        if windows != spans:
+            return f"it has {spans} covering windows, and its codes give {windows}"
+        layers = zip(
+            LAYERS, stored.layers, short_codes.shorten(passage, tokens).layers, strict=True
+        )
+        wrong = sum(_count_differences(*layer) for layer in layers)
+        return f"{wrong} of its short vectors are not those of its codes" if wrong else None
+
+
+def _count_differences(layer: Layer, stored: LayerCodes, expected: LayerCodes) -> int:
+    """Return how many vectors of a layer are not the expected ones."""
+    if stored.codes.shape != expected.codes.shape:
+        return max(len(stored.codes), len(expected.codes))
+    codes, expected_codes = (short_codes.unpack(part.codes, layer) for part in (stored, expected))
+    differences = np.abs(codes.astype(np.int16) - expected_codes)
+    return int(np.count_nonzero(differences.max(axis=1, initial=0) > CODE_TOLERANCE))

@@ -1,7 +1,7 @@
 """The SQLite file of an index: its tables, its connections, and its errors.
 
 SQLite has the data itself: documents, metadata, passages, BM25 and token codes, one transaction a
-batch. The nearest-neighbour files beside it are derived from the codes and can be rebuilt.
+batch. The segments beside it are derived from the codes and can be rebuilt.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ PRAGMA user_version = {SCHEMA};
 COMMIT;
 """
 # An index of an earlier version has one column, text, which FTS5 cut into terms by itself.
-# Passage numbers are never reused (AUTOINCREMENT): a graph may still contain the vector of a
+# Passage numbers are never reused (AUTOINCREMENT): a segment may still contain the codes of a
 # passage that was replaced, which can then not be taken for another passage's.
 # Earlier versions had no checksums: what they wrote is read without a check.
-# left_out are passages that no graph has, because their codes are damaged: queries tell of them.
+# left_out are passages that no segment has, because their codes are damaged: queries tell of them.
 
 BUSY_SECONDS = 30.0
 """How long a connection waits for a lock that another process holds."""
@@ -351,3 +351,17 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+@contextmanager
+def read_transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Let all statements of the block read the index as it is at the first of them."""
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")  # of nothing but temporary tables

@@ -357,7 +357,7 @@ def index_name(connection: sqlite3.Connection) -> str:
 
 
 def read_left_out(connection: sqlite3.Connection) -> list[Key]:
-    """Return the passages that no graph has, because their codes are damaged."""
+    """Return the passages that no segment has, because their codes are damaged."""
     if not has_checksums(connection):
         return []
     return [passage for (passage,) in connection.execute("SELECT passage FROM left_out")]

@@ -1,4 +1,4 @@
-"""The writer of an embedded index: first SQLite, then the graphs, built from its codes."""
+"""The writer of an embedded index: first SQLite, then the segments, made from its codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from hybrid_search.backends.embedded import commits, schema, sql
-from hybrid_search.backends.embedded.graph_builder import GraphBuilder
+from hybrid_search.backends.embedded.segment_builder import SegmentBuilder
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
 from hybrid_search.errors import InputError
@@ -22,7 +22,7 @@ SAVEPOINT = "before_the_document"
 
 
 class EmbeddedWriter:
-    """Writes the SQLite file at `path` and the graphs in `folder`; closing releases `lock`.
+    """Writes the SQLite file at `path` and the segments in `folder`; closing releases `lock`.
 
     `read_source_hashes` may be called from another thread than the other methods: it reads what was
     committed, on a connection of its own.
@@ -32,9 +32,9 @@ class EmbeddedWriter:
         self._path, self._lock = path, lock
         self._connection, self._reader = schema.connect(path), schema.connect(path)
         self._document: int | None = None
-        self._graph_builder = GraphBuilder(self._connection, folder, spec)
+        self._segment_builder = SegmentBuilder(self._connection, folder, spec)
         with schema.translate_errors(path):
-            self._graph_builder.repair()
+            self._segment_builder.repair()
             if lost := commits.find_lost(path, self._connection):
                 _log.warning("%s", lost)
 
@@ -66,7 +66,7 @@ class EmbeddedWriter:
         count = commits.raise_count(self._connection)
         self._connection.execute("COMMIT")
         self._lock.write(commits.format_mark(count))
-        self._graph_builder.grow()
+        self._segment_builder.grow()
 
     def abandon(self) -> None:
         """Undo the unfinished document, if there is one, and commit those before it."""
@@ -120,7 +120,7 @@ class EmbeddedWriter:
                 self._connection.execute("ROLLBACK")
             if kind is None:
                 with schema.translate_errors(self._path):
-                    self._graph_builder.finish()
+                    self._segment_builder.finish()
                     self._lock.write(commits.format_mark(commits.read_count(self._connection)))
         finally:
             self._reader.close()

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Generic, Self
 
 from hybrid_search import config
+from hybrid_search.encoder import prior_file
 from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.encoder.devices import DEVICES
 from hybrid_search.encoder.truncated import truncate_encoder
@@ -39,6 +40,7 @@ from hybrid_search.ingest.executors.base import T
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.system import install_command
+from hybrid_search.text.span_prior import SpanPrior
 
 AHEAD = 3
 """Blocks under way for each worker: one that it encodes, one that waits, one on its way back."""
@@ -103,7 +105,7 @@ class RayExecutor:
         dimension: int | None,
         workers: int | None = None,
     ) -> None:
-        self._ray = _import_ray()
+        self._folder, self._ray = folder, _import_ray()
         self._owns_cluster, self._workers = _join_cluster(self._ray), list[Any]()
         try:
             allocation = _WorkerAllocation.from_resources(
@@ -194,6 +196,10 @@ class RayExecutor:
         self._workers = []
         if self._owns_cluster:
             self._ray.shutdown()
+
+    def load_prior(self, dimension: int) -> SpanPrior | None:
+        """Return the model's prior of spans for a dimension, if it has one."""
+        return prior_file.load(self._folder, dimension)
 
     def __enter__(self) -> Self:
         return self

@@ -58,6 +58,7 @@ def _model_checks(settings: Settings) -> Sequence[tuple[str, Checks]]:
         ("device", partial(machine.device, settings.device)),
         ("cache", machine.cache),
         ("model", partial(model.folder, settings)),
+        ("models", model.installed_models),
         ("calibration", partial(model.calibration, settings)),
         ("span prior", partial(model.span_prior, settings)),
         ("encoder", partial(model.encoder, settings)),

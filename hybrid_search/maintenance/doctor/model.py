@@ -13,11 +13,11 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.types import IndexInfo, IndexSpec, check_spec
 from hybrid_search.config import Settings
 from hybrid_search.encoder import model_folder
+from hybrid_search.encoder.prior_file import load as load_prior
 from hybrid_search.encoder.truncated import default_dimension
-from hybrid_search.errors import IndexMissingError
+from hybrid_search.errors import IndexMissingError, ModelError
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
 from hybrid_search.search.calibration import load as load_calibration
-from hybrid_search.search.prior_file import load as load_prior
 
 SENTENCE = (
     "I would like what I paid last week to go back on my card, "
@@ -29,18 +29,37 @@ TIMED = 64
 
 def folder(settings: Settings) -> Iterator[Check]:
     """Check the files of the model folder and their digests; a damaged one raises ModelError."""
-    path = settings.model or encoders.SHIPPED
+    path = encoders.find_model(settings.model)
     model_artifact = model_folder.read(path)
+    origins = [model.distribution for model in encoders.list_models() if model.folder == path]
+    origin = f"from distribution {origins[0]}" if origins else "from a folder"
     yield ok(
         "model",
-        f"{model_artifact.name} in {path}: {len(model_artifact.sha256)} files match their SHA-256, "
-        f"{model_artifact.dimension} dimensions",
+        f"{model_artifact.name}, {origin}, in {path}: {len(model_artifact.sha256)} files match "
+        f"their SHA-256, {model_artifact.dimension} dimensions",
+    )
+
+
+def installed_models() -> Iterator[Check]:
+    """List the models that can be chosen by name, and check that they can be found."""
+    models = encoders.list_models()
+    names = ", ".join(f"{model.name} (from {model.distribution})" for model in models)
+    faults = []
+    for name in dict.fromkeys(model.name for model in models):
+        try:
+            encoders.find_model(name)
+        except ModelError as error:
+            faults.append(str(error))
+    yield (
+        warning("models", "; ".join(faults), "leave it, if you do not need this model")
+        if faults
+        else ok("models", f"installed: {names}")
     )
 
 
 def calibration(settings: Settings) -> Iterator[Check]:
     """Check that the calibration can be used, and that a change of it would be seen."""
-    path = settings.model or encoders.SHIPPED
+    path = encoders.find_model(settings.model)
     artifact, name = model_folder.read_settings(path), model_folder.CALIBRATION
     if not (path / name).is_file():
         yield warning(
@@ -64,7 +83,7 @@ def calibration(settings: Settings) -> Iterator[Check]:
 
 def span_prior(settings: Settings) -> Iterator[Check]:
     """Check that the prior of spans can be used."""
-    path = settings.model or encoders.SHIPPED
+    path = encoders.find_model(settings.model)
     artifact, name = model_folder.read_settings(path), model_folder.BOUNDARIES
     prior = load_prior(path, default_dimension(artifact))
     if prior is None:
@@ -131,4 +150,4 @@ def check_index_model(settings: Settings, name: str, info: IndexInfo) -> Check:
 
 
 def _load_encoder(settings: Settings) -> encoders.Encoder:
-    return encoders.load(settings.model or encoders.SHIPPED, settings.device, settings.precision)
+    return encoders.load(encoders.find_model(settings.model), settings.device, settings.precision)

@@ -12,6 +12,9 @@ from hybrid_search.maintenance.plan.policy_recall import Recall
 from hybrid_search.maintenance.plan.sample import Sample
 from hybrid_search.text import window_policy
 
+FLOAT_BYTES = 4
+"""Bytes of a number in a server's vectors."""
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -88,21 +91,22 @@ class Plan:
         return values
 
     def bytes_per_1000_words(self, recall: Recall) -> int:
-        """Return the bytes of an embedded index for 1,000 words under one of `policies`."""
-        vector = self.dimension + measured_constants.GRAPH_BYTES
-        fixed = self.sample.embedded_bytes - self.sample.spans * vector
+        """Return the bytes of a server's index for 1,000 words under one of `policies`.
+
+        An embedded index takes as many under each.
+        """
+        vector = self.dimension * FLOAT_BYTES
+        fixed = self.sample.server_bytes - self.sample.spans * vector
         return round(1000 * (fixed / self.sample.words + recall.vectors_a_word * vector))
 
 
 def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
     """Return the load of a sample under a span policy."""
     spans = sum(len(window_policy.window_bounds(codes.counts, policy)) for codes in sample.codes)
-    embedded = (
-        sample.code_bytes
-        + spans * (dimension + measured_constants.GRAPH_BYTES)
-        + sample.words * measured_constants.WORD_BYTES
-    )
-    server = sample.code_bytes * measured_constants.SERVER_CODE_BYTES + spans * dimension * 4
+    word_bytes = measured_constants.SEGMENT_BYTES + measured_constants.WORD_BYTES
+    embedded = sample.code_bytes + sample.words * word_bytes
+    vectors = spans * dimension * FLOAT_BYTES
+    server = sample.code_bytes * measured_constants.SERVER_CODE_BYTES + vectors
     return Load(
         sample.documents,
         sample.words,

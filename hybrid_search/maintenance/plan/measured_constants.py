@@ -3,15 +3,14 @@
 Each names its file in ``benchmarks/results``; all were measured on two shared cores.
 """
 
-GRAPH_BYTES = 148
-"""Graph bytes per vector of an embedded index, on top of one byte per dimension.
+SEGMENT_BYTES = 127
+"""Bytes of segments per word of an embedded index.
 
-200,015,148 bytes for 458,354 vectors of 288 dimensions (``size-calls_sgd``); the same per vector in
-``size-calls_qmsum``.
+280,599,760 for 2,203,329 words (``size-calls_sgd``).
 """
 
 WORD_BYTES = 32
-"""Bytes per word of an embedded index, on top of codes and graphs.
+"""Bytes per word of an embedded index, on top of codes and segments.
 
 Text, its inverted index and layout: 31.8 in ``size-calls_sgd``, 25.3 in ``size-calls_qmsum``.
 """

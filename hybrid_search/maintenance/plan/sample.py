@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from hybrid_search.encoder import passage_codes
-from hybrid_search.encoder.base import Encoder
+from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.types import SourceLine
@@ -131,6 +131,9 @@ def _encode_timed(
     started_at = time.perf_counter()
     encodings = encoder.encode(texts)
     elapsed = time.perf_counter() - started_at
-    return passage_codes.pack_token_codes(
-        encoder.info.dimension, [passage for _, passage in block], encodings
-    ), elapsed
+    passages = [passage for _, passage in block]
+    passage_texts = [document.text[passage.start : passage.end] for document, passage in block]
+    codes = passage_codes.pack_token_codes(
+        passage_texts, passages, encodings, encoder.info.dimension, span_prior(encoder)
+    )
+    return codes, elapsed

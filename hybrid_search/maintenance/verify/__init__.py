@@ -7,7 +7,7 @@ repair is asked for. In reading order:
     completeness    faults that the list of a document's passages shows
     even_sample     an even sample of a stream of unknown length
     reencode        a document put together from its passages, encoded again, and compared
-    repair          graphs made again, and documents encoded again from their stored text
+    repair          segments made again, and documents encoded again from their stored text
     report          the findings, their remedies, and how far two encodings may differ
 
 A new kind of fault is a `Fault` in completeness (from the list alone) or in reencode.
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 from hybrid_search.backends.base import Backend, FileBackend
 from hybrid_search.backends.types import IndexSpec, ListedPassage, Salvage, check_spec
+from hybrid_search.config import DEFAULT_SAMPLE
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.maintenance.verify.completeness import find_faults, group_by_document
@@ -27,17 +28,14 @@ from hybrid_search.maintenance.verify.reencode import compare_document
 from hybrid_search.maintenance.verify.repair import is_mendable, repair_index, salvage_file
 from hybrid_search.maintenance.verify.report import Verification
 
-__all__ = ["SAMPLE", "Verification", "salvage_file", "verify"]
-
-SAMPLE = 100
-"""Default for the number of documents that are encoded again."""
+__all__ = ["Verification", "salvage_file", "verify"]
 
 
 def verify(
     backend: Backend,
     encoder: Encoder,
     index: str,
-    sample: int = SAMPLE,
+    sample: int = DEFAULT_SAMPLE,
     *,
     full: bool = False,
     repair: bool = False,
@@ -53,7 +51,7 @@ def verify(
         encoder: The model that wrote it.
         index: Name of the index.
         sample: Number of documents to encode again.
-        full: Read all token codes, and compare the graphs with them.
+        full: Read all token codes, and compare the segments with them.
         repair: Mend first what the index itself has the data for. Implies `full`; without it
             nothing is changed.
         salvage: What became of the file when it was mended (`salvage_file`), to be reported.

@@ -1,6 +1,6 @@
-"""Mend what can be mended from what an index itself holds: graphs and token codes.
+"""Mend what can be mended from what an index itself holds: segments and token codes.
 
-A graph is made again from token codes. A document with damaged codes is encoded again from its
+A segment is made again from token codes. A document with damaged codes is encoded again from its
 stored text and written in its own place, with the same source hash.
 """
 
@@ -55,7 +55,7 @@ def salvage_file(backend: Backend, index: str) -> Salvage | None:
 
 def repair_index(backend: Backend, encoder: Encoder, index: str, spec: IndexSpec) -> int:
     """Mend `index`, and return how many documents were encoded again for it."""
-    with backend.writer(index, spec):  # an embedded index now makes damaged graphs again
+    with backend.writer(index, spec):  # an embedded index now makes damaged segments again
         pass
     damaged = [
         rows

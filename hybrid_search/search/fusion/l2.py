@@ -13,7 +13,7 @@ from hybrid_search.search.types import Legs, Scores
 
 def l2(legs: Legs, alpha: float) -> Scores:
     """Return both legs by the lengths of their lists, weighed by `alpha`."""
-    return weigh(alpha, _scale(legs.bm25), _scale(legs.cosine))
+    return weigh(alpha, _scale(legs.bm25), _scale(legs.span))
 
 
 def _scale(scores: Scores) -> Scores:

@@ -1,6 +1,6 @@
-"""The nearest-neighbour graphs of the embedded backend.
+"""The segments of the embedded backend.
 
-They are sealed, extended and rebuilt, and find nearly what an exhaustive search finds.
+They are sealed, extended and made again, and propose nearly what an exhaustive search finds.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from usearch.index import Index
 
 from hybrid_search import connect
-from hybrid_search.backends.embedded import backend, graph_builder, graph_segments, schema
+from hybrid_search.backends.embedded import backend, schema, segment_builder, segment_file, segments
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
-from hybrid_search.backends.embedded.graph_segments import Segment
+from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, IndexStoreError
 from hybrid_search.ingest.sources.files import SAMPLE
+from hybrid_search.search.result import Result
 from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import fill_index, make_request
 
@@ -39,34 +39,33 @@ TOPICS = [
     for line in (SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 
-SEGMENT = 1000
-"""Covering windows in a sealed segment in these tests; the sample has about 5,000."""
+SEGMENT = 80
+"""Passages in a sealed segment in these tests; the sample has about 390."""
+
+PROPOSED = 120
+"""Passages that the short codes propose in these tests, of which the best are scored."""
 
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make segments so small that the sample needs several, and score only the window exactly.
-
-    Otherwise every passage of the sample would be scored.
-    """
+    """Make segments so small that the sample needs several, and score only some of it exactly."""
     make_small(monkeypatch)
-    monkeypatch.setattr(backend, "CANDIDATES", 0)
+    monkeypatch.setattr(backend, "CANDIDATES", PROPOSED)
 
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(graph_builder, "EXACT_SPANS", 200)
-    patch.setattr(graph_builder, "SEGMENT_SPANS", SEGMENT)
-    patch.setattr(graph_builder, "ADD_SPANS", 100)
+    patch.setattr(segment_builder, "TAIL_PASSAGES", 20)
+    patch.setattr(segment_builder, "SEGMENT_PASSAGES", SEGMENT)
 
 
 @pytest.fixture(scope="module")
 def segmented(sample_url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample with the same codes, and its graphs built again in small segments."""
+    """The sample with the same codes, in small segments."""
     folder = tmp_path_factory.mktemp("segmented") / "store"
     shutil.copytree(sample_url.removeprefix("embedded:"), folder)
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
-        grow_graphs(folder)
+        grow_segments(folder)
     return folder
 
 
@@ -82,16 +81,21 @@ def client(folder: Path) -> Iterator[Client]:
         yield segmented_client
 
 
-def grow_graphs(folder: Path) -> None:
+def grow_segments(folder: Path) -> None:
     with connect(f"embedded:{folder}") as client:
         client.delete([])
 
 
 def list_segments(folder: Path) -> list[Segment]:
     connection = schema.connect(folder / "calls.sqlite")
-    stored_segments = graph_segments.list_segments(connection)
+    stored_segments = segments.list_segments(connection)
     connection.close()
     return stored_segments
+
+
+def method(folder: Path, damaged: int = 0) -> str:
+    """Return how a plan says that all segments are used, but for the damaged ones."""
+    return f"short codes in {len(list_segments(folder)) - damaged} segments"
 
 
 def list_names(folder: Path) -> list[str]:
@@ -129,43 +133,36 @@ def recall(client: Client, exhaustive: Ranking) -> float:
 def test_the_sample_makes_several_segments_that_share_its_passages_out(
     folder: Path, client: Client
 ) -> None:
-    segments, description = list_segments(folder), client.describe()
-    assert len(segments) >= 4
-    assert segments[0].first == 1
-    assert segments[-1].last == description.passages
-    assert all(after.first == before.last + 1 for before, after in pairwise(segments))
-    assert sum(segment.vectors for segment in segments) == description.spans
-    assert all(segment.vectors >= SEGMENT for segment in segments[:-1])
-    assert files(folder) == [segment.path(folder).name for segment in segments]
-    assert all(segment.find_fault(folder / "calls.spans") is None for segment in segments)
-    assert client.query("refund").plan["candidates"] == f"HNSW in {len(segments)} segments"
+    stored_segments, description = list_segments(folder), client.describe()
+    assert len(stored_segments) >= 4
+    assert stored_segments[0].first == 1
+    assert stored_segments[-1].last == description.passages
+    assert all(after.first == before.last + 1 for before, after in pairwise(stored_segments))
+    assert sum(segment.passages for segment in stored_segments) == description.passages
+    assert all(segment.passages == SEGMENT for segment in stored_segments[:-1])
+    assert files(folder) == [segment.path(folder).name for segment in stored_segments]
+    assert all(segment.find_fault(folder / "calls.spans") is None for segment in stored_segments)
+    assert client.query("refund").plan["candidates"] == method(folder)
 
 
-def test_segments_find_what_looking_at_everything_finds(
+def test_segments_propose_what_looking_at_everything_finds(
     client: Client, exhaustive: Ranking
 ) -> None:
-    assert recall(client, exhaustive) >= 0.95
-
-
-def test_the_graphs_lose_next_to_nothing_of_what_their_spans_would_find(
-    client: Client, sample: Client, exhaustive: Ranking
-) -> None:
-    # The sample itself has no segments: its covering windows are compared one by one.
-    by_spans = {phrase: best_passages(sample, phrase) for phrase in exhaustive}
-    assert sample.query("refund").plan["candidates"] == "exact"
-    assert recall(client, by_spans) >= 0.99
+    # 120 of 390 passages: of 35,269 the 400 proposed hold .98 of the ten best (docs/benchmarks.md)
+    assert recall(client, exhaustive) >= 0.98
 
 
 def test_with_more_candidates_than_passages_nothing_is_missed(
     client: Client, exhaustive: Ranking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backend, "CANDIDATES", 1000)
+    assert client.query("refund").plan["candidates"] == "exact"
     assert recall(client, exhaustive) == 1.0
 
 
-def test_a_small_index_has_no_graph(sample_url: str, tmp_path: Path) -> None:
+def test_a_small_index_has_no_segment(sample_url: str, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(sample_url.removeprefix("embedded:"), tmp_path / "copy"))
-    grow_graphs(copy)
+    grow_segments(copy)
     assert list_segments(copy) == []
     assert files(copy) == []
 
@@ -181,7 +178,7 @@ def make_documents(number: int) -> list[dict[str, Any]]:
     ]
 
 
-def test_a_few_new_documents_are_found_without_a_graph(folder: Path, client: Client) -> None:
+def test_a_few_new_documents_are_found_without_a_segment(folder: Path, client: Client) -> None:
     before = list_segments(folder)
     client.ingest([{"id": "zebra", "text": "A zebra escaped from the zoo."}])
     assert list_segments(folder) == before
@@ -192,17 +189,17 @@ def test_a_segment_that_was_sealed_half_empty_is_extended(
     folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     last = list_segments(folder)[-1]
-    monkeypatch.setattr(graph_builder, "SEGMENT_SPANS", 4 * (last.vectors + 300))
-    client.ingest(make_documents(15))
+    monkeypatch.setattr(segment_builder, "SEGMENT_PASSAGES", 4 * last.passages)
+    client.ingest(make_documents(20))
     *untouched, extended = list_segments(folder)
     assert untouched == list_segments(folder)[:-1]
     assert extended.first == last.first
     assert extended.last > last.last
-    assert extended.vectors >= last.vectors + 200
+    assert extended.passages >= last.passages + 20
     assert extended.number > last.number
     assert files(folder) == sorted(segment.path(folder).name for segment in list_segments(folder))
     assert {hit.id for hit in client.query("zebra crossed the road", alpha=1.0)} <= {
-        f"new-{number}" for number in range(15)
+        f"new-{number}" for number in range(20)
     }
 
 
@@ -210,15 +207,15 @@ def test_a_full_segment_is_left_as_it_is(
     folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = list_segments(folder)
-    monkeypatch.setattr(graph_builder, "SEGMENT_SPANS", before[-1].vectors)
-    client.ingest(make_documents(15))
+    monkeypatch.setattr(segment_builder, "SEGMENT_PASSAGES", before[-1].passages)
+    client.ingest(make_documents(20))
     after = list_segments(folder)
     assert after[: len(before)] == before
     assert len(after) > len(before)
     assert after[len(before)].first == before[-1].last + 1
 
 
-def test_what_was_deleted_is_not_found_though_a_graph_holds_it(
+def test_what_was_deleted_is_not_found_though_a_segment_holds_it(
     folder: Path, client: Client
 ) -> None:
     before = list_segments(folder)
@@ -230,7 +227,7 @@ def test_what_was_deleted_is_not_found_though_a_graph_holds_it(
     assert not deleted_ids & {hit.id for hit in result}
 
 
-def test_a_new_version_replaces_what_a_graph_holds_of_the_old_one(client: Client) -> None:
+def test_a_new_version_replaces_what_a_segment_holds_of_the_old_one(client: Client) -> None:
     old = client.query("locked out of my account", alpha=1.0).hits[0]
     client.ingest([{"id": old.id, "text": "A zebra escaped from the zoo."}])
     assert client.query("zebra escaped", alpha=1.0).hits[0].id == old.id
@@ -242,7 +239,7 @@ def test_a_new_version_replaces_what_a_graph_holds_of_the_old_one(client: Client
     assert hit.text == "A zebra escaped from the zoo."
 
 
-def test_graphs_that_are_mostly_of_deleted_passages_are_made_anew(
+def test_segments_that_are_mostly_of_deleted_passages_are_made_anew(
     folder: Path, client: Client, calls: list[dict[str, Any]], exhaustive: Ranking
 ) -> None:
     kept_ids = {call["id"] for call in calls[::4]}
@@ -250,7 +247,7 @@ def test_graphs_that_are_mostly_of_deleted_passages_are_made_anew(
     client.delete([call["id"] for call in calls if call["id"] not in kept_ids])
     after = list_segments(folder)
     assert not {segment.number for segment in before} & {segment.number for segment in after}
-    assert sum(segment.vectors for segment in after) == client.describe().spans
+    assert sum(segment.passages for segment in after) == client.describe().passages
     assert files(folder) == [segment.path(folder).name for segment in after]
     assert all(segment.find_fault(folder / "calls.spans") is None for segment in after)
     for phrase in TOPICS[:10]:
@@ -258,16 +255,16 @@ def test_graphs_that_are_mostly_of_deleted_passages_are_made_anew(
         assert len(set(best_passages(client, phrase)) & set(expected)) >= len(expected) - 1
 
 
-def test_deleting_everything_leaves_no_graph_and_the_index_can_be_filled_again(
+def test_deleting_everything_leaves_no_segment_and_the_index_can_be_filled_again(
     folder: Path, client: Client, calls: list[dict[str, Any]]
 ) -> None:
     assert client.delete([call["id"] for call in calls]) == len(calls)
     assert list_segments(folder) == []
     assert files(folder) == []
     assert client.query("refund").hits == []
-    client.ingest(make_documents(15))
+    client.ingest(make_documents(20))
     assert len(list_segments(folder)) == 1
-    assert client.query("zebra", size=100).total == 15
+    assert client.query("zebra", size=100).total == 20
 
 
 def test_a_reader_sees_the_segments_that_another_process_made(folder: Path, client: Client) -> None:
@@ -275,9 +272,7 @@ def test_a_reader_sees_the_segments_that_another_process_made(folder: Path, clie
     with connect(f"embedded:{folder}") as writer_client:
         writer_client.ingest(make_documents(30))
     assert "zebra" in client.query("zebra crossed the road").hits[0].text
-    assert (
-        client.query("zebra").plan["candidates"] == f"HNSW in {len(list_segments(folder))} segments"
-    )
+    assert client.query("zebra").plan["candidates"] == method(folder)
 
 
 def test_a_filter_that_leaves_few_passages_is_exact(
@@ -302,7 +297,7 @@ def test_a_filter_that_leaves_many_passages_fills_the_window(
         result = client.query(
             "locked out of my account", alpha=1.0, where=where, group_by="passage", size=90
         )
-        assert result.plan["candidates"].startswith("HNSW")
+        assert result.plan["candidates"].startswith("short codes")
         assert len(result) == 90
         assert all(
             hit.metadata[name] in allowed for hit in result for name, allowed in where.items()
@@ -312,51 +307,38 @@ def test_a_filter_that_leaves_many_passages_fills_the_window(
 def test_a_filter_on_what_is_least_alike_is_still_answered_in_full(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exact_result = client.query(
-        "locked out of my account",
-        alpha=1.0,
-        where={"language": "es"},
-        group_by="passage",
-        size=1000,
-    )
+    def ask_in_spanish() -> Result:
+        where = {"language": "es"}
+        phrase = "locked out of my account"
+        return client.query(phrase, alpha=1.0, where=where, group_by="passage", size=1000)
+
+    exact_result = ask_in_spanish()
     monkeypatch.setattr(backend, "EXACT_PASSAGES", 1)
-    graph_result = client.query(
-        "locked out of my account",
-        alpha=1.0,
-        where={"language": "es"},
-        group_by="passage",
-        size=1000,
-    )
-    assert graph_result.plan["candidates"].startswith("HNSW")
-    assert len(graph_result) >= 0.95 * len(exact_result)
+    proposed_result = ask_in_spanish()
+    assert proposed_result.plan["candidates"].startswith("short codes")
+    assert len(proposed_result) >= 0.95 * len(exact_result)
 
 
 @pytest.mark.parametrize("runs", [1, 5])
-def test_an_index_that_grew_while_it_was_written_answers_as_one_without_graphs(
+def test_an_index_that_grew_while_it_was_written_answers_as_one_without_segments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: int
 ) -> None:
     documents = [_walk(number) for number in range(500)]
     plain, grown = EmbeddedBackend(tmp_path / "plain"), EmbeddedBackend(tmp_path)
     fill_index(plain, documents)
-    for name, value in {"EXACT_SPANS": 200, "SEGMENT_SPANS": SEGMENT, "ADD_SPANS": 100}.items():
-        monkeypatch.setattr(graph_builder, name, value)
+    make_small(monkeypatch)
     for start in range(0, 500, 500 // runs):
         fill_index(grown, documents[start : start + 500 // runs])
     assert len(list_segments(tmp_path)) >= 3
-    assert (
-        sum(segment.vectors for segment in list_segments(tmp_path))
-        >= grown.describe_index("calls").spans - 200
-    )
-    monkeypatch.setattr(backend, "CANDIDATES", 0)
-    shares = []
+    assert sum(segment.passages for segment in list_segments(tmp_path)) > 500 - 20
+    monkeypatch.setattr(backend, "CANDIDATES", 50)
     for phrase in ("word7 word14 word21", "word350", "word699 word697"):
         search_request = make_request(phrase, 50)
-        expected, graph_keys = (
+        expected, proposed = (
             set(store.find_candidates("calls", search_request).semantic) for store in (plain, grown)
         )
-        assert len(graph_keys) == 50
-        shares.append(len(expected & graph_keys) / 50)
-    assert sum(shares) / len(shares) >= 0.95
+        assert len(proposed) == 50
+        assert proposed == expected
     plain.close()
     grown.close()
 
@@ -380,7 +362,7 @@ def change_file(path: Path, change: Callable[[bytearray], object]) -> None:
 
 
 def flip_three_bits(seed: int) -> Callable[[bytearray], None]:
-    """Return a change of the last third, where the links and vectors of the last nodes are."""
+    """Return a change of the last third, where the codes of the last words are."""
 
     def flip(data: bytearray) -> None:
         generator = np.random.default_rng(seed)
@@ -401,12 +383,12 @@ REPAIR = "hybrid-search verify --index calls --repair"
 def test_flipped_bits_are_noticed_though_size_and_time_are_kept(
     folder: Path, exhaustive: Ranking, caplog: pytest.LogCaptureFixture, seed: int
 ) -> None:
-    (first, *_), count = segment_paths(folder), len(list_segments(folder))
+    first = segment_paths(folder)[0]
     change_file(first, flip_three_bits(seed))
     with connect(f"embedded:{folder}") as client:
-        assert recall(client, exhaustive) >= 0.95
+        assert recall(client, exhaustive) >= 0.98
         plan = client.query("refund").plan
-        assert plan["candidates"] == f"HNSW in {count - 1} segments"
+        assert plan["candidates"] == method(folder, damaged=1)
         (warning,) = plan["warnings"]
         assert warning.startswith(f"{first} is not the file that was written, or is damaged")
         assert warning.endswith(REPAIR)
@@ -419,10 +401,14 @@ def test_damage_is_never_extended_and_sealed_anew(folder: Path, client: Client) 
     assert "warnings" not in client.query("zebra").plan
 
 
-def test_damage_since_the_writer_began_is_not_extended(folder: Path) -> None:
+def test_damage_since_the_writer_began_is_not_extended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A writer may be open for hours before it extends the newest segment."""
+    size = 4 * list_segments(folder)[-1].passages
+    monkeypatch.setattr(segment_builder, "SEGMENT_PASSAGES", size)
     with connect(f"embedded:{folder}") as client:
-        lines = make_documents(15)
+        lines = make_documents(25)
 
         def damage_then_yield() -> Iterator[dict[str, Any]]:
             yield lines[0]
@@ -433,19 +419,20 @@ def test_damage_since_the_writer_began_is_not_extended(folder: Path) -> None:
         assert client.verify(sample=0, full=True).is_sound
 
 
-def test_a_search_that_fails_in_the_library_is_done_exactly(
-    client: Client, exhaustive: Ranking, monkeypatch: pytest.MonkeyPatch
+def test_an_index_of_an_earlier_version_is_answered_and_then_mended(
+    folder: Path, client: Client, exhaustive: Ranking
 ) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError("no such node")
-
-    phrase = TOPICS[0]
-    monkeypatch.setattr(Index, "search", fail)
-    common = set(best_passages(client, phrase)) & set(exhaustive[phrase])
-    assert len(common) >= 9
-    plan = client.query(phrase).plan
-    assert plan["candidates"] == "exact"
-    assert all("cannot be searched (no such node)" in warning for warning in plan["warnings"])
+    """Its segments were graphs, in files of another name."""
+    for path in segment_paths(folder):
+        path.rename(path.with_suffix(".usearch"))
+    assert recall(client, exhaustive) >= 0.98
+    warnings = client.query("refund").plan["warnings"]
+    assert len(warnings) == len(list_segments(folder))
+    assert all("is missing, as the index is of an earlier version" in text for text in warnings)
+    assert all(text.endswith(REPAIR) for text in warnings)
+    client.ingest([{"id": "zebra", "text": "A zebra escaped from the zoo."}])
+    assert "warnings" not in client.query("refund").plan
+    assert files(folder) == [path.name for path in segment_paths(folder)]
 
 
 def test_each_file_is_read_once_a_process_and_again_if_it_changes(
@@ -457,8 +444,8 @@ def test_each_file_is_read_once_a_process_and_again_if_it_changes(
         paths_read.append(path)
         return file_digest(path)
 
-    monkeypatch.setattr(graph_segments, "file_digest", digest)
-    monkeypatch.setattr(graph_segments, "_digests", {})
+    monkeypatch.setattr(segments, "file_digest", digest)
+    monkeypatch.setattr(segments, "_digests", {})
     for _ in range(2):
         with connect(f"embedded:{folder}") as client:
             client.query("refund")
@@ -477,11 +464,11 @@ def test_verify_reads_the_files_even_if_this_process_has(
     client.query("refund")
     change_file(segment_paths(folder)[0], flip_three_bits(0))
     digest = list_segments(folder)[0].sha256
-    identities = dict.fromkeys(graph_segments._digests, digest)
+    identities = dict.fromkeys(segments._digests, digest)
     status = segment_paths(folder)[0].stat()
     times = status.st_mtime_ns, status.st_ctime_ns
     identities[status.st_dev, status.st_ino, status.st_size, *times] = digest
-    monkeypatch.setattr(graph_segments, "_digests", identities)
+    monkeypatch.setattr(segments, "_digests", identities)
     verification = client.verify(sample=0)
     assert set(verification.wrong) == {"vectors"}
     assert REPAIR in verification.findings[0].remedy
@@ -496,29 +483,29 @@ def record_as_written(folder: Path, number: int) -> None:
         )
 
 
-def test_full_verification_finds_vectors_that_are_not_those_of_the_codes(
+def test_full_verification_finds_short_codes_that_are_not_those_of_the_codes(
     folder: Path, client: Client
 ) -> None:
     """Before files were read, damage could be sealed under a digest that vouches for it."""
     first = list_segments(folder)[0]
-    graph = Index.restore(str(first.path(folder / "calls.spans")))
-    vector = graph.get(graph.keys[0])
+    path = first.path(folder / "calls.spans")
+    vector = np.array(segment_file.read(path).layers[0].codes[0])
 
     def overwrite(data: bytearray) -> None:
         place = bytes(data).index(vector.tobytes())
         data[place : place + vector.nbytes] = (-vector).tobytes()
 
-    change_file(first.path(folder / "calls.spans"), overwrite)
+    change_file(path, overwrite)
     record_as_written(folder, first.number)
     assert client.verify(sample=0).is_sound
     (finding,) = client.verify(sample=0, full=True).findings
     assert (finding.kind, finding.remedy) == ("vectors", f"{REPAIR} mends it")
-    assert "1 of its vectors in the graph are not those of its codes" in finding.found
+    assert "1 of its short vectors are not those of its codes" in finding.found
     verification = client.verify(sample=0, repair=True)
     assert (verification.is_sound, verification.repaired_documents) == (True, 1)
 
 
-def test_repair_rebuilds_without_encoding_anything(
+def test_repair_makes_segments_without_encoding_anything(
     folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for path in segment_paths(folder):
@@ -526,7 +513,7 @@ def test_repair_rebuilds_without_encoding_anything(
     verification = client.verify(sample=0, repair=True)
     assert (verification.is_sound, verification.repaired_documents) == (True, 0)
     plan = client.query("refund").plan
-    assert plan["candidates"] == f"HNSW in {len(list_segments(folder))} segments"
+    assert plan["candidates"] == method(folder)
     assert "warnings" not in plan
 
 
@@ -534,15 +521,15 @@ def test_repair_rebuilds_without_encoding_anything(
 
 
 def move_behind_a_link(folder: Path, elsewhere: Path) -> None:
-    """Move the graphs to a folder that has files of its own, and put a link in their place."""
+    """Move the segments to a folder that has files of its own, and put a link in their place."""
     shutil.move(folder / "calls.spans", elsewhere)
     (elsewhere / "thesis.txt").write_text("years of work")
-    (elsewhere / "000001.usearch.bak").write_text("a copy")
-    (elsewhere / "123456.usearch").mkdir()
+    (elsewhere / "000001.codes.bak").write_text("a copy")
+    (elsewhere / "123456.codes").mkdir()
     (folder / "calls.spans").symlink_to(elsewhere)
 
 
-OTHERS = ["000001.usearch.bak", "123456.usearch", "thesis.txt"]
+OTHERS = ["000001.codes.bak", "123456.codes", "thesis.txt"]
 
 
 def test_files_of_others_behind_a_link_are_left_alone(
@@ -550,10 +537,10 @@ def test_files_of_others_behind_a_link_are_left_alone(
 ) -> None:
     move_behind_a_link(folder, tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "unfinished.tmp").write_text("ours, half written")
-    (tmp_path / "elsewhere" / "000099.usearch").write_text("ours, and left over")
+    (tmp_path / "elsewhere" / "000099.usearch").write_text("of an earlier version")
     with connect(f"embedded:{folder}") as client:
         client.ingest(make_documents(60))
-        assert client.query("zebra").plan["candidates"].startswith("HNSW")
+        assert client.query("zebra").plan["candidates"].startswith("short codes")
         ours = [path.name for path in segment_paths(folder)]
         assert list_names(tmp_path / "elsewhere") == sorted([*ours, *OTHERS])
         client.drop("calls")
@@ -589,11 +576,11 @@ def test_something_else_in_the_place_of_the_folder_is_an_error_with_the_remedy(
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022])
-def test_graphs_are_for_their_user_alone(folder: Path, mask: int) -> None:
+def test_segments_are_for_their_user_alone(folder: Path, mask: int) -> None:
     shutil.rmtree(folder / "calls.spans")
     old_mask = os.umask(mask)
     try:
-        grow_graphs(folder)
+        grow_segments(folder)
     finally:
         os.umask(old_mask)
     paths = segment_paths(folder)

@@ -1,12 +1,10 @@
-"""The nearest-neighbour files of an index: sealed HNSW segments of covering windows.
+"""The segments of an index: sealed files with the short codes of many passages.
 
-Readers memory-map them. A key is ``passage * 2**SPAN_BITS + number of the window``, so that a hit
-gives its passage without a table. A segment contains the passages from `first` to `last`. Newer
-passages are the tail, which readers search exactly. A file is named by a number that is never
+Readers memory-map them. A segment contains the passages from `first` to `last`; newer passages are
+the tail, whose short codes readers make themselves. A file is named by a number that is never
 reused, and its size and SHA-256 are recorded: a file that is missing, outdated or damaged is
-recognised before it is opened. usearch itself would follow a damaged link out of the file, and the
-system then ends the process. So nothing but `open_graph` opens a file, and no file is ever written
-in place.
+recognised before it is used. So nothing but `open_segment` opens a file, and no file is ever
+written in place.
 """
 
 from __future__ import annotations
@@ -18,54 +16,28 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-from usearch.index import Index
-
+from hybrid_search.backends.embedded import segment_file
 from hybrid_search.backends.embedded.schema import transaction
-from hybrid_search.backends.types import IndexSpec
+from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
+from hybrid_search.backends.embedded.short_codes import ShortCodes
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.private_files import FOLDER_MODE, create_file
 from hybrid_search.system import available_cores, file_digest
 from hybrid_search.text import token_codes
-from hybrid_search.text.token_codes import quantize
-from hybrid_search.text.types import Codes, TokenCodes
-from hybrid_search.text.window_policy import window_vectors
-
-SPAN_BITS = 20
-CONNECTIVITY = 16
-EXPANSION_ADD = 128
-EXPANSION_SEARCH = 4096
-"""Neighbours examined in a search; `EXPANSION_ADD` is the same for adding a vector.
-
-Transcripts repeat themselves, and a graph of near copies is hard to search. On 52,000 windows of
-calls, 99.3% of the exact 100 nearest were among the 800 found with 96 for adding and 2048 for
-searching (98.2% with 96 and 256). 256 for adding doubles the build time for 99.9%.
-"""
+from hybrid_search.text.types import TokenCodes
 
 UNFINISHED = "unfinished.tmp"
 """Name of a file that is being written."""
 
-OWN_NAMES = re.compile(rf"\d{{6,}}\.usearch|{re.escape(UNFINISHED)}")
-"""The names of our files: nothing else in the folder is ever removed."""
-
-LIBRARY_ERRORS = (RuntimeError, ValueError, TypeError, LookupError, MemoryError)
-"""What usearch raises if it cannot read or search a file; its errors have no common base."""
-
-Keys = NDArray[np.uint64]
-Graph: TypeAlias = Index
+OWN_NAMES = re.compile(rf"\d{{6,}}\.(codes|usearch)|{re.escape(UNFINISHED)}")
+"""The names of our files, and of an earlier version's: nothing else is ever removed."""
 
 _digests: dict[tuple[int, ...], str] = {}
 """The SHA-256 of files, by what changes with their content: inode, size, and times.
 
 A file of 100 MB takes about 75 ms, so a process reads each file once.
 """
-
-
-class DamagedSegmentError(Exception):
-    """A file is not the one that was written, or usearch cannot use it; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +50,14 @@ class Segment:
     number: int
     first: int
     last: int
-    vectors: int
+    passages: int
     size: int
     modified: int
     sha256: str
 
     def path(self, folder: Path) -> Path:
         """Return the path of its file."""
-        return folder / f"{self.number:06d}.usearch"
+        return folder / f"{self.number:06d}.codes"
 
     def find_fault(self, folder: Path, *, again: bool = False) -> str | None:
         """Return what is wrong with the file, or None.
@@ -96,6 +68,8 @@ class Segment:
         try:
             status = path.stat()
         except FileNotFoundError:
+            if path.with_suffix(".usearch").is_file():
+                return f"{path} is missing, as the index is of an earlier version"
             return f"{path} is missing"
         if status.st_size != self.size:
             return f"{path} has {status.st_size} bytes where {self.size} were written"
@@ -122,68 +96,45 @@ def find_faults(
         return {segment: fault for segment, fault in zip(segments, faults, strict=True) if fault}
 
 
-def create_graph(dimension: int) -> Index:
-    """Return an empty HNSW graph of int8 vectors, compared by cosine."""
-    return Index(
-        ndim=dimension,
-        metric="cos",
-        dtype="i8",
-        connectivity=CONNECTIVITY,
-        expansion_add=EXPANSION_ADD,
-        expansion_search=EXPANSION_SEARCH,
-    )
-
-
-def build_keyed_vectors(passage: int, tokens: TokenCodes, policy: str) -> tuple[Keys, Codes]:
-    """Return keys and int8 vectors of the covering windows of a passage."""
-    codes, _ = quantize(window_vectors(tokens, policy))
-    return np.uint64(passage << SPAN_BITS) + np.arange(len(codes), dtype=np.uint64), codes
-
-
-def passages_of_keys(keys: Keys) -> NDArray[np.int64]:
-    """Return the passage of each key, int64 ``[keys]``."""
-    return (keys >> np.uint64(SPAN_BITS)).astype(np.int64)
-
-
 def list_segments(connection: sqlite3.Connection) -> list[Segment]:
-    """Return all segments, ordered by their passages."""
+    """Return all segments, ordered by their passages.
+
+    The column of their numbers of passages is called vectors, as those of earlier versions held a
+    number of vectors.
+    """
     rows = connection.execute(
         "SELECT segment, first, last, vectors, size, modified, sha256 FROM segments ORDER BY first"
     )
     return [Segment(*row) for row in rows]
 
 
-def open_graph(segment: Segment, folder: Path, dimension: int, *, mapped: bool = True) -> Index:
-    """Return the graph of a segment, ready to be searched, or in memory to be extended.
+def open_segment(segment: Segment, folder: Path) -> ShortCodes:
+    """Return the short codes of a segment, mapped into memory.
 
     Raises:
-        DamagedSegmentError: If the file is not the one that was written, or usearch cannot open it.
+        DamagedSegmentError: If the file is not the one that was written.
     """
     if fault := segment.find_fault(folder):
         raise DamagedSegmentError(fault)
-    path = segment.path(folder)
-    try:
-        graph = Index.restore(str(path), view=mapped)
-    except LIBRARY_ERRORS as error:
-        raise DamagedSegmentError(f"{path} cannot be opened ({error})") from error
-    if graph is None or (graph.ndim, len(graph)) != (dimension, segment.vectors):
+    codes = segment_file.read(segment.path(folder))
+    if len(codes.passages) != segment.passages:
         raise DamagedSegmentError(
-            f"{path} is not a graph of {segment.vectors} vectors with {dimension} numbers each"
+            f"{segment.path(folder)} has {len(codes.passages)} passages where {segment.passages} "
+            "were written"
         )
-    graph.expansion_search = EXPANSION_SEARCH
-    return graph
+    return codes
 
 
-def iterate_stored_vectors(
+def iterate_token_codes(
     connection: sqlite3.Connection,
     first: int,
     last: int,
-    spec: IndexSpec,
+    dimension: int,
     report_damage: Callable[[int], None],
-) -> Iterator[tuple[Keys, Codes]]:
-    """Yield the covering windows of the passages `first` to `last`, computed from their codes.
+) -> Iterator[tuple[int, TokenCodes]]:
+    """Yield the passages `first` to `last` that have words, with their token codes.
 
-    `report_damage` is called with each passage whose codes are damaged: it has no windows.
+    `report_damage` is called with each passage whose codes are damaged.
     """
     rows = connection.execute(
         "SELECT passage, data FROM tokens WHERE passage BETWEEN ? AND ? ORDER BY passage",
@@ -191,21 +142,21 @@ def iterate_stored_vectors(
     )
     for passage, data in rows:
         tokens = token_codes.read(data)
-        if token_codes.is_sound(tokens, spec.dimension):
-            yield build_keyed_vectors(passage, tokens, spec.policy)
-        else:
+        if not token_codes.is_sound(tokens, dimension):
             report_damage(passage)
+        elif len(tokens.inverse_norms):
+            yield passage, tokens
 
 
 def check_folder(folder: Path) -> None:
-    """Check that graphs can be written to `folder`, which need not exist.
+    """Check that segments can be written to `folder`, which need not exist.
 
     Raises:
         IndexStoreError: If something else is in its place, as a file, a pipe or a link to nothing.
     """
     if not folder.is_dir() and os.path.lexists(folder):
         raise IndexStoreError(
-            f"{folder} is not a folder, and the graphs of the index belong in one: move it away, "
+            f"{folder} is not a folder, and the segments of the index belong in one: move it away, "
             "and run the same command again"
         )
 
@@ -213,12 +164,12 @@ def check_folder(folder: Path) -> None:
 def seal(
     connection: sqlite3.Connection,
     folder: Path,
-    graph: Index,
+    codes: ShortCodes,
     first: int,
     last: int,
     replaced: Segment | None = None,
 ) -> Segment:
-    """Write `graph` to a new file, then record it, in place of `replaced` if given.
+    """Write short codes to a new file, then record it, in place of `replaced` if given.
 
     If the process is killed in between, it leaves a file that no segment refers to.
 
@@ -232,24 +183,22 @@ def seal(
     folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
     unfinished = folder / UNFINISHED
     try:
-        os.close(create_file(unfinished))  # the library would leave its mode to the umask
-        graph.save(str(unfinished))
-    except (OSError, RuntimeError) as error:  # the library raises nothing more specific
+        os.close(create_file(unfinished))
+        segment_file.write(codes, unfinished)
+    except OSError as error:
         raise IndexStoreError(
             f"{unfinished}: {error}. "
             "What was committed is safe: free space and run the same command again."
         ) from error
-    with unfinished.open("rb+") as file:
-        os.fsync(file.fileno())
     with transaction(connection):
         number = connection.execute(
             "SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'segments'"
         ).fetchone()[0]
-        path = unfinished.replace(folder / f"{number:06d}.usearch")
+        path = unfinished.replace(folder / f"{number:06d}.codes")
         status = path.stat()
         digest = _remember_digest(path, status)
         segment = Segment(
-            number, first, last, len(graph), status.st_size, status.st_mtime_ns, digest
+            number, first, last, len(codes.passages), status.st_size, status.st_mtime_ns, digest
         )
         connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(segment))
         if replaced:

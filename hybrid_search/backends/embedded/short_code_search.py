@@ -1,0 +1,126 @@
+"""Finds the passages that are nearest to a query, by their short codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numkong
+import numpy as np
+
+from hybrid_search.backends.embedded.short_codes import (
+    LAYERS,
+    Counts,
+    Layer,
+    LayerCodes,
+    Rows,
+    ShortCodes,
+    pack,
+)
+from hybrid_search.text.types import Bytes, Codes, Floats
+
+REST = 14
+"""Steps of the query's second row in one of its first, for codes of 4 bits.
+
+What the first leaves is at most half a step, and 7 is the largest code.
+"""
+
+
+class ShortCodeSearch:
+    """Scores the passages of `ShortCodes`, with what is computed of them only once."""
+
+    def __init__(self, codes: ShortCodes) -> None:
+        self.codes = codes
+        self._starts = [_starts(layer.counts) for layer in codes.layers]
+
+    def __len__(self) -> int:
+        """Return the number of passages."""
+        return len(self.codes.passages)
+
+    def find(self, passage: int) -> ShortCodes | None:
+        """Return the short codes of a passage by its number, or None if it is not here."""
+        row = int(np.searchsorted(self.codes.passages, passage))
+        if row == len(self) or self.codes.passages[row] != passage:
+            return None
+        layers = []
+        for layer, starts in zip(self.codes.layers, self._starts, strict=True):
+            start, count = int(starts[row]), int(layer.counts[row])
+            layers.append(
+                LayerCodes(layer.counts[row : row + 1], layer.codes[start : start + count])
+            )
+        return ShortCodes(self.codes.passages[row : row + 1], tuple(layers))
+
+    def score_all(self, query: Floats) -> Floats:
+        """Return the `score` of all passages in the first layer."""
+        return _score(self.codes.layers[0].codes, self._starts[0], query, LAYERS[0])
+
+    def score(self, query: Floats, layer: int, rows: Rows) -> Floats:
+        """Return the cosine of some passages' nearest windows, about, float32 ``[rows]``.
+
+        It is that of the numbers that the layer has of the vectors.
+
+        Args:
+            query: A unit vector, float32 ``[dimension]``.
+            layer: The position of the layer among `LAYERS`.
+            rows: The positions of the passages to score.
+        """
+        counts, codes = self.codes.layers[layer].counts, self.codes.layers[layer].codes
+        own_codes = codes[_ranges(self._starts[layer][rows], counts[rows])]
+        return _score(own_codes, _starts(counts[rows]), query, LAYERS[layer])
+
+
+def _score(codes: Codes | Bytes, starts: Rows, query: Floats, layer: Layer) -> Floats:
+    """Return the largest cosine of each passage, whose codes begin at `starts`."""
+    if not len(starts):
+        return np.zeros(0, np.float32)
+    best: Floats = np.maximum.reduceat(_multiply(codes, query, layer), starts)
+    return best
+
+
+def select_best(scores: Sequence[Floats], count: int) -> list[Rows]:
+    """Return the positions of the `count` best of all scores, list by list, ascending.
+
+    Scores of -inf are never among them.
+    """
+    joined = np.concatenate(scores)
+    best = np.arange(len(joined))
+    if count < len(joined):
+        best = np.sort(np.argpartition(-joined, count - 1)[:count])
+    best = best[joined[best] > -np.inf]
+    ends = np.cumsum([len(part) for part in scores])
+    parts = np.split(best, np.searchsorted(best, ends[:-1]))
+    return [part - (end - len(own)) for part, end, own in zip(parts, ends, scores, strict=True)]
+
+
+def _multiply(codes: Codes | Bytes, query: Floats, layer: Layer) -> Floats:
+    """Return the cosines of codes and a query, about, float32 ``[rows]``.
+
+    The query is rounded as the codes are. If they have 4 bits, it has 4 more in a second row.
+    """
+    steps = np.zeros((1, layer.numbers), np.float32)
+    steps[0, : len(query)] = query[: layer.numbers]
+    steps *= layer.largest / max(float(np.abs(steps).max()), 1e-12)
+    factor = 1 / max(layer.length * float(np.linalg.norm(steps)), 1e-12)
+    rows = np.rint(steps)
+    if layer.bits == 4:
+        rows = np.concatenate([rows, np.rint((steps - rows) * REST)])
+    packed = numkong.dots_pack(pack(rows.astype(np.int8), layer), dtype=layer.dtype)
+    products = np.asarray(numkong.dots_packed(codes, packed))
+    cosines = products[:, 0].astype(np.float32)
+    if layer.bits == 4:
+        cosines += products[:, 1].astype(np.float32) / REST
+    cosines *= np.float32(factor)
+    return cosines
+
+
+def _ranges(starts: Rows, counts: Counts) -> Rows:
+    """Return the numbers from each start on, as many as its count, one range after the other."""
+    ends = np.cumsum(counts, dtype=np.intp)
+    shifts = starts - (ends - counts)
+    ranges: Rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(shifts, counts)
+    return ranges
+
+
+def _starts(counts: Counts) -> Rows:
+    """Return where each passage's windows begin, if they lie one after the other."""
+    starts: Rows = np.cumsum(counts, dtype=np.intp) - counts
+    return starts

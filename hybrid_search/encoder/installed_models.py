@@ -1,0 +1,135 @@
+"""Find the folder of a model by its name: the one that ships, or one that a distribution offers.
+
+A distribution offers a model by an entry point of the group ``hybrid_search.models``. Its name is
+the model's, and its value is a package whose folder is the model folder:
+
+    [project.entry-points."hybrid_search.models"]
+    slice-mpnet = "slice_mpnet"
+
+The package is located, not imported.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+from hybrid_search.encoder.model_folder import SETTINGS, SHIPPED, read_settings
+from hybrid_search.encoder.truncated import truncated_fingerprint
+from hybrid_search.errors import ModelError, show_value
+from hybrid_search.system import DISTRIBUTION
+from hybrid_search.text.name_lists import list_names
+
+GROUP = "hybrid_search.models"
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledModel:
+    """A model that can be chosen by its name, and the distribution that offers it.
+
+    `package` is the import name of the package that is the model folder; `folder` is None if there
+    is no such package.
+    """
+
+    name: str
+    distribution: str
+    package: str
+    folder: Path | None
+
+    def require_folder(self) -> Path:
+        """Return the model folder.
+
+        Raises:
+            ModelError: If it is missing, or is no model folder.
+        """
+        offer = f"distribution {self.distribution} offers the model {self.name!r}"
+        remedy = f"install {self.distribution} again, or give a model folder"
+        if self.folder is None:
+            raise ModelError(f"{offer}, but there is no package {self.package!r}: {remedy}")
+        if not (self.folder / SETTINGS).is_file():
+            raise ModelError(
+                f"{offer}, but {self.folder} is not a model folder: {SETTINGS} is missing. "
+                f"{remedy[0].upper()}{remedy[1:]}."
+            )
+        return self.folder
+
+
+def find_model(model: str | Path | None) -> Path:
+    """Return the folder of a model: of this path, of this name, or of the shipped one if None.
+
+    A `Path`, or text with a path separator, is a folder. Any other text is the name of an installed
+    model, or else a folder in the working directory: so a name means the same model everywhere.
+
+    Raises:
+        ModelError: If no model has the name, two distributions offer it, or its folder is missing.
+    """
+    if not model:
+        return SHIPPED
+    if isinstance(model, Path) or {"/", os.sep} & set(model):
+        return Path(model)
+    models = list_models()
+    offers = [installed for installed in models if installed.name == model]
+    if len(offers) > 1:
+        distributions = " and by ".join(offer.distribution for offer in offers)
+        raise ModelError(
+            f"the model {model!r} is offered by {distributions}: uninstall all but one, or give "
+            "the folder of the one that you mean"
+        )
+    if offers:
+        return offers[0].require_folder()
+    if _is_folder(model):
+        return Path(model)
+    names = list_names([installed.name for installed in models], model)
+    raise ModelError(
+        f"there is no model {show_value(model)}, neither installed nor as a folder. Installed: "
+        f"{names}. Choose one of these, install the package that offers it, or give the path of a "
+        "model folder"
+    )
+
+
+def list_models() -> list[InstalledModel]:
+    """Return the models that have a name: the shipped one first, the others by name."""
+    shipped = InstalledModel(SHIPPED.name, DISTRIBUTION, "hybrid_search", SHIPPED)
+    offered = [_read_offer(entry_point) for entry_point in entry_points(group=GROUP)]
+    return [shipped, *sorted(offered, key=lambda model: (model.name, model.distribution))]
+
+
+def find_name(fingerprint: str, dimension: int) -> str | None:
+    """Return the name of an installed model that makes vectors of a fingerprint, if there is one.
+
+    `dimension` is the number of dimensions of these vectors, which may be truncated.
+    """
+    for model in list_models():
+        with suppress(ModelError):  # a broken model is not the one that is looked for
+            original = read_settings(model.require_folder()).fingerprint
+            if fingerprint in (original, truncated_fingerprint(original, dimension)):
+                return model.name
+    return None
+
+
+def _read_offer(entry_point: EntryPoint) -> InstalledModel:
+    distribution = entry_point.dist.name if entry_point.dist else "without a name"
+    return InstalledModel(
+        entry_point.name, distribution, entry_point.value, _find_package_folder(entry_point.value)
+    )
+
+
+def _find_package_folder(package: str) -> Path | None:
+    """Return the folder of a package, which is not imported; the packages around it are."""
+    try:
+        spec = find_spec(package)
+    except Exception:  # the packages around it may be missing, or fail in any way
+        return None
+    folders = spec.submodule_search_locations if spec else None
+    return Path(next(iter(folders))) if folders else None
+
+
+def _is_folder(path: str) -> bool:
+    try:
+        return Path(path).is_dir()
+    except OSError:  # such as a name that is too long
+        return False

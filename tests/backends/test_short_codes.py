@@ -1,0 +1,154 @@
+"""Short codes: how they are rounded, multiplied, selected and stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
+
+from hybrid_search.backends.embedded import segment_file, short_codes
+from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
+from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch, select_best
+from hybrid_search.backends.embedded.short_codes import LAYERS, Layer, LayerCodes, ShortCodes
+from hybrid_search.text.types import Floats
+
+DIMENSION = 288
+LAYER_IDS = [f"{layer.bits} bits" for layer in LAYERS]
+
+
+def random_vectors(rows: int, seed: int = 0) -> Floats:
+    """Return random unit vectors."""
+    vectors = np.random.default_rng(seed).normal(size=(rows, DIMENSION))
+    unit: Floats = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def make_codes(passages: int, windows: int = 3) -> ShortCodes:
+    """Return short codes of passages that have equally many windows in each layer."""
+    layers = []
+    for number, layer in enumerate(LAYERS):
+        codes = short_codes.encode(random_vectors(passages * windows, number), layer)
+        layers.append(LayerCodes(np.full(passages, windows, np.int32), codes))
+    return ShortCodes(np.arange(10, 10 + passages), tuple(layers))
+
+
+def cosines(vectors: Floats, query: Floats, layer: Layer) -> NDArray[np.float64]:
+    """Return the cosines of vectors and query, all cut to the numbers of a layer."""
+    cut, cut_query = vectors[:, : layer.numbers], query[: layer.numbers]
+    lengths = np.linalg.norm(cut, axis=1) * np.linalg.norm(cut_query)
+    products: NDArray[np.float64] = cut.astype(np.float64) @ cut_query / lengths
+    return products
+
+
+@given(arrays.arrays(np.int8, (5, 8), elements=st.integers(-7, 7)))
+def test_codes_of_four_bits_are_packed_and_unpacked(codes: NDArray[np.int8]) -> None:
+    layer = Layer("1/1", 8, 4, 2.5)
+    packed = short_codes.pack(codes, layer)
+    assert packed.shape == (5, 4)
+    assert np.array_equal(short_codes.unpack(packed, layer), codes)
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=LAYER_IDS)
+def test_all_codes_of_a_layer_have_nearly_the_same_length(layer: Layer) -> None:
+    codes = short_codes.unpack(short_codes.encode(random_vectors(500), layer), layer)
+    lengths = np.linalg.norm(codes.astype(np.float64), axis=1)
+    assert lengths.std() / lengths.mean() < 0.01
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=LAYER_IDS)
+def test_scores_are_the_cosines_of_the_nearest_windows(layer: Layer) -> None:
+    passages, windows = 200, 3
+    codes, number = make_codes(passages, windows), LAYERS.index(layer)
+    query = random_vectors(1, seed=7)[0]
+    scores = ShortCodeSearch(codes).score(query, number, np.arange(passages))
+    exact = cosines(random_vectors(passages * windows, number), query, layer)
+    expected = exact.reshape(passages, windows).max(axis=1)
+    # Rounding a number is an error of 1 / sqrt(12) of a step, in root mean squares of the vector.
+    # In a cosine it is 1 / sqrt(numbers) of that: .0081 with 4 bits, .0012 with 8. Query and vector
+    # have one each, the codes' length is off by less than 1%; five times that is allowed.
+    error = layer.clip / layer.largest / np.sqrt(12 * layer.numbers)
+    allowed = 5 * np.sqrt(2) * error + 0.01 * expected.max()
+    assert np.abs(scores - expected).max() < allowed
+
+
+def test_the_first_layer_of_all_is_as_the_first_layer_of_some() -> None:
+    search, query = ShortCodeSearch(make_codes(50)), random_vectors(1, seed=7)[0]
+    rows = np.array([3, 4, 30, 49])
+    assert np.array_equal(search.score_all(query)[rows], search.score(query, 0, rows))
+
+
+def test_vectors_that_have_fewer_numbers_than_a_layer_are_compared_by_those() -> None:
+    vectors = random_vectors(40)[:, :16]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    for number, layer in enumerate(LAYERS):
+        codes = LayerCodes(np.ones(40, np.int32), short_codes.encode(vectors, layer))
+        search = ShortCodeSearch(ShortCodes(np.arange(40), (codes,) * len(LAYERS)))
+        assert int(search.score(vectors[17], number, np.arange(40)).argmax()) == 17
+
+
+SCORES = st.lists(
+    st.lists(st.one_of(st.just(-np.inf), st.integers(-9, 9).map(float)), max_size=6),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(SCORES, st.integers(1, 12))
+def test_the_best_of_all_lists_are_selected(lists: list[list[float]], count: int) -> None:
+    scores = [np.array(values, np.float32) for values in lists]
+    selected = select_best(scores, count)
+    values = [float(own[row]) for own, rows in zip(scores, selected, strict=True) for row in rows]
+    usable = sorted((value for own in lists for value in own if value > -np.inf), reverse=True)
+    assert sorted(values, reverse=True) == usable[:count]
+    assert all(np.array_equal(rows, np.unique(rows)) for rows in selected)
+
+
+def test_a_passage_is_looked_up_by_its_number() -> None:
+    codes = make_codes(20)
+    stored = ShortCodeSearch(codes).find(15)
+    assert stored is not None
+    assert stored.passages.tolist() == [15]
+    assert np.array_equal(stored.layers[1].codes, codes.layers[1].codes[15:18])
+    assert ShortCodeSearch(codes).find(9) is None
+    assert ShortCodeSearch(codes).find(30) is None
+
+
+def write_file(path: Path, codes: ShortCodes) -> Path:
+    path.touch()
+    segment_file.write(codes, path)
+    return path
+
+
+@pytest.mark.parametrize("passages", [0, 1, 20])
+def test_a_file_holds_what_was_written(tmp_path: Path, passages: int) -> None:
+    codes = short_codes.join([short_codes.empty(), make_codes(passages)])
+    stored = segment_file.read(write_file(tmp_path / "file", codes))
+    assert np.array_equal(stored.passages, codes.passages)
+    for layer, expected in zip(stored.layers, codes.layers, strict=True):
+        assert np.array_equal(layer.counts, expected.counts)
+        assert np.array_equal(layer.codes, expected.codes)
+
+
+@pytest.mark.parametrize("size", [1, 30, 200, 2000])
+def test_a_file_that_was_cut_is_named(tmp_path: Path, size: int) -> None:
+    path = write_file(tmp_path / "file", make_codes(20))
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(DamagedSegmentError, match="file"):
+        segment_file.read(path)
+
+
+def test_a_file_with_other_counts_than_windows_is_named(tmp_path: Path) -> None:
+    codes = make_codes(20)
+    counts = codes.layers[0].counts.copy()
+    counts[3] += 1
+    broken = ShortCodes(
+        codes.passages, (LayerCodes(counts, codes.layers[0].codes), codes.layers[1])
+    )
+    path = write_file(tmp_path / "file", broken)
+    with pytest.raises(DamagedSegmentError, match="counts other windows than it has"):
+        segment_file.read(path)
