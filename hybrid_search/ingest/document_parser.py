@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any, NoReturn
 
+import numpy as np
 import regex
 from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, field_validator
 
@@ -27,7 +28,13 @@ TOO_DEEP = (
     f"nested too deeply: at most {MAX_DEPTH} objects and lists inside one another are allowed"
 )
 
+MAX_PARSED_DEPTH = 200
+"""Levels that are read before they are refused. Python's parser calls itself for each, and what the
+garbage collector does meanwhile needs some of the interpreter's thousand calls as well.
+"""
+
 _NUL = regex.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_JSON_STRING = regex.compile(rb'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
 
 
 class _Turn(BaseModel):
@@ -81,9 +88,11 @@ def parse(data: bytes) -> tuple[Document, str]:
 
 def read_id(data: bytes) -> str | None:
     """Return the id in a line of JSON, valid or not; None if there is none."""
+    if _nests_deeply(data):
+        return None
     try:
         document = json.loads(data.decode("utf-8-sig"))
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     document_id = document.get("id") if isinstance(document, dict) else None
     return document_id if isinstance(document_id, str) else None
@@ -117,14 +126,14 @@ def _digest(text: str) -> str:
 
 
 def _load_object(data: bytes) -> dict[str, Any]:
+    if _nests_deeply(data):
+        raise InputError(TOO_DEEP)
     try:
         raw = json.loads(data.decode("utf-8-sig"), parse_constant=refuse_constant)
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8", f"byte 0x{data[error.start]:02x} at {error.start}") from error
     except json.JSONDecodeError as error:
         raise InputError(f"not JSON: {error.msg}", f"at character {error.pos}") from error
-    except RecursionError as error:
-        raise InputError(TOO_DEEP) from error
     except ValueError as error:
         raise InputError("not readable JSON", str(error)) from error
     if not isinstance(raw, dict):
@@ -133,6 +142,17 @@ def _load_object(data: bytes) -> dict[str, Any]:
         raise InputError("no id", f"the keys are {_shorten(sorted(raw))}")
     _check_depth(raw)
     return raw
+
+
+def _nests_deeply(data: bytes) -> bool:
+    """Return whether a line nests more than `MAX_PARSED_DEPTH` levels; it need not be valid."""
+    if data.count(b"[") + data.count(b"{") <= MAX_PARSED_DEPTH:
+        return False
+    structure = np.frombuffer(_JSON_STRING.sub(b"", data), np.uint8)
+    opened = (structure == ord("[")) | (structure == ord("{"))
+    closed = (structure == ord("]")) | (structure == ord("}"))
+    depths = np.cumsum(opened.astype(np.int8) - closed.astype(np.int8), dtype=np.int32)
+    return int(depths.max(initial=0)) > MAX_PARSED_DEPTH
 
 
 def _check_depth(raw: dict[str, Any]) -> None:

@@ -5,7 +5,9 @@ A reason has no content of the line: that is in the detail, which is for the rej
 
 from __future__ import annotations
 
+import gc
 import json
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -172,6 +174,38 @@ def test_a_line_that_is_no_document_is_refused_with_its_reason(case: str) -> Non
     detail = f" ({error.value.detail})" if error.value.detail else ""
     assert f"{error.value}{detail}".startswith(reason)
     assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("depth", [150, 950, 5000])
+def test_what_the_garbage_collector_calls_has_room_while_a_nested_line_is_read(depth: int) -> None:
+    failures = []
+
+    def note_failure(failure: object) -> None:
+        failures.append(failure)
+
+    def recurse(levels: int) -> int:
+        return levels and recurse(levels - 1)
+
+    def collect(_phase: str, _counts: dict[str, int]) -> None:
+        recurse(100)  # as a finalizer does that calls other functions
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "unraisablehook", note_failure)
+        thresholds = gc.get_threshold()
+        gc.callbacks.append(collect)
+        gc.set_threshold(1)
+        try:
+            with pytest.raises(InputError, match="nested too deeply"):
+                parse_document(b'{"id": "a", "m": ' + b"[" * depth + b"]" * depth + b"}")
+        finally:
+            gc.set_threshold(*thresholds)
+            gc.callbacks.remove(collect)
+    assert failures == []
+
+
+def test_brackets_inside_strings_do_not_nest() -> None:
+    text = '[{"' * 1000 + "\\"
+    assert parse_document({"id": "a", "text": text}).text == text
 
 
 def test_a_text_is_one_turn_and_all_other_keys_are_metadata() -> None:
