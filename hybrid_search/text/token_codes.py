@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numkong
 import numpy as np
 
 from hybrid_search.errors import IndexStoreError
@@ -53,8 +54,9 @@ than the scoring.
 FIRST_INFINITE_HALF = 0x7C00
 """The bits of float16 infinity; those of NaN and of negative numbers are larger."""
 
-CACHE_ROWS = 512
-"""Token codes converted to float32 at once: 0.8 MB at 384 dimensions."""
+QUERY_ROWS = 3
+FINER_STEPS = 254
+"""Steps of a row of a split query in one of the row before: what is left is at most half a step."""
 
 
 def gather(
@@ -121,14 +123,21 @@ def cosines(query: Floats, tokens: TokenCodes) -> Floats:
 
 
 def _products(query: Floats, codes: Codes) -> Floats:
-    """Return ``codes @ query``, computed `CACHE_ROWS` rows at a time.
+    """Return ``codes @ query``, float32 ``[tokens]``, by products of int8, which are exact.
 
-    Their float32 form then stays in the processor's cache: 3 times as fast.
+    The query is split into `QUERY_ROWS` rows of int8, each of which has what is left of the rows
+    before it. With one row the cosines would be wrong by up to .006, with three by 2e-7.
     """
-    products = np.empty(len(codes), dtype=np.float32)
-    for start in range(0, len(codes), CACHE_ROWS):
-        rows = slice(start, start + CACHE_ROWS)
-        np.dot(codes[rows].astype(np.float32), query, out=products[rows])
+    if not len(codes):
+        return np.zeros(0, np.float32)
+    step = max(float(np.abs(query).max(initial=0.0)), 1e-30) / 127
+    rest, rows = query / step, []
+    for _ in range(QUERY_ROWS):
+        rows.append(np.rint(rest))
+        rest = (rest - rows[-1]) * FINER_STEPS
+    packed = numkong.dots_pack(np.array(rows, np.int8), dtype="int8")
+    weights = step / float(FINER_STEPS) ** np.arange(QUERY_ROWS)
+    products: Floats = (np.asarray(numkong.dots_packed(codes, packed)) @ weights).astype(np.float32)
     return products
 
 

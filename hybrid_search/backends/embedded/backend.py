@@ -217,7 +217,8 @@ class EmbeddedBackend:
                 allowed = _allowed_passages(reader.connection, request.conditions)
                 matches = self._matches(reader, request, allowed)
             scores = dict(zip(keys, matches.scores_of(keys), strict=True))
-            return sql.read_passages(reader.connection, keys, scores)
+            codes = candidates.semantic if candidates else {}
+            return sql.read_passages(reader.connection, keys, scores, codes)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""

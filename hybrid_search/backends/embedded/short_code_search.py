@@ -64,7 +64,8 @@ class ShortCodeSearch:
             rows: The positions of the passages to score.
         """
         counts, codes = self.codes.layers[layer].counts, self.codes.layers[layer].codes
-        own_codes = codes[_ranges(self._starts[layer][rows], counts[rows])]
+        # np.take needs 1/2 of the time of an index
+        own_codes = codes.take(_ranges(self._starts[layer][rows], counts[rows]), axis=0)
         return _score(own_codes, _starts(counts[rows]), query, LAYERS[layer])
 
 

@@ -28,7 +28,7 @@ from hybrid_search.errors import DamagedIndexError, IndexStoreError
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
 from hybrid_search.text.terms import join_terms
-from hybrid_search.text.types import Document, Entry
+from hybrid_search.text.types import Document, Entry, TokenCodes
 
 MAX_STATEMENT_VALUES = 500
 """Values in one SQL statement; every supported version of SQLite allows more."""
@@ -244,29 +244,39 @@ def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
 
 
 def read_passages(
-    connection: sqlite3.Connection, passages: Sequence[Key], scores: Mapping[Key, float]
+    connection: sqlite3.Connection,
+    passages: Sequence[Key],
+    scores: Mapping[Key, float],
+    codes: Mapping[Key, TokenCodes],
 ) -> list[StoredPassage]:
     """Return those of `passages` that still exist, in order, with BM25 from `scores` and codes.
 
     Those of which only some rows can be read come last, without a name and with unreadable codes.
 
+    Args:
+        connection: Of the index.
+        passages: The numbers of passages.
+        scores: The BM25 score of each.
+        codes: Token codes that are known already, and are not read again: they never change.
+
     Raises:
         DamagedRowError: If an id or the number of a passage is damaged.
     """
-    query = (
-        "SELECT passage, id, ordinal, data FROM passages "
-        "JOIN documents USING (document) JOIN tokens USING (passage) WHERE passage IN"
-    )
-    rows_by_passage = {row[0]: row for row in _select_in(connection, query, passages)}
-    for _, name, ordinal, _ in rows_by_passage.values():
-        if type(name) is not str or type(ordinal) is not int:
-            raise DamagedRowError(index_name(connection), name)
-    present_rows = (rows_by_passage[passage] for passage in passages if passage in rows_by_passage)
+    query = "SELECT passage, id, ordinal FROM passages JOIN documents USING (document)"
+    rows = _select_in(connection, f"{query} WHERE passage IN", passages)
+    names = {passage: (document_id, ordinal) for passage, document_id, ordinal in rows}
+    for document_id, ordinal in names.values():
+        if type(document_id) is not str or type(ordinal) is not int:
+            raise DamagedRowError(index_name(connection), document_id)
+    unknown = [passage for passage in passages if passage not in codes]
+    read = {number: token_codes.read(data) for number, data in read_codes(connection, unknown)}
+    all_codes = {**codes, **read}
+    present = [passage for passage in passages if passage in names and passage in all_codes]
     stored = [
-        StoredPassage(passage, name, ordinal, scores[passage], token_codes.read(data))
-        for passage, name, ordinal, data in present_rows
+        StoredPassage(passage, *names[passage], scores[passage], all_codes[passage])
+        for passage in present
     ]
-    missing = [passage for passage in passages if passage not in rows_by_passage]
+    missing = [passage for passage in passages if passage not in names or passage not in all_codes]
     return [*stored, *_read_remains(connection, missing)] if missing else stored
 
 
