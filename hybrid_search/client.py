@@ -103,11 +103,13 @@ class Client(IndexAdmin):
         ('Could you just put the money back on my card instead', 14, 'shop')
         """
         check_text("document_id", document_id)
+        # without a phrase the other values are checked all the same
+        phrases = ("-" if phrase is None else phrase,)
+        query = Query(
+            phrases, index=index, alpha=alpha, context=context, spans=spans, spans_by=spans_by
+        )
         if phrase is None:
             return open_document.read_document(self.backend, index, document_id)
-        query = Query(
-            (phrase,), index=index, alpha=alpha, context=context, spans=spans, spans_by=spans_by
-        )
         encoders = self._encoders
         return open_document.score_document(
             self.backend, encoders.full, encoders.load_calibration, document_id, query

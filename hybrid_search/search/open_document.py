@@ -21,7 +21,12 @@ from hybrid_search.errors import DamagedIndexError, DocumentMissingError, show_v
 from hybrid_search.search import candidates, pipeline, span_search
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView, PassageScores
-from hybrid_search.search.hit_builder import build_span, find_turn, read_turns
+from hybrid_search.search.hit_builder import (
+    build_span,
+    find_turn,
+    leave_out_weak_spans,
+    read_turns,
+)
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Span, TurnPlace
 from hybrid_search.search.types import PassageSpans, ScoredPassage
@@ -189,12 +194,16 @@ class _DocumentScorer:
             self._words[start, end] = max(part, self._words.get((start, end), 0.0))
 
     def choose_spans(self) -> list[Span]:
-        """Return the best spans of the document that do not overlap, best first."""
+        """Return the best spans of the document that do not overlap, best first.
+
+        With a prior those that have too little to do with the phrase are left out, as in a hit.
+        """
         ranked = sorted(self._spans, key=lambda item: (-item[0], item[1].start))
         scores = np.array([score for score, _ in ranked], np.float32)
         bounds = np.array([(span.start, span.end) for _, span in ranked]).reshape(-1, 2)
         best = spans.best(scores, bounds[:, 0], bounds[:, 1], self.query.spans)
-        return [ranked[number][1] for number in best]
+        chosen_spans = [ranked[number][1] for number in best]
+        return leave_out_weak_spans(chosen_spans) if self.prior else chosen_spans
 
     def list_words(self) -> list[tuple[int, int, float]]:
         """Return start, end and score of each word, in their order."""

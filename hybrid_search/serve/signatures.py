@@ -59,7 +59,7 @@ def _describe_type(name: str, annotation: Any) -> Schema:
     kind = eval(annotation, _NAMES) if isinstance(annotation, str) else annotation  # noqa: S307
     schema = TypeAdapter(kind).json_schema()
     if name == "facets":
-        schema = {"anyOf": [schema, {"type": "string"}]}
+        schema = {"anyOf": [schema, {"type": "string"}, {"type": "null"}]}
     limits = LIMITS.get(name, {})
     if "enum" in limits:
         return {**limits}

@@ -97,9 +97,10 @@ def test_the_scores_of_words_are_the_maxima_over_the_spans_that_hold_them() -> N
 
 
 def test_spans_of_a_document_do_not_overlap_and_are_sorted(filled_client: Client) -> None:
-    spans = filled_client.open_document("long", "money back", spans=8).spans
+    view = filled_client.open_document("long", "money back", spans=8, spans_by="cosine")
+    spans = view.spans
     assert len(spans) == 8
-    scores = [span.cosine + span.prior for span in spans]
+    scores = [span.cosine for span in spans]
     assert scores == sorted(scores, reverse=True)
     places = sorted((span.start, span.end) for span in spans)
     assert all(end <= start for (_, end), (start, _) in pairwise(places))
@@ -114,6 +115,13 @@ def test_an_unknown_document_is_an_error_that_names_it(filled_client: Client) ->
 def test_a_document_id_must_be_text(filled_client: Client) -> None:
     with pytest.raises(UsageError, match="document_id is 7"):
         filled_client.open_document(7)  # type: ignore[arg-type]
+
+
+def test_values_are_checked_also_without_a_phrase(filled_client: Client) -> None:
+    with pytest.raises(UsageError, match="spans_by is 'null'"):
+        filled_client.open_document("long", spans_by="null")
+    with pytest.raises(UsageError, match="alpha is 2"):
+        filled_client.open_document("long", alpha=2)
 
 
 def test_a_hit_in_json_has_its_text_and_turns_if_they_are_asked_for(
