@@ -24,7 +24,6 @@ async function search({ fresh = true } = {}) {
   if (!state.phrases.length) return;
   abort = new AbortController();
   const { signal } = abort;
-  const started = performance.now();
   const result = await attempt(() => query(buildQuery(), signal));
   if (!result) return;
   if (fresh) {
@@ -37,9 +36,8 @@ async function search({ fresh = true } = {}) {
   if (fresh) showFilters();
   const calls = candidates.rank(state.alpha).length;
   const warnings = result.plan.warnings?.length ? ` ${result.plan.warnings.join(" ")}` : "";
-  const duration = Math.round(performance.now() - started);
   find("status").textContent = calls
-    ? `${calls} calls of the best ${result.hits.length} passages in ${duration} ms, by ${result.plan.model}.${warnings}`
+    ? `${calls} calls among the best ${result.hits.length} passages, by ${result.plan.model}.${warnings}`
     : `Nothing fits.${warnings}`;
 }
 
