@@ -9,11 +9,12 @@ MEANING := localisation,topics,intents
 # What this project was called before, in an environment of that time, and a stranger's package of that name: two would share a command.
 UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 
-.PHONY: help demo test test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers clean
+.PHONY: help demo test test-browser test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
 	@echo "make test         every test that needs no server and no torch"
+	@echo "make test-browser the service and its page in Chromium (as root on Debian it installs that; 0.2 GB of downloads)"
 	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
 	@echo "make servers      start them to try things on, until Ctrl-C or for an hour; it prints the URLs to use"
 	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
@@ -46,7 +47,18 @@ demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m "not export and not server and not long and not ray and not wheel"
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m "not export and not server and not long and not ray and not wheel and not browser"
+
+.venv-browser/.done: pyproject.toml
+	test -x .venv-browser/bin/python || $(PYTHON) -m venv .venv-browser
+	.venv-browser/bin/python $(UNINSTALL)
+	PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 .venv-browser/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,serve,metrics,browser]' pytest hypothesis
+	@touch $@
+
+# Playwright drives the Chromium that is there, or Debian's. CHROMIUM names another; PICTURES keeps the screenshots.
+test-browser: .venv-browser/.done
+	test -n "$$CHROMIUM" || command -v chromium >/dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium >/dev/null; } || { echo "install chromium, or name one: make test-browser CHROMIUM=/path/to/chrome"; exit 2; }
+	HYBRID_SEARCH_PICTURES="$(PICTURES)" .venv-browser/bin/python -m pytest -m "browser and not long" tests/browser
 
 test-wheel: $(VENV)/.dev
 	$(BIN)/python -m pytest -m wheel tests/house/test_wheel.py
@@ -151,4 +163,4 @@ docs: .venv-docs/.done
 	@echo "open .site/index.html"
 
 clean:
-	rm -rf $(VENV) .venv-export .venv-ray .venv-docs $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-export .venv-ray .venv-browser .venv-docs $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -20,6 +20,7 @@ from hybrid_search.errors import (
     AccessError,
     DamagedIndexError,
     DeviceError,
+    DocumentMissingError,
     HybridSearchError,
     IndexBusyError,
     IndexMissingError,
@@ -31,8 +32,9 @@ from hybrid_search.errors import (
     UsageError,
     WorkerError,
 )
+from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.query import QueryOptions
-from hybrid_search.search.result import Hit, Result, Span
+from hybrid_search.search.result import Hit, Result, Span, TurnPlace
 
 if TYPE_CHECKING:
     from hybrid_search.async_client import AsyncClient
@@ -46,6 +48,8 @@ __all__ = [
     "AsyncClient",
     "DamagedIndexError",
     "DeviceError",
+    "DocumentMissingError",
+    "DocumentView",
     "Hit",
     "HybridSearchError",
     "IndexBusyError",
@@ -58,6 +62,7 @@ __all__ = [
     "Result",
     "ServerError",
     "Span",
+    "TurnPlace",
     "UsageError",
     "WorkerError",
     "__version__",

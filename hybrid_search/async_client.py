@@ -86,6 +86,7 @@ class AsyncClient:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="hybrid_search")
 
     query = _run_in_thread(Client.query)
+    open_document = _run_in_thread(Client.open_document)
     requests = _run_in_thread(Client.requests)
     best_spans = _run_in_thread(Client.best_spans)
     phrase_similarity = _run_in_thread(Client.phrase_similarity)

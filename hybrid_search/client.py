@@ -19,11 +19,13 @@ from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.search import phrase_vector, pipeline, span_search
+from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE
-from hybrid_search.search.parameters import check_choice
+from hybrid_search.search.document_view import DocumentView
+from hybrid_search.search.parameters import check_choice, check_text
 from hybrid_search.search.query import (
     CHOICES,
+    DOCUMENT_SPANS,
     Query,
     QueryOptions,
     RequestOptions,
@@ -66,6 +68,52 @@ class Client(IndexAdmin):
         query = Query.from_options(phrase, **options)
         encoders = self._encoders
         return pipeline.search(self.backend, encoders.full, encoders.load_calibration, query)
+
+    def open_document(
+        self,
+        document_id: str,
+        phrase: str | None = None,
+        *,
+        index: str = Query.index,
+        alpha: float = Query.alpha,
+        context: str | None = None,
+        spans: int = DOCUMENT_SPANS,
+        spans_by: str = Query.spans_by,
+    ) -> DocumentView:
+        """Return a whole document, and where a phrase fits it.
+
+        Args:
+            document_id: The id of the document, as a hit has it.
+            phrase: The phrase. Without one there are no scores and no spans.
+            index: The name of the index.
+            alpha: The weight of the span cosine, as in `hybrid_search.query`.
+            context: A text that holds the phrase, to say in which sense it is meant.
+            spans: How many of its best spans to list, 0 to 100.
+            spans_by: What they are chosen by, as in `hybrid_search.query`.
+
+        Raises:
+            UsageError: If a value is not allowed.
+            IndexMissingError: If there is no such index.
+            DocumentMissingError: If the index has no document of this id.
+            ModelError: If the index was written with another model.
+
+        >>> with hybrid_search.connect() as client:
+        ...     view = client.open_document("shop-001", "money back", spans=1)
+        >>> view.spans[0].text, len(view.turns), view.metadata["sector"]
+        ('Could you just put the money back on my card instead', 14, 'shop')
+        """
+        check_text("document_id", document_id)
+        # without a phrase the other values are checked all the same
+        phrases = ("-" if phrase is None else phrase,)
+        query = Query(
+            phrases, index=index, alpha=alpha, context=context, spans=spans, spans_by=spans_by
+        )
+        if phrase is None:
+            return open_document.read_document(self.backend, index, document_id)
+        encoders = self._encoders
+        return open_document.score_document(
+            self.backend, encoders.full, encoders.load_calibration, document_id, query
+        )
 
     @expand_options(RequestOptions)
     def requests(

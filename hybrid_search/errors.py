@@ -9,6 +9,7 @@
     ├── WorkerError               a cluster worker failed, or the cluster cannot be reached
     └── IndexStoreError           the index cannot be read or written
         ├── IndexMissingError     no index has that name
+        ├── DocumentMissingError  no document of the index has that id
         ├── IndexBusyError        another process is writing the index
         ├── DamagedIndexError     what is stored is damaged; the message says how it is mended
         └── ServerError           a server refused or could not be reached; has the HTTP status
@@ -69,6 +70,10 @@ class IndexStoreError(HybridSearchError):
 
 class IndexMissingError(IndexStoreError):
     """No index has that name."""
+
+
+class DocumentMissingError(IndexStoreError):
+    """No document of the index has that id."""
 
 
 class IndexBusyError(IndexStoreError):

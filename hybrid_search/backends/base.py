@@ -143,6 +143,14 @@ class Backend(Writable, Protocol):
         """
         ...
 
+    def list_passages(self, index: str, document_id: str) -> list[Key]:
+        """Return the passages of a document in their order; none if there is no such document.
+
+        Raises:
+            IndexMissingError: If the index does not exist.
+        """
+        ...
+
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg; a leg that was not requested is empty."""
         ...

@@ -240,6 +240,11 @@ class MemoryBackend:
                 (fault,) if fault else (),
             )
 
+    def list_passages(self, index: str, document_id: str) -> list[Key]:
+        """Return the passages of a document in their order."""
+        passages = self._get_index(index).documents.get(document_id, [])
+        return [(document_id, number) for number in range(len(passages))]
+
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg, by scoring everything."""
         memory_index = self._get_index(index)

@@ -24,6 +24,7 @@ from hybrid_search.cli.ingest import ingest
 from hybrid_search.cli.options import EXIT_FAILED
 from hybrid_search.cli.plan import plan
 from hybrid_search.cli.query import best_spans, query
+from hybrid_search.cli.serve import serve
 from hybrid_search.cli.verify import verify
 from hybrid_search.observability import logs
 
@@ -186,6 +187,7 @@ app.callback()(_start)
 app.command()(ingest)
 app.command()(query)
 app.command("best-spans")(best_spans)
+app.command()(serve)
 app.command()(setup)
 app.command()(reindex)
 app.command()(delete)

@@ -14,7 +14,7 @@ from hybrid_search.search import refine, span_search
 from hybrid_search.search.contents import Contents
 from hybrid_search.search.damage import describe_changed, describe_misplaced
 from hybrid_search.search.query import Query
-from hybrid_search.search.result import Hit, Span
+from hybrid_search.search.result import Hit, Span, TurnPlace
 from hybrid_search.search.types import (
     Group,
     PassageSpans,
@@ -95,6 +95,7 @@ class HitBuilder:
         best = group[0]
         content = self.contents[best.stored.key]
         places = [(content.start + start, content.start + end) for start, end in highlights]
+        turns = read_turns(content)
         return Hit(
             id=best.stored.document_id,
             passage=best.stored.ordinal,
@@ -108,6 +109,7 @@ class HitBuilder:
             spans=self._best_spans(group),
             text=content.text,
             start=content.start,
+            turns=turns,
             highlights=places if self.query.highlight else None,
             explanation=self.explainer.explain(best) if self.explainer else None,
         )
@@ -126,12 +128,12 @@ class HitBuilder:
         spans = []
         for place in span_search.best_places(passage_spans, self._count_candidates()):
             content = passage_contents[place.passage]
-            turn = _find_turn(content, place.start, place.end)
+            turn = find_turn(content, place.start, place.end)
             if turn is None:
                 stored = group[place.passage].stored
                 self._misplaced[stored.key] = stored
             else:
-                spans.append(_build_span(content, turn, place))
+                spans.append(build_span(content, turn, place))
         if self.query.refine == "isolate" and spans:
             spans = refine.isolate(self.encoder, group[0].request.vector, spans)
         if self.prior:
@@ -162,7 +164,7 @@ def leave_out_weak_spans(spans: Sequence[Span]) -> list[Span]:
     return shown_spans
 
 
-def _build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -> Span:
+def build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -> Span:
     """Return the span at a place, which is in `turn`."""
     turn_start, start, end = turn["start"], place.start, place.end
     text = content.text[start - content.start : end - content.start]
@@ -182,7 +184,7 @@ def _build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) 
     )
 
 
-def _find_turn(content: PassageContent, start: int, end: int) -> Mapping[str, Any] | None:
+def find_turn(content: PassageContent, start: int, end: int) -> Mapping[str, Any] | None:
     """Return the turn that holds the span; None if the passage has no such place."""
     if not content.start <= start < end <= content.start + len(content.text):
         return None
@@ -192,3 +194,17 @@ def _find_turn(content: PassageContent, start: int, end: int) -> Mapping[str, An
         return next((turn for turn in covering_turns if isinstance(turn["turn"], int)), None)
     except (ValueError, TypeError, LookupError, RecursionError):  # JSON, but no layout
         return None
+
+
+def read_turns(content: PassageContent) -> list[TurnPlace]:
+    """Return the turns of a passage; none where the record of them is damaged."""
+    try:
+        return [_read_turn(turn) for turn in json.loads(content.layout)]
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return []
+
+
+def _read_turn(turn: Mapping[str, Any]) -> TurnPlace:
+    number, start, end = (int(turn[name]) for name in ("turn", "start", "end"))
+    facts = {name: turn.get(name) for name in ("speaker", "start_ms", "end_ms")}
+    return TurnPlace(number, start, end, turn_metadata=turn.get("extra"), **facts)

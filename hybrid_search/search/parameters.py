@@ -45,10 +45,10 @@ def check_context(name: str, value: Any) -> None:
         check_text(name, value, MAX_CONTEXT)
 
 
-def check_integer(name: str, value: Any, low: int, high: float = math.inf) -> None:
+def check_integer(name: str, value: Any, low: float, high: float = math.inf) -> None:
     """Raise UsageError unless `value` is an integer from `low` to `high`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not low <= int(value) <= high:
-        limits = f"from {low} to {high:,}" if high < math.inf else f"of at least {low}"
+        limits = f"from {low:,} to {high:,}" if high < math.inf else f"of at least {low:,}"
         raise _refuse(name, value, f"an integer {limits}")
 
 

@@ -28,7 +28,18 @@ MAX_SIZE = 10_000
 """The largest offset + size, which is also the default limit of servers."""
 
 MAX_SPANS = 100
+DOCUMENT_SPANS = 10
+"""How many spans of an opened document are listed, unless the caller says otherwise."""
+
 DEFAULT_FUSION = "calibrated"
+RANGES: dict[str, tuple[float, float]] = {
+    "alpha": (0.0, 1.0),
+    "size": (1, MAX_SIZE),
+    "offset": (0, MAX_SIZE),
+    "spans": (0, MAX_SPANS),
+}
+"""The smallest and the largest value of each parameter that is a number."""
+
 CHOICES: dict[str, tuple[str | bool | None, ...]] = {
     "group_by": ("document", "passage"),
     "spans_by": ("score", "cosine"),
@@ -167,20 +178,18 @@ def _check_numbers(query: Query) -> None:
         "alpha",
         query.alpha,
         "the weight of the span cosine, from 0 (BM25 only) to 1 (spans only)",
-        0.0,
-        1.0,
+        *RANGES["alpha"],
     )
     if query.min_score is not None:
         largest = sys.float_info.max
         parameters.check_number("min_score", query.min_score, "a finite number", -largest, largest)
-    parameters.check_integer("size", query.size, 1, MAX_SIZE)
-    parameters.check_integer("offset", query.offset, 0, MAX_SIZE)
+    for name in ("size", "offset", "spans"):
+        parameters.check_integer(name, getattr(query, name), *RANGES[name])
     if query.offset + query.size > MAX_SIZE:
         raise UsageError(
             f"offset is {query.offset}: with a size of {query.size} it must be at most "
             f"{MAX_SIZE - query.size}, so that both together are at most {MAX_SIZE}"
         )
-    parameters.check_integer("spans", query.spans, 0, MAX_SPANS)
 
 
 def _check_facets(facets: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from typing import Any
 
@@ -43,10 +43,41 @@ class Span:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the span as it stands in JSON, without `turn_metadata` if there is none."""
-        span = asdict(self)
-        if self.turn_metadata is None:
-            del span["turn_metadata"]
-        return span
+        return _drop_turn_metadata(asdict(self))
+
+
+def _drop_turn_metadata(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values of a span or turn without `turn_metadata` if there is none."""
+    if values["turn_metadata"] is None:
+        del values["turn_metadata"]
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPlace:
+    """Where a turn is in its document: ``document.text[start:end]``, in code points.
+
+    Attributes:
+        turn: The number of the turn, from 0.
+        start: Where it begins in the document's text.
+        end: Where it ends.
+        speaker: Who speaks, if it says so.
+        start_ms: When the turn begins, in milliseconds, if it says so.
+        end_ms: When the turn ends.
+        turn_metadata: All other keys of the turn, if it has any.
+    """
+
+    turn: int
+    start: int
+    end: int
+    speaker: str | None = None
+    start_ms: int | None = None
+    end_ms: int | None = None
+    turn_metadata: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the turn as it stands in JSON, without `turn_metadata` if there is none."""
+        return _drop_turn_metadata(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +100,7 @@ class Hit:
         highlights: Start and end, in the document, of the words of the best passage that made its
             BM25 score, if requested.
         prior: What was added to the cosine of its best span, as in `Span`.
+        turns: The turns that the best passage has words of.
     """
 
     id: str
@@ -85,19 +117,20 @@ class Hit:
     explanation: Mapping[str, Any] | None = None
     highlights: list[tuple[int, int]] | None = None
     prior: float = 0.0
+    turns: list[TurnPlace] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the hit as it stands in JSON, without the passage's text.
+    def to_dict(self, *, texts: bool = False) -> dict[str, Any]:
+        """Return the hit as it stands in JSON.
 
-        Explanation and highlights are there only if they were requested.
+        Explanation and highlights are there only if they were requested, and `text`, `start` and
+        `turns` of the passage only with `texts`.
         """
         omitted = {name for name in ("explanation", "highlights") if getattr(self, name) is None}
-        hit = {
-            name: value
-            for name, value in asdict(self).items()
-            if name not in {"text", "start", *omitted}
-        }
-        return {**hit, "spans": [span.to_dict() for span in self.spans]}
+        omitted |= {"spans", "turns"} if texts else {"spans", "turns", "text", "start"}
+        hit = {item.name: getattr(self, item.name) for item in fields(self)}
+        values = {name: value for name, value in hit.items() if name not in omitted}
+        values["spans"] = [span.to_dict() for span in self.spans]
+        return values | ({"turns": [turn.to_dict() for turn in self.turns]} if texts else {})
 
     def marked(self, before: str, after: str, encode: Any = str) -> str:
         """Return the passage's text with its spans between `before` and `after`.
@@ -155,10 +188,13 @@ class Result:
     def __len__(self) -> int:
         return len(self.hits)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the result as it stands in JSON; a facet is a list of value and count pairs."""
+    def to_dict(self, *, texts: bool = False) -> dict[str, Any]:
+        """Return the result as it stands in JSON; a facet is a list of value and count pairs.
+
+        `texts` adds the text and the turns of each hit's best passage.
+        """
         result: dict[str, Any] = {
-            "hits": [hit.to_dict() for hit in self.hits],
+            "hits": [hit.to_dict(texts=texts) for hit in self.hits],
             "total": self.total,
             "plan": dict(self.plan),
         }

@@ -299,3 +299,15 @@ def test_a_refused_document_teaches_no_field(store: Backend) -> None:
 def test_two_types_within_one_document_are_refused(store: Backend) -> None:
     (reason,) = write_documents(store, {"id": "y", "text": "t", "tags": ["a", 1]})
     assert "'tags' is a number here and a string" in reason
+
+
+def test_the_passages_of_a_document_are_listed_in_their_order(store: Backend) -> None:
+    write_documents(store, {"id": "y", "text": "another"}, LONG)
+    keys = store.list_passages("calls", "x")
+    contents = store.fetch_contents("calls", keys)
+    assert [contents[key].text for key in keys] == [
+        passage.text for passage in read_passages(store) if passage.document_id == "x"
+    ]
+    assert store.list_passages("calls", "nobody") == []
+    with pytest.raises(IndexMissingError):
+        store.list_passages("nothing", "x")

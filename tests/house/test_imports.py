@@ -29,6 +29,7 @@ LAYERS = (
     {"api"},
     {"async_client"},
     {""},
+    {"serve"},
     {"cli"},
     {"__main__", "ingest.__main__"},
 )
@@ -84,11 +85,14 @@ ALLOWED_IMPORTERS = {
         "backends.server.transport.shape",
         "encoder.model_folder",
         "ingest.document_parser",
+        "serve.signatures",
     },
     "platformdirs": {"config"},
-    "prometheus_client": {"ingest.observe.metrics"},
+    "prometheus_client": {"ingest.observe.metrics", "serve.metrics"},
     "opentelemetry": {"observability.tracing"},
     "ray": {"ingest.executors.ray"},
+    "starlette": {"serve"},
+    "uvicorn": {"serve.server"},
     "typer": {"cli"},
     "rich": {"cli"},
 }
@@ -142,6 +146,9 @@ UNUSED_BY_A_QUERY = (
     "hybrid_search.backends.memory",
     "hybrid_search.backends.server.backend",
     "hybrid_search.async_client",
+    "hybrid_search.serve.server",
+    "starlette",
+    "uvicorn",
 )
 """What ``hybrid-search query --json`` on an embedded index has no use for.
 

@@ -88,6 +88,9 @@ def test_the_wheel_holds_the_product_its_model_and_its_sample_and_nothing_else(
         f"models/slice-minilm-l6/{file}"
         for file in ("model.onnx", "tokenizer.json", "encoder.json")
     }
+    expected_files |= {
+        f"serve/static/{path.name}" for path in (ROOT / "hybrid_search/serve/static").iterdir()
+    }
     assert {f"hybrid_search/{name}" for name in expected_files} <= set(names)
 
 

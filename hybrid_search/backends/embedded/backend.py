@@ -164,6 +164,11 @@ class EmbeddedBackend:
             raise
         return copied
 
+    def list_passages(self, index: str, document_id: str) -> list[Key]:
+        """Return the passages of a document in their order."""
+        with self._open_reader(index) as reader:
+            return sql.list_passages(reader.connection, document_id)
+
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg.
 

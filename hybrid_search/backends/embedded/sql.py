@@ -102,6 +102,14 @@ def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo
     return IndexInfo(spec, read_fields(connection), documents, passages, spans)
 
 
+def list_passages(connection: sqlite3.Connection, document_id: str) -> list[Key]:
+    """Return the passages of a document in their order."""
+    query = (
+        "SELECT passage FROM passages JOIN documents USING (document) WHERE id = ? ORDER BY ordinal"
+    )
+    return [passage for (passage,) in connection.execute(query, (document_id,))]
+
+
 def read_source_hashes(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, str]:
     """Return the source hashes of those documents of `ids` that exist."""
     return dict(_select_in(connection, "SELECT id, source_hash FROM documents WHERE id IN", ids))

@@ -126,6 +126,11 @@ class ServerBackend:
         server_index = aliases.find_index(self.server, index)
         return scan.iterate_passages(self.server, server_index, full=full)
 
+    def list_passages(self, index: str, document_id: str) -> list[Key]:
+        """Return the passages of a document that searches see, in their order."""
+        server_index = aliases.find_index(self.server, index)
+        return scan.list_passages(self.server, server_index, document_id)
+
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg, from one ``_msearch``.
 

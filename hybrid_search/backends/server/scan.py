@@ -76,6 +76,13 @@ def _has_returning_hit(page_hits: Sequence[dict[str, Any]]) -> bool:
     return len(set(places)) < len(places)
 
 
+def list_passages(server: Server, index: aliases.ServerIndex, document_id: str) -> list[str]:
+    """Return the keys of a document's passages in their order."""
+    of_document = {**request_bodies.KEYS, "query": {"term": {"document_id": document_id}}}
+    hits = iterate_hits(server, index.name, of_document, PAGE_PASSAGES, answers.LISTED_KEYS)
+    return [passage_codec.hit_key(hit) for hit in hits]
+
+
 def iterate_passages(
     server: Server, index: aliases.ServerIndex, *, full: bool
 ) -> Iterator[ListedPassage]:

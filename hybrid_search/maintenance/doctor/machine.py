@@ -26,6 +26,8 @@ OPTIONAL = (
     "prometheus-client",
     "opentelemetry-api",
     "ray",
+    "starlette",
+    "uvicorn",
 )
 PACKAGE = "hybrid_search"
 RUNTIMES = ("onnxruntime", "onnxruntime-gpu")

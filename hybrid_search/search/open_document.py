@@ -1,0 +1,254 @@
+"""Open a document: its text and turns, and under a phrase the scores of its words and spans.
+
+Every span of every passage is scored, a block of passages at a time, so that the codes of a long
+document are never in memory together.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import IndexSpec, Key, PassageContent, Request
+from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.errors import DamagedIndexError, DocumentMissingError, show_value
+from hybrid_search.search import candidates, pipeline, span_search
+from hybrid_search.search.calibration import COSINE, SCORE, Calibration
+from hybrid_search.search.document_view import DocumentView, PassageScores
+from hybrid_search.search.hit_builder import (
+    build_span,
+    find_turn,
+    leave_out_weak_spans,
+    read_turns,
+)
+from hybrid_search.search.query import Query
+from hybrid_search.search.result import Span, TurnPlace
+from hybrid_search.search.types import PassageSpans, ScoredPassage
+from hybrid_search.text import spans
+from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.types import Floats
+
+BLOCK = 64
+"""Passages that are read and scored together: their codes are 2 MB."""
+
+
+def read_document(backend: Backend, index: str, document_id: str) -> DocumentView:
+    """Return a document of an index as it is stored; DocumentMissingError if there is none."""
+    contents = _fetch_contents(backend, index, document_id)
+    view, _ = _join_contents(index, document_id, contents)
+    return replace(view, plan={"index": index})
+
+
+def score_document(
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: pipeline.LoadCalibration,
+    document_id: str,
+    query: Query,
+) -> DocumentView:
+    """Return a document with the scores of its passages, spans and words under a phrase.
+
+    Of `query` it takes the phrase, context, index, alpha, fusion, `spans` and `spans_by`.
+    DocumentMissingError is raised if there is none of this id.
+    """
+    spec, fields = backend.read_head(query.index)
+    encoder = pipeline.match_encoder_to_index(encoder, query.index, spec)
+    contents = _fetch_contents(backend, query.index, document_id)
+    view, warnings = _join_contents(query.index, document_id, contents)
+    (request,) = pipeline.build_requests(query, query.phrases, encoder, fields)
+    scorer = _build_scorer(backend, encoder, load_calibration, query, spec, request)
+    for block in _split_blocks(list(contents)):
+        scorer.add(block, contents)
+    plan = {
+        "phrase": query.phrases[0],
+        "index": query.index,
+        "alpha": query.alpha,
+        "fusion": query.fusion,
+        "spans_by": SCORE if scorer.prior else COSINE,
+        "model": spec.model,
+        **({"warnings": problems} if (problems := [*warnings, *scorer.warnings]) else {}),
+    }
+    return replace(
+        view,
+        passages=scorer.passages,
+        spans=scorer.choose_spans(),
+        words=scorer.list_words(),
+        highlights=sorted(scorer.highlights),
+        plan=plan,
+    )
+
+
+def _fetch_contents(backend: Backend, index: str, document_id: str) -> dict[Key, PassageContent]:
+    """Return the contents of all passages of a document, in their order."""
+    keys = backend.list_passages(index, document_id)
+    if not keys:
+        raise DocumentMissingError(
+            f"there is no document {show_value(document_id)} in index {index!r}: "
+            "take the id of a hit"
+        )
+    contents: dict[Key, PassageContent] = {}
+    for block in _split_blocks(keys):
+        contents |= backend.fetch_contents(index, block)
+    return {key: contents[key] for key in keys if key in contents}
+
+
+def _split_blocks(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
+    return (keys[start : start + BLOCK] for start in range(0, len(keys), BLOCK))
+
+
+def _join_contents(
+    index: str, document_id: str, contents: Mapping[Key, PassageContent]
+) -> tuple[DocumentView, list[str]]:
+    """Return the document that its passages make, and warnings of what is damaged in it."""
+    text, warnings = io.StringIO(newline=""), list[str]()
+    turns: dict[int, TurnPlace] = {}
+    for number, content in enumerate(contents.values()):
+        if content.fault:
+            remedy = f"hybrid-search verify --index {index} --repair"
+            warnings.append(
+                f"passage {number}: {content.fault.description}. To mend this: {remedy}"
+            )
+            continue
+        end = text.seek(0, io.SEEK_END)
+        text.write(_fill_gap(content.start - end))
+        text.seek(content.start)
+        text.write(content.text)
+        turns |= {turn.turn: turn for turn in read_turns(content)}
+    metadata = next((item.metadata for item in contents.values() if not item.fault), "{}")
+    return (
+        DocumentView(document_id, text.getvalue(), list(turns.values()), _parse(index, metadata)),
+        warnings,
+    )
+
+
+def _fill_gap(length: int) -> str:
+    """Return what stands for the characters between two passages, which have no word."""
+    return "\n" * min(length, 1) + " " * (length - 2) + "\n" * (length > 1)
+
+
+def _parse(index: str, metadata: str) -> dict[str, Any]:
+    try:
+        return dict(json.loads(metadata))
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedIndexError(
+            f"the metadata of a document is damaged in index {index!r}: "
+            "restore it from a backup, or delete the document and ingest it again"
+        ) from error
+
+
+@dataclass(slots=True, eq=False)
+class _DocumentScorer:
+    """Scores the passages of one document block by block, and keeps what a view shows of them."""
+
+    backend: Backend
+    query: Query
+    request: Request
+    calibration: Calibration
+    prior: SpanPrior | None
+    passages: list[PassageScores] = field(default_factory=list)
+    highlights: set[tuple[int, int]] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
+    _spans: list[tuple[float, Span]] = field(default_factory=list)
+    _words: dict[tuple[int, int], float] = field(default_factory=dict)
+
+    def add(self, keys: Sequence[Key], contents: Mapping[Key, PassageContent]) -> None:
+        """Score the passages of `keys`; damaged ones are left out, with a warning."""
+        index, request = self.query.index, self.request
+        sound_keys = [key for key in keys if not contents[key].fault]
+        scored, warnings = candidates.complete_scores(
+            self.backend, index, request, sound_keys, prior=self.prior
+        )
+        self.warnings += warnings
+        fused = candidates.fuse(
+            scored, request, self.query.fusion, self.query.alpha, self.calibration
+        )
+        for passage in fused:
+            self._add_passage(passage, contents[passage.stored.key])
+        for key, places in self.backend.find_highlights(index, request, sound_keys).items():
+            start = contents[key].start
+            self.highlights |= {(start + first, start + last) for first, last in places}
+
+    def _add_passage(self, passage: ScoredPassage, content: PassageContent) -> None:
+        """Take over the scores of a passage, of its best spans, and of its words."""
+        self.passages.append(_build_scores(passage, content))
+        tokens = passage.stored.tokens
+        passage_spans = PassageSpans.from_passage(
+            content.start, tokens, passage.cosines, self.prior
+        )
+        for place in span_search.best_places([passage_spans], self.query.spans):
+            turn = find_turn(content, place.start, place.end)
+            if turn is not None:
+                score = place.cosine + place.prior
+                self._spans.append((score, build_span(content, turn, place)))
+        scores = score_words(passage_spans.scores, *spans.bounds(tokens.counts), len(tokens.words))
+        places = tokens.words[:, :2] + content.start
+        parts = self.calibration.span(scores.astype(np.float64))
+        for start, end, part in zip(*places.T.tolist(), parts.tolist(), strict=True):
+            # the last words of a piece of a long turn are those of the next piece, too
+            self._words[start, end] = max(part, self._words.get((start, end), 0.0))
+
+    def choose_spans(self) -> list[Span]:
+        """Return the best spans of the document that do not overlap, best first.
+
+        With a prior those that have too little to do with the phrase are left out, as in a hit.
+        """
+        ranked = sorted(self._spans, key=lambda item: (-item[0], item[1].start))
+        scores = np.array([score for score, _ in ranked], np.float32)
+        bounds = np.array([(span.start, span.end) for _, span in ranked]).reshape(-1, 2)
+        best = spans.best(scores, bounds[:, 0], bounds[:, 1], self.query.spans)
+        chosen_spans = [ranked[number][1] for number in best]
+        return leave_out_weak_spans(chosen_spans) if self.prior else chosen_spans
+
+    def list_words(self) -> list[tuple[int, int, float]]:
+        """Return start, end and score of each word, in their order."""
+        return [(start, end, round(part, 4)) for (start, end), part in sorted(self._words.items())]
+
+
+def _build_scorer(
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: pipeline.LoadCalibration,
+    query: Query,
+    spec: IndexSpec,
+    request: Request,
+) -> _DocumentScorer:
+    prior = span_prior(encoder) if query.spans_by == SCORE else None
+    calibration = load_calibration(spec.precision, spec.dimension, SCORE if prior else COSINE)
+    return _DocumentScorer(backend, query, request, calibration, prior)
+
+
+def _build_scores(passage: ScoredPassage, content: PassageContent) -> PassageScores:
+    bm25_part, spans_part = passage.parts
+    return PassageScores(
+        passage=passage.stored.ordinal,
+        start=content.start,
+        end=content.start + len(content.text),
+        score=passage.score,
+        bm25=passage.stored.bm25,
+        cosine=passage.cosine,
+        prior=passage.prior,
+        bm25_part=bm25_part,
+        spans_part=spans_part,
+    )
+
+
+def score_words(scores: Floats, first: Any, last: Any, words: int) -> Floats:
+    """Return the score of the best span that holds each word, float32 ``[words]``.
+
+    Args:
+        scores: The score of each span, float32 ``[spans]``.
+        first: The first word of each span, intp ``[spans]``.
+        last: Its last word, likewise.
+        words: How many words there are.
+    """
+    best = np.full(words, -np.inf, np.float32)
+    for step in range(spans.MAX_WORDS):
+        covering = last - first >= step
+        np.maximum.at(best, first[covering] + step, scores[covering])
+    return np.maximum(best, -1e6)

@@ -1,0 +1,224 @@
+"""The routes of the service: each calls a method of the client and answers with its result."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+import hybrid_search
+from hybrid_search.async_client import AsyncClient
+from hybrid_search.backends.types import IndexInfo
+from hybrid_search.errors import HybridSearchError, MissingExtraError, UsageError
+from hybrid_search.serve import openapi
+from hybrid_search.serve.bodies import JSON_TYPE, read_object
+from hybrid_search.serve.gate import Gate
+from hybrid_search.serve.guard import Guard
+from hybrid_search.serve.options import ServeOptions
+from hybrid_search.serve.problems import Problem, build_response, describe_error
+from hybrid_search.serve.signatures import Schema
+
+PAGE_FOLDER = Path(__file__).parent / "static"
+
+NUMBER_TYPES: dict[str, Callable[[str], float]] = {"integer": int, "number": float}
+
+_log = logging.getLogger(__name__)
+
+
+class Service:
+    """Answers requests by one client, with one encoder for all of them.
+
+    Args:
+        client: The client.
+        options: The limits.
+        place: Where the indexes are, which no answer tells.
+    """
+
+    def __init__(self, client: AsyncClient, options: ServeOptions, place: str) -> None:
+        self._client, self._options, self._place = client, options, place
+        self._gate = Gate(options.queries, options.timeout)
+        self._metrics = self._open_metrics()
+
+    def build_app(self) -> ASGIApp:
+        """Return the application with all routes."""
+        routes = [
+            Route("/", self._show_page),
+            Mount("/static", StaticFiles(directory=PAGE_FOLDER)),
+            Route("/v1/query", self._query, methods=["POST"]),
+            Route("/v1/best-spans", self._best_spans, methods=["POST"]),
+            Route("/v1/documents/{id:path}", self._open_document),
+            Route("/v1/indexes", self._list_indexes),
+            Route("/openapi.json", self._describe),
+            Route("/healthz", self._tell_health),
+            Route("/metrics", self._list_metrics),
+        ]
+        handlers: Mapping[Any, Any] = {
+            HybridSearchError: self._answer_error,
+            HTTPException: _answer_http_error,
+            Problem: _answer_problem,
+        }
+        app = Starlette(routes=routes, exception_handlers=handlers)
+        count = self._metrics.add if self._metrics else _ignore_count
+        return Guard(app, self._options, count)
+
+    async def _query(self, request: Request) -> Response:
+        values = await read_object(request, self._options)
+        texts = values.pop("texts", False)
+        if not isinstance(texts, bool):
+            raise UsageError(f"texts is {texts!r}: it must be true or false")
+        phrase = _take_required(values, "phrase")
+        _check_names(values, openapi.list_query_parameters())
+        self._log_phrase(phrase)
+        result = await self._gate.run(self._client.query(phrase, **values))
+        return answer_json(result.to_dict(texts=texts))
+
+    async def _best_spans(self, request: Request) -> Response:
+        values = await read_object(request, self._options)
+        phrase, text = (_take_required(values, name) for name in ("phrase", "text"))
+        _check_names(values, openapi.list_best_spans_parameters())
+        self._log_phrase(phrase)
+        spans = await self._gate.run(self._client.best_spans(phrase, text, **values))
+        return answer_json({"spans": [span.to_dict() for span in spans]})
+
+    async def _open_document(self, request: Request) -> Response:
+        values = _read_parameters(request, openapi.list_document_parameters())
+        self._log_phrase(values.get("phrase"))
+        document_id = request.path_params["id"]
+        view = await self._gate.run(self._client.open_document(document_id, **values))
+        return answer_json(view.to_dict())
+
+    async def _list_indexes(self, _: Request) -> Response:
+        names = await self._gate.run(self._client.indexes())
+        return answer_json({"indexes": [await self._describe_index(name) for name in names]})
+
+    async def _describe_index(self, name: str) -> dict[str, Any]:
+        """Return what is known of an index; one that cannot be read is only named."""
+        try:
+            info = await self._gate.run(self._client.describe(name))
+        except HybridSearchError as error:
+            _log.warning("index %r cannot be described: %s", name, error)
+            return {"name": name}
+        return {"name": name, **format_info(info)}
+
+    async def _describe(self, _: Request) -> Response:
+        return answer_json(openapi.build_description())
+
+    async def _tell_health(self, _: Request) -> Response:
+        return answer_json({"status": "ok", "version": hybrid_search.__version__})
+
+    async def _list_metrics(self, _: Request) -> Response:
+        if not self._metrics:
+            raise Problem(404, "there are no metrics: install the extra metrics")
+        return Response(self._metrics.format(), media_type=self._metrics.content_type)
+
+    async def _show_page(self, _: Request) -> Response:
+        return FileResponse(PAGE_FOLDER / "index.html", headers={"Cache-Control": "no-cache"})
+
+    async def _answer_error(self, _: Request, error: Exception) -> Response:
+        if not isinstance(error, HybridSearchError):  # the handler is for these alone
+            raise error
+        problem = describe_error(error, self._place)
+        if problem.status >= 500:
+            _log.error("a request failed: %s", error)
+        return build_response(problem)
+
+    def _log_phrase(self, phrase: object) -> None:
+        if self._options.log_phrases:
+            _log.info("phrase %r", phrase)
+
+    def _open_metrics(self) -> Any:
+        """Return the metrics of this service, None if the extra is not installed."""
+        try:
+            from hybrid_search.serve.metrics import RequestMetrics
+        except MissingExtraError:
+            return None
+        return RequestMetrics(self._gate)
+
+
+def answer_json(value: Mapping[str, Any]) -> Response:
+    """Return a response with a value as JSON."""
+    return Response(orjson.dumps(value, default=_dump_other), media_type=JSON_TYPE)
+
+
+def _dump_other(value: Any) -> Any:
+    """Return what orjson does not know by itself: mappings and sequences of other classes."""
+    return dict(value) if isinstance(value, Mapping) else list(value)
+
+
+def format_info(info: IndexInfo) -> dict[str, Any]:
+    """Return what `/v1/indexes` tells of an index."""
+    spec = info.spec
+    return {
+        "documents": info.documents,
+        "passages": info.passages,
+        "spans": info.spans,
+        "fields": dict(info.fields),
+        "model": spec.model,
+        "dimension": spec.dimension,
+        "precision": spec.precision,
+        "policy": spec.policy,
+    }
+
+
+def _take_required(values: dict[str, Any], name: str) -> Any:
+    try:
+        return values.pop(name)
+    except KeyError:
+        raise UsageError(f"{name} is missing from the body: add it") from None
+
+
+def _check_names(values: Mapping[str, Any], schemas: Mapping[str, Schema]) -> None:
+    for name in values:
+        if name not in schemas:
+            raise UsageError(f"there is no parameter {name[:80]!r}: use {', '.join(schemas)}")
+
+
+def _read_parameters(request: Request, schemas: Mapping[str, Schema]) -> dict[str, Any]:
+    """Return the parameters of a query string with the types that their schemas have."""
+    texts = dict(request.query_params)
+    if len(texts) < len(request.query_params.multi_items()):
+        raise UsageError("a parameter is given twice: give it once")
+    _check_names(texts, schemas)
+    return {name: _parse(name, text, schemas[name]) for name, text in texts.items()}
+
+
+def _parse(name: str, text: str, schema: Schema) -> Any:
+    parse = NUMBER_TYPES.get(schema.get("type", ""))
+    if parse is None:
+        return text
+    try:
+        return parse(text)
+    except ValueError:
+        raise UsageError(f"{name} is {text[:80]!r}: it must be a number") from None
+
+
+async def _answer_problem(_: Request, problem: Exception) -> Response:
+    if not isinstance(problem, Problem):  # the handler is for these alone
+        raise problem
+    return build_response(problem)
+
+
+async def _answer_http_error(_: Request, error: Exception) -> Response:
+    """Return Starlette's own errors, a wrong path or method, as problems."""
+    if not isinstance(error, HTTPException):  # the handler is for these alone
+        raise error
+    headers = error.headers or {}
+    if error.status_code == 405:
+        detail = f"this path does not take this method: use {headers.get('Allow', 'another one')}"
+    else:
+        detail = "there is nothing at this path: GET /openapi.json lists what there is"
+    return build_response(Problem(error.status_code, detail, headers=headers))
+
+
+def _ignore_count(_: str, __: int, ___: float) -> None:
+    """Count nothing: the metrics are not installed."""

@@ -1,0 +1,60 @@
+"""Read the JSON body of a request, within a size and a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+
+from hybrid_search.serve.options import ServeOptions
+from hybrid_search.serve.problems import Problem
+
+JSON_TYPE = "application/json"
+
+
+async def read_object(request: Request, options: ServeOptions) -> dict[str, Any]:
+    """Return the JSON object that a request has as its body.
+
+    Raises:
+        Problem: If it has another type, is too large or too slow, or is no JSON object.
+    """
+    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type != JSON_TYPE:  # a page of another site cannot send this type unasked
+        shown = repr(content_type[:80]) if content_type else "missing"
+        raise Problem(415, f"the Content-Type is {shown}: it must be {JSON_TYPE}")
+    body = await _read_body(request, options)
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise Problem(400, f"the body is not JSON in UTF-8: {error}") from None
+    if not isinstance(value, dict):
+        raise Problem(400, f"the body is a JSON {type(value).__name__}: it must be an object")
+    return value
+
+
+async def _read_body(request: Request, options: ServeOptions) -> bytes:
+    try:
+        async with asyncio.timeout(options.timeout):
+            return await _collect(request, options.body_bytes)
+    except TimeoutError:
+        raise Problem(
+            408, f"the body did not arrive within {options.timeout:g} seconds: send it again"
+        ) from None
+    except ClientDisconnect:
+        raise Problem(400, "the connection was cut before the body was complete") from None
+
+
+async def _collect(request: Request, limit: int) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            raise Problem(
+                413,
+                f"the body has more than {limit:,} bytes: send less, "
+                "or start the service with a larger --body-kilobytes",
+                headers={"Connection": "close"},
+            )
+    return bytes(body)

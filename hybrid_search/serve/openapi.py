@@ -1,0 +1,217 @@
+"""The description of the service in OpenAPI 3.1, made from the functions that it calls."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import hybrid_search
+from hybrid_search import api
+from hybrid_search.client import Client
+from hybrid_search.search.document_view import DocumentView, PassageScores
+from hybrid_search.search.result import Hit, Span, TurnPlace
+from hybrid_search.serve.problems import PROBLEM_TYPE
+from hybrid_search.serve.signatures import Schema, describe_class, describe_parameters
+
+EXAMPLE_DOCUMENT = "shop-001"
+"""The id of a call in the bundled sample."""
+
+PROBLEMS = {
+    400: "The request is malformed.",
+    401: "The token is missing or wrong.",
+    404: "There is no such index or document.",
+    408: "The body did not arrive in time.",
+    409: "The index was written with another model.",
+    413: "The body is too large.",
+    415: "The body is not said to be JSON.",
+    421: "The Host is not one that this service answers to.",
+    422: "A parameter has a value that is not allowed.",
+    429: "Too many calls are being answered; Retry-After says when to ask again.",
+    500: "The service cannot answer.",
+    502: "The store of the indexes did not answer as it should.",
+    503: "The answer took too long, or the store is away; Retry-After says when to ask again.",
+}
+BODY_PROBLEMS = (400, 408, 413, 415)
+READ_PROBLEMS = (400, 401, 404, 409, 421, 422, 429, 500, 502, 503)
+
+TEXTS: Schema = {
+    "type": "boolean",
+    "default": False,
+    "description": "Add the text and the turns of each hit's best passage, and where it begins.",
+}
+
+
+@cache
+def build_description() -> dict[str, Any]:
+    """Return the whole description."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "hybrid-search",
+            "version": hybrid_search.__version__,
+            "summary": "Search calls and documents for a phrase, down to the span.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "security": [{}, {"token": []}],
+        "paths": {
+            "/v1/query": {"post": _describe_query()},
+            "/v1/best-spans": {"post": _describe_best_spans()},
+            "/v1/documents/{id}": {"get": _describe_document()},
+            "/v1/indexes": {"get": _describe_indexes()},
+            "/healthz": {"get": _describe_health()},
+        },
+        "components": {
+            "schemas": _describe_schemas(),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def list_query_parameters() -> dict[str, Schema]:
+    """Return the schemas of what `/v1/query` takes."""
+    return {**describe_parameters(api.query), "texts": TEXTS}
+
+
+def list_best_spans_parameters() -> dict[str, Schema]:
+    """Return the schemas of what `/v1/best-spans` takes."""
+    return describe_parameters(api.best_spans)
+
+
+def list_document_parameters() -> dict[str, Schema]:
+    """Return the schemas of what `/v1/documents/{id}` takes beside the id."""
+    parameters = describe_parameters(Client.open_document)
+    del parameters["document_id"]
+    return parameters
+
+
+def _describe_query() -> Schema:
+    example = {"phrase": "refund request", "index": "calls", "alpha": 0.5, "size": 3}
+    body = _describe_body(list_query_parameters(), ["phrase"], example)
+    return {
+        "operationId": "query",
+        "summary": "Find a phrase, or the best of several, in an index.",
+        "requestBody": body,
+        "responses": _list_responses(_refer("Result"), (*BODY_PROBLEMS, *READ_PROBLEMS)),
+    }
+
+
+def _describe_best_spans() -> Schema:
+    example = {"phrase": "refund request", "text": "I bought it here. I want my money back."}
+    body = _describe_body(list_best_spans_parameters(), ["phrase", "text"], example)
+    answer = _describe_object({"spans": {"type": "array", "items": _refer("Span")}})
+    return {
+        "operationId": "bestSpans",
+        "summary": "Find the best spans of one text; no index is used.",
+        "requestBody": body,
+        "responses": _list_responses(answer, (*BODY_PROBLEMS, *READ_PROBLEMS)),
+    }
+
+
+def _describe_document() -> Schema:
+    path = {
+        "name": "id",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "minLength": 1},
+        "example": EXAMPLE_DOCUMENT,
+        "description": "The id of the document, as a hit has it.",
+    }
+    return {
+        "operationId": "openDocument",
+        "summary": "Read a whole document, with the scores of its words under a phrase.",
+        "parameters": [path, *map(_describe_parameter, list_document_parameters().items())],
+        "responses": _list_responses(_refer("DocumentView"), READ_PROBLEMS),
+    }
+
+
+def _describe_parameter(item: tuple[str, Schema]) -> Schema:
+    """Return a parameter of a query string, where leaving one out is its null."""
+    name, schema = item
+    description = schema.pop("description")
+    variants = [part for part in schema.get("anyOf", []) if part.get("type") != "null"]
+    if variants:
+        (schema,) = variants
+    return {"name": name, "in": "query", "schema": schema, "description": description}
+
+
+def _describe_indexes() -> Schema:
+    answer = _describe_object({"indexes": {"type": "array", "items": _refer("Index")}})
+    return {
+        "operationId": "indexes",
+        "summary": "List the indexes with their numbers, fields and models.",
+        "responses": _list_responses(answer, (400, 401, 421, 429, 500, 502, 503)),
+    }
+
+
+def _describe_health() -> Schema:
+    answer = _describe_object({"status": {"const": "ok"}, "version": {"type": "string"}})
+    return {
+        "operationId": "health",
+        "summary": "Tell that the service runs.",
+        "security": [],
+        "responses": _list_responses(answer, (400, 421)),
+    }
+
+
+def _describe_body(properties: dict[str, Schema], required: list[str], example: Any) -> Schema:
+    schema = {**_describe_object(properties), "required": required}
+    return {
+        "required": True,
+        "content": {"application/json": {"schema": schema, "example": example}},
+    }
+
+
+def _describe_object(properties: dict[str, Schema]) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+def _list_responses(schema: Schema, statuses: tuple[int, ...]) -> Schema:
+    problem = {"content": {PROBLEM_TYPE: {"schema": _refer("Problem")}}}
+    problems = {str(status): {"description": PROBLEMS[status], **problem} for status in statuses}
+    content = {"application/json": {"schema": schema}}
+    return {"200": {"description": "The answer.", "content": content}, **problems}
+
+
+def _refer(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _describe_schemas() -> dict[str, Schema]:
+    number, text, anything = {"type": "integer"}, {"type": "string"}, {"type": "object"}
+    facet = {"type": "array", "items": {"type": "array", "minItems": 2, "maxItems": 2}}
+    result = _describe_object(
+        {
+            "hits": {"type": "array", "items": _refer("Hit")},
+            "total": number,
+            "plan": anything,
+            "facets": {"type": "object", "additionalProperties": facet},
+        }
+    )
+    result["required"].remove("facets")
+    index: dict[str, Schema] = {
+        "name": text,
+        "documents": number,
+        "passages": number,
+        "spans": number,
+        "fields": {"type": "object", "additionalProperties": text},
+        "model": text,
+        "dimension": number,
+        "precision": text,
+        "policy": text,
+    }
+    problem = {"type": text, "title": text, "status": number, "detail": text, "error": text}
+    described = {"Hit": Hit, "Span": Span, "TurnPlace": TurnPlace, "PassageScores": PassageScores}
+    optional = ("text", "start", "turns", "explanation", "highlights")
+    omitted = {"Hit": optional, "Span": ("turn_metadata",), "TurnPlace": ("turn_metadata",)}
+    return {
+        "Result": result,
+        **{name: describe_class(kind, omitted.get(name, ())) for name, kind in described.items()},
+        "DocumentView": describe_class(DocumentView),
+        "Index": {**_describe_object(index), "required": ["name"]},
+        "Problem": {**_describe_object(problem), "required": ["type", "title", "status", "detail"]},
+    }

@@ -1,0 +1,125 @@
+"""Turn errors into problem details (RFC 9457) that tell nothing of this machine.
+
+The class of an error decides the status. The messages of errors that the caller can mend are
+passed on; the others, which may name files and servers, are logged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from hybrid_search.errors import (
+    AccessError,
+    DamagedIndexError,
+    DocumentMissingError,
+    HybridSearchError,
+    IndexBusyError,
+    IndexMissingError,
+    InputError,
+    ModelError,
+    ServerError,
+    UsageError,
+)
+
+PROBLEM_TYPE = "application/problem+json"
+RETRY_SECONDS = 1
+"""After which a caller that was turned away may ask again."""
+
+RETURNING = {429, 503}
+"""The statuses that a caller may expect to pass."""
+
+_ADDRESS = re.compile(r"[\w+.-]+://[^\s'\"),;]*")
+"""A URL in a message, which may be that of the server that holds the indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The status of an error, and what is said in place of its message, if that is not shown."""
+
+    status: int
+    detail: str | None = None
+
+
+ANSWERS: dict[type[HybridSearchError], Answer] = {
+    UsageError: Answer(422),
+    InputError: Answer(422),
+    DocumentMissingError: Answer(404),
+    IndexMissingError: Answer(404, "there is no index of this name: GET /v1/indexes lists all"),
+    ModelError: Answer(
+        409, "the index was written with another model than the one of this service, or it is lost"
+    ),
+    DamagedIndexError: Answer(500, "the index is damaged: hybrid-search verify says what to do"),
+    IndexBusyError: Answer(503, "the index is being written: ask again"),
+    AccessError: Answer(502, "the store of the indexes refused the login of this service"),
+    ServerError: Answer(502, "the store of the indexes did not answer as it should"),
+    HybridSearchError: Answer(500, "the service cannot answer: its log says why"),
+}
+"""The answer to each class of errors; a class that is not here has that of its base."""
+
+
+class Problem(Exception):  # noqa: N818 # RFC 9457 calls it so
+    """A request that cannot be answered: the status and one sentence for its sender.
+
+    Args:
+        status: The HTTP status.
+        detail: What is wrong, and what to do.
+        error: The class of the error in Python, if it was one of this project.
+        headers: Further headers of the answer.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        error: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.error = status, detail, error
+        self.headers = dict(headers or {})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the members of the problem details."""
+        members = {
+            "type": "about:blank",
+            "title": HTTPStatus(self.status).phrase,
+            "status": self.status,
+            "detail": self.detail,
+        }
+        return members | ({"error": self.error} if self.error else {})
+
+
+def describe_error(error: HybridSearchError, hidden: str) -> Problem:
+    """Return the problem that an error is.
+
+    Args:
+        error: The error.
+        hidden: A text that must not be in the answer: where the indexes are.
+    """
+    kind = next(kind for kind in type(error).__mro__ if kind in ANSWERS)
+    answer = ANSWERS[kind]
+    status = answer.status
+    if isinstance(error, ServerError) and error.status in (0, 429, 503):
+        status = 503  # it is away or busy, which passes
+    detail = answer.detail or hide_places(str(error), hidden)
+    return Problem(status, detail, type(error).__name__)
+
+
+def hide_places(text: str, hidden: str) -> str:
+    """Return `text` without URLs and without `hidden`."""
+    return _ADDRESS.sub("(address)", text.replace(hidden, "(place)"))
+
+
+def build_response(problem: Problem) -> Response:
+    """Return the response that tells a problem."""
+    headers = dict(problem.headers)
+    if problem.status in RETURNING:
+        headers["Retry-After"] = str(RETRY_SECONDS)
+    return Response(orjson.dumps(problem.to_dict()), problem.status, headers, PROBLEM_TYPE)

@@ -1,0 +1,158 @@
+"""Run the service until a signal ends it: uvicorn at one socket, and a client that is closed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from hybrid_search.async_client import THREADS, AsyncClient
+from hybrid_search.errors import UsageError
+from hybrid_search.serve.app import Service
+from hybrid_search.serve.options import ServeOptions
+
+WAITING_CONNECTIONS = 1_000
+KEEP_ALIVE = 30
+"""Seconds that an idle connection stays open."""
+
+_log = logging.getLogger(__name__)
+
+
+def serve(
+    options: ServeOptions,
+    open_client: Callable[[int], AsyncClient],
+    place: str,
+    announce: Callable[[str], None],
+) -> None:
+    """Answer requests until SIGTERM or SIGINT, then finish those that run.
+
+    Args:
+        options: The address and the limits.
+        open_client: Returns the client, for this number of threads.
+        place: Where the indexes are, which no answer tells.
+        announce: Called with the URL as soon as requests are answered.
+
+    UsageError is raised if nothing can listen at the address.
+    """
+    with _open_socket(options) as listener, _end_quietly():
+        asyncio.run(_serve(options, open_client, place, listener, announce))
+
+
+async def _serve(
+    options: ServeOptions,
+    open_client: Callable[[int], AsyncClient],
+    place: str,
+    listener: socket.socket,
+    announce: Callable[[str], None],
+) -> None:
+    async with open_client(min(THREADS, options.queries)) as client:
+        await client.best_spans("ready", "ready")  # loads the model before anybody waits for it
+        app = Service(client, options, place).build_app()
+        server = _Server(_configure(app, options), announce, _format_url(options, listener))
+        await server.serve(sockets=[listener])
+
+
+def _configure(app: Any, options: ServeOptions) -> uvicorn.Config:
+    patient = type("PatientProtocol", (PatientProtocol,), {"seconds": options.timeout})
+    return uvicorn.Config(
+        app,
+        http=patient,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=max(1, int(options.timeout)),
+    )
+
+
+class PatientProtocol(H11Protocol):
+    """A connection that is closed if its first request does not arrive within some seconds."""
+
+    seconds = 30.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._deadline = self.loop.call_later(self.seconds, self._close_if_silent)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _close_if_silent(self) -> None:
+        if self.cycle is None:
+            self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """Tells its URL as soon as it answers."""
+
+    def __init__(self, config: uvicorn.Config, announce: Callable[[str], None], url: str) -> None:
+        super().__init__(config)
+        self._announce, self._url = announce, url
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        if self.started:
+            self._announce(self._url)
+
+
+@contextmanager
+def _open_socket(options: ServeOptions) -> Iterator[socket.socket]:
+    """Yield a socket that listens at the address.
+
+    Raises:
+        UsageError: If it cannot be opened.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            options.host, options.port, type=socket.SOCK_STREAM
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(WAITING_CONNECTIONS)
+    except OSError as error:
+        raise UsageError(
+            f"nothing can be served at {options.host}:{options.port} ({error}): "
+            "name another address with --port or --host"
+        ) from error
+    with listener:
+        yield listener
+
+
+def _format_url(options: ServeOptions, listener: socket.socket) -> str:
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    return f"http://{host}:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def _end_quietly() -> Iterator[None]:
+    """Let SIGTERM and SIGINT end the block and nothing else.
+
+    uvicorn handles them while it serves, and raises them again when it has ended.
+    """
+
+    def pass_over(_: int, __: FrameType | None) -> None:
+        _log.info("stopping")
+
+    signals = (signal.SIGTERM, signal.SIGINT)
+    old_handlers = [signal.signal(number, pass_over) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, old_handlers, strict=True):
+            signal.signal(number, handler)

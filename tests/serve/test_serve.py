@@ -1,0 +1,381 @@
+"""`hybrid-search serve` over HTTP: the answers of the Python API, and its errors as problems."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hybrid_search
+from hybrid_search.client import Client
+from hybrid_search.search.query import Query, QueryOptions
+from hybrid_search.serve.problems import PROBLEM_TYPE
+from tests.helpers.cli import run_cli
+from tests.helpers.service import JSON, HttpAnswer, RunningService, run_service
+
+CLIENTS = 64
+TOKEN = "a-token-that-nobody-guesses"
+PHRASE = "somebody wants their money back"
+
+
+def assert_problem(answer: HttpAnswer, status: int, *words: str) -> dict[str, Any]:
+    """Assert that this is a problem with these words in its detail, and return it."""
+    problem: dict[str, Any] = answer.json
+    assert (answer.status, problem["status"]) == (status, status), problem
+    assert answer.headers["content-type"] == PROBLEM_TYPE
+    for word in words:
+        assert word in problem["detail"]
+    assert "Traceback" not in answer.body.decode()
+    return problem
+
+
+# Answers
+
+
+def test_a_query_answers_what_python_answers(service: RunningService, sample: Client) -> None:
+    options: QueryOptions = {
+        "alpha": 0.3,
+        "size": 4,
+        "where": {"sector": ["shop", "bank"]},
+        "explain": True,
+        "facets": ["sector"],
+    }
+    answer = service.post("/v1/query", {"phrase": PHRASE, **options}).json
+    expected = json.loads(json.dumps(sample.query(PHRASE, **options).to_dict()))
+    del answer["plan"]["milliseconds"], expected["plan"]["milliseconds"]
+    assert answer == expected
+
+
+def test_several_phrases_are_a_list(service: RunningService, sample: Client) -> None:
+    phrases = ["refund", "waiting on hold"]
+    answer = service.post("/v1/query", {"phrase": phrases}).json
+    assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in sample.query(phrases)]
+
+
+def test_texts_adds_the_passage_and_its_turns(service: RunningService) -> None:
+    hit = service.post("/v1/query", {"phrase": PHRASE, "size": 1, "texts": True}).json["hits"][0]
+    span = hit["spans"][0]
+    assert hit["text"][span["start"] - hit["start"] :].startswith(span["text"])
+    assert {turn["speaker"] for turn in hit["turns"]} <= {"agent", "customer"}
+
+
+def test_best_spans_answers_what_python_answers(service: RunningService) -> None:
+    text = "I bought it last week. I want my money back."
+    answer = service.post("/v1/best-spans", {"phrase": "refund request", "text": text, "k": 2})
+    spans = hybrid_search.best_spans("refund request", text, k=2)
+    assert answer.json["spans"] == json.loads(json.dumps([span.to_dict() for span in spans]))
+
+
+def test_a_document_is_what_python_opens(service: RunningService, sample: Client) -> None:
+    answer = service.get("/v1/documents/shop-001?phrase=money%20back&spans=2&alpha=0.25")
+    view = sample.open_document("shop-001", "money back", spans=2, alpha=0.25)
+    assert answer.json == json.loads(json.dumps(view.to_dict()))
+    assert service.get("/v1/documents/shop-001").json["words"] == []
+
+
+def test_the_indexes_are_listed_with_their_fields(service: RunningService, sample: Client) -> None:
+    (index,) = service.get("/v1/indexes").json["indexes"]
+    info = sample.describe()
+    assert index["name"] == "calls"
+    assert (index["documents"], index["passages"]) == (info.documents, info.passages)
+    assert index["fields"] == dict(info.fields)
+    assert index["model"] == info.spec.model
+
+
+def test_health_metrics_and_description_are_there(service: RunningService) -> None:
+    assert service.get("/healthz").json["status"] == "ok"
+    metrics = service.get("/metrics").body.decode()
+    assert 'hybrid_search_serve_requests_total{route="/healthz",status="200"}' in metrics
+    description = service.get("/openapi.json").json
+    assert description["openapi"].startswith("3.1")
+
+
+def test_the_description_has_the_parameters_and_defaults_of_python(
+    service: RunningService,
+) -> None:
+    paths = service.get("/openapi.json").json["paths"]
+    body = paths["/v1/query"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    defaults = {
+        item.name: json.loads(json.dumps(item.default))
+        for item in fields(Query)
+        if item.name != "phrases"
+    }
+    described = {name: schema.get("default") for name, schema in body["properties"].items()}
+    assert described == {"phrase": None, **defaults, "texts": False}
+    assert all(schema["description"] for schema in body["properties"].values())
+    assert body["properties"]["size"]["maximum"] == 10_000
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "word"),
+    [
+        ({"phrase": "money", "alpha": 2}, 422, "alpha is 2"),
+        ({"phrase": "money", "size": "3"}, 422, "size is '3'"),
+        ({"phrase": " "}, 422, "blank"),
+        ({"alpha": 0.5}, 422, "phrase is missing"),
+        ({"phrase": "money", "alfa": 1}, 422, "no parameter 'alfa'"),
+        ({"phrase": "money", "url": "embedded:/tmp"}, 422, "no parameter 'url'"),
+        ({"phrase": "money", "texts": 1}, 422, "texts is 1"),
+        ({"phrase": "money", "where": {"colour": "red"}}, 422, "colour"),
+        ({"phrase": "money", "index": "nothing"}, 404, "GET /v1/indexes"),
+        ({"phrase": "money", "index": "../calls"}, 422, "index name"),
+        ([1], 400, "must be an object"),
+    ],
+)
+def test_a_wrong_value_is_a_problem_that_names_it(
+    service: RunningService, body: Any, status: int, word: str
+) -> None:
+    assert_problem(service.post("/v1/query", body), status, word)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "word"),
+    [
+        ("/v1/documents/nobody", 404, "no document 'nobody'"),
+        ("/v1/documents/shop-001?alpha=x&phrase=a", 422, "alpha is 'x'"),
+        ("/v1/documents/shop-001?alpha=nan&phrase=a", 422, "alpha is nan"),
+        ("/v1/documents/shop-001?beta=1", 422, "no parameter 'beta'"),
+        ("/v1/documents/shop-001?phrase=a&phrase=b", 422, "twice"),
+        ("/v1/document", 404, "/openapi.json"),
+        ("/static/../app.py", 404, "/openapi.json"),
+        ("/static/%2e%2e/app.py", 404, "/openapi.json"),
+        ("/v1/query", 405, "POST"),
+    ],
+)
+def test_a_wrong_path_or_parameter_is_a_problem(
+    service: RunningService, path: str, status: int, word: str
+) -> None:
+    assert_problem(service.get(path), status, word)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b'{"phrase": NaN}', b'{"phrase": "\\ud800"}', b"\xff", b"[" * 100_000]
+)
+def test_a_body_that_is_not_json_is_a_problem(service: RunningService, body: bytes) -> None:
+    assert_problem(service.request("POST", "/v1/query", body, JSON), 400, "not JSON")
+
+
+def test_a_page_of_another_site_cannot_send_a_query(service: RunningService) -> None:
+    """Browsers ask before they send JSON elsewhere, and this service never agrees."""
+    body = json.dumps({"phrase": "money"}).encode()
+    plain = service.request("POST", "/v1/query", body, {"Content-Type": "text/plain"})
+    assert_problem(plain, 415, "application/json")
+    asked = service.request("OPTIONS", "/v1/query", headers={"Origin": "http://evil.example"})
+    assert asked.status == 405
+    assert not [name for name in asked.headers if name.startswith("access-control")]
+
+
+def test_a_name_that_was_pointed_at_this_machine_gets_no_answer(service: RunningService) -> None:
+    assert_problem(service.get("/v1/indexes", Host="evil.example:8080"), 421, "evil.example")
+    for name in ("localhost", "127.0.0.1:1", "[::1]:8080"):
+        assert service.get("/v1/indexes", Host=name).status == 200
+
+
+def test_no_answer_and_no_log_tells_a_phrase_or_a_place(
+    service: RunningService, sample_url: str
+) -> None:
+    folder = sample_url.removeprefix("embedded:")
+    answers = [
+        service.post("/v1/query", {"phrase": PHRASE, "index": "nothing"}),
+        service.post("/v1/query", {"phrase": PHRASE, "compat": "opensearch"}),
+        service.get(f"/v1/documents/nobody?phrase={PHRASE.replace(' ', '+')}"),
+        service.get("/v1/indexes"),
+        service.get("/openapi.json"),
+        service.get("/metrics"),
+    ]
+    assert not [answer.body for answer in answers if folder.encode() in answer.body]
+    assert any("/v1/query" in line for line in service.log)
+    assert not [line for line in service.log if PHRASE in line or "money" in line]
+
+
+def test_a_message_with_a_place_is_answered_without_it() -> None:
+    from hybrid_search.errors import ModelError, ServerError, UsageError
+    from hybrid_search.serve.problems import describe_error
+
+    text = "opensearch+https://user@search.example:9200 is opensearch, at /data/store"
+    assert describe_error(UsageError(text), "/data/store").detail == (
+        "(address) is opensearch, at (place)"
+    )
+    for error, status in (
+        (ServerError(text, 400), 502),
+        (ServerError(text, 0), 503),
+        (ModelError(text), 409),
+    ):
+        problem = describe_error(error, "/data/store")
+        assert problem.status == status
+        assert "search.example" not in problem.detail
+
+
+def test_browsers_are_told_to_load_nothing_from_elsewhere(service: RunningService) -> None:
+    for path in ("/", "/v1/indexes", "/nothing"):
+        headers = service.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+
+
+# Limits
+
+
+def test_many_clients_at_once_are_all_answered_alike(service: RunningService) -> None:
+    start = threading.Barrier(CLIENTS)
+
+    def ask(number: int) -> tuple[int, list[str]]:
+        start.wait()
+        answer = service.post("/v1/query", {"phrase": PHRASE, "size": 3, "alpha": number % 2})
+        return answer.status, [hit["id"] for hit in answer.json["hits"]]
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        answers = list(pool.map(ask, range(CLIENTS)))
+    assert {status for status, _ in answers} == {200}
+    assert len({tuple(ids) for _, ids in answers[::2]}) == 1
+    assert len({tuple(ids) for _, ids in answers[1::2]}) == 1
+
+
+def test_calls_beyond_the_limit_are_told_to_come_back(sample_url: str) -> None:
+    text = "I want my money back. " * 4_000  # some seconds of encoding
+    with run_service(sample_url, "--queries", "1") as service:
+        with ThreadPoolExecutor(1) as pool:
+            slow = pool.submit(service.post, "/v1/best-spans", {"phrase": "refund", "text": text})
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline:
+                answer = service.post("/v1/query", {"phrase": "money", "size": 1})
+                if answer.status == 429:
+                    break
+            assert_problem(answer, 429, "ask again")
+            assert answer.headers["retry-after"] == "1"
+            assert service.get("/healthz").status == 200
+            assert slow.result().status == 200
+        assert service.post("/v1/query", {"phrase": "money", "size": 1}).status == 200
+
+
+def test_an_answer_that_takes_too_long_is_a_problem(sample_url: str) -> None:
+    text = "I want my money back. " * 4_000
+    with run_service(sample_url, "--timeout", "0.3") as service:
+        answer = service.post("/v1/best-spans", {"phrase": "refund", "text": text})
+        assert_problem(answer, 503, "0.3 seconds")
+        assert "retry-after" in answer.headers
+
+
+def test_a_body_has_a_size(sample_url: str) -> None:
+    with run_service(sample_url, "--body-kilobytes", "2") as service:
+        fitting = {"phrase": "refund", "text": "a " * 900}
+        assert service.post("/v1/best-spans", fitting).status == 200
+        large = {"phrase": "refund", "text": "a " * 1_000}
+        assert_problem(service.post("/v1/best-spans", large), 413, "2,000 bytes")
+
+
+def test_a_slow_client_is_cut_off_and_harms_nobody(sample_url: str) -> None:
+    with run_service(sample_url, "--timeout", "1") as service:
+        address = ("127.0.0.1", service.port)
+        with (
+            socket.create_connection(address) as silent,
+            socket.create_connection(address) as slow,
+        ):
+            head = b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n"
+            slow.sendall(head + b"Content-Type: application/json\r\n\r\n{")
+            assert service.post("/v1/query", {"phrase": "money"}).status == 200
+            silent.settimeout(20)
+            slow.settimeout(20)
+            assert silent.recv(100) == b""
+            assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_cut_connection_harms_nobody(service: RunningService) -> None:
+    body = json.dumps({"phrase": PHRASE, "size": 100}).encode()
+    head = b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    for part in (body[:5], body):
+        for _ in range(8):
+            connection = socket.create_connection(("127.0.0.1", service.port))
+            connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + part)
+            connection.close()
+    assert service.post("/v1/query", {"phrase": PHRASE}).status == 200
+    assert not [line for line in service.log if "unexpected" in line or "Traceback" in line]
+
+
+# Start and end
+
+
+def test_it_ends_by_sigterm_after_the_running_answer(sample_url: str) -> None:
+    text = "I want my money back. " * 3_000
+    with run_service(sample_url) as service:
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(
+                service.post, "/v1/best-spans", {"phrase": "refund", "text": text}
+            )
+            time.sleep(0.5)
+            status = service.stop()
+            assert running.result().status == 200
+        assert status == 0
+        assert not [line for line in service.log if "Traceback" in line]
+
+
+def test_another_address_needs_a_token(sample_url: str, tmp_path: Path) -> None:
+    result = run_cli("serve", "--url", sample_url, "--host", "0.0.0.0", "--port", "0")
+    assert "--token-file" in result.error
+    assert "0.0.0.0" in result.error
+
+
+@pytest.mark.parametrize("token", ["short", "two words of a token", ""])
+def test_a_token_that_can_be_guessed_is_refused_and_not_shown(token: str, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(token)
+    error = run_cli("serve", "--token-file", str(file)).error
+    assert "at least 16" in error
+    assert not token or token not in error
+
+
+def test_with_a_token_only_its_bearer_is_answered(sample_url: str, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"{TOKEN}\n")
+    file.chmod(0o600)
+    arguments = ("--host", "0.0.0.0", "--token-file", str(file))
+    with run_service(sample_url, *arguments) as service:
+        for headers in ({}, {"Authorization": f"Bearer {TOKEN}x"}, {"Authorization": TOKEN}):
+            answer = service.get("/v1/indexes", **headers)
+            assert_problem(answer, 401, "Authorization")
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert TOKEN.encode() not in answer.body
+        assert service.get("/metrics").status == 401
+        assert service.get("/healthz").status == 200
+        answer = service.get("/v1/indexes", Authorization=f"Bearer {TOKEN}", Host="any.example")
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--port", "70000"], "--port is 70000"),
+        (["--queries", "0"], "--queries is 0"),
+        (["--timeout", "0"], "--timeout is 0"),
+        (["--body-kilobytes", "0"], "--body-kilobytes is 0"),
+        (["--token-file", "nowhere"], "nowhere"),
+        (["--url", "nothing:x"], "nothing"),
+    ],
+)
+def test_a_wrong_option_is_one_error(arguments: list[str], word: str) -> None:
+    assert word in run_cli("serve", *arguments).error
+
+
+def test_a_port_that_is_taken_is_an_error(service: RunningService, sample_url: str) -> None:
+    error = run_cli("serve", "--url", sample_url, "--port", str(service.port)).error
+    assert f"127.0.0.1:{service.port}" in error
+
+
+def test_phrases_are_logged_only_if_that_was_asked(sample_url: str) -> None:
+    arguments = ("--log-phrases", "--log-level", "info")
+    with run_service(sample_url, *arguments) as service:
+        service.post("/v1/query", {"phrase": PHRASE})
+        service.stop()
+    assert any(PHRASE in line for line in service.log)
