@@ -65,6 +65,7 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.segment_reader",
         "backends.embedded.segments",
         "backends.embedded.sql",
+        "backends.embedded.term_sums",
         "backends.embedded.tokenizer",
         "backends.memory",
         "ingest.seen_ids",

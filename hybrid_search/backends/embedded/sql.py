@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import checksums, schema
+from hybrid_search.backends.embedded import checksums, schema, term_sums
 from hybrid_search.backends.embedded.checksums import compute_content_checksum, insert_checksums
-from hybrid_search.backends.embedded.schema import has_checksums
+from hybrid_search.backends.embedded.schema import has_checksums, index_name
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
@@ -138,6 +138,7 @@ def delete_documents(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
     is_damaged = [_delete_document(connection, document) for (document,) in rows]
     if any(is_damaged):  # FTS5 read in its first column which words to remove
         connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
+        term_sums.discard(connection)
     return len(rows)
 
 
@@ -148,7 +149,12 @@ def _delete_document(connection: sqlite3.Connection, document: int) -> bool:
     texts = f"SELECT 1 FROM texts_content WHERE id IN ({DOCUMENT_PASSAGES})"
     has_no_text = connection.execute(f"{texts} AND typeof(c0) != 'text'", (document,)).fetchone()
     contents = read_contents(connection, [passage for (passage,) in passages])
-    is_damaged = bool(has_no_text) or any(content.fault for content in contents.values())
+    is_damaged = (
+        bool(has_no_text)
+        or len(contents) < len(passages)
+        or any(content.fault for content in contents.values())
+    )
+    term_sums.subtract(connection, [passage for (passage,) in passages])
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
     connection.executemany("DELETE FROM checksums WHERE passage = ?", passages)
@@ -349,11 +355,6 @@ def _find_damaged_value(connection: sqlite3.Connection, name: str) -> object:
     query = "SELECT id, value FROM metadata JOIN documents USING (document) WHERE name = ?"
     rows = connection.execute(query, (name,))
     return next((document_id for document_id, value in rows if type(value) is bytes), None)
-
-
-def index_name(connection: sqlite3.Connection) -> str:
-    """Return the name of an open index, that of its file."""
-    return Path(connection.execute("PRAGMA database_list").fetchone()[2]).stem
 
 
 def read_left_out(connection: sqlite3.Connection) -> list[Key]:
