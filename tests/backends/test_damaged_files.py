@@ -20,7 +20,7 @@ from hybrid_search.backends.embedded import backend, commits, segment_builder, t
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, HybridSearchError
 from tests.helpers.cli import invoke_cli
-from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
+from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_request, make_spec
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"id": f"call-{number}", "text": f"refund word{number} please", "number": number}
@@ -330,7 +330,7 @@ def test_what_an_earlier_version_wrote_since_is_no_damage(
     answers: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier, connect(URL) as client:
-        for name in ("catch_up", "update", "subtract"):
+        for name in ("make", "update", "subtract"):
             earlier.setattr(term_sums, name, lambda *_: None)
         client.ingest([{"id": "call-3", "text": "one more refund"}])
     with connect(URL) as client:
@@ -386,6 +386,50 @@ def test_a_passage_whose_number_changed_is_told_and_mended(
 
 def list_ids(client: Client) -> list[str]:
     return [hit.id for hit in client.query("w149", size=150, alpha=1.0).hits]
+
+
+# Metadata
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE metadata SET value = 99 WHERE value = 7",
+        "UPDATE metadata SET document = document + 100 WHERE value = 7",
+        "DELETE FROM metadata WHERE value = 7",
+        "UPDATE value_sums SET rows = rows + 1 WHERE value = 7",
+        "UPDATE value_sums SET total = total - 1 WHERE value = 7",
+        "DELETE FROM value_sums WHERE value = 7",
+    ],
+)
+def test_a_changed_row_of_metadata_is_told_by_what_reads_it_and_mended(
+    answers: dict[str, float], change: str
+) -> None:
+    change_rows(change)
+    with connect(URL) as client:
+        for where in ({"number": 7}, {"number": {"gt": 5, "lt": 9}}):
+            with pytest.raises(DamagedIndexError, match=re.escape(REPAIR)):
+                client.query("refund", where=where)
+        with pytest.raises(DamagedIndexError, match=re.escape(REPAIR)):
+            client.backend.count_facets("calls", make_request("refund"), ["number"])
+        sound = client.query("refund", where={"number": 8})
+        assert [[hit.id for hit in sound.hits], "warnings" in sound.plan] == [["call-8"], False]
+        assert client.verify(repair=True).is_sound
+        assert [hit.id for hit in client.query("refund", where={"number": 7}).hits] == ["call-7"]
+        assert ask(client) == answers
+
+
+def test_values_of_all_kinds_are_filtered_without_a_false_alarm(answers: dict[str, float]) -> None:
+    changing = {"id": "mixed", "text": "refund", "tags": ["a", "a", "b"], "deep": {"on": True}}
+    with connect(URL) as client:
+        client.ingest([changing, {"id": "half", "text": "refund", "number": 7.5, "tags": "é"}])
+        client.ingest([{**changing, "tags": ["b"]}])
+        client.delete(["call-7"])
+        client.reindex()
+        wheres = ({"tags": "b"}, {"deep.on": True}, {"number": {"gt": 6, "lt": 8}}, {"tags": "a"})
+        ids = [[hit.id for hit in client.query("refund", where=where).hits] for where in wheres]
+        assert ids == [["mixed"], ["mixed"], ["half"], []]
+        assert client.query("refund", facets=["tags"]).facets == {"tags": {"b": 1, "é": 1}}
 
 
 # Commits

@@ -67,6 +67,7 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.sql",
         "backends.embedded.term_sums",
         "backends.embedded.tokenizer",
+        "backends.embedded.value_sums",
         "backends.memory",
         "ingest.seen_ids",
     },

@@ -173,6 +173,7 @@ class EmbeddedBackend:
         the span leg, or all are scored if there are few, or a filter leaves few.
         """
         with self._open_reader(index) as reader:
+            sql.check_filters(reader.connection, request.conditions)
             allowed = _allowed_passages(reader.connection, request.conditions)
             matches = self._matches(reader, request, allowed)
             candidates = (

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from hybrid_search.backends.embedded import commits, schema, term_sums
+from hybrid_search.backends.embedded import commits, schema, term_sums, value_sums
 from hybrid_search.backends.embedded.number_columns import read_numbers
 from hybrid_search.backends.types import Fault
+from hybrid_search.errors import DamagedIndexError
 from hybrid_search.text.filters import leaves
 
 WAIT_MILLISECONDS = 1000
@@ -41,6 +42,16 @@ def _find_page_faults(connection: sqlite3.Connection, *, full: bool) -> Iterator
         yield Fault("file", f"the values that filters find of document {document_id!r} are damaged")
     elif full and not all(_lists_all(connection, table) for table in ("passages", "tokens")):
         yield Fault("file", "its list of passages is not the one that was written")
+    elif full and not _has_sound_values(connection):
+        yield Fault("file", "the sums that queries check its metadata by are damaged")
+
+
+def _has_sound_values(connection: sqlite3.Connection) -> bool:
+    try:
+        value_sums.check(connection)
+    except DamagedIndexError:
+        return False
+    return True
 
 
 def _lists_all(connection: sqlite3.Connection, table: str) -> bool:

@@ -50,6 +50,9 @@ CREATE TABLE IF NOT EXISTS segments (
 CREATE TABLE IF NOT EXISTS checksums (
     passage INTEGER PRIMARY KEY, content INTEGER NOT NULL, codes INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS left_out (passage INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS value_sums (
+    name TEXT NOT NULL, value NOT NULL, rows INTEGER NOT NULL, total INTEGER NOT NULL,
+    PRIMARY KEY (name, value)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS term_sums ({TERM_SUMS}) WITHOUT ROWID;
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
     terms, text UNINDEXED, tokenize = "{TOKENIZER}");
@@ -61,10 +64,10 @@ COMMIT;
 # Passage numbers are never reused (AUTOINCREMENT): a segment may still contain the codes of a
 # passage that was replaced, which can then not be taken for another passage's.
 # Earlier versions had no checksums: what they wrote is read without a check.
-# term_sums tell whether the full-text index is sound (`term_sums`).
+# term_sums tell whether the full-text index is sound, value_sums whether metadata is.
 # left_out are passages that no segment has, because their codes are damaged: queries tell of them.
 
-LATER_TABLES = ("checksums", "left_out", "term_sums")
+LATER_TABLES = ("checksums", "left_out", "value_sums", "term_sums")
 """Tables that indexes of earlier versions lack."""
 
 BUSY_SECONDS = 30.0

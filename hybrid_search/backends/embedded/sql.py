@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import checksums, schema, term_sums
+from hybrid_search.backends.embedded import checksums, schema, term_sums, value_sums
 from hybrid_search.backends.embedded.checksums import compute_content_checksum, insert_checksums
 from hybrid_search.backends.embedded.schema import has_checksums, index_name
 from hybrid_search.backends.turn_layout import build_layout
@@ -159,6 +159,7 @@ def _delete_document(connection: sqlite3.Connection, document: int) -> bool:
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
     connection.executemany("DELETE FROM checksums WHERE passage = ?", passages)
     connection.executemany("DELETE FROM left_out WHERE passage = ?", passages)
+    value_sums.subtract(connection, document)
     for table in ("passages", "metadata", "documents"):
         connection.execute(f"DELETE FROM {table} WHERE document = ?", (document,))
     return is_damaged
@@ -174,11 +175,17 @@ def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
         (document.id, entry.source_hash, entry.passages, metadata),
     )
     number = int(row.lastrowid or 0)
-    values = [
-        (number, name, value) for name, _, value in leaves(document.metadata) if value is not None
-    ]
-    connection.executemany("INSERT INTO metadata VALUES (?, ?, ?)", values)
+    insert_metadata(connection, number, document.metadata)
     return number
+
+
+def insert_metadata(
+    connection: sqlite3.Connection, document: int, metadata: Mapping[str, Any]
+) -> None:
+    """Insert the values that filters find of a document."""
+    rows = [(document, name, value) for name, _, value in leaves(metadata) if value is not None]
+    connection.executemany("INSERT INTO metadata VALUES (?, ?, ?)", rows)
+    value_sums.add(connection, document, metadata)
 
 
 def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) -> int:
@@ -231,22 +238,29 @@ def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
     clauses: list[str] = []
     values: list[object] = []
     for condition in conditions:
-        column, scope = (
-            ("id", "documents WHERE")
-            if condition.field == ID
-            else ("value", "metadata WHERE name = ? AND")
-        )
-        values += [] if condition.field == ID else [condition.field]
-        if condition.ranges:
-            test = " AND ".join(
-                f"{column} {RANGES[operator]} ?" for operator, _ in condition.ranges
-            )
-            values += [bound for _, bound in condition.ranges]
-        else:
-            test = f"{column} IN ({_placeholders(condition.values)})"
-            values += condition.values
-        clauses.append(f"document IN (SELECT document FROM {scope} {test})")
+        table = "documents" if condition.field == ID else "metadata"
+        test, test_values = _build_test(condition)
+        clauses.append(f"document IN (SELECT document FROM {table} WHERE {test})")
+        values += test_values
     return " AND ".join(clauses), values
+
+
+def _build_test(condition: Condition) -> tuple[str, list[object]]:
+    """Return an SQL expression on the rows of ids or metadata for a condition, and its values."""
+    column, scope, values = "id", "", list[object]()
+    if condition.field != ID:
+        column, scope, values = "value", "name = ? AND ", [condition.field]
+    if condition.ranges:
+        tests = [f"{column} {RANGES[operator]} ?" for operator, _ in condition.ranges]
+        return scope + " AND ".join(tests), values + [bound for _, bound in condition.ranges]
+    return f"{scope}{column} IN ({_placeholders(condition.values)})", [*values, *condition.values]
+
+
+def check_filters(connection: sqlite3.Connection, conditions: Iterable[Condition]) -> None:
+    """Raise DamagedIndexError if the metadata that conditions read is not what was written."""
+    for condition in conditions:
+        if condition.field != ID:
+            value_sums.check(connection, *_build_test(condition))
 
 
 def read_passages(
@@ -331,7 +345,8 @@ def count_facet(
 ) -> dict[Scalar, int]:
     """Return how many documents have each value of a field, the most frequent values first.
 
-    Only documents are counted whose number the SQL `matching` selects.
+    Only documents are counted whose number the SQL `matching` selects. Values that are not those
+    that were written are a DamagedIndexError.
 
     Raises:
         DamagedRowError: If one of the values cannot be read.
@@ -341,6 +356,7 @@ def count_facet(
         f"WHERE name = ? AND document IN ({matching}) "
         "GROUP BY value ORDER BY documents DESC, value LIMIT ?"
     )
+    value_sums.check(connection, "name = ?", (name,))
     counts = connection.execute(query, (name, *values, FACETS)).fetchall()
     if any(type(value) is bytes for value, _ in counts):
         raise DamagedRowError(

@@ -108,11 +108,10 @@ def _parse_coverage(connection: sqlite3.Connection) -> Coverage | None:
 # Writing
 
 
-def catch_up(connection: sqlite3.Connection) -> None:
-    """Make the sums of an index that has none, or not those of its last commit."""
-    if read_coverage(connection) is None:
-        discard(connection)
-        update(connection)
+def make(connection: sqlite3.Connection) -> None:
+    """Make the sums anew, from all texts."""
+    discard(connection)
+    update(connection)
 
 
 def discard(connection: sqlite3.Connection) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hybrid_search.backends.embedded import commits, schema, sql, term_sums
+from hybrid_search.backends.embedded import commits, schema, sql, term_sums, value_sums
 from hybrid_search.backends.embedded.segment_builder import SegmentBuilder
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
@@ -35,7 +35,9 @@ class EmbeddedWriter:
         self._segment_builder = SegmentBuilder(self._connection, folder, spec)
         with schema.translate_errors(path):
             with schema.transaction(self._connection):
-                term_sums.catch_up(self._connection)
+                if term_sums.read_coverage(self._connection) is None:
+                    value_sums.make(self._connection)
+                    term_sums.make(self._connection)
             self._segment_builder.repair()
             if lost := commits.find_lost(path, self._connection):
                 _log.warning("%s", lost)
