@@ -20,7 +20,7 @@ from hybrid_search.backends.embedded import backend, commits, segment_builder, t
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, HybridSearchError
 from tests.helpers.cli import invoke_cli
-from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_request, make_spec
+from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"id": f"call-{number}", "text": f"refund word{number} please", "number": number}
@@ -411,7 +411,7 @@ def test_a_changed_row_of_metadata_is_told_by_what_reads_it_and_mended(
             with pytest.raises(DamagedIndexError, match=re.escape(REPAIR)):
                 client.query("refund", where=where)
         with pytest.raises(DamagedIndexError, match=re.escape(REPAIR)):
-            client.backend.count_facets("calls", make_request("refund"), ["number"])
+            client.query("refund", facets=["number"], facets_over="matches")
         sound = client.query("refund", where={"number": 8})
         assert [[hit.id for hit in sound.hits], "warnings" in sound.plan] == [["call-8"], False]
         assert client.verify(repair=True).is_sound

@@ -139,6 +139,7 @@ def delete_documents(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
     if any(is_damaged):  # FTS5 read in its first column which words to remove
         connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
         term_sums.discard(connection)
+        value_sums.make(connection)
     return len(rows)
 
 
@@ -356,12 +357,12 @@ def count_facet(
         f"WHERE name = ? AND document IN ({matching}) "
         "GROUP BY value ORDER BY documents DESC, value LIMIT ?"
     )
-    value_sums.check(connection, "name = ?", (name,))
     counts = connection.execute(query, (name, *values, FACETS)).fetchall()
     if any(type(value) is bytes for value, _ in counts):
         raise DamagedRowError(
             index_name(connection), _find_damaged_value(connection, name), "the metadata"
         )
+    value_sums.check(connection, "name = ?", (name,))
     boolean = read_fields(connection).get(name) == "boolean"  # SQLite stores these as numbers
     return {bool(value) if boolean else value: count for value, count in counts}
 
