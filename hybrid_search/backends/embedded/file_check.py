@@ -48,7 +48,7 @@ def _find_page_faults(connection: sqlite3.Connection, *, full: bool) -> Iterator
 
 def _has_sound_values(connection: sqlite3.Connection) -> bool:
     try:
-        value_sums.check(connection)
+        value_sums.check_values(connection)
     except DamagedIndexError:
         return False
     return True

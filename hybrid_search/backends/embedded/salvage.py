@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import schema, sql
+from hybrid_search.backends.embedded import schema, sql, value_sums
 from hybrid_search.backends.types import IndexSpec, Salvage
 from hybrid_search.errors import DamagedIndexError, InputError
 from hybrid_search.text.filters import new_fields
@@ -135,7 +135,7 @@ class _Copier:
         return str(document_id)
 
     def _copy_metadata(self, document: int, metadata: dict[str, Any]) -> None:
-        sql.insert_metadata(self._new, document, metadata)
+        value_sums.insert_metadata(self._new, document, metadata)
         with suppress(InputError):  # a changed byte gave a field another type
             self._fields |= new_fields(self._fields, metadata)
             fields = self._fields.items()

@@ -26,7 +26,7 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.errors import DamagedIndexError, IndexStoreError
 from hybrid_search.text import token_codes, window_policy
-from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
+from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, new_fields
 from hybrid_search.text.terms import join_terms
 from hybrid_search.text.types import Document, Entry
 
@@ -176,17 +176,8 @@ def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
         (document.id, entry.source_hash, entry.passages, metadata),
     )
     number = int(row.lastrowid or 0)
-    insert_metadata(connection, number, document.metadata)
+    value_sums.insert_metadata(connection, number, document.metadata)
     return number
-
-
-def insert_metadata(
-    connection: sqlite3.Connection, document: int, metadata: Mapping[str, Any]
-) -> None:
-    """Insert the values that filters find of a document."""
-    rows = [(document, name, value) for name, _, value in leaves(metadata) if value is not None]
-    connection.executemany("INSERT INTO metadata VALUES (?, ?, ?)", rows)
-    value_sums.add(connection, document, metadata)
 
 
 def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) -> int:
@@ -261,7 +252,7 @@ def check_filters(connection: sqlite3.Connection, conditions: Iterable[Condition
     """Raise DamagedIndexError if the metadata that conditions read is not what was written."""
     for condition in conditions:
         if condition.field != ID:
-            value_sums.check(connection, *_build_test(condition))
+            value_sums.check_documents(connection, *_build_test(condition))
 
 
 def read_passages(
@@ -362,7 +353,7 @@ def count_facet(
         raise DamagedRowError(
             index_name(connection), _find_damaged_value(connection, name), "the metadata"
         )
-    value_sums.check(connection, "name = ?", (name,))
+    value_sums.check_values(connection, "name = ?", (name,))
     boolean = read_fields(connection).get(name) == "boolean"  # SQLite stores these as numbers
     return {bool(value) if boolean else value: count for value, count in counts}
 

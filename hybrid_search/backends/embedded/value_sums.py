@@ -11,6 +11,7 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,15 @@ from hybrid_search.text.filters import leaves
 _SCATTERED = "(document * 2654435761 % 2147483647)"
 WEIGHT = f"{_SCATTERED} * {_SCATTERED} % 2147483647"
 """A hash of a document's number, in SQL; it has 31 bits, so that billions can be added."""
+
+
+def insert_metadata(
+    connection: sqlite3.Connection, document: int, metadata: Mapping[str, Any]
+) -> None:
+    """Insert the rows that filters find a document by, and add them to the sums."""
+    rows = [(document, name, value) for name, _, value in leaves(metadata) if value is not None]
+    connection.executemany("INSERT INTO metadata VALUES (?, ?, ?)", rows)
+    add(connection, document, metadata)
 
 
 def add(
@@ -54,26 +64,40 @@ def make(connection: sqlite3.Connection) -> None:
             add(connection, document, json.loads(metadata))
 
 
-def check(
+def check_documents(connection: sqlite3.Connection, test: str, values: Sequence[object]) -> None:
+    """Raise DamagedIndexError if not those documents have values that pass a test as were written.
+
+    `test` is an SQL expression on ``name`` and ``value``, with `values` in it.
+    """
+    actual = f"SELECT count(*), coalesce(sum({WEIGHT}), 0) FROM metadata WHERE {test}"
+    stored = f"SELECT coalesce(sum(rows), 0), coalesce(sum(total), 0) FROM value_sums WHERE {test}"
+    _compare(connection, actual, stored, values)
+
+
+def check_values(
     connection: sqlite3.Connection, test: str = "true", values: Sequence[object] = ()
 ) -> None:
-    """Check the rows that an SQL expression on ``name`` and ``value`` selects; all without one.
+    """Raise DamagedIndexError if a value that passes a test is not of the documents that wrote it.
 
-    Raises:
-        DamagedIndexError: If they are not those that were written.
+    `test` is an SQL expression on ``name`` and ``value``, with `values` in it; all are checked
+    without one.
     """
+    actual = (
+        f"SELECT name, value, count(*), sum({WEIGHT}) FROM metadata WHERE {test} "
+        "GROUP BY name, value ORDER BY name, value"
+    )
+    stored = f"SELECT * FROM value_sums WHERE rows AND {test} ORDER BY name, value"
+    _compare(connection, actual, stored, values)
+
+
+def _compare(
+    connection: sqlite3.Connection, actual: str, stored: str, values: Sequence[object]
+) -> None:
     with schema.read_transaction(connection):
         if term_sums.read_coverage(connection) is None:
             return
-        actual = (
-            f"SELECT name, value, count(*), sum({WEIGHT}) FROM metadata WHERE {test} "
-            "GROUP BY name, value"
-        )
-        stored = f"SELECT name, value, rows, total FROM value_sums WHERE rows AND {test}"
-        differences = f"SELECT * FROM ({actual} EXCEPT {stored}) UNION ALL " + (
-            f"SELECT * FROM ({stored} EXCEPT {actual}) LIMIT 1"
-        )
-        if connection.execute(differences, [*values] * 4).fetchone():
+        rows = (connection.execute(query, values) for query in (actual, stored))
+        if any(actual_row != stored_row for actual_row, stored_row in zip_longest(*rows)):
             path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
             why = "the values of its metadata are not those that were written"
             raise DamagedIndexError(schema.describe_damage(path, why))
