@@ -6,7 +6,9 @@ import operator
 import os
 import random
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,6 +24,14 @@ TIMES = ("kept", "touched")
 KINDS = ("flip", "flips", "noise", "flips", "noise", "flip", "cut")
 """One bit, three bits, 0.2 % of the bytes at random, or the file cut off there."""
 
+KINDS_OF_A_PAGE = ("flip", "flips", "noise")
+
+READ_IN_BULK = (
+    *("texts_data", "texts_idx", "texts_docsize", "term_sums", "settings", "passages"),
+    *("metadata_by_value", "value_sums", "passages_by_document", "segments", "fields"),
+)
+"""The tables and indexes of which a query reads many rows at once, or the only one."""
+
 NOISE_SHARE = 0.002
 APPENDED_BYTES = 64
 """What is appended to an empty file, in which nothing can be flipped."""
@@ -31,16 +41,21 @@ Chance = random.Random  # noqa: S311 (no secret)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A file of the scene, and how often it is damaged; `source` is the folder that has it."""
+    """A file of the scene, and how often it is damaged; `source` is the folder that has it.
+
+    Of a file of SQLite `tables` are those whose pages are damaged, if it names any.
+    """
 
     source: str
     name: str
     count: int
     short_count: int
+    tables: tuple[str, ...] = ()
 
 
 TARGETS = (
     Target("tiny", "calls.sqlite", 700, 20),
+    Target("tiny", "calls.sqlite", 1400, 20, READ_IN_BULK),
     Target("tiny", "calls.spans/*.codes", 500, 20),
     Target("tiny", "calls.lock", 60, 4),
     Target("interrupted", "calls.sqlite-wal", 200, 8),
@@ -76,9 +91,14 @@ class Damage:
 
     def _list_target(self, target: Target, seed: int, count: int) -> Iterator[Trial]:
         path = find_file(self._scene.folder / target.source, target.name)
-        chance = Chance(f"{seed} {target.source} {target.name}")
+        chance = Chance(f"{seed} {target.source} {target.name} {' '.join(target.tables)}".rstrip())
+        if target.tables:
+            yield from _list_pages(target, path, chance, count)
+            return
         for region, time, kind in deal_rounds(count, REGIONS, TIMES, KINDS):
-            fault = draw_fault(chance, kind, REGIONS.index(region), path.stat().st_size)
+            size = path.stat().st_size
+            part = (REGIONS.index(region) * size // 3, (REGIONS.index(region) + 1) * size // 3)
+            fault = draw_fault(chance, kind, *part) if size else draw_appendix(chance)
             yield Trial("damage", f"{target.source}/{target.name}", f"{fault}:{time}")
 
     def run(self, trial: Trial) -> Outcome:
@@ -129,11 +149,45 @@ def find_file(root: Path, name: str) -> Path:
     return paths[0]
 
 
-def draw_fault(chance: random.Random, kind: str, region: int, size: int) -> str:
-    """Return the text of a fault of this kind in one third of a file."""
-    first, end = region * size // 3, (region + 1) * size // 3
-    if size == 0:
-        return f"append@{chance.randrange(2**16)}"
+def _list_pages(target: Target, path: Path, chance: random.Random, count: int) -> Iterator[Trial]:
+    """Yield trials that damage one page each, of all tables in turn."""
+    pages = {table: list_pages(path, table) for table in target.tables}
+    for table, time, kind in deal_rounds(count, target.tables, TIMES, KINDS_OF_A_PAGE):
+        first = chance.choice(pages[table])
+        fault = draw_fault(chance, kind, first, first + PAGE_BYTES)
+        yield Trial("damage", f"{target.source}/{target.name}", f"{fault}:{time}")
+
+
+PAGE_BYTES = 4096
+"""The size of SQLite's pages."""
+
+INTERIOR_PAGES = (2, 5)
+"""The first byte of pages that lead to others, of an index or a table."""
+
+
+def list_pages(path: Path, table: str) -> list[int]:
+    """Return where the pages of a table or an index of a file of SQLite begin."""
+    with closing(sqlite3.connect(path)) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        (root,) = connection.execute(query, (table,)).fetchone()
+    data, pages = path.read_bytes(), [root]
+    for page in pages:
+        start = PAGE_BYTES * (page - 1)
+        if data[start] in INTERIOR_PAGES:
+            cells = int.from_bytes(data[start + 3 : start + 5])
+            places = [start + 12 + 2 * cell for cell in range(cells)]
+            offsets = [start + int.from_bytes(data[place : place + 2]) for place in places]
+            pages += [int.from_bytes(data[place : place + 4]) for place in (start + 8, *offsets)]
+    return [PAGE_BYTES * (page - 1) for page in pages]
+
+
+def draw_appendix(chance: random.Random) -> str:
+    """Return the text of the only fault that an empty file can have."""
+    return f"append@{chance.randrange(2**16)}"
+
+
+def draw_fault(chance: random.Random, kind: str, first: int, end: int) -> str:
+    """Return the text of a fault of this kind from the byte `first` to before `end`."""
     if kind == "noise":
         return f"noise@{first}-{max(end, first + 1)}-{chance.randrange(2**16)}"
     if kind == "cut":

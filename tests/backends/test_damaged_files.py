@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect, encoder
-from hybrid_search.backends.embedded import commits
+from hybrid_search.backends.embedded import backend, commits, segment_builder, term_sums
 from hybrid_search.client import Client
-from hybrid_search.errors import DamagedIndexError
+from hybrid_search.errors import DamagedIndexError, HybridSearchError
 from tests.helpers.cli import invoke_cli
 from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
 
@@ -225,6 +225,211 @@ def test_a_passage_of_which_a_row_is_lost_is_told(answers: dict[str, float]) -> 
         (warning,) = warn(client)
         assert warning.startswith("a lost passage: left out")
         assert warning.endswith(REPAIR)
+
+
+# The full-text index
+
+DAMAGED_WORDS = (
+    "the full-text index of index 'calls' is damaged: BM25 scores may be wrong, and matches "
+    f"missing. To mend this: {REPAIR}"
+)
+
+
+def ask_words(client: Client) -> dict[str, float] | str:
+    """The BM25 scores of a phrase, or what an error or the only warning says."""
+    try:
+        result = client.query("refund word7", alpha=0.0, size=50, highlight=True)
+    except HybridSearchError as error:
+        return str(error)
+    if warnings := result.plan.get("warnings"):
+        return str(*warnings)
+    return {hit.id: hit.bm25 for hit in result.hits}
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "column", "step"),
+    [("texts_data", "id", "block", 3), ("texts_docsize", "id", "sz", 1)],
+)
+def test_no_byte_of_the_full_text_index_changes_a_score_without_a_word(
+    answers: dict[str, float], table: str, key: str, column: str, step: int
+) -> None:
+    with connect(URL) as client:
+        expected = ask_words(client)
+    with closing(sqlite3.connect(FILE)) as connection:
+        rows = connection.execute(f"SELECT {key}, {column} FROM {table}").fetchall()
+    replies = []
+    for number, value in rows:
+        for place in range(0, len(value), step):
+            changed = bytearray(value)
+            changed[place] ^= 1 << place % 8
+            change = f"UPDATE {table} SET {column} = ? WHERE {key} = ?"
+            change_rows(change, bytes(changed), number)
+            with connect(URL) as client:
+                replies.append(ask_words(client))
+            change_rows(change, value, number)
+    wrong = [reply for reply in replies if reply != expected]
+    assert len(wrong) > 20
+    assert all(isinstance(reply, str) and REPAIR in reply for reply in wrong)
+    assert DAMAGED_WORDS in wrong
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE term_sums SET total = total + 1",
+        "UPDATE term_sums SET passages = passages - 1",
+        "DELETE FROM term_sums",
+        "UPDATE texts_data SET block = x'297800' WHERE id = 1",  # 41 passages, and there are 40
+        "UPDATE texts_docsize SET sz = x'0600' WHERE id = 8",
+    ],
+)
+def test_a_damaged_full_text_index_is_told_by_each_query_until_it_is_mended(
+    answers: dict[str, float], change: str
+) -> None:
+    change_rows(change)
+    with connect(URL) as client:
+        assert ask_words(client) == DAMAGED_WORDS
+        assert DAMAGED_WORDS in warn(client)
+        spans_only = client.query("refund", alpha=1.0, size=50)
+        assert spans_only.plan["warnings"] == [DAMAGED_WORDS]
+        client.ingest([{"id": "new", "text": "one more refund"}])  # which must not hide it
+        assert ask_words(client) == DAMAGED_WORDS
+        assert client.verify(sample=0).wrong["file"] == 1
+        assert client.verify(repair=True).is_sound
+        client.delete(["new"])
+        assert ask(client) == answers
+
+
+def test_a_sound_index_is_not_called_damaged_after_changes(answers: dict[str, float]) -> None:
+    with connect(URL) as client:
+        client.ingest([{"id": "call-7", "text": "refund refund card"}, {"id": "x", "text": "card"}])
+        client.delete(["call-3", "x"])
+        client.ingest([{"id": "y", "text": "refund"}, {"id": "y", "text": "word7 refund"}])
+        assert not warn(client)
+        client.reindex()
+        client.ingest([DOCUMENTS[3], DOCUMENTS[7]])
+        client.delete(["y"])
+        assert not warn(client)
+        assert ask(client) == answers
+        assert client.verify(full=True).is_sound
+
+
+def test_an_index_without_sums_is_read_and_gets_them_when_it_is_written(
+    answers: dict[str, float],
+) -> None:
+    change_rows("UPDATE texts_docsize SET sz = x'0600' WHERE id = 8")
+    with closing(sqlite3.connect(FILE, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE term_sums")
+    with connect(URL) as client:
+        assert not warn(client)
+        client.ingest([{"id": "new", "text": "one more refund"}])
+        assert warn(client) == [DAMAGED_WORDS]
+
+
+def test_what_an_earlier_version_wrote_since_is_no_damage(
+    answers: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier, connect(URL) as client:
+        for name in ("make", "update", "subtract"):
+            earlier.setattr(term_sums, name, lambda *_: None)
+        client.ingest([{"id": "call-3", "text": "one more refund"}])
+    with connect(URL) as client:
+        assert not warn(client)
+        client.ingest([{"id": "new", "text": "one more refund"}])
+        assert not warn(client)
+        change_rows("UPDATE texts_docsize SET sz = x'0600' WHERE id = 8")
+    with connect(URL) as client:
+        assert warn(client) == [DAMAGED_WORDS]
+
+
+def test_a_term_that_leads_to_another_page_of_the_index_is_told(answers: dict[str, float]) -> None:
+    words = [" ".join(f"w{number}x{place}" for place in range(60)) for number in range(60)]
+    with connect(URL) as client:
+        client.ingest([{"id": f"long-{number}", "text": text} for number, text in enumerate(words)])
+        change_rows("UPDATE texts_idx SET pgno = pgno + 2 WHERE pgno > 4")
+        results = [client.query(text.split()[0], alpha=0.0) for text in words]
+    is_told = ["warnings" in result.plan for result in results]
+    is_right = [
+        [hit.id for hit in result.hits] == [f"long-{number}"]
+        for number, result in enumerate(results)
+    ]
+    assert is_told.count(True) > 10
+    assert all(right or told for right, told in zip(is_right, is_told, strict=True))
+
+
+# The list of passages
+
+
+@pytest.mark.parametrize("segment_passages", [20, 100_000])
+@pytest.mark.parametrize("table", ["passages", "tokens"])
+def test_a_passage_whose_number_changed_is_told_and_mended(
+    monkeypatch: pytest.MonkeyPatch, table: str, segment_passages: int
+) -> None:
+    monkeypatch.setattr(backend, "CANDIDATES", 100 if segment_passages < 100 else 400)
+    monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", segment_passages)
+    documents = [{"id": f"call-{number}", "text": f"refund w{number}"} for number in range(150)]
+    with connect(URL) as client:
+        client.ingest(documents)
+        expected = list_ids(client)
+    change_rows(f"DELETE FROM {table} WHERE passage = 150")
+    with connect(URL) as client:
+        assert list_ids(client) != expected
+        for alpha in (0.5, 1.0):
+            plan = client.query("w149", alpha=alpha).plan
+            assert any(warning.endswith(REPAIR) for warning in plan["warnings"])
+        client.verify(repair=True)
+        client.ingest(documents)
+        assert list_ids(client) == expected
+        assert not warn(client)
+        assert client.verify(full=True).is_sound
+
+
+def list_ids(client: Client) -> list[str]:
+    return [hit.id for hit in client.query("w149", size=150, alpha=1.0).hits]
+
+
+# Metadata
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE metadata SET value = 99 WHERE value = 7",
+        "UPDATE metadata SET document = document + 100 WHERE value = 7",
+        "DELETE FROM metadata WHERE value = 7",
+        "UPDATE value_sums SET rows = rows + 1 WHERE value = 7",
+        "UPDATE value_sums SET total = total - 1 WHERE value = 7",
+        "DELETE FROM value_sums WHERE value = 7",
+    ],
+)
+def test_a_changed_row_of_metadata_is_told_by_what_reads_it_and_mended(
+    answers: dict[str, float], change: str
+) -> None:
+    change_rows(change)
+    with connect(URL) as client:
+        for where in ({"number": 7}, {"number": {"gt": 5, "lt": 9}}):
+            with pytest.raises(DamagedIndexError, match=re.escape(REPAIR)):
+                client.query("refund", where=where)
+        with pytest.raises(DamagedIndexError, match=re.escape(REPAIR)):
+            client.query("refund", facets=["number"], facets_over="matches")
+        sound = client.query("refund", where={"number": 8})
+        assert [[hit.id for hit in sound.hits], "warnings" in sound.plan] == [["call-8"], False]
+        assert client.verify(repair=True).is_sound
+        assert [hit.id for hit in client.query("refund", where={"number": 7}).hits] == ["call-7"]
+        assert ask(client) == answers
+
+
+def test_values_of_all_kinds_are_filtered_without_a_false_alarm(answers: dict[str, float]) -> None:
+    changing = {"id": "mixed", "text": "refund", "tags": ["a", "a", "b"], "deep": {"on": True}}
+    with connect(URL) as client:
+        client.ingest([changing, {"id": "half", "text": "refund", "number": 7.5, "tags": "é"}])
+        client.ingest([{**changing, "tags": ["b"]}])
+        client.delete(["call-7"])
+        client.reindex()
+        wheres = ({"tags": "b"}, {"deep.on": True}, {"number": {"gt": 6, "lt": 8}}, {"tags": "a"})
+        ids = [[hit.id for hit in client.query("refund", where=where).hits] for where in wheres]
+        assert ids == [["mixed"], ["mixed"], ["half"], []]
+        assert client.query("refund", facets=["tags"]).facets == {"tags": {"b": 1, "é": 1}}
 
 
 # Commits

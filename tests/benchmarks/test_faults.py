@@ -190,7 +190,7 @@ def test_bytes_change_in_the_region_alone(tmp_path: Path, kind: str, region: int
     path = tmp_path / "file"
     path.write_bytes(bytes(3000))
     os.utime(path, ns=(5, 5))
-    fault = draw_fault(damage.Chance(1), kind, region, 3000)
+    fault = draw_fault(damage.Chance(1), kind, 1000 * region, 1000 * (region + 1))
     damage_file(path, fault, keep_time=True)
     data = path.read_bytes()
     places = [place for place, byte in enumerate(data) if byte]

@@ -195,7 +195,11 @@ def test_passages_of_a_document_that_is_gone_are_orphans(store: EmbeddedBackend)
 
 def test_a_text_that_is_gone_is_told(store: EmbeddedBackend) -> None:
     change_rows("DELETE FROM texts WHERE rowid = ?", passage_number("dots", 0))
-    assert list_findings(store, sample=0) == [("text", "dots", 0)]
+    assert list_findings(store, sample=0) == [("file", "", None), ("text", "dots", 0)]
+    with store.writer("calls", store.read_head("calls")[0]) as writer:
+        assert writer.delete(["dots"]) == 1
+    assert fill_index(store, FOUR).documents == 1
+    assert verify_store(store).is_sound
 
 
 def test_passages_beyond_the_last_are_orphans(store: EmbeddedBackend) -> None:

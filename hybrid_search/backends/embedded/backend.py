@@ -5,6 +5,7 @@ Many processes may read while one writes.
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,11 +23,12 @@ from hybrid_search.backends.embedded import (
     schema,
     segments,
     sql,
+    term_sums,
 )
 from hybrid_search.backends.embedded.next_version import NextVersion
 from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
 from hybrid_search.backends.embedded.readers import Reader, ReaderPool
-from hybrid_search.backends.embedded.segment_reader import SegmentReader
+from hybrid_search.backends.embedded.segment_reader import SegmentReader, describe_lost_passages
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import (
@@ -193,13 +195,16 @@ class EmbeddedBackend:
         the span leg, or all are scored if there are few, or a filter leaves few.
         """
         with self._open_reader(index) as reader:
+            sql.check_filters(reader.connection, request.conditions)
             allowed = _allowed_passages(reader.connection, request.conditions)
-            matches = self._matches(reader, request, allowed) if request.lexical else None
+            matches = self._matches(reader, request, allowed)
             candidates = (
                 self._find_by_spans(reader, request, allowed) if request.semantic else Candidates()
             )
-            bm25_scores = matches.best_scores(request.window) if matches else {}
+            bm25_scores = matches.best_scores(request.window) if request.lexical else {}
             warnings = [*candidates.warnings, *reader.find_warnings(self._path(index))]
+            if matches.is_damaged:
+                warnings.append(_report_damaged_texts(index))
             return replace(candidates, lexical=bm25_scores, memo=matches, warnings=warnings)
 
     def _find_by_spans(
@@ -207,14 +212,20 @@ class EmbeddedBackend:
     ) -> Candidates:
         """Return the passages of the span leg with their codes, and how they were found."""
         connection, count = reader.connection, max(CANDIDATES, request.window)
+        lists_all = True
         if allowed is None:
-            passages, limit, method = _first_passages(connection, count + 1), count, "exact"
+            limit, method = count, "exact"
+            with schema.read_transaction(connection):
+                passages = _first_passages(connection, count + 1)
+                if len(passages) <= limit:
+                    lists_all = term_sums.has_all_passages(connection, passages)
         else:
             passages, limit = allowed, EXACT_PASSAGES
             method = "exact, on what the filter leaves"
         if len(passages) <= limit:
             best, damaged = _score_exactly(connection, request, passages)
-            return Candidates(semantic=best, method=method, damaged=damaged)
+            warnings = [] if lists_all else [describe_lost_passages(schema.index_name(connection))]
+            return Candidates(semantic=best, method=method, damaged=damaged, warnings=warnings)
         current_segments = reader.segments.refresh(connection)
         best, damaged = _score_nearest(connection, current_segments, request, count, allowed)
         left_out = current_segments.damaged.union(sql.read_left_out(connection))
@@ -259,17 +270,14 @@ class EmbeddedBackend:
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
         with self._open_reader(index, begins_query=False) as reader:
-            match = bm25.build_match_expression(reader.connection, request.phrase)
-            clause, values = sql.build_where(request.conditions)
-            filter_clause = f" AND {clause}" if clause else ""
+            allowed = _allowed_passages(reader.connection, request.conditions)
+            matches = self._matches(reader, request, allowed)
+            numbers = json.dumps(matches.passages.tolist())
             matching = (
-                "SELECT document FROM passages WHERE passage IN "
-                f"(SELECT rowid FROM texts WHERE texts MATCH ?){filter_clause}"
+                "SELECT document FROM passages WHERE passage IN (SELECT value FROM json_each(?))"
             )
             return {
-                name: sql.count_facet(reader.connection, name, matching, (match, *values))
-                if match
-                else {}
+                name: sql.count_facet(reader.connection, name, matching, (numbers,))
                 for name in fields
             }
 
@@ -338,6 +346,16 @@ def _allowed_passages(
     return read_numbers(connection, query, values)
 
 
+def _report_damaged_texts(index: str) -> str:
+    """Log and return the warning about a full-text index that is not the one that was written."""
+    warning = (
+        f"the full-text index of index {index!r} is damaged: BM25 scores may be wrong, and matches "
+        f"missing. To mend this: hybrid-search verify --index {index} --repair"
+    )
+    _log.warning("%s", warning)
+    return warning
+
+
 def _first_passages(connection: sqlite3.Connection, count: int) -> Numbers:
     """Return the numbers of the first `count` passages."""
     query = "SELECT group_concat(passage) FROM (SELECT passage FROM tokens LIMIT ?)"
@@ -366,12 +384,15 @@ def _score_nearest(
 def _score_exactly(
     connection: sqlite3.Connection, request: Request, passages: Numbers
 ) -> tuple[dict[Key, TokenCodes], list[Key]]:
-    """Return the best of `passages` with their token codes, and those with damaged ones.
+    """Return the best of `passages` with their token codes, and those with damaged or no codes.
 
-    All their spans are scored. There are at most `request.window`; deleted passages are left out.
+    All their spans are scored. There are at most `request.window`. Those without codes may have
+    been deleted meanwhile.
     """
     codes_by_passage = {
         number: token_codes.read(data)
         for number, data in sorted(sql.read_codes(connection, passages.tolist()))
     }
-    return token_codes.best_passages(request.vector, codes_by_passage, request.window)
+    best, damaged = token_codes.best_passages(request.vector, codes_by_passage, request.window)
+    missing = [number for number in passages.tolist() if number not in codes_by_passage]
+    return best, [*damaged, *missing]

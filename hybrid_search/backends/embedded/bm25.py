@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from hybrid_search.backends.embedded import postings, schema, sql, tokenizer
 from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.postings import PassageLengths, SharedLengths, Totals
-from hybrid_search.backends.highlight_markers import CLOSE, OPEN, parse_marks, strip_marks
+from hybrid_search.backends.embedded.term_sums import PostingsCheck
+from hybrid_search.backends.highlight_markers import OPEN, parse_marks, strip_marks
 from hybrid_search.backends.types import DamagedRowError, Key
 from hybrid_search.errors import DamagedIndexError
 from hybrid_search.text.terms import find_words, query_terms
@@ -50,10 +51,13 @@ class Matches:
     Attributes:
         passages: Passage numbers in ascending order, int64 ``[passages]``.
         scores: BM25 scores, float64 ``[passages]``.
+        is_damaged: Whether the full-text index is not the one that was written, so that scores may
+            be wrong and matches missing.
     """
 
     passages: NDArray[np.int64]
     scores: NDArray[np.float64]
+    is_damaged: bool = False
 
     def best_scores(self, limit: int) -> dict[Key, float]:
         """Return the scores of the best `limit` passages, equal ones in the order of numbers."""
@@ -75,6 +79,15 @@ class Matches:
         return scores
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of a phrase, its tokens in the full-text index, and what it weighs in a score."""
+
+    text: str
+    tokens: tuple[bytes, ...]
+    weight: float
+
+
 def search(
     connection: sqlite3.Connection,
     phrase: str,
@@ -86,22 +99,27 @@ def search(
     `shared_lengths` are those of this index. `allowed` are the passages that a filter leaves.
     """
     with schema.read_transaction(connection):
+        check = PostingsCheck(connection)
         totals = postings.read_totals(connection)
-        weights = _term_weights(connection, phrase, totals.passages)
+        check.compare_totals(totals.passages, totals.tokens)
+        terms = _weigh_terms(connection, phrase, totals.passages, check)
         lengths = shared_lengths.refresh(connection)
         scores = np.zeros(len(lengths.passages))
-        tokens = tokenizer.find_tokenizer(connection).cut(list(weights))
-        for term_tokens, weight in zip(tokens, weights.values(), strict=True):
-            rows, parts = _score_term(connection, term_tokens, lengths, totals)
-            scores[rows] += weight * parts
+        for term in terms:
+            rows, parts = _score_term(connection, term.tokens, lengths, totals, check)
+            scores[rows] += term.weight * parts
     rows = np.flatnonzero(scores)
     if allowed is not None:
         rows = rows[np.isin(lengths.passages[rows], allowed)]
-    return Matches(lengths.passages[rows], scores[rows])
+    return Matches(lengths.passages[rows], scores[rows], check.is_damaged)
 
 
 def _score_term(
-    connection: sqlite3.Connection, tokens: Sequence[bytes], lengths: PassageLengths, totals: Totals
+    connection: sqlite3.Connection,
+    tokens: Sequence[bytes],
+    lengths: PassageLengths,
+    totals: Totals,
+    check: PostingsCheck,
 ) -> tuple[Numbers, NDArray[np.float64]]:
     """Return the rows of `lengths` whose passages contain a term, and its part of their scores.
 
@@ -114,18 +132,11 @@ def _score_term(
     rows = lengths.find_rows(passages)
     if rows is None or (len(rows) and not totals.tokens):
         raise DamagedIndexError(postings.describe_damage(connection))
+    if len(tokens) == 1:
+        check.compare_postings(tokens[0], passages, frequencies, lengths.tokens[rows])
     average = totals.tokens / max(totals.passages, 1)
     relative_lengths = lengths.tokens[rows] / average
     return rows, frequencies / (frequencies + K1 * (1 - B + B * relative_lengths))
-
-
-def build_match_expression(connection: sqlite3.Connection, phrase: str) -> str:
-    """Return the FTS5 expression that matches the passages that `search` finds.
-
-    It is empty if no passage can match.
-    """
-    total = postings.read_totals(connection).passages
-    return " OR ".join(map(quote, _term_weights(connection, phrase, total)))
 
 
 def find_highlights(
@@ -133,25 +144,42 @@ def find_highlights(
 ) -> dict[Key, list[tuple[int, int]]]:
     """Return start and end of the words that BM25 matched in each of `passages`.
 
+    They are found in the texts of the passages, and not by the full-text index.
+    """
+    total = postings.read_totals(connection).passages
+    terms = _weigh_terms(connection, phrase, total, PostingsCheck(connection))
+    match = " OR ".join(quote(term.text) for term in terms)
+    texts = _read_texts(connection, passages) if match else {}
+    indexed_texts = {number: indexed_text for number, (indexed_text, _) in texts.items()}
+    marked = tokenizer.find_tokenizer(connection).mark(indexed_texts, match) if texts else {}
+    find = find_marked_terms if sql.has_terms(connection) else _parse_marked_text
+    return {
+        passage: find(marked[passage], texts[passage][1])
+        for passage in passages
+        if passage in marked
+    }
+
+
+def _read_texts(
+    connection: sqlite3.Connection, passages: Sequence[Key]
+) -> dict[Key, tuple[str, str]]:
+    """Return what FTS5 indexes of each passage that still exists, and its text.
+
     Raises:
         DamagedRowError: If the text of one cannot be read.
     """
-    match = build_match_expression(connection, phrase)
-    find_words, column = (
-        (find_marked_terms, "terms") if sql.has_terms(connection) else (_parse_marked_text, "text")
-    )
-    marked = f"CASE typeof({column}) WHEN 'text' THEN highlight(texts, 0, ?, ?) END"
-    query = f"SELECT {marked}, text FROM texts WHERE texts MATCH ? AND rowid = ?"
-    highlights: dict[Key, list[tuple[int, int]]] = {}
-    for passage in passages if match else ():
-        row = connection.execute(query, (OPEN, CLOSE, match, passage)).fetchone()
+    column = "terms" if sql.has_terms(connection) else "text"
+    query = f"SELECT {column}, text FROM texts WHERE rowid = ?"
+    texts: dict[Key, tuple[str, str]] = {}
+    for passage in passages:
+        row = connection.execute(query, (passage,)).fetchone()
         if row and not all(type(value) is str for value in row):
             raise DamagedRowError(
-                sql.index_name(connection), sql.read_document_id(connection, passage)
+                schema.index_name(connection), sql.read_document_id(connection, passage)
             )
         if row:
-            highlights[passage] = find_words(*row)
-    return highlights
+            texts[passage] = row
+    return texts
 
 
 def find_marked_terms(marked_terms: str, text: str) -> list[tuple[int, int]]:
@@ -164,25 +192,27 @@ def _parse_marked_text(marked_text: str, _: str) -> list[tuple[int, int]]:
     return parse_marks(marked_text)
 
 
-def _term_weights(connection: sqlite3.Connection, phrase: str, total: int) -> dict[str, float]:
-    """Return for each term its idf, times how often the phrase has it.
+def _weigh_terms(
+    connection: sqlite3.Connection, phrase: str, total: int, check: PostingsCheck
+) -> list[Term]:
+    """Return the terms of a phrase with their idf, times how often the phrase has them.
 
     Terms that no passage contains are left out, and so are common ones beside rarer ones.
     """
     cut = query_terms if sql.has_terms(connection) else distinct_words
     repeats = Counter(cut(phrase))
-    frequencies = {term: _frequency(connection, term) for term in repeats}
-    # words of a text that was edited by hand stay behind when it is deleted, and are more than all
-    frequencies = {term: min(count, total) for term, count in frequencies.items() if count}
-    rare = {
-        term: count
-        for term, count in frequencies.items()
-        if count <= COMMON * total or total < SMALL
-    }
-    return {
-        term: repeats[term] * lucene_idf(total, count)
-        for term, count in (rare or frequencies).items()
-    }
+    tokens = tokenizer.find_tokenizer(connection).cut(list(repeats)) if repeats else []
+    frequencies: dict[Term, int] = {}
+    for (text, repeat), term_tokens in zip(repeats.items(), tokens, strict=True):
+        count = _frequency(connection, text)
+        if len(term_tokens) == 1:
+            check.compare_frequency(term_tokens[0], count)
+        # words of a text that was edited by hand stay behind when it is deleted: more than all
+        if count := min(count, total):
+            weight = repeat * lucene_idf(total, count)
+            frequencies[Term(text, tuple(term_tokens), weight)] = count
+    rare = [term for term, count in frequencies.items() if count <= COMMON * total or total < SMALL]
+    return rare or list(frequencies)
 
 
 def quote(term: str) -> str:

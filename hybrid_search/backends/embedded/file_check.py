@@ -8,8 +8,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from hybrid_search.backends.embedded import commits, schema
+from hybrid_search.backends.embedded import commits, schema, term_sums, value_sums
+from hybrid_search.backends.embedded.number_columns import read_numbers
 from hybrid_search.backends.types import Fault
+from hybrid_search.errors import DamagedIndexError
 from hybrid_search.text.filters import leaves
 
 WAIT_MILLISECONDS = 1000
@@ -38,6 +40,25 @@ def _find_page_faults(connection: sqlite3.Connection, *, full: bool) -> Iterator
         yield Fault("file", f"its pages are damaged ({str(result).splitlines()[-1]})")
     elif full and (document_id := _find_wrong_metadata(connection)) is not None:
         yield Fault("file", f"the values that filters find of document {document_id!r} are damaged")
+    elif full and not all(_lists_all(connection, table) for table in ("passages", "tokens")):
+        yield Fault("file", "its list of passages is not the one that was written")
+    elif full and not _has_sound_values(connection):
+        yield Fault("file", "the sums that queries check its metadata by are damaged")
+
+
+def _has_sound_values(connection: sqlite3.Connection) -> bool:
+    try:
+        value_sums.check_values(connection)
+    except DamagedIndexError:
+        return False
+    return True
+
+
+def _lists_all(connection: sqlite3.Connection, table: str) -> bool:
+    """Return whether a table has a row for each passage that was written, and no other."""
+    with schema.read_transaction(connection):
+        passages = read_numbers(connection, f"SELECT group_concat(passage) FROM {table}")
+        return term_sums.has_all_passages(connection, passages)
 
 
 def _find_wrong_metadata(connection: sqlite3.Connection) -> object:
@@ -79,6 +100,8 @@ def _find_text_faults(path: Path) -> Iterator[Fault]:
         connection.execute(f"PRAGMA busy_timeout = {WAIT_MILLISECONDS}")
         if not _has_sound_texts(connection):
             yield Fault("file", "its full-text index is not that of its texts")
+        elif not term_sums.are_sound(connection):
+            yield Fault("file", "the sums that queries check the full-text index by are damaged")
 
 
 def _has_sound_texts(connection: sqlite3.Connection) -> bool:

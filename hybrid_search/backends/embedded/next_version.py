@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybrid_search.backends.base import Backend, Writer
-from hybrid_search.backends.embedded import salvage, schema, segments, sql
+from hybrid_search.backends.embedded import salvage, schema, segments, sql, term_sums
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import DamagedRowError, IndexSpec, Salvage, check_spec
 from hybrid_search.errors import IndexStoreError
@@ -99,6 +99,7 @@ class NextVersion:
             schema.transaction(new),
         ):
             copied = salvage.copy_documents(old, new)
+            term_sums.update(new)
         with self.writer(self._index, self._spec):
             pass  # it makes the segments at its end
         return copied
@@ -172,7 +173,7 @@ def _replace_fields(connection: sqlite3.Connection) -> None:
             fields |= new_fields(fields, json.loads(metadata))
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise DamagedRowError(
-                sql.index_name(connection), document_id, "the metadata"
+                schema.index_name(connection), document_id, "the metadata"
             ) from error
     connection.execute("DELETE FROM fields")
     connection.executemany("INSERT INTO fields VALUES (?, ?)", fields.items())

@@ -16,10 +16,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import schema, sql
+from hybrid_search.backends.embedded import schema, sql, value_sums
 from hybrid_search.backends.types import IndexSpec, Salvage
 from hybrid_search.errors import DamagedIndexError, InputError
-from hybrid_search.text.filters import leaves, new_fields
+from hybrid_search.text.filters import new_fields
 
 MAX_GAP = 100_000
 """How many rows are looked for beyond a place that cannot be read, one by one."""
@@ -135,8 +135,7 @@ class _Copier:
         return str(document_id)
 
     def _copy_metadata(self, document: int, metadata: dict[str, Any]) -> None:
-        rows = [(document, name, value) for name, _, value in leaves(metadata) if value is not None]
-        self._new.executemany("INSERT INTO metadata VALUES (?, ?, ?)", rows)
+        value_sums.insert_metadata(self._new, document, metadata)
         with suppress(InputError):  # a changed byte gave a field another type
             self._fields |= new_fields(self._fields, metadata)
             fields = self._fields.items()

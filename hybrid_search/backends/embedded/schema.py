@@ -25,6 +25,9 @@ APPLICATION = int.from_bytes(b"HySp")
 SETTINGS = "settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
 """The first table of an index. SQLite keeps its text, which tells our files from others'."""
 
+TERM_SUMS = "token BLOB PRIMARY KEY, passages INTEGER NOT NULL, total INTEGER NOT NULL"
+"""The columns of the table of `term_sums`, and of another one that `verify` compares with it."""
+
 TABLES = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS {SETTINGS};
@@ -47,6 +50,10 @@ CREATE TABLE IF NOT EXISTS segments (
 CREATE TABLE IF NOT EXISTS checksums (
     passage INTEGER PRIMARY KEY, content INTEGER NOT NULL, codes INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS left_out (passage INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS value_sums (
+    name TEXT NOT NULL, value NOT NULL, rows INTEGER NOT NULL, total INTEGER NOT NULL,
+    PRIMARY KEY (name, value)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS term_sums ({TERM_SUMS}) WITHOUT ROWID;
 CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
     terms, text UNINDEXED, tokenize = "{TOKENIZER}");
 PRAGMA application_id = {APPLICATION};
@@ -57,7 +64,11 @@ COMMIT;
 # Passage numbers are never reused (AUTOINCREMENT): a segment may still contain the codes of a
 # passage that was replaced, which can then not be taken for another passage's.
 # Earlier versions had no checksums: what they wrote is read without a check.
+# term_sums tell whether the full-text index is sound, value_sums whether metadata is.
 # left_out are passages that no segment has, because their codes are damaged: queries tell of them.
+
+LATER_TABLES = ("checksums", "left_out", "value_sums", "term_sums")
+"""Tables that indexes of earlier versions lack."""
 
 BUSY_SECONDS = 30.0
 """How long a connection waits for a lock that another process holds."""
@@ -100,15 +111,25 @@ def create(path: Path) -> None:
     with closing(_open(path, "mode=rw")) as connection:
         check_owner(connection, path)
         is_ours = connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-        if not (is_ours and has_checksums(connection)):
+        if not (is_ours and all(has_table(connection, name) for name in LATER_TABLES)):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(TABLES)
 
 
 def has_checksums(connection: sqlite3.Connection) -> bool:
     """Return whether the index has a table of checksums; those of earlier versions have none."""
-    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'checksums'"
-    return connection.execute(query).fetchone() is not None
+    return has_table(connection, "checksums")
+
+
+def has_table(connection: sqlite3.Connection, name: str) -> bool:
+    """Return whether the index has a table; those of earlier versions lack some."""
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return connection.execute(query, (name,)).fetchone() is not None
+
+
+def index_name(connection: sqlite3.Connection) -> str:
+    """Return the name of an open index, that of its file."""
+    return Path(connection.execute("PRAGMA database_list").fetchone()[2]).stem
 
 
 def copy(connection: sqlite3.Connection, path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded import commits, segments, short_codes
+from hybrid_search.backends.embedded import commits, schema, segments, short_codes, term_sums
 from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.segments import Segment
@@ -35,6 +35,14 @@ On calls_sgd 400 proposed passages of 35,269 hold .983 of the exact ten best wit
 """
 
 
+def describe_lost_passages(index: str) -> str:
+    """Return the warning about a table whose passages are not those that were written."""
+    return (
+        f"the list of passages of index {index!r} is damaged: some may not be found. "
+        f"To mend this: hybrid-search verify --index {index} --repair"
+    )
+
+
 class SegmentReader:
     """Finds passages by their short codes: those of the segments, mapped, and of the tail.
 
@@ -51,6 +59,7 @@ class SegmentReader:
         self._faults: dict[Segment, str] = {}
         self.damaged: set[int] = set()
         """Passages that cannot be found, because their codes are damaged."""
+        self._lists_all = True
 
     def refresh(self, connection: sqlite3.Connection) -> None:
         """Open new segments, close removed ones, and add new passages to the tail."""
@@ -69,11 +78,14 @@ class SegmentReader:
 
     def _find_alive(self, connection: sqlite3.Connection) -> None:
         """Find out which passages have not been deleted, if that may have changed."""
-        searches = self._all_searches()
-        state = (commits.read_count(connection), searches)
-        if state != self._state:
+        with schema.read_transaction(connection):
+            searches = self._all_searches()
+            state = (commits.read_count(connection), searches)
+            if state == self._state:
+                return
             query = "SELECT group_concat(passage) FROM passages"
             alive = read_numbers(connection, query)
+            self._lists_all = term_sums.has_all_passages(connection, alive)
             self._alive = [np.isin(search.codes.passages, alive) for search in searches]
             self._state = state
 
@@ -161,8 +173,9 @@ class SegmentReader:
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with the files, what is done instead, and the remedy."""
-        return list(self._faults.values())
+        """What is wrong with the files and the list of passages, and the remedy."""
+        lost = [] if self._lists_all else [describe_lost_passages(self._folder.stem)]
+        return [*self._faults.values(), *lost]
 
     @property
     def method(self) -> str:

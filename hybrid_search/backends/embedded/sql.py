@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import checksums, schema
+from hybrid_search.backends.embedded import checksums, schema, term_sums, value_sums
 from hybrid_search.backends.embedded.checksums import compute_content_checksum, insert_checksums
-from hybrid_search.backends.embedded.schema import has_checksums
+from hybrid_search.backends.embedded.schema import has_checksums, index_name
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
@@ -26,7 +26,7 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.errors import DamagedIndexError, IndexStoreError
 from hybrid_search.text import token_codes, window_policy
-from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, leaves, new_fields
+from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, new_fields
 from hybrid_search.text.terms import join_terms
 from hybrid_search.text.types import Document, Entry, TokenCodes
 
@@ -146,6 +146,8 @@ def delete_documents(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
     is_damaged = [_delete_document(connection, document) for (document,) in rows]
     if any(is_damaged):  # FTS5 read in its first column which words to remove
         connection.execute("INSERT INTO texts (texts) VALUES ('rebuild')")
+        term_sums.discard(connection)
+        value_sums.make(connection)
     return len(rows)
 
 
@@ -156,11 +158,17 @@ def _delete_document(connection: sqlite3.Connection, document: int) -> bool:
     texts = f"SELECT 1 FROM texts_content WHERE id IN ({DOCUMENT_PASSAGES})"
     has_no_text = connection.execute(f"{texts} AND typeof(c0) != 'text'", (document,)).fetchone()
     contents = read_contents(connection, [passage for (passage,) in passages])
-    is_damaged = bool(has_no_text) or any(content.fault for content in contents.values())
+    is_damaged = (
+        bool(has_no_text)
+        or len(contents) < len(passages)
+        or any(content.fault for content in contents.values())
+    )
+    term_sums.subtract(connection, [passage for (passage,) in passages])
     connection.executemany("DELETE FROM texts WHERE rowid = ?", passages)
     connection.executemany("DELETE FROM tokens WHERE passage = ?", passages)
     connection.executemany("DELETE FROM checksums WHERE passage = ?", passages)
     connection.executemany("DELETE FROM left_out WHERE passage = ?", passages)
+    value_sums.subtract(connection, document)
     for table in ("passages", "metadata", "documents"):
         connection.execute(f"DELETE FROM {table} WHERE document = ?", (document,))
     return is_damaged
@@ -176,10 +184,7 @@ def insert_document(connection: sqlite3.Connection, entry: Entry) -> int:
         (document.id, entry.source_hash, entry.passages, metadata),
     )
     number = int(row.lastrowid or 0)
-    values = [
-        (number, name, value) for name, _, value in leaves(document.metadata) if value is not None
-    ]
-    connection.executemany("INSERT INTO metadata VALUES (?, ?, ?)", values)
+    value_sums.insert_metadata(connection, number, document.metadata)
     return number
 
 
@@ -233,22 +238,29 @@ def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
     clauses: list[str] = []
     values: list[object] = []
     for condition in conditions:
-        column, scope = (
-            ("id", "documents WHERE")
-            if condition.field == ID
-            else ("value", "metadata WHERE name = ? AND")
-        )
-        values += [] if condition.field == ID else [condition.field]
-        if condition.ranges:
-            test = " AND ".join(
-                f"{column} {RANGES[operator]} ?" for operator, _ in condition.ranges
-            )
-            values += [bound for _, bound in condition.ranges]
-        else:
-            test = f"{column} IN ({_placeholders(condition.values)})"
-            values += condition.values
-        clauses.append(f"document IN (SELECT document FROM {scope} {test})")
+        table = "documents" if condition.field == ID else "metadata"
+        test, test_values = _build_test(condition)
+        clauses.append(f"document IN (SELECT document FROM {table} WHERE {test})")
+        values += test_values
     return " AND ".join(clauses), values
+
+
+def _build_test(condition: Condition) -> tuple[str, list[object]]:
+    """Return an SQL expression on the rows of ids or metadata for a condition, and its values."""
+    column, scope, values = "id", "", list[object]()
+    if condition.field != ID:
+        column, scope, values = "value", "name = ? AND ", [condition.field]
+    if condition.ranges:
+        tests = [f"{column} {RANGES[operator]} ?" for operator, _ in condition.ranges]
+        return scope + " AND ".join(tests), values + [bound for _, bound in condition.ranges]
+    return f"{scope}{column} IN ({_placeholders(condition.values)})", [*values, *condition.values]
+
+
+def check_filters(connection: sqlite3.Connection, conditions: Iterable[Condition]) -> None:
+    """Raise DamagedIndexError if the metadata that conditions read is not what was written."""
+    for condition in conditions:
+        if condition.field != ID:
+            value_sums.check_documents(connection, *_build_test(condition))
 
 
 def read_passages(
@@ -343,7 +355,8 @@ def count_facet(
 ) -> dict[Scalar, int]:
     """Return how many documents have each value of a field, the most frequent values first.
 
-    Only documents are counted whose number the SQL `matching` selects.
+    Only documents are counted whose number the SQL `matching` selects. Values that are not those
+    that were written are a DamagedIndexError.
 
     Raises:
         DamagedRowError: If one of the values cannot be read.
@@ -358,6 +371,7 @@ def count_facet(
         raise DamagedRowError(
             index_name(connection), _find_damaged_value(connection, name), "the metadata"
         )
+    value_sums.check_values(connection, "name = ?", (name,))
     boolean = read_fields(connection).get(name) == "boolean"  # SQLite stores these as numbers
     return {bool(value) if boolean else value: count for value, count in counts}
 
@@ -367,11 +381,6 @@ def _find_damaged_value(connection: sqlite3.Connection, name: str) -> object:
     query = "SELECT id, value FROM metadata JOIN documents USING (document) WHERE name = ?"
     rows = connection.execute(query, (name,))
     return next((document_id for document_id, value in rows if type(value) is bytes), None)
-
-
-def index_name(connection: sqlite3.Connection) -> str:
-    """Return the name of an open index, that of its file."""
-    return Path(connection.execute("PRAGMA database_list").fetchone()[2]).stem
 
 
 def read_left_out(connection: sqlite3.Connection) -> list[Key]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 
-from hybrid_search.backends.embedded.sql import index_name
+from hybrid_search.backends.embedded.schema import index_name
+from hybrid_search.backends.highlight_markers import CLOSE, OPEN
 from hybrid_search.backends.types import DamagedRowError
 
 MAX_TOKENIZERS = 8
@@ -30,22 +32,42 @@ class Tokenizer:
         self._connection.text_factory = bytes  # FTS5 may cut a very long word within a letter
         self._connection.execute(create_statement)
         self._connection.execute("CREATE VIRTUAL TABLE tokens USING fts5vocab (texts, instance)")
+        self._connection.execute(
+            "CREATE TABLE weights (doc INTEGER PRIMARY KEY, weight INTEGER NOT NULL)"
+        )
         columns = self._connection.execute("SELECT * FROM texts").description
         self._insert = f"INSERT INTO texts (rowid, {columns[0][0]}) VALUES (?, ?)"
+
+    @contextmanager
+    def insert(self, texts: Iterable[tuple[int, str]]) -> Iterator[sqlite3.Connection]:
+        """Yield a connection to tables that have these numbered texts during the block.
+
+        ``texts`` is the full-text table, ``tokens`` has the place of each token, and ``weights`` is
+        an empty table with a number for each text. All texts of SQLite come as bytes.
+        """
+        with self._lock:
+            self._connection.execute("BEGIN")
+            try:
+                self._connection.executemany(self._insert, texts)
+                yield self._connection
+            finally:
+                self._connection.execute("ROLLBACK")
 
     def cut(self, texts: Sequence[str]) -> list[list[bytes]]:
         """Return the tokens of each of `texts` in their order, in UTF-8."""
         tokens: defaultdict[int, list[bytes]] = defaultdict(list)
-        with self._lock:
-            self._connection.execute("BEGIN")
-            try:
-                self._connection.executemany(self._insert, enumerate(texts))
-                query = "SELECT doc, term FROM tokens ORDER BY doc, offset"
-                for number, token in self._connection.execute(query):
-                    tokens[number].append(token)
-            finally:
-                self._connection.execute("ROLLBACK")
+        with self.insert(enumerate(texts)) as connection:
+            query = "SELECT doc, term FROM tokens ORDER BY doc, offset"
+            for number, token in connection.execute(query):
+                tokens[number].append(token)
         return [tokens[number] for number in range(len(texts))]
+
+    def mark(self, texts: Mapping[int, str], match: str) -> dict[int, str]:
+        """Return the texts that match an FTS5 expression, `OPEN` and `CLOSE` around what does."""
+        query = "SELECT rowid, highlight(texts, 0, ?, ?) FROM texts WHERE texts MATCH ?"
+        with self.insert(texts.items()) as connection:
+            rows = connection.execute(query, (OPEN, CLOSE, match))
+            return {number: marked.decode() for number, marked in rows}
 
 
 def find_tokenizer(connection: sqlite3.Connection) -> Tokenizer:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hybrid_search.backends.embedded import commits, schema, sql
+from hybrid_search.backends.embedded import commits, schema, sql, term_sums, value_sums
 from hybrid_search.backends.embedded.segment_builder import SegmentBuilder
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
@@ -34,6 +34,10 @@ class EmbeddedWriter:
         self._document: int | None = None
         self._segment_builder = SegmentBuilder(self._connection, folder, spec)
         with schema.translate_errors(path):
+            with schema.transaction(self._connection):
+                if term_sums.read_coverage(self._connection) is None:
+                    value_sums.make(self._connection)
+                    term_sums.make(self._connection)
             self._segment_builder.repair()
             if lost := commits.find_lost(path, self._connection):
                 _log.warning("%s", lost)
@@ -64,6 +68,7 @@ class EmbeddedWriter:
 
     def _commit(self) -> None:
         count = commits.raise_count(self._connection)
+        term_sums.update(self._connection)
         self._connection.execute("COMMIT")
         self._lock.write(commits.format_mark(count))
         self._segment_builder.grow()
@@ -100,6 +105,7 @@ class EmbeddedWriter:
             with schema.transaction(self._connection):
                 deleted = sql.delete_documents(self._connection, ids)
                 count = commits.raise_count(self._connection)
+                term_sums.update(self._connection)
             self._lock.write(commits.format_mark(count))
         return deleted
 
