@@ -11,18 +11,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from benchmarks import results
 from benchmarks.peers import bandwidth, measure, offline
-from benchmarks.peers.corpus import DOCUMENTS, read_corpus
+from benchmarks.peers.corpus import DOCUMENTS, MARKS, read_corpus
 from benchmarks.peers.measure import Site
 from benchmarks.peers.registry import PEERS, Peer, Store, Weights
+from benchmarks.peers.report import is_measured, name_result
 from benchmarks.quality.base_model import base_folder
 from benchmarks.quality.sample import read_marked_turns
-
-MARKS = "sample"
-"""The set of marked spans: the turns of the bundled sample in English."""
 
 SETS = (*DOCUMENTS, MARKS)
 ALL = "all"
@@ -33,7 +30,9 @@ def main() -> int:
     """Run the command, and return 1 if a peer failed."""
     options = _parse_arguments()
     pairs = [(name, task) for name in options.peer or PEERS for task in options.set or SETS]
-    missing = [pair for pair in pairs if options.again or not _has_result(*pair, options)]
+    missing = [
+        pair for pair in pairs if options.again or not is_measured(*pair, _limit(pair[1], options))
+    ]
     if options.bandwidth:
         results.write("bandwidth", bandwidth.measure(options.data), results.PEERS)
         return 0
@@ -68,22 +67,7 @@ def _measure(name: str, task: str, options: argparse.Namespace) -> None:
         corpus = read_corpus(task, options.data, _limit(task, options))
         payload["documents"] = len(corpus.texts.documents)
         payload |= measure.measure_search(peer, corpus, site, index)
-    results.write(_name_result(name, task), payload, results.PEERS)
-
-
-def _has_result(name: str, task: str, options: argparse.Namespace) -> bool:
-    """Tell whether there is a result of as many documents."""
-    result = _name_result(name, task)
-    if not results.has_result(result, results.PEERS):
-        return False
-    limit, documents = _limit(task, options), _count_documents(result)
-    return documents is None or limit is None or documents == limit
-
-
-def _count_documents(result: str) -> int | None:
-    payload: dict[str, Any] = results.read_result(result, results.PEERS)
-    documents: int | None = payload.get("documents")
-    return documents
+    results.write(name_result(name, task), payload, results.PEERS)
 
 
 def _limit(task: str, options: argparse.Namespace) -> int | None:
@@ -92,10 +76,6 @@ def _limit(task: str, options: argparse.Namespace) -> int | None:
     if options.documents is None:
         return usual
     return options.documents or None
-
-
-def _name_result(name: str, task: str) -> str:
-    return f"{name}-{task}"
 
 
 def _find_server(peer: Peer, server: str | None) -> str | None:

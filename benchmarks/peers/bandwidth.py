@@ -22,6 +22,9 @@ from hybrid_search.search.query import WINDOW
 from hybrid_search.system import available_cores
 
 SET = "calls_sgd"
+BYTES, SHARE = "bytes of a query", "share of the memory's"
+"""Names of figures of the result."""
+
 BLOCK = 2**28
 """Bytes that a core reads: far more than any cache holds."""
 
@@ -40,10 +43,10 @@ def measure(data: Path) -> dict[str, Any]:
         "passages": sum(map(len, collection.places.values())),
         "cores": available_cores(),
         "memory, GB/s": round(bandwidth / 1e9, 2),
-        "bytes of a query": leg_bytes,
+        BYTES: leg_bytes,
         "span leg, ms": round(seconds * 1000, 1),
         "span leg, GB/s": round(rate / 1e9, 2),
-        "share of the memory's": round(rate / bandwidth, 3),
+        SHARE: round(rate / bandwidth, 3),
     }
 
 

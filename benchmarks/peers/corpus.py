@@ -22,6 +22,9 @@ DOCUMENTS = {"calls_sgd": 1000, "calls_qmsum": 40, "squad_dev": 800}
 sentence-transformers needs a quarter of an hour for all, on two cores, and four peers use it.
 """
 
+MARKS = "sample"
+"""The set of marked spans: the turns of the bundled sample in English."""
+
 QUERIES = 300
 """Queries of a set that are asked at most, evenly spread."""
 
@@ -49,7 +52,7 @@ def read_corpus(name: str, data: Path, count: int | None) -> Corpus:
     """Return a set of `benchmarks.quality.tasks`, of `count` of its documents or of all."""
     task = TASKS[name]
     documents = [json.loads(line.data) for line in spread_evenly(list(lines(task, data)), count)]
-    passages, places = _cut(documents)
+    passages, places = cut_passages(documents)
     queries, right = _find_right(task, data, places)
     return Corpus(
         Texts(documents, passages),
@@ -60,7 +63,10 @@ def read_corpus(name: str, data: Path, count: int | None) -> Corpus:
     )
 
 
-def _cut(documents: Sequence[dict[str, Any]]) -> tuple[list[Passage], dict[str, Place]]:
+def cut_passages(
+    documents: Sequence[dict[str, Any]],
+) -> tuple[list[Passage], dict[str, Place]]:
+    """Return the passages of documents as the product cuts them, and their places by id."""
     passages, places = [], {}
     for fields in documents:
         document, _ = document_parser.parse(json.dumps(fields).encode())
@@ -97,4 +103,4 @@ def _grade(query: Query, places: dict[str, list[Place]]) -> dict[Place, int]:
 def gather_marked(marked_texts: Sequence[MarkedText]) -> Texts:
     """Return marked texts as documents of one passage; their ids are their numbers."""
     documents = [{"id": str(number), "text": item.text} for number, item in enumerate(marked_texts)]
-    return Texts(documents, _cut(documents)[0])
+    return Texts(documents, cut_passages(documents)[0])

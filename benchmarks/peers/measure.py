@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from benchmarks.peers import disk, user_lines
+from benchmarks.peers import stores, user_lines
 from benchmarks.peers.corpus import Corpus, gather_marked
 from benchmarks.peers.registry import Peer, Store
 from benchmarks.peers.types import Answer, Program, Target, Texts
@@ -20,6 +20,8 @@ from benchmarks.quality import bootstrap
 from benchmarks.quality.marking import Marks, mark_whole_texts
 from benchmarks.quality.marks import MarkedText, compare
 from benchmarks.quality.measures import DEPTH, RETRIEVAL, evaluate, row
+
+T = TypeVar("T")
 
 WARM_UP = 8
 """Documents that are indexed, and queries that are asked, before anything is timed.
@@ -59,13 +61,13 @@ class Site:
         if peer.store is Store.EMBEDDED:
             target.folder.mkdir(parents=True)
         elif self.server:
-            disk.remove_indexes(self.server, target.index)
+            stores.remove_indexes(self.server, target.index)
 
     def count_bytes(self, peer: Peer, target: Target) -> int:
         """Return the bytes of an index that was made."""
         if peer.store is Store.EMBEDDED:
-            return disk.count_folder(target.folder)
-        return disk.count_indexes(str(self.server), target.index)
+            return stores.count_folder(target.folder)
+        return stores.count_indexes(str(self.server), target.index)
 
 
 def measure_search(peer: Peer, corpus: Corpus, site: Site, index: str) -> dict[str, Any]:
@@ -77,22 +79,39 @@ def measure_search(peer: Peer, corpus: Corpus, site: Site, index: str) -> dict[s
     program = peer.load()
     warm_up(peer, program, corpus, site, index)
     with site.clear_target(peer, index) as target:
-        started_at = time.perf_counter()
-        searcher = program.build(corpus.texts, target)
-        seconds = time.perf_counter() - started_at
+        searcher, ingest = _time(site, lambda: program.build(corpus.texts, target))
         size = site.count_bytes(peer, target)
-        answers, milliseconds = ask_all(program, searcher, corpus)
+        (answers, milliseconds), asking = _time(site, lambda: ask_all(program, searcher, corpus))
     return {
         "passages": len(corpus.texts.passages),
         "words": corpus.words,
         "queries": len(corpus.queries),
         **judge(corpus, answers),
         "milliseconds": _percentiles(milliseconds),
-        "ingest, s": round(seconds, 1),
-        "passages/s": round(len(corpus.texts.passages) / seconds, 1),
+        "CPU ms of a query": round(1000 * asking.cpu / (len(answers) + WARM_UP), 1),
+        "ingest, s": round(ingest.elapsed, 1),
+        "ingest, CPU s": round(ingest.cpu, 1),
+        "passages/s": round(len(corpus.texts.passages) / ingest.elapsed, 1),
+        "passages per CPU s": round(len(corpus.texts.passages) / max(ingest.cpu, 0.001), 1),
         "bytes": size,
         "bytes per 1,000 words": round(1000 * size / corpus.words),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """How long something took, and the CPU time of this process and of the server for it."""
+
+    elapsed: float
+    cpu: float
+
+
+def _time(site: Site, call: Callable[[], T]) -> tuple[T, Seconds]:
+    """Return what `call` returns, and its time."""
+    cpu, started_at = stores.read_cpu_seconds(site.server), time.perf_counter()
+    answer = call()
+    elapsed = time.perf_counter() - started_at
+    return answer, Seconds(elapsed, stores.read_cpu_seconds(site.server) - cpu)
 
 
 def warm_up(peer: Peer, program: Program, corpus: Corpus, site: Site, index: str) -> None:

@@ -1,8 +1,9 @@
-"""Bytes that the index of a peer takes."""
+"""Bytes that the index of a peer takes, and the CPU time of it and of its server."""
 
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,15 @@ def remove_indexes(url: str, index: str) -> None:
     """Remove a server's indexes whose names begin with `index`."""
     for name in _request(f"{url}/{index}*", "GET"):
         _request(f"{url}/{name}", "DELETE")
+
+
+def read_cpu_seconds(url: str | None) -> float:
+    """Return the CPU time that this process and the server, if there is one, have had."""
+    if url is None:
+        return time.process_time()
+    nodes = _request(f"{url}/_nodes/stats/process", "GET")["nodes"].values()
+    milliseconds: int = sum(node["process"]["cpu"]["total_in_millis"] for node in nodes)
+    return time.process_time() + milliseconds / 1000
 
 
 def _request(url: str, method: str) -> Any:
