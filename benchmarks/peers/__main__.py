@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks import results
 from benchmarks.peers import bandwidth, measure, offline
@@ -20,6 +21,7 @@ from benchmarks.peers.registry import PEERS, Peer, Store, Weights
 from benchmarks.peers.report import is_measured, name_result
 from benchmarks.quality.base_model import base_folder
 from benchmarks.quality.sample import read_marked_turns
+from hybrid_search.system import available_cores
 
 SETS = (*DOCUMENTS, MARKS)
 ALL = "all"
@@ -47,6 +49,7 @@ def _run_apart(name: str, task: str, options: argparse.Namespace) -> int:
     """Measure in a process of its own, so that no peer's threads and memory trouble another."""
     print(f"{name} on {task}", file=sys.stderr, flush=True)
     limits = ["--documents", str(options.documents)] if options.documents is not None else []
+    limits += ["--cores", str(options.cores)] if options.cores else []
     again = ["--again"] if options.again else []
     command = [sys.executable, "-m", "benchmarks.peers", "--peer", name, "--set", task]
     places = ["--data", str(options.data), "--server", options.server or ""]
@@ -57,10 +60,11 @@ def _run_apart(name: str, task: str, options: argparse.Namespace) -> int:
 def _measure(name: str, task: str, options: argparse.Namespace) -> None:
     """Measure one peer on one set, and write its result."""
     offline.go_offline()
+    _use_cores(options.cores)
     peer = PEERS[name]
     site = Site(results.STORE / "peers", _find_server(peer, options.server), _find_weights(peer))
     index = f"{name}-{task}".replace("_", "-")
-    payload = {**measure.describe(peer), "set": task}
+    payload = {**measure.describe(peer), "set": task, **_describe_machine()}
     if task == MARKS:
         payload |= measure.measure_marks(peer, read_marked_turns(), site, index)
     else:
@@ -68,6 +72,17 @@ def _measure(name: str, task: str, options: argparse.Namespace) -> None:
         payload["documents"] = len(corpus.texts.documents)
         payload |= measure.measure_search(peer, corpus, site, index)
     results.write(name_result(name, task), payload, results.PEERS)
+
+
+def _describe_machine() -> dict[str, Any]:
+    """Return how many cores a peer may use, and how many processes wanted one when it began."""
+    return {"cores": available_cores(), "load": round(os.getloadavg()[0], 1)}
+
+
+def _use_cores(count: int | None) -> None:
+    """Leave this process only so many cores, before a library counts them."""
+    if count:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-count:])
 
 
 def _limit(task: str, options: argparse.Namespace) -> int | None:
@@ -119,6 +134,12 @@ def _parse_arguments() -> argparse.Namespace:
         f" {', '.join(f'{count or ALL} of {name}' for name, count in DOCUMENTS.items())}",
     )
     parser.add_argument("--again", action="store_true", help="measure what has a result, too")
+    parser.add_argument(
+        "--cores",
+        type=int,
+        help="how many cores a peer may use; on a busy machine 1, so that no time is lost in waiting"
+        " for threads and CPU time can be compared; default: all",
+    )
     parser.add_argument(
         "--bandwidth",
         action="store_true",

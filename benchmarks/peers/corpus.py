@@ -16,7 +16,7 @@ from hybrid_search.ingest import document_parser
 from hybrid_search.text.passages import split
 from hybrid_search.text.words import words
 
-DOCUMENTS = {"calls_sgd": 1000, "calls_qmsum": 40, "squad_dev": 800}
+DOCUMENTS = {"calls_sgd": 400, "calls_qmsum": 12, "squad_dev": 400}
 """How many documents of a set are searched, evenly spread.
 
 sentence-transformers needs a quarter of an hour for all, on two cores, and four peers use it.
@@ -25,7 +25,7 @@ sentence-transformers needs a quarter of an hour for all, on two cores, and four
 MARKS = "sample"
 """The set of marked spans: the turns of the bundled sample in English."""
 
-QUERIES = 300
+QUERIES = 200
 """Queries of a set that are asked at most, evenly spread."""
 
 
