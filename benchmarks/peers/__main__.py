@@ -137,8 +137,8 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--cores",
         type=int,
-        help="how many cores a peer may use; on a busy machine 1, so that no time is lost in waiting"
-        " for threads and CPU time can be compared; default: all",
+        help="how many cores a peer may use; 1 on a busy machine, where waiting for threads spoils"
+        " CPU time; default: all",
     )
     parser.add_argument(
         "--bandwidth",

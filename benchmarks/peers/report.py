@@ -14,6 +14,8 @@ from benchmarks.peers.registry import PEERS, Peer
 COSTS = "calls_sgd"
 """The set of which times and bytes are shown."""
 
+NOT_RUN = "not run"
+
 Result = dict[str, Any]
 
 
@@ -39,11 +41,14 @@ def ranking_table() -> str:
 
 
 def _describe_ranking(name: str, peer: Peer) -> list[str]:
-    scores = [_format_scores(_read(name, task)) for task in DOCUMENTS]
+    scores = [_format_scores(name, task) for task in DOCUMENTS]
     return [peer.store.value, peer.weights.value, *scores]
 
 
-def _format_scores(result: Result) -> str:
+def _format_scores(name: str, task: str) -> str:
+    if not is_measured(name, task, None):
+        return NOT_RUN
+    result = _read(name, task)
     low, high = result["ndcg@10 interval"]
     return f"{result['ndcg@10']:.3f} ({low:.3f} to {high:.3f}), {result['mrr@10']:.3f}"
 

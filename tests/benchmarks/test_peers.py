@@ -216,3 +216,5 @@ def test_tables_have_a_row_for_each_peer(tmp_path: Path, monkeypatch: pytest.Mon
     assert costs[2].endswith("| 12.3 / 20.0 | 7.8 | 1,234, 617 | 45,678 | 14 |")
     assert "**hybrid_search**" in costs[-1]
     assert "a-library 1.2" in report.version_table()
+    (tmp_path / "bm25s-squad_dev.json").unlink()
+    assert report.ranking_table().splitlines()[2].endswith("| not run |")
