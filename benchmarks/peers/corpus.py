@@ -16,7 +16,7 @@ from hybrid_search.ingest import document_parser
 from hybrid_search.text.passages import split
 from hybrid_search.text.words import words
 
-DOCUMENTS = {"calls_sgd": 400, "calls_qmsum": 6, "squad_dev": 300}
+DOCUMENTS = {"calls_sgd": 400, "calls_qmsum": 6, "squad_dev": 200}
 """How many documents of a set are searched, evenly spread.
 
 sentence-transformers needs a quarter of an hour for all, on two cores, and four peers use it.
