@@ -9,7 +9,7 @@ MEANING := localisation,topics,intents
 # What this project was called before, in an environment of that time, and a stranger's package of that name: two would share a command.
 UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 
-.PHONY: help demo test test-browser test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers clean
+.PHONY: help demo test test-browser test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
 
 help:
 	@echo "make demo         ingest the bundled calls and ask for a phrase"
@@ -28,6 +28,8 @@ help:
 	@echo "make docs         the documentation as a site, in .site/ (60 MB of downloads)"
 	@echo "make papers       the papers' evaluations whose weights and data are available (half an hour on two cores; needs ../shared/data)"
 	@echo "make meaning      what is marked and found where words differ, by four models (half an hour on two cores; needs ../shared/data)"
+	@echo "make peers        what ships here beside five other hybrid searches, on one machine (6 GB of downloads; an hour on two cores; needs ../shared/data)"
+	@echo "make encode       tokens a second of both models beside sentence-transformers with their bases"
 	@echo "make bench        the speed and quality tables of the documentation (hours on two cores; needs ../shared/data)"
 
 # The runtime alone: what a user installs.
@@ -144,6 +146,23 @@ meaning: $(VENV)/.dev $(WEIGHTS)/base/encoder.json $(WEIGHTS)/mpnet/encoder.json
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model models/slice-mpnet/slice_mpnet
 	$(BIN)/python -m benchmarks.tables
 
+.venv-peers/.done: pyproject.toml benchmarks/peers/requirements.txt
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python $(UNINSTALL)
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu]' --requirement benchmarks/peers/requirements.txt
+	@touch $@
+
+# What was measured already is not measured again: remove benchmarks/results/peers to begin anew.
+peers: $(VENV)/.dev .venv-peers/.done $(WEIGHTS)/base/encoder.json
+	$(BIN)/python -m tools.servers --servers opensearch-3.5.0 --minutes 180 -- .venv-peers/bin/python -m benchmarks.peers
+	.venv-peers/bin/python -m benchmarks.peers --bandwidth
+	$(BIN)/python -m benchmarks.tables
+
+# Each model beside sentence-transformers with its base.
+encode: .venv-export/.done $(WEIGHTS)/all-mpnet-base-v2
+	HF_HUB_OFFLINE=1 .venv-export/bin/python -m benchmarks.speed.models
+	.venv-export/bin/python -m benchmarks.tables
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.quality
@@ -163,4 +182,4 @@ docs: .venv-docs/.done
 	@echo "open .site/index.html"
 
 clean:
-	rm -rf $(VENV) .venv-export .venv-ray .venv-browser .venv-docs $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-export .venv-ray .venv-browser .venv-docs .venv-peers $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

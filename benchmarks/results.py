@@ -21,6 +21,7 @@ QUALITY = RESULTS / "quality"
 SPEED = RESULTS / "speed"
 SERVERS = RESULTS / "servers"
 FAULTS = RESULTS / "faults"
+PEERS = RESULTS / "peers"
 
 STORE = ROOT.parent / ".benchmarks"
 """Indexes built for measuring; kept between runs, ignored by git."""

@@ -13,6 +13,7 @@ from typing import Any
 from benchmarks import results
 from benchmarks.faults import report
 from benchmarks.markdown import head, row, table
+from benchmarks.peers import report as peers_report
 from benchmarks.quality import meaning, models
 from benchmarks.quality.tasks import ALL, TASKS
 from hybrid_search.backends.server import mappings
@@ -22,6 +23,7 @@ PAGES = [
     for name in (
         "README.md",
         "docs/benchmarks.md",
+        "docs/models.md",
         "docs/servers.md",
         "docs/robustness.md",
         "export/README.md",
@@ -143,6 +145,23 @@ def encode() -> str:
         ways,
         lambda way: [_rate(texts["ways"][way]) for texts in measurements.values()],
     )
+
+
+def encode_models() -> str:
+    """Render the speed of each model of this project beside sentence-transformers with its base."""
+    measured = results.read_result("encode-models", results.SPEED)["texts"]
+    models_by_text = {name: texts["models"] for name, texts in measured.items()}
+    names = next(iter(models_by_text.values()))
+    return table(
+        "tokens/s, int8: ours; sentence-transformers with the base; times",
+        models_by_text,
+        names,
+        lambda name: [_format_pair(by_name[name]) for by_name in models_by_text.values()],
+    )
+
+
+def _format_pair(figures: dict[str, Any]) -> str:
+    return f"{figures['tokens/s']:,}; {figures['base, tokens/s']:,}; {figures['times']:.2f}"
 
 
 def _rate(figures: dict[str, Any]) -> str:
@@ -272,6 +291,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "recall": recall,
     "ingest": ingest,
     "encode": encode,
+    "encode_models": encode_models,
     "latency": latency,
     "concurrency": concurrency,
     "size": size,
@@ -281,6 +301,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "faults": faults,
     **meaning.TABLES,
     **models.TABLES,
+    **peers_report.TABLES,
 }
 
 

@@ -136,18 +136,23 @@ def ways(model: Path, device: str) -> dict[str, Way]:
     return ways_by_name
 
 
-def race(ways_by_name: dict[str, Way], texts: Sequence[str], rounds: int) -> dict[str, float]:
-    """Return the least seconds of each way over `rounds` in turn.
+def race(
+    ways_by_name: dict[str, Way],
+    texts: Sequence[str],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, float]:
+    """Return the least seconds of each way over `rounds` in turn, by `clock`.
 
     One round before, on a few texts, warms each way up and is not counted.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways_by_name}
     for number in range(rounds + 1):
         for name, way in ways_by_name.items():
-            started_at = time.perf_counter()
+            started_at = clock()
             way(texts if number else texts[:BLOCK])
             if number:
-                seconds[name].append(time.perf_counter() - started_at)
+                seconds[name].append(clock() - started_at)
     return {name: min(way_seconds) for name, way_seconds in seconds.items()}
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 from benchmarks import results
-from benchmarks.speed import encode, ingest, latency, scale, size
+from benchmarks.speed import encode, ingest, latency, models, scale, size
 from hybrid_search.client import Client
 from hybrid_search.encoder import onnx
 from hybrid_search.maintenance.plan import sample
@@ -156,3 +156,14 @@ def test_results_are_found_by_their_whole_name(tmp_path: Path) -> None:
         "clusters_glove.json"
     ]
     assert len(results.find_results("dev_a_int8_????????", tmp_path)) == 1
+
+
+def test_a_model_is_compared_with_its_own_base() -> None:
+    pair = models.Pair("small", Path("small"), "base", "base")
+    seconds = {"small, int8": 2.0, "base, sentence-transformers": 5.0, "other, int8": 1.0}
+    assert models._compare(pair, seconds, 1000) == {
+        "tokens/s": 500,
+        "base": "base",
+        "base, tokens/s": 200,
+        "times": 2.5,
+    }
