@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from hybrid_search.backends.embedded import sql
+from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.types import DamagedRowError, ScannedPassage
 from hybrid_search.text import token_codes
 
@@ -26,7 +26,7 @@ def read_page(connection: sqlite3.Connection, after: int) -> list[ScannedPassage
     rows = connection.execute(query, (after, PAGE_PASSAGES)).fetchall()
     for _, name, ordinal, start, _ in rows:
         if [type(value) for value in (name, ordinal, start)] != [str, int, int]:
-            raise DamagedRowError(sql.index_name(connection), name)
+            raise DamagedRowError(schema.index_name(connection), name)
     return [
         ScannedPassage(passage, name, ordinal, start, token_codes.read(data), passage)
         for passage, name, ordinal, start, data in rows
