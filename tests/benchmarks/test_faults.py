@@ -26,6 +26,7 @@ from benchmarks.faults.families import FAMILIES, open_families
 from benchmarks.faults.remedies import apply_remedy, find_remedies
 from benchmarks.faults.scene import Scene, Store
 from benchmarks.faults.trial import HANG, LOST, SIGNAL, SILENT, TRACEBACK, Outcome, Trial
+from hybrid_search.backends.embedded import schema
 from tests.helpers import bad_answers, misbehaving_trials
 from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.fake_server import HttpRequest, Reply
@@ -158,6 +159,9 @@ def make_scene(folder: Path) -> Scene:
         path = folder / target.source / target.name.replace("*", "any")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(3000 if "lock" not in target.name else 0))
+        if target.tables:
+            path.unlink()
+            schema.create(path)
     return Scene(folder)
 
 

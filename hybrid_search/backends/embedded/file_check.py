@@ -101,7 +101,7 @@ def _find_text_faults(path: Path) -> Iterator[Fault]:
         if not _has_sound_texts(connection):
             yield Fault("file", "its full-text index is not that of its texts")
         elif not term_sums.are_sound(connection):
-            yield Fault("file", "the sums that queries check the full-text index by are damaged")
+            yield Fault("file", "its full-text index and the sums that queries check it by differ")
 
 
 def _has_sound_texts(connection: sqlite3.Connection) -> bool:

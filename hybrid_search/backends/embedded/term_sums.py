@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded import commits, schema, tokenizer
 from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.postings import SharedLengths
 
 BATCH = 2000
 """Texts that are cut into tokens at once; that takes about 0.1 s."""
@@ -241,10 +242,16 @@ def has_all_passages(connection: sqlite3.Connection, passages: Numbers) -> bool:
 
 
 def are_sound(connection: sqlite3.Connection) -> bool:
-    """Return whether the sums are those of the texts; True if there are none."""
+    """Return whether the sums are those of the texts, and of the lengths; True if there are none.
+
+    FTS5's own check does not look at the length of a column that is not indexed.
+    """
     coverage = read_coverage(connection)
     if coverage is None:
         return True
+    lengths = SharedLengths().refresh(connection)
+    if (len(lengths.passages), lengths.tokens.sum()) != (coverage.passages, coverage.tokens):
+        return False
     table = "temp.expected_sums"
     connection.execute(f"CREATE TABLE {table} ({schema.TERM_SUMS}) WITHOUT ROWID")
     expected = Coverage(coverage.commit)
