@@ -26,6 +26,7 @@ from hybrid_search.cli.options import EXIT_FAILED
 from hybrid_search.cli.plan import plan
 from hybrid_search.cli.query import best_spans, query
 from hybrid_search.cli.topics import topics
+from hybrid_search.cli.tune import tune
 from hybrid_search.cli.verify import verify
 from hybrid_search.observability import logs
 
@@ -190,6 +191,7 @@ app.command()(query)
 app.command("best-spans")(best_spans)
 app.command()(mine)
 app.command()(topics)
+app.command()(tune)
 app.command()(setup)
 app.command()(reindex)
 app.command()(delete)
