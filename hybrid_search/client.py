@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.phrases.topic_distances import TopicDistances
+    from hybrid_search.phrases.tuning import Tuning
     from hybrid_search.phrases.types import MinedBlock
 
 
@@ -231,6 +232,39 @@ class Client(IndexAdmin):
 
         valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
         return measure_distances(self.encoder, valid_topics)
+
+    def tune(
+        self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX
+    ) -> Tuning:
+        """Fit the probabilities of topics to judgments, for the next `mine` with their file.
+
+        Args:
+            topics: A file of topics. The probabilities are written beside it, as
+                ``topics.tuned.json`` beside ``topics.yaml``.
+            judgments: A file of judgments, as `hybrid_search.phrases.judgments` describes it.
+            index: The index that the judged spans are in.
+
+        Returns:
+            The map of each topic that has enough judgments, and that of all others.
+
+        Raises:
+            UsageError: If a file is not valid, or all judgments are of one kind.
+
+        >>> with hybrid_search.connect() as client:  # doctest: +SKIP
+        ...     client.tune("topics.yaml", "judgments.jsonl").others.judgments
+        120
+        """
+        from hybrid_search.phrases.judgments import read_judgments
+        from hybrid_search.phrases.tune_run import tune_topics
+        from hybrid_search.phrases.tuning import write_tuning
+
+        loaded_topics = Topics.load(topics)
+        tuning, _ = tune_topics(
+            self.backend, self._encoders.full, loaded_topics, read_judgments(Path(judgments)), index
+        )
+        if loaded_topics.tuning_file:
+            write_tuning(loaded_topics.tuning_file, tuning)
+        return tuning
 
     def mine_blocks(
         self,

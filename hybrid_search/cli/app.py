@@ -27,6 +27,7 @@ from hybrid_search.cli.plan import plan
 from hybrid_search.cli.query import best_spans, query
 from hybrid_search.cli.serve import serve
 from hybrid_search.cli.topics import topics
+from hybrid_search.cli.tune import tune
 from hybrid_search.cli.verify import verify
 from hybrid_search.observability import logs
 
@@ -192,6 +193,7 @@ app.command("best-spans")(best_spans)
 app.command()(serve)
 app.command()(mine)
 app.command()(topics)
+app.command()(tune)
 app.command()(setup)
 app.command()(reindex)
 app.command()(delete)

@@ -52,6 +52,7 @@ def mine(
         from hybrid_search.phrases import match_formats, run
         from hybrid_search.phrases.match_file import MatchFile
         from hybrid_search.phrases.topics import Topics
+        from hybrid_search.phrases.tuning import read_tuning
 
         match_formats.check_format(output_format, out)
         loaded_topics = Topics.load(topics)
@@ -65,8 +66,14 @@ def mine(
                         open_blocks, write, output_format, loaded_topics, report
                     )
                 else:
+                    tuning_file = loaded_topics.tuning_file
                     run_key = run.make_run_key(
-                        loaded_topics, client, client.describe(index).spec, output_format, documents
+                        loaded_topics,
+                        read_tuning(tuning_file) if tuning_file else None,
+                        client,
+                        client.describe(index).spec,
+                        output_format,
+                        documents,
                     )
                     with MatchFile(out, output_format, run_key) as file:
                         summary = run.write_file(open_blocks, file, loaded_topics, report)

@@ -21,6 +21,7 @@ from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.phrases.blocks import read_blocks, score_blocks
 from hybrid_search.phrases.match_builder import MatchBuilder
+from hybrid_search.phrases.mention_calibration import choose_calibrations
 from hybrid_search.phrases.mention_choice import choose_mentions
 from hybrid_search.phrases.span_scores import find_candidates
 from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
@@ -60,8 +61,11 @@ def mine(
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
     prior = span_prior(encoder)
-    calibration = load_calibration(spec.precision, spec.dimension, SCORE if prior else COSINE)
-    matrix = build_matrix(encoder, topics, lambda _: calibration)
+    load_rough = partial(
+        load_calibration, spec.precision, spec.dimension, SCORE if prior else COSINE
+    )
+    calibrate, tuning = choose_calibrations(topics, spec, load_rough, has_prior=prior is not None)
+    matrix = build_matrix(encoder, topics, calibrate, tuning)
     conditions = [compile_where(topic.where, fields) for topic in topics]
     builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint)
     blocks = read_blocks(backend.scan_codes(index, after), shard)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.phrases.topics import Topic, Topics
+from hybrid_search.phrases.tuning import Tuning
 from hybrid_search.phrases.types import Integers
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.phrase_vector import query_vectors
@@ -60,8 +61,20 @@ class TopicMatrix:
             yield slice(start, start + TILE_COLUMNS)
 
 
-def build_matrix(encoder: Encoder, topics: Topics, calibrate: CalibrateTopic) -> TopicMatrix:
-    """Encode all phrases. Raises UsageError if one has no word."""
+def build_matrix(
+    encoder: Encoder, topics: Topics, calibrate: CalibrateTopic, tuning: Tuning | None = None
+) -> TopicMatrix:
+    """Encode all phrases, and find the limit of each topic.
+
+    Args:
+        encoder: Of the dimension of the index.
+        topics: The topics.
+        calibrate: Returns the map of a topic.
+        tuning: Has the thresholds of topics with a wanted precision, if they were tuned.
+
+    Returns:
+        The matrix. UsageError is raised if a phrase has no word.
+    """
     rows = [
         (number, phrase, is_meant)
         for number, topic in enumerate(topics)
@@ -70,7 +83,7 @@ def build_matrix(encoder: Encoder, topics: Topics, calibrate: CalibrateTopic) ->
     ]
     calibrations = [calibrate(topic) for topic in topics]
     limits = [
-        calibration.inverse_span(least_probability(topic))
+        calibration.inverse_span(least_probability(topic, tuning))
         for topic, calibration in zip(topics, calibrations, strict=True)
     ]
     numbers, phrases, are_meant = zip(*rows, strict=True)
@@ -86,13 +99,15 @@ def build_matrix(encoder: Encoder, topics: Topics, calibrate: CalibrateTopic) ->
     )
 
 
-def least_probability(topic: Topic) -> float:
+def least_probability(topic: Topic, tuning: Tuning | None = None) -> float:
     """Return the probability from which a span is a mention of a topic.
 
     Where every mention is right with at least the probability p, so is at least the share p of
-    them: a wanted precision is used as threshold.
+    them: a wanted precision is used as threshold, unless judgments gave a better one.
     """
-    for value in (topic.threshold, topic.precision):
-        if value is not None:
-            return value
-    return DEFAULT_THRESHOLD
+    if topic.threshold is not None:
+        return topic.threshold
+    if topic.precision is None:
+        return DEFAULT_THRESHOLD
+    tuned = tuning.find_map(topic).threshold if tuning else None
+    return topic.precision if tuned is None else tuned

@@ -42,12 +42,18 @@ class Topic:
 class Topics:
     """Some topics with different names, in their order; iterates over them.
 
+    Attributes:
+        topics: The topics.
+        tuning_file: Where their tuned probabilities lie, if they have any; None if they were not
+            read from a file.
+
     >>> topics = hybrid_search.Topics.load([{"name": "refund", "phrases": ["refund request"]}])
     >>> [topic.name for topic in topics]
     ['refund']
     """
 
     topics: tuple[Topic, ...]
+    tuning_file: Path | None = None
 
     def __iter__(self) -> Iterator[Topic]:
         return iter(self.topics)
@@ -65,7 +71,8 @@ class Topics:
         if unknown:
             existing = ", ".join(topic.name for topic in self)
             raise UsageError(f"there is no topic {unknown[0]!r}: the topics are {existing}")
-        return type(self)(tuple(topic for topic in self if topic.name in names))
+        selected = tuple(topic for topic in self if topic.name in names)
+        return type(self)(selected, self.tuning_file)
 
     @classmethod
     def load(cls, source: str | Path | Iterable[Mapping[str, Any]]) -> Self:
@@ -82,7 +89,8 @@ class Topics:
         from hybrid_search.phrases import topic_file  # pydantic and YAML, for those who use them
 
         if isinstance(source, str | Path):
-            return cls(topic_file.read_topics(Path(source)))
+            path = Path(source)
+            return cls(topic_file.read_topics(path), path.with_suffix(".tuned.json"))
         return cls(topic_file.parse_topics(list(source), "topics"))
 
 

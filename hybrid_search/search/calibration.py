@@ -28,7 +28,7 @@ SCORE, COSINE = "score", "cosine"
 KEYS = {SCORE: "scores", COSINE: "precisions"}
 """Where the file has the maps of each."""
 
-RANGES = {"midpoint": (-1.0, 1.0), "slope": (1e-6, 1e6), "saturation": (1e-6, 1e6)}
+RANGES = {"midpoint": (-2.0, 2.0), "slope": (1e-6, 1e6), "saturation": (1e-6, 1e6)}
 """Smallest and largest value of each parameter: with these every score is a number from 0 to 1."""
 
 

@@ -1,0 +1,63 @@
+"""The command ``tune``: probabilities of topics from what people judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hybrid_search.cli import options
+from hybrid_search.config import DEFAULT_INDEX
+
+if TYPE_CHECKING:
+    from hybrid_search.phrases.tuning import TunedMap, Tuning
+
+
+def tune(
+    topics: Annotated[Path, typer.Option(help="The file of topics that were judged.")],
+    judgments: Annotated[
+        Path,
+        typer.Option(
+            help='Judgments, one {"topic", "phrase", "id", "start", "end", "text", "answer", '
+            '"model", "at"} a line.'
+        ),
+    ],
+    index: options.Index = DEFAULT_INDEX,
+    url: options.Url = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    precision: options.Precision = None,
+    as_json: options.Json = False,
+) -> None:
+    """Fit the probabilities of topics to judgments; mine uses them from then on.
+
+    They are written beside the file of topics: topics.tuned.json beside topics.yaml. A topic with
+    at least 20 judgments of both kinds has a map of its own; all others share one.
+    """
+    with options.report_errors():
+        from hybrid_search.api import connect
+
+        with connect(url, model=model, device=device, precision=precision) as client:
+            tuning = client.tune(topics, judgments, index=index)
+        if as_json:
+            options.print_json(tuning.to_dict())
+        else:
+            _show(tuning)
+
+
+def _show(tuning: Tuning) -> None:
+    for name, tuned in tuning.topics.items():
+        _show_map(name, tuned)
+    _show_map("all other topics", tuning.others)
+
+
+def _show_map(name: str, tuned: TunedMap) -> None:
+    low, high = tuned.midpoint_interval
+    options.print_lines(
+        f"{name}: {tuned.judgments} judgments ({tuned.mentions} yes), probability 0.5 at score "
+        f"{tuned.midpoint:.3f} ({low:.3f} to {high:.3f}; {tuned.judgments_to_halve} more judgments "
+        f"would halve that), calibration error {tuned.error:.3f}"
+    )
+    if tuned.threshold is not None:
+        options.print_lines(f"  threshold for the wanted precision: {tuned.threshold:.3f}")

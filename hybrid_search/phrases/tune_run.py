@@ -1,0 +1,64 @@
+"""Tune the topics of a file: score the judged spans in an index, and fit probabilities to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.errors import UsageError
+from hybrid_search.phrases.judged_spans import ScoredJudgment, score_judgments
+from hybrid_search.phrases.judgments import Judgment
+from hybrid_search.phrases.logistic import Labels, Scores
+from hybrid_search.phrases.topic_matrix import build_matrix
+from hybrid_search.phrases.topics import Topics
+from hybrid_search.phrases.tuning import Tuning, tune
+from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.pipeline import match_encoder_to_index
+
+
+def tune_topics(
+    backend: Backend, encoder: Encoder, topics: Topics, judgments: Sequence[Judgment], index: str
+) -> tuple[Tuning, int]:
+    """Return the maps that fit the judgments, and how many of these were of no use.
+
+    A judgment is of no use if its topic is not among the topics, or its span not in the index.
+
+    Args:
+        backend: The store that holds the index.
+        encoder: The full encoder of the model.
+        topics: The topics.
+        judgments: What was said of spans.
+        index: The index that the spans are in.
+
+    Returns:
+        The tuning, and the number of judgments of no use.
+
+    Raises:
+        UsageError: If no judgment is of use, or all are of one kind.
+    """
+    spec, _ = backend.read_head(index)
+    encoder = match_encoder_to_index(encoder, index, spec)
+    matrix = build_matrix(encoder, topics, lambda _: Calibration())
+    names = {topic.name for topic in topics}
+    usable = [judgment for judgment in judgments if judgment.topic in names]
+    passages = backend.scan_codes(index)
+    scored = list(score_judgments(passages, usable, matrix, span_prior(encoder)))
+    if not scored:
+        raise UsageError(
+            f"none of {len(judgments)} judgments is of a span in index {index!r} and a topic of "
+            "the file: name the index and the topics that were judged"
+        )
+    return _fit(topics, scored, spec.fingerprint), len(judgments) - len(scored)
+
+
+def _fit(topics: Topics, scored: Sequence[ScoredJudgment], model: str) -> Tuning:
+    scores: dict[str, Scores] = {}
+    labels: dict[str, Labels] = {}
+    for topic in topics:
+        rows = [row for row in scored if row.judgment.topic == topic.name]
+        scores[topic.name] = np.array([row.score for row in rows], dtype=np.float64)
+        labels[topic.name] = np.array([row.judgment.is_mention for row in rows], dtype=np.bool_)
+    return tune(list(topics), scores, labels, model)

@@ -1,0 +1,193 @@
+"""Tuned probabilities: fitted to judgments, one map for each topic, and one for all others.
+
+They lie beside the file of topics, as ``topics.tuned.json`` beside ``topics.yaml``, since they
+belong to its phrases: they hold on every index of the same model. A topic whose phrases have
+changed since has the map that is for all others, until it is tuned again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybrid_search.errors import UsageError
+from hybrid_search.ingest.rejects import write_all
+from hybrid_search.phrases.logistic import Labels, Scores, calibration_error, fit_logistic
+from hybrid_search.phrases.topics import Topic
+from hybrid_search.private_files import create_file
+from hybrid_search.search.calibration import Calibration
+
+FEWEST = 20
+"""Judgments from which a topic has a map of its own."""
+
+THRESHOLDS = (1e-6, 1 - 1e-6)
+"""The smallest and the largest threshold."""
+
+RESAMPLES = 200
+"""Draws of the bootstrap, with a fixed seed: the same judgments give the same intervals."""
+
+
+@dataclass(frozen=True, slots=True)
+class TunedMap:
+    """A map from scores to probabilities, and how sure it is.
+
+    Attributes:
+        midpoint: The score at which a span is a mention with probability 0.5.
+        slope: How steep the logistic is there.
+        judgments: How many judgments it was fitted to.
+        mentions: How many of them say yes.
+        error: The expected calibration error on these judgments, 0..1.
+        midpoint_interval: Where the midpoint lies in 95 of 100 draws of the bootstrap.
+        phrases: Digest of the topic's phrases; empty for the map of all others.
+        threshold: The least probability for the topic's wanted precision; None if it wants none.
+    """
+
+    midpoint: float
+    slope: float
+    judgments: int
+    mentions: int
+    error: float
+    midpoint_interval: tuple[float, float]
+    phrases: str = ""
+    threshold: float | None = None
+
+    @property
+    def calibration(self) -> Calibration:
+        """The map itself."""
+        return Calibration(self.midpoint, self.slope)
+
+    @property
+    def judgments_to_halve(self) -> int:
+        """How many more judgments would halve the interval: it shrinks with their root."""
+        return 3 * self.judgments
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """The maps of some topics by their names, and that of all others, for one model."""
+
+    model: str
+    others: TunedMap
+    topics: Mapping[str, TunedMap] = field(default_factory=dict)
+
+    def find_map(self, topic: Topic) -> TunedMap:
+        """Return the map of a topic, or that of all others if it has none for its phrases."""
+        tuned = self.topics.get(topic.name)
+        return tuned if tuned and tuned.phrases == digest_phrases(topic) else self.others
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tuning as it stands in JSON."""
+        return asdict(self)
+
+
+def digest_phrases(topic: Topic) -> str:
+    """Return a digest of what a topic's scores depend on."""
+    text = json.dumps([topic.phrases, topic.not_phrases])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def tune(
+    topics: Sequence[Topic], scores: Mapping[str, Scores], labels: Mapping[str, Labels], model: str
+) -> Tuning:
+    """Return the maps that fit the scores and labels of judged spans, by topic name, best."""
+    all_scores = np.concatenate([scores[topic.name] for topic in topics])
+    all_labels = np.concatenate([labels[topic.name] for topic in topics])
+    others = fit_map(all_scores, all_labels)
+    maps = {}
+    for topic in topics:
+        own_scores, own_labels = scores[topic.name], labels[topic.name]
+        if len(own_labels) >= FEWEST and 0 < own_labels.sum() < len(own_labels):
+            maps[topic.name] = fit_map(own_scores, own_labels, topic)
+    return Tuning(model, others, maps)
+
+
+def fit_map(scores: Scores, labels: Labels, topic: Topic | None = None) -> TunedMap:
+    """Return the map that fits judged spans best, with its interval by bootstrap."""
+    calibration = fit_logistic(scores, labels)
+    probabilities = calibration.span(scores)
+    threshold = None
+    if topic and topic.precision is not None:
+        threshold = find_threshold(probabilities, labels, topic.precision)
+    return TunedMap(
+        calibration.midpoint,
+        calibration.slope,
+        len(labels),
+        int(labels.sum()),
+        calibration_error(probabilities, labels),
+        _resample_midpoint(scores, labels),
+        digest_phrases(topic) if topic else "",
+        threshold,
+    )
+
+
+def find_threshold(probabilities: Scores, labels: Labels, precision: float) -> float:
+    """Return the least probability from which at least this share of the judged spans is right.
+
+    If no threshold reaches it among them, the precision itself is the threshold.
+    """
+    order = np.argsort(-probabilities, kind="stable")
+    shares = np.cumsum(labels[order]) / np.arange(1, len(order) + 1)
+    reached = np.flatnonzero(shares >= precision)
+    if not len(reached):
+        return precision
+    low, high = THRESHOLDS
+    return float(np.clip(probabilities[order[reached[-1]]], low, high))
+
+
+def _resample_midpoint(scores: Scores, labels: Labels) -> tuple[float, float]:
+    """Return the 2.5th and the 97.5th percentile of the midpoint over the draws of a bootstrap."""
+    generator = np.random.default_rng(0)
+    midpoints = []
+    for _ in range(RESAMPLES):
+        rows = generator.integers(0, len(labels), len(labels))
+        if 0 < labels[rows].sum() < len(rows):
+            midpoints.append(fit_logistic(scores[rows], labels[rows]).midpoint)
+    low, high = np.percentile(midpoints, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def write_tuning(path: Path, tuning: Tuning) -> None:
+    """Write a tuning in place of an earlier one.
+
+    Raises:
+        UsageError: If it cannot be written.
+    """
+    unfinished = path.with_name(f"{path.name}.new")
+    try:
+        with FileIO(create_file(unfinished), "wb") as file:
+            write_all(file, json.dumps(tuning.to_dict(), indent=1).encode() + b"\n")
+        unfinished.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written ({error.strerror}): free space") from error
+
+
+def read_tuning(path: Path) -> Tuning | None:
+    """Return the tuning in a file, None if there is no file.
+
+    Raises:
+        UsageError: If it is no tuning.
+    """
+    try:
+        values = json.loads(path.read_bytes())
+        maps = {name: _parse_map(value) for name, value in values["topics"].items()}
+        return Tuning(values["model"], _parse_map(values["others"]), maps)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{path} is not a tuning: remove it, or make it again with hybrid-search tune"
+        ) from error
+
+
+def _parse_map(values: Mapping[str, Any]) -> TunedMap:
+    tuned = TunedMap(**{**values, "midpoint_interval": tuple(values["midpoint_interval"])})
+    if tuned.calibration.slope <= 0:  # made, and so checked, here
+        raise ValueError("the slope is not positive")
+    return tuned

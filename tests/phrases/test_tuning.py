@@ -1,0 +1,165 @@
+"""Tuned probabilities: fitted to judgments, kept beside the topics, and used by mining."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hybrid_search import Topics
+from hybrid_search.client import Client
+from hybrid_search.errors import UsageError
+from hybrid_search.phrases.judgments import Judgment, append_judgments
+from hybrid_search.phrases.tuning import find_threshold, fit_map, read_tuning, tune, write_tuning
+from tests.helpers.cli import invoke_cli
+
+FILE = """
+- {name: refund, phrases: [I want my money back], threshold: 0.002}
+- {name: hold, phrases: [waiting on hold], threshold: 0.002}
+"""
+
+
+@pytest.fixture
+def topics_file(tmp_path: Path) -> Path:
+    path = tmp_path / "topics.yaml"
+    path.write_text(FILE)
+    return path
+
+
+def judge(sample: Client, topics_file: Path, path: Path) -> int:
+    """Judge what is mined: a mention is one that speaks of money, or of a line that is held."""
+    matches = list(sample.mine(topics_file))
+    words = {"refund": ("money", "refund", "paid"), "hold": ("hold", "wait")}
+    append_judgments(
+        path,
+        [
+            Judgment(
+                match.topic,
+                match.phrase,
+                match.id,
+                match.start,
+                match.end,
+                match.text,
+                "yes" if any(word in match.text for word in words[match.topic]) else "no",
+                match.model,
+                "2026-01-02T03:04:05+00:00",
+            )
+            for match in matches
+        ],
+    )
+    return len(matches)
+
+
+def test_mining_uses_what_was_tuned_and_the_scores_are_those_of_mining(
+    sample: Client, topics_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "judgments.jsonl"
+    count = judge(sample, topics_file, path)
+    before = {(match.id, match.start, match.topic): match for match in sample.mine(topics_file)}
+    tuning = sample.tune(topics_file, path)
+    assert tuning.others.judgments == count
+    tuned_map = tuning.topics["refund"]
+    # the odds of the measured map give the score, and the tuned map gives the new probability
+    calibration = tuned_map.calibration
+    after = [match for match in sample.mine(topics_file) if match.topic == "refund"]
+    assert after
+    for match in after:
+        old = before.get((match.id, match.start, match.topic))
+        if old is None:  # below the threshold before
+            continue
+        score = 1.085 + np.log(old.probability / (1 - old.probability)) / 17.4
+        expected = calibration.span(np.array([score]))[0]
+        assert match.probability == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_command_says_how_sure_it_is(
+    sample_url: str, sample: Client, topics_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "judgments.jsonl"
+    count = judge(sample, topics_file, path)
+    arguments = ("--topics", str(topics_file), "--judgments", str(path), "--url", sample_url)
+    shown = invoke_cli("tune", *arguments)
+    assert f"all other topics: {count} judgments" in shown.stdout
+    assert f"{3 * count} more judgments would halve that" in shown.stdout
+    as_json = invoke_cli("tune", *arguments, "--json").json
+    assert as_json == json.loads((tmp_path / "topics.tuned.json").read_text())
+    low, high = as_json["others"]["midpoint_interval"]
+    assert low <= as_json["others"]["midpoint"] <= high
+
+
+def test_judgments_of_nothing_that_is_there_are_an_error(
+    sample: Client, topics_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "judgments.jsonl"
+    judgment = Judgment("refund", "x", "no such call", 0, 3, "abc", "yes", "m", "2026-01-02")
+    append_judgments(path, [judgment, replace(judgment, topic="no such topic")])
+    with pytest.raises(UsageError, match="none of 2 judgments is of a span in index 'calls'"):
+        sample.tune(topics_file, path)
+
+
+# The fit
+
+(REFUND,) = Topics.load([{"name": "refund", "phrases": ["money back"], "precision": 0.75}])
+SCORES = np.linspace(0.1, 1.3, 40)
+LABELS = (np.arange(40) % 4 != 0) & (SCORES > 0.6)
+
+
+def test_a_topic_has_a_map_of_its_own_from_twenty_judgments_on() -> None:
+    (other,) = Topics.load([{"name": "other", "phrases": ["x"]}])
+    scores = {"refund": SCORES, "other": SCORES[-19:]}
+    labels = {"refund": LABELS, "other": LABELS[-19:]}
+    tuning = tune([REFUND, other], scores, labels, "model")
+    assert set(tuning.topics) == {"refund"}
+    assert tuning.find_map(other) == tuning.others
+    assert tuning.find_map(REFUND) == tuning.topics["refund"]
+    changed = replace(REFUND, phrases=("other words",))
+    assert tuning.find_map(changed) == tuning.others
+    assert tuning.others.judgments == 59
+
+
+def test_the_threshold_is_the_least_one_with_the_wanted_precision() -> None:
+    """Right from above: 1/1, 2/2, 2/3, 3/4, 3/5. The last share of at least .75 is at .6."""
+    probabilities = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
+    labels = np.array([True, True, False, True, False])
+    assert find_threshold(probabilities, labels, 0.75) == pytest.approx(0.6)
+    assert find_threshold(probabilities, ~labels, 0.75) == 0.75  # never reached
+
+
+def test_more_judgments_make_the_interval_shorter() -> None:
+    few, many = fit_map(SCORES, LABELS), fit_map(np.tile(SCORES, 9), np.tile(LABELS, 9))
+    few_width, many_width = (
+        tuned.midpoint_interval[1] - tuned.midpoint_interval[0] for tuned in (few, many)
+    )
+    assert many_width == pytest.approx(few_width / 3, rel=0.35)
+    assert few.judgments_to_halve == 120
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "topics.tuned.json"
+    assert read_tuning(path) is None
+    tuning = tune([REFUND], {"refund": SCORES}, {"refund": LABELS}, "model")
+    write_tuning(path, tuning)
+    assert read_tuning(path) == tuning
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"model": "m", "topics": {}, "others": {"slope": 1}}']
+)
+def test_a_file_that_is_no_tuning_is_an_error(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "topics.tuned.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="is not a tuning: remove it, or make it again"):
+        read_tuning(path)
+
+
+def test_a_tuning_of_another_model_is_not_used_and_said_so(
+    sample: Client, topics_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = list(sample.mine(topics_file))
+    tuning = tune([REFUND], {"refund": SCORES}, {"refund": LABELS}, "another model")
+    write_tuning(topics_file.with_suffix(".tuned.json"), tuning)
+    assert list(sample.mine(topics_file)) == expected
+    assert "was tuned with model another model" in caplog.text
