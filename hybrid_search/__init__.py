@@ -8,8 +8,9 @@ In: documents (JSON lines, tables, or the index of another server) and phrases. 
 
 Modules in reading order: `api` and `client` (every call), `text` (documents, passages, spans),
 `encoder` (the model), `ingest` (documents into an index), `backends` (where indexes live), `search`
-(phrases to hits), `maintenance`, `observability`, `cli`; `config` and `credentials` read the
-environment, `errors` has the tree of errors. The root page of a package says what goes into it.
+(phrases to hits), `phrases` (all mentions of topics), `maintenance`, `observability`, `cli`;
+`config` and `credentials` read the environment, `errors` has the tree of errors. The root page of a
+package says what goes into it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ from hybrid_search.errors import (
     UsageError,
     WorkerError,
 )
+from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.query import QueryOptions
 from hybrid_search.search.result import Hit, Result, Span, TurnPlace
@@ -56,12 +59,15 @@ __all__ = [
     "IndexMissingError",
     "IndexStoreError",
     "InputError",
+    "Match",
     "MissingExtraError",
     "ModelError",
     "QueryOptions",
     "Result",
     "ServerError",
     "Span",
+    "Topic",
+    "Topics",
     "TurnPlace",
     "UsageError",
     "WorkerError",

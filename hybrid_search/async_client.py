@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -39,6 +39,20 @@ def _run_in_thread(
         return await self._run(functools.partial(method, self._client, *args, **kwargs))
 
     return run
+
+
+def _iterate_in_thread(
+    method: Callable[Concatenate[Client, P], Iterator[R]],
+) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[R]]:
+    """Return the asynchronous generator that takes each item of a client's `method` in a thread."""
+
+    @functools.wraps(method)
+    async def iterate(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[R]:
+        items = iter(method(self._client, *args, **kwargs))
+        while (item := await self._run(lambda: next(items, None))) is not None:
+            yield item
+
+    return iterate
 
 
 class AsyncClient:
@@ -90,6 +104,9 @@ class AsyncClient:
     requests = _run_in_thread(Client.requests)
     best_spans = _run_in_thread(Client.best_spans)
     phrase_similarity = _run_in_thread(Client.phrase_similarity)
+    mine = _iterate_in_thread(Client.mine)
+    mine_blocks = _iterate_in_thread(Client.mine_blocks)
+    check_topics = _run_in_thread(Client.check_topics)
     ingest = _run_in_thread(Client.ingest)
     ingest_lines = _run_in_thread(Client.ingest_lines)
     run_ingest = _run_in_thread(Client.run_ingest)

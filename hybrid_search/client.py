@@ -6,7 +6,7 @@ What an ingest needs is imported when one begins, so that the first query does n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -19,6 +19,8 @@ from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.types import SourceLine
+from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.topics import Topics, TopicSource
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE
 from hybrid_search.search.document_view import DocumentView
@@ -36,6 +38,8 @@ from hybrid_search.search.result import Result, Span
 if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
     from hybrid_search.ingest.summary import Summary
+    from hybrid_search.phrases.topic_distances import TopicDistances
+    from hybrid_search.phrases.types import MinedBlock
 
 
 class Client(IndexAdmin):
@@ -185,6 +189,86 @@ class Client(IndexAdmin):
         True
         """
         return phrase_vector.similarity(self.encoder, a, b, context1, context2)
+
+    def mine(self, topics: TopicSource, *, index: str = DEFAULT_INDEX) -> Iterator[Match]:
+        """Yield every mention of some topics in an index, document by document.
+
+        Every span of every passage is compared with every phrase. A clause is at most one mention
+        of a topic, by its best span.
+
+        Args:
+            topics: What to look for, as `hybrid_search.Topics.load` takes it: a file, or dicts.
+            index: The index.
+
+        Raises:
+            UsageError: If a topic is not valid, or names a metadata field that is not in the index.
+            IndexMissingError: If there is no such index.
+            ModelError: If the index was written with another model.
+
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"], "threshold": 0.6}]
+        >>> with hybrid_search.connect() as client:
+        ...     next(client.mine(topics)).text
+        'Could you just put the money back on my card instead'
+        """
+        for block in self.mine_blocks(topics, index=index):
+            yield from block.matches
+
+    def check_topics(self, topics: TopicSource) -> list[TopicDistances]:
+        """Return how far the phrases of topics are from each other, topic by topic.
+
+        Args:
+            topics: As in `mine`. No index is used.
+
+        Raises:
+            UsageError: If a topic is not valid, or a phrase has no word.
+
+        >>> topics = [{"name": name, "phrases": [name]} for name in ("refund", "money back")]
+        >>> with hybrid_search.connect() as client:
+        ...     client.check_topics(topics)[0].nearest_other.other
+        'money back'
+        """
+        from hybrid_search.phrases.topic_distances import measure_distances
+
+        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
+        return measure_distances(self.encoder, valid_topics)
+
+    def mine_blocks(
+        self,
+        topics: TopicSource,
+        *,
+        index: str = DEFAULT_INDEX,
+        after: Any = None,
+        shard: Shard = ALL_DOCUMENTS,
+    ) -> Iterator[MinedBlock]:
+        """Yield the matches of `mine` block by block, with how far the run has come.
+
+        Args:
+            topics: As in `mine`.
+            index: As in `mine`.
+            after: The `position` of a block of an earlier run; this one goes on behind it.
+            shard: Look only at the documents of this shard.
+
+        Returns:
+            The blocks; the last one says how many documents and passages were looked at.
+
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
+        >>> with hybrid_search.connect() as client:
+        ...     list(client.mine_blocks(topics))[-1].documents
+        5
+        """
+        from hybrid_search.phrases import mining
+
+        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
+        encoders = self._encoders
+        return mining.mine(
+            self.backend,
+            encoders.full,
+            encoders.load_calibration,
+            valid_topics,
+            index,
+            after,
+            shard,
+        )
 
     def ingest(
         self,

@@ -111,7 +111,8 @@ def test_it_has_every_method_of_the_client() -> None:
 def test_a_method_takes_and_says_what_that_of_the_client_does_and_is_awaited(name: str) -> None:
     mine, theirs = getattr(AsyncClient, name), getattr(Client, name)
     assert inspect.signature(mine) == inspect.signature(theirs)
-    assert inspect.iscoroutinefunction(mine)
+    is_iterator = inspect.signature(theirs).return_annotation.startswith("Iterator")
+    assert inspect.isasyncgenfunction(mine) if is_iterator else inspect.iscoroutinefunction(mine)
     assert inspect.getdoc(mine)
     assert name == "close" or inspect.getdoc(mine) == inspect.getdoc(theirs)
 

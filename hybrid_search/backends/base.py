@@ -18,10 +18,12 @@ from hybrid_search.backends.types import (
     Key,
     ListedPassage,
     PassageContent,
+    Position,
     Refusal,
     RejectedDocument,
     Request,
     Salvage,
+    ScannedPassage,
     StoredPassage,
 )
 from hybrid_search.text.filters import Scalar
@@ -148,6 +150,18 @@ class Backend(Writable, Protocol):
 
         Raises:
             IndexMissingError: If the index does not exist.
+        """
+        ...
+
+    def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
+        """Yield every passage with its token codes; those of a document follow one another.
+
+        Args:
+            index: The index.
+            after: The position of a passage that an earlier scan listed; this one begins behind it.
+
+        There is no snapshot: a document that is replaced meanwhile may be listed in both versions,
+        and is never missed. Raises IndexMissingError if the index does not exist.
         """
         ...
 

@@ -32,9 +32,11 @@ from hybrid_search.backends.types import (
     Key,
     ListedPassage,
     PassageContent,
+    Position,
     Refusal,
     RejectedDocument,
     Request,
+    ScannedPassage,
     StoredPassage,
     check_spec,
 )
@@ -244,6 +246,21 @@ class MemoryBackend:
         """Return the passages of a document in their order."""
         passages = self._get_index(index).documents.get(document_id, [])
         return [(document_id, number) for number in range(len(passages))]
+
+    def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
+        """Yield every passage with its token codes, document by document."""
+        passages = self._get_index(index).passages()
+        for position, (key, passage) in enumerate(passages.items()):
+            entry = passage.entry
+            if after is None or position > after:
+                yield ScannedPassage(
+                    key,
+                    entry.document.id,
+                    entry.passage.ordinal,
+                    entry.passage.start,
+                    entry.tokens,
+                    position,
+                )
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg, by scoring everything."""

@@ -161,6 +161,26 @@ class StoredPassage:
     tokens: TokenCodes
 
 
+Position = Any
+"""Where a scan of an index stands: a JSON value, and meaningless to everybody but the store."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScannedPassage:
+    """A passage as a scan of the whole index lists it, in the order of documents.
+
+    It begins at `start` of its document. `tokens` are `token_codes.UNREADABLE` where the stored
+    codes cannot be read. A scan can go on behind `position`.
+    """
+
+    key: Key
+    document_id: str
+    ordinal: int
+    start: int
+    tokens: TokenCodes
+    position: Position
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One kind of damage of a passage, and a description for the user."""

@@ -21,10 +21,12 @@ from hybrid_search.cli import streams
 from hybrid_search.cli.doctor import doctor
 from hybrid_search.cli.index_admin import delete, reindex, setup
 from hybrid_search.cli.ingest import ingest
+from hybrid_search.cli.mine import mine
 from hybrid_search.cli.options import EXIT_FAILED
 from hybrid_search.cli.plan import plan
 from hybrid_search.cli.query import best_spans, query
 from hybrid_search.cli.serve import serve
+from hybrid_search.cli.topics import topics
 from hybrid_search.cli.verify import verify
 from hybrid_search.observability import logs
 
@@ -187,6 +189,8 @@ app.callback()(_start)
 app.command()(ingest)
 app.command()(query)
 app.command("best-spans")(best_spans)
+app.command()(mine)
+app.command()(topics)
 app.command()(serve)
 app.command()(setup)
 app.command()(reindex)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import (
@@ -19,19 +20,47 @@ from rich.progress import (
 from hybrid_search.ingest.summary import Summary, format_summary
 from hybrid_search.observability import logs
 
+if TYPE_CHECKING:
+    from hybrid_search.phrases.run import MiningSummary
+
 LINE_SECONDS = 5.0
+
+
+class _Summary(Protocol):
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+Shown = TypeVar("Shown", bound=_Summary)
+"""The kind of summary that is shown."""
 
 
 @contextmanager
 def progress(total_bytes: int | None) -> Iterator[Callable[[Summary], None]]:
-    """Yield a function that shows a summary.
+    """Yield a function that shows the summary of an ingest.
 
-    `total_bytes` is the size of the sources, None if it is unknown. Where logs are JSON, the lines
-    are records.
+    `total_bytes` is the size of the sources, None if it is unknown.
     """
+    with _show(total_bytes, format_summary, lambda summary: summary.bytes) as report:
+        yield report
+
+
+@contextmanager
+def mining_progress(documents: int) -> Iterator[Callable[[MiningSummary], None]]:
+    """Yield a function that shows the summary of a run that looks at this many documents."""
+    from hybrid_search.phrases.run import format_summary
+
+    with _show(documents, format_summary, lambda summary: summary.progress.documents) as report:
+        yield report
+
+
+@contextmanager
+def _show(
+    total: int | None, describe: Callable[[Shown], str], measure: Callable[[Shown], int]
+) -> Iterator[Callable[[Shown], None]]:
+    """Yield a function that shows a summary. Where logs are JSON, the lines are records."""
     console = Console(stderr=True)
     if logs.is_structured() or not console.is_terminal:
-        yield _LineReporter()
+        yield _LineReporter(describe)
         return
     columns = (
         SpinnerColumn(),
@@ -41,17 +70,18 @@ def progress(total_bytes: int | None) -> Iterator[Callable[[Summary], None]]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task("starting", total=total_bytes)
+        task = bar.add_task("starting", total=total)
         yield lambda summary: bar.update(
-            task, completed=summary.bytes, description=format_summary(summary)
+            task, completed=measure(summary), description=describe(summary)
         )
 
 
-class _LineReporter:
-    def __init__(self) -> None:
+class _LineReporter(Generic[Shown]):
+    def __init__(self, describe: Callable[[Shown], str]) -> None:
+        self._describe = describe
         self._last = time.monotonic()
 
-    def __call__(self, summary: Summary) -> None:
+    def __call__(self, summary: Shown) -> None:
         if time.monotonic() - self._last >= LINE_SECONDS:
             self._last = time.monotonic()
-            logs.log_or_print(format_summary(summary), extra=summary.to_dict())
+            logs.log_or_print(self._describe(summary), extra=summary.to_dict())

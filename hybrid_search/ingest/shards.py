@@ -51,6 +51,10 @@ class Shard:
         document_id = None if line.fault else read_id(line.data)
         return (line.number if document_id is None else _hash(document_id)) % self.of == self.number
 
+    def owns_id(self, document_id: str) -> bool:
+        """Return whether this shard takes the document of this id."""
+        return self.of == 1 or _hash(document_id) % self.of == self.number
+
     def add_suffix(self, name: str) -> str:
         """Return `name` with this shard's number, if there are several.
 

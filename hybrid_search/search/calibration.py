@@ -9,6 +9,7 @@ the other candidates, and a threshold on it means something.
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -55,6 +56,10 @@ class Calibration:
     def span(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scores of spans on [0, 1]."""
         return 1.0 / (1.0 + np.exp(-self.slope * (scores - self.midpoint)))
+
+    def inverse_span(self, probability: float) -> float:
+        """Return the score of a span that is mapped to `probability`, which is between 0 and 1."""
+        return self.midpoint + math.log(probability / (1 - probability)) / self.slope
 
     def bm25(self, scores: NDArray[np.float64], terms: int) -> NDArray[np.float64]:
         """Return BM25 scores on [0, 1), for a phrase with this number of distinct terms."""

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Key, PassageContent, Request, StoredPassage
+from hybrid_search.backends.types import Key, Request, StoredPassage
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import refine, span_search
 from hybrid_search.search.contents import Contents
 from hybrid_search.search.damage import describe_changed, describe_misplaced
 from hybrid_search.search.query import Query
-from hybrid_search.search.result import Hit, Span, TurnPlace
+from hybrid_search.search.result import Hit, Span
+from hybrid_search.search.span_content import build_span, find_turn, read_turns
 from hybrid_search.search.types import (
     Group,
     PassageSpans,
-    Place,
     ScoredPassage,
     ScoreExplainer,
 )
@@ -162,49 +160,3 @@ def leave_out_weak_spans(spans: Sequence[Span]) -> list[Span]:
             shown_spans.append(span)
         words_seen.add(words)
     return shown_spans
-
-
-def build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -> Span:
-    """Return the span at a place, which is in `turn`."""
-    turn_start, start, end = turn["start"], place.start, place.end
-    text = content.text[start - content.start : end - content.start]
-    times = {name: turn.get(name) for name in ("start_ms", "end_ms")}
-    return Span(
-        start=start,
-        end=end,
-        text=text,
-        cosine=place.cosine,
-        prior=place.prior,
-        turn=turn["turn"],
-        turn_start=start - turn_start,
-        turn_end=end - turn_start,
-        speaker=turn.get("speaker"),
-        turn_metadata=turn.get("extra"),
-        **times,
-    )
-
-
-def find_turn(content: PassageContent, start: int, end: int) -> Mapping[str, Any] | None:
-    """Return the turn that holds the span; None if the passage has no such place."""
-    if not content.start <= start < end <= content.start + len(content.text):
-        return None
-    try:
-        turns = json.loads(content.layout)
-        covering_turns = (turn for turn in turns if turn["start"] <= start and end <= turn["end"])
-        return next((turn for turn in covering_turns if isinstance(turn["turn"], int)), None)
-    except (ValueError, TypeError, LookupError, RecursionError):  # JSON, but no layout
-        return None
-
-
-def read_turns(content: PassageContent) -> list[TurnPlace]:
-    """Return the turns of a passage; none where the record of them is damaged."""
-    try:
-        return [_read_turn(turn) for turn in json.loads(content.layout)]
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return []
-
-
-def _read_turn(turn: Mapping[str, Any]) -> TurnPlace:
-    number, start, end = (int(turn[name]) for name in ("turn", "start", "end"))
-    facts = {name: turn.get(name) for name in ("speaker", "start_ms", "end_ms")}
-    return TurnPlace(number, start, end, turn_metadata=turn.get("extra"), **facts)

@@ -132,15 +132,15 @@ def _predict(tokens: TokenCodes, model: BoundaryModel) -> Floats:
         return np.ones(len(tokens.words) - 1, dtype=np.float32)
     vectors = token_codes.vectors(tokens)
     before, after = _gap_tokens(tokens)
-    units = _multiply(vectors, model.hidden[: model.dimension])[before]
-    units += _multiply(vectors, model.hidden[model.dimension :])[after]
+    units = multiply(vectors, model.hidden[: model.dimension])[before]
+    units += multiply(vectors, model.hidden[model.dimension :])[after]
     units += model.hidden_bias
     logits = np.maximum(units, 0.0) @ model.output + model.output_bias
     probabilities: Floats = (1.0 / (1.0 + np.exp(-np.clip(logits, -30, 30)))).astype(np.float32)
     return probabilities
 
 
-def _multiply(vectors: Floats, weights: Floats) -> Floats:
+def multiply(vectors: Floats, weights: Floats) -> Floats:
     """Return ``vectors @ weights``, so many rows at a time that BLAS uses one thread.
 
     Beside an encoder that uses all cores, two threads wait for each other 30 times as long.

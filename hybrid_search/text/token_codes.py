@@ -141,7 +141,7 @@ def span_cosines_by_passage(
     """
     for start in range(0, len(token_codes), JOIN_PASSAGES):
         block = token_codes[start : start + JOIN_PASSAGES]
-        joined = _join_sound(block, len(query))
+        joined = join_sound(block, len(query))
         if joined is not None:
             block_cosines, position = cosines(query, joined), 0
             for codes in block:
@@ -185,7 +185,7 @@ def is_sound(tokens: TokenCodes, dimension: int) -> bool:
 
     Damage that only changes numbers is not seen.
     """
-    return _join_sound([tokens], dimension) is not None
+    return join_sound([tokens], dimension) is not None
 
 
 def has_own_norms(tokens: TokenCodes) -> bool:
@@ -200,7 +200,7 @@ def has_own_norms(tokens: TokenCodes) -> bool:
     )
 
 
-def _join_sound(passages: Sequence[TokenCodes], dimension: int) -> TokenCodes | None:
+def join_sound(passages: Sequence[TokenCodes], dimension: int) -> TokenCodes | None:
     """Return the passages as one, or None if one of them is damaged.
 
     Its words name tokens of the joined codes. Its character offsets mean nothing.

@@ -76,9 +76,10 @@ def code_blocks(page: Path) -> Iterator[CodeBlock]:
 
 @pytest.fixture
 def _user(sample_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody who has ingested the sample and has it beside him as ``calls.jsonl``."""
+    """Somebody who has ingested the sample and has its files beside him."""
     shutil.copytree(sample_url.removeprefix("embedded:"), tmp_path / "store")
     shutil.copy(SAMPLE, tmp_path / "calls.jsonl")
+    shutil.copy(SAMPLE.with_name("topics.yaml"), tmp_path / "topics.yaml")
     monkeypatch.setenv("HYBRID_SEARCH_URL", f"embedded:{tmp_path / 'store'}")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 

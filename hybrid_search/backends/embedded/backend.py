@@ -15,6 +15,7 @@ from pathlib import Path
 from hybrid_search.backends import index_names
 from hybrid_search.backends.embedded import (
     bm25,
+    codes_scan,
     file_check,
     salvage,
     scan,
@@ -36,8 +37,10 @@ from hybrid_search.backends.types import (
     Key,
     ListedPassage,
     PassageContent,
+    Position,
     Request,
     Salvage,
+    ScannedPassage,
     StoredPassage,
     check_spec,
 )
@@ -143,6 +146,20 @@ class EmbeddedBackend:
             connection, _ = schema.connect_reader(path)
             with closing(connection):
                 yield from scan.iterate_passages(connection, self._segments(index), spec, full=full)
+
+    def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
+        """Yield every passage with its token codes, in the order in which they were written.
+
+        A passage that is written meanwhile comes behind all others.
+        """
+        passage = 0 if after is None else int(after)
+        while True:
+            with self._open_reader(index, begins_query=False) as reader:
+                page = codes_scan.read_page(reader.connection, passage)
+            yield from page
+            if not page:
+                return
+            passage = page[-1].position
 
     def find_file_faults(self, index: str, *, full: bool = False) -> list[Fault]:
         """Return what is wrong with the file of `index` as a whole; `full` checks more of it."""

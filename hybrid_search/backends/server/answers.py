@@ -168,6 +168,9 @@ LISTED_COLUMNS = _hits(
     ),
     sort=_SortValues,
 )
+SCANNED_CODES = _hits(
+    fields=_object(**_key, start=tuple[_Offset], tokens=NotRequired[list[str]]), sort=_SortValues
+)
 LISTED_SOURCES = _hits(_id=_PassageId, _source=_CopiedSource, fields=_Codes, sort=_SortValues)
 
 

@@ -29,7 +29,9 @@ from hybrid_search.backends.types import (
     Key,
     ListedPassage,
     PassageContent,
+    Position,
     Request,
+    ScannedPassage,
     StoredPassage,
 )
 from hybrid_search.credentials import PATIENCE
@@ -130,6 +132,10 @@ class ServerBackend:
         """Return the passages of a document that searches see, in their order."""
         server_index = aliases.find_index(self.server, index)
         return scan.list_passages(self.server, server_index, document_id)
+
+    def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
+        """Yield every passage that searches see, with its token codes."""
+        return scan.scan_codes(self.server, aliases.find_index(self.server, index), after)
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg, from one ``_msearch``.

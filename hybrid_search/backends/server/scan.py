@@ -11,7 +11,7 @@ from hybrid_search.backends.server import aliases, answers, passage_codec, reque
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
 from hybrid_search.backends.server.transport.shape import Shape
-from hybrid_search.backends.types import Fault, ListedPassage
+from hybrid_search.backends.types import Fault, ListedPassage, Position, ScannedPassage
 from hybrid_search.errors import ServerError
 
 PAGE_PASSAGES = 5000
@@ -21,6 +21,8 @@ PAGE_CODES = 200
 """Passages in a page with token codes: 7 MB."""
 
 COLUMNS = ["document_id", "ordinal", "passages", "source_hash"]
+
+SCANNED_COLUMNS = [*request_bodies.CODES["docvalue_fields"], "start"]
 
 UNFINDABLE = {
     "bool": {
@@ -114,4 +116,25 @@ def iterate_passages(
             values["passages"],
             values["source_hash"],
             (*(faults if key in unfindable_keys else ()), *((codes_fault,) if codes_fault else ())),
+        )
+
+
+def scan_codes(
+    server: Server, index: aliases.ServerIndex, after: Position = None
+) -> Iterator[ScannedPassage]:
+    """Yield all passages behind the position `after` with their token codes."""
+    body = {**request_bodies.KEYS, "docvalue_fields": SCANNED_COLUMNS}
+    if after is not None:
+        body["search_after"] = after
+    for hit in iterate_hits(server, index.name, body, PAGE_CODES, answers.SCANNED_CODES):
+        (document_id,), (ordinal,), (start,) = (
+            hit["fields"][column] for column in ("document_id", "ordinal", "start")
+        )
+        yield ScannedPassage(
+            passage_codec.hit_key(hit),
+            document_id,
+            ordinal,
+            start,
+            passage_codec.decode_codes(hit),
+            hit["sort"],
         )

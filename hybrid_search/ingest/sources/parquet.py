@@ -1,4 +1,4 @@
-"""Read rows of Parquet files as documents, in batches: the only module that imports pyarrow."""
+"""Read rows of Parquet files as documents, in batches."""
 
 from __future__ import annotations
 

@@ -17,7 +17,16 @@ from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
 from hybrid_search.system import DISTRIBUTION, available_cores, install_command
 
 OLDEST = (3, 11)
-NEEDED = ("numpy", "tokenizers", "numkong", "pydantic", "opensearch-py", "typer", "rich")
+NEEDED = (
+    "numpy",
+    "tokenizers",
+    "numkong",
+    "pydantic",
+    "pyyaml",
+    "opensearch-py",
+    "typer",
+    "rich",
+)
 OPTIONAL = (
     "onnx",
     "onnx-ir",

@@ -1,0 +1,108 @@
+"""Turn mentions into matches: their words, turns and metadata, if their topics' conditions hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import DamagedRowError, Key, PassageContent, ScannedPassage
+from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.topic_matrix import TopicMatrix
+from hybrid_search.phrases.types import Mention
+from hybrid_search.search.span_content import build_span, find_turn
+from hybrid_search.search.types import Place
+from hybrid_search.text.filters import Condition, matches_condition
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchBuilder:
+    """Builds the matches of one index.
+
+    Attributes:
+        backend: The store that holds the index.
+        index: The index.
+        matrix: The topics and their phrases.
+        conditions: The conditions of each topic on a document's metadata.
+        model: The fingerprint of the model.
+        damaged: The keys of passages that were left out, because what is stored is damaged.
+    """
+
+    backend: Backend
+    index: str
+    matrix: TopicMatrix
+    conditions: Sequence[Sequence[Condition]]
+    model: str
+    damaged: set[Key] = field(default_factory=set)
+
+    def build(
+        self, mentions: Sequence[Mention], passages: Mapping[int, ScannedPassage]
+    ) -> list[Match]:
+        """Return the matches among `mentions`; `passages` has each by its number in the run.
+
+        Mentions in a passage that has been deleted meanwhile are left out.
+        """
+        numbers = dict.fromkeys(mention.passage for mention in mentions)
+        keys = [passages[number].key for number in numbers]
+        contents = self.backend.fetch_contents(self.index, keys) if keys else {}
+        self.damaged.update(key for key, content in contents.items() if content.fault)
+        metadata: dict[Key, dict[str, Any]] = {}
+        matches = []
+        for mention in mentions:
+            passage = passages[mention.passage]
+            content = contents.get(passage.key)
+            if content is None or content.fault:
+                continue
+            if passage.key not in metadata:
+                metadata[passage.key] = self._parse_metadata(passage, content)
+            match = self._build_match(mention, passage, content, metadata[passage.key])
+            if match:
+                matches.append(match)
+        return matches
+
+    def _build_match(
+        self,
+        mention: Mention,
+        passage: ScannedPassage,
+        content: PassageContent,
+        metadata: dict[str, Any],
+    ) -> Match | None:
+        """Return the match, or None if a condition of its topic does not hold."""
+        turn = find_turn(content, mention.start, mention.end)
+        if turn is None:
+            self.damaged.add(passage.key)
+            return None
+        topic = self.matrix.topics[mention.topic]
+        span = build_span(content, turn, Place(0, mention.start, mention.end, mention.cosine))
+        if topic.speakers and span.speaker not in topic.speakers:
+            return None
+        for condition in self.conditions[mention.topic]:
+            if not matches_condition(condition, passage.document_id, metadata):
+                return None
+        return Match(
+            topic=topic.name,
+            phrase=self.matrix.phrases[mention.phrase],
+            id=passage.document_id,
+            turn=span.turn,
+            speaker=span.speaker,
+            start=span.start,
+            end=span.end,
+            text=span.text,
+            cosine=span.cosine,
+            probability=mention.probability,
+            start_ms=span.start_ms,
+            end_ms=span.end_ms,
+            metadata=metadata,
+            model=self.model,
+        )
+
+    def _parse_metadata(self, passage: ScannedPassage, content: PassageContent) -> dict[str, Any]:
+        try:
+            metadata = json.loads(content.metadata)
+        except (ValueError, RecursionError):
+            metadata = None
+        if not isinstance(metadata, dict):
+            raise DamagedRowError(self.index, passage.document_id, "the metadata")
+        return metadata

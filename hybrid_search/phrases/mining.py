@@ -1,0 +1,140 @@
+"""Mine an index: every mention of some topics, by an exact scan of all its token codes.
+
+The passages of the index are read in the order of its documents and scored block by block on all
+cores. The mentions of a document are chosen when all its passages are scored, and then their words
+are fetched. Nothing is sampled and nothing approximated: every span of every passage is compared
+with every phrase.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import Position, ScannedPassage
+from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+from hybrid_search.phrases.blocks import read_blocks, score_blocks
+from hybrid_search.phrases.match_builder import MatchBuilder
+from hybrid_search.phrases.mention_choice import choose_mentions
+from hybrid_search.phrases.span_scores import find_candidates
+from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
+from hybrid_search.phrases.topics import Topics
+from hybrid_search.phrases.types import Candidates, MinedBlock, ScannedBlock
+from hybrid_search.search.calibration import COSINE, SCORE
+from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
+from hybrid_search.text.filters import compile_where
+from hybrid_search.text.token_codes import UNREADABLE
+
+_log = logging.getLogger(__name__)
+
+
+def mine(
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: LoadCalibration,
+    topics: Topics,
+    index: str,
+    after: Position = None,
+    shard: Shard = ALL_DOCUMENTS,
+) -> Iterator[MinedBlock]:
+    """Yield the matches of all topics in an index, block by block.
+
+    Args:
+        backend: The store that holds the index.
+        encoder: The full encoder of the model; it is truncated to the dimension of the index.
+        load_calibration: Returns the map from scores to probabilities.
+        topics: What to look for.
+        index: The index.
+        after: The position of a block that an earlier run yielded; this run goes on behind it.
+        shard: Only the documents of this shard are looked at.
+
+    Errors of the stages pass through: IndexMissingError, ModelError for an index of another model,
+    UsageError for an unknown field or a phrase without a word.
+    """
+    spec, fields = backend.read_head(index)
+    encoder = match_encoder_to_index(encoder, index, spec)
+    prior = span_prior(encoder)
+    calibration = load_calibration(spec.precision, spec.dimension, SCORE if prior else COSINE)
+    matrix = build_matrix(encoder, topics, lambda _: calibration)
+    conditions = [compile_where(topic.where, fields) for topic in topics]
+    builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint)
+    blocks = read_blocks(backend.scan_codes(index, after), shard)
+    score = partial(find_candidates, matrix=matrix, prior=prior)
+    assembly = _Assembly(matrix, builder, after)
+    for block, (candidates, damaged) in score_blocks(blocks, score):
+        yield assembly.add(block, candidates, damaged)
+    yield assembly.finish()
+    if assembly.damaged:
+        _log.warning(
+            "%d passages were left out, because what is stored of them is damaged. To mend this: "
+            "hybrid-search verify --index %s --repair",
+            assembly.damaged,
+            index,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class _Assembly:
+    """Collects the candidates of each document until all its passages are scored.
+
+    `position` is that of the last passage of the last document that is done.
+    """
+
+    matrix: TopicMatrix
+    builder: MatchBuilder
+    position: Position
+    _waiting: Candidates = field(default_factory=Candidates.empty)
+    _passages: dict[int, ScannedPassage] = field(default_factory=dict)
+    _last: ScannedPassage | None = None
+    _documents: int = 0
+    _passage_count: int = 0
+    _damaged: int = 0
+
+    @property
+    def damaged(self) -> int:
+        """How many passages were left out so far."""
+        return self._damaged + len(self.builder.damaged)
+
+    def add(self, block: ScannedBlock, candidates: Candidates, damaged: int) -> MinedBlock:
+        """Take the candidates of a block, and return the matches of the documents that are done."""
+        open_document = int(block.documents[-1])
+        self._damaged += damaged
+        self._passage_count += len(block.passages)
+        self._keep_passages(block, candidates)
+        waiting = Candidates.concatenate([self._waiting, candidates])
+        is_open = waiting.documents == open_document
+        self._waiting = waiting.select(is_open)
+        first_open = int(np.searchsorted(block.documents, open_document))
+        last_done = block.passages[first_open - 1] if first_open else self._last
+        if open_document > self._documents and last_done:
+            self.position = last_done.position
+        self._documents, self._last = open_document, block.passages[-1]
+        return self._build_block(waiting.select(~is_open), open_document)
+
+    def finish(self) -> MinedBlock:
+        """Return the matches of the last document."""
+        waiting, self._waiting = self._waiting, Candidates.empty()
+        if self._last:
+            self.position = self._last.position
+        return self._build_block(waiting, self._documents + (self._last is not None))
+
+    def _keep_passages(self, block: ScannedBlock, candidates: Candidates) -> None:
+        """Remember the passages that have candidates, without their codes."""
+        for number in np.unique(candidates.passages).tolist():
+            passage = block.passages[number - block.first_passage]
+            self._passages[number] = replace(passage, tokens=UNREADABLE)
+
+    def _build_block(self, done: Candidates, documents: int) -> MinedBlock:
+        mentions = choose_mentions(done, self.matrix)
+        matches = self.builder.build(mentions, self._passages)
+        waiting = set(self._waiting.passages.tolist())
+        self._passages = {
+            number: passage for number, passage in self._passages.items() if number in waiting
+        }
+        return MinedBlock(matches, documents, self._passage_count, self.damaged, self.position)

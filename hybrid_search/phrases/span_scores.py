@@ -1,0 +1,235 @@
+"""Score every span of some passages against the phrases of all topics, exactly.
+
+The cosines of all spans of n words with some phrases are a difference of two rows of running sums,
+times the inverse norms (`hybrid_search.text.spans` has the mathematics). They are computed for one
+n after the other and compared with the topics' limits at once, so that of hundreds of millions of
+cosines only those that are large enough are ever stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.backends.types import ScannedPassage
+from hybrid_search.phrases.topic_matrix import TopicMatrix
+from hybrid_search.phrases.types import Candidates, Integers, ScannedBlock
+from hybrid_search.text import spans, token_codes
+from hybrid_search.text.boundaries import multiply, read_probabilities
+from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.types import Floats, TokenCodes
+
+WordSums = tuple[Floats, Floats]
+"""Running sums before and after each word, each float32 ``[words, phrases]``."""
+
+CLAUSE_BOUNDARY = 0.5
+"""The probability of a boundary from which a gap between words parts two clauses."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _NearSpans:
+    """The pairs of span and column whose score reaches the limit, each array ``[n]``."""
+
+    spans: Integers
+    columns: Integers
+    cosines: Floats
+
+    def select(self, rows: Integers) -> _NearSpans:
+        return _NearSpans(self.spans[rows], self.columns[rows], self.cosines[rows])
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[_NearSpans]) -> _NearSpans:
+        return cls(
+            np.concatenate([part.spans for part in parts]),
+            np.concatenate([part.columns for part in parts]),
+            np.concatenate([part.cosines for part in parts]),
+        )
+
+    @classmethod
+    def empty(cls) -> _NearSpans:
+        numbers = np.zeros(0, dtype=np.int64)
+        return cls(numbers, numbers, np.zeros(0, dtype=np.float32))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _JoinedPassages:
+    """The sound passages of a block as one, and what does not depend on a phrase.
+
+    Attributes:
+        tokens: Their token codes; words name tokens of the joined codes.
+        owners: The position in the block of each word's passage, int64 ``[words]``.
+        starts: Where each word begins in its document, int64 ``[words]``.
+        ends: Where it ends.
+        clause_starts: Where its clause begins.
+        clause_ends: Where its clause ends.
+        priors: The prior of each span, float32 ``[spans]``; None without a model of clauses.
+    """
+
+    tokens: TokenCodes
+    owners: Integers
+    starts: Integers
+    ends: Integers
+    clause_starts: Integers
+    clause_ends: Integers
+    priors: Floats | None
+
+
+def find_candidates(
+    block: ScannedBlock, matrix: TopicMatrix, prior: SpanPrior | None
+) -> tuple[Candidates, int]:
+    """Return the spans of a block that are near enough to a topic, exactly.
+
+    A span is judged by the phrase of the topic that is nearest, which may be one that is not meant.
+
+    Returns:
+        The candidates, and the number of passages that were left out: their codes are damaged.
+    """
+    sound, tokens = _join_sound(block.passages, matrix.vectors.shape[1])
+    damaged = len(block.passages) - len(sound)
+    if not len(tokens.words):
+        return Candidates.empty(), damaged
+    joined = _measure_words(block, sound, tokens, prior)
+    near = _choose_nearest_phrases(_find_near_spans(joined, matrix), matrix)
+    return _build_candidates(block, joined, matrix, near), damaged
+
+
+def _join_sound(
+    passages: Sequence[ScannedPassage], dimension: int
+) -> tuple[Sequence[int], TokenCodes]:
+    """Return the positions of the passages with sound codes, and their codes as one."""
+    codes = [passage.tokens for passage in passages]
+    joined = token_codes.join_sound(codes, dimension)
+    if joined is not None:
+        return range(len(codes)), joined
+    sound = [
+        number for number, tokens in enumerate(codes) if token_codes.is_sound(tokens, dimension)
+    ]
+    sound_codes = [codes[number] for number in sound]
+    joined = token_codes.join_sound(sound_codes, dimension) if sound else None
+    return sound, joined or token_codes.UNREADABLE
+
+
+def _measure_words(
+    block: ScannedBlock, sound: Sequence[int], tokens: TokenCodes, prior: SpanPrior | None
+) -> _JoinedPassages:
+    passages = [block.passages[number] for number in sound]
+    words = [passage.tokens.words for passage in passages]
+    counts = [len(rows) for rows in words]
+    owners = np.repeat(np.array(sound, dtype=np.int64), counts)
+    # the joined words do not have their places any more
+    places = np.concatenate([rows[:, :2] for rows in words]).astype(np.int64)
+    places += np.repeat([passage.start for passage in passages], counts)[:, None]
+    starts, ends = places[:, 0], places[:, 1]
+    if prior is None:
+        return _JoinedPassages(tokens, owners, starts, ends, starts, ends, None)
+    codes = [passage.tokens for passage in passages]
+    priors = np.concatenate(list(prior.score_passages(codes)))
+    begins_clause = _find_clauses(codes, prior)
+    first_words = np.flatnonzero(begins_clause)
+    clauses = np.cumsum(begins_clause) - 1
+    last_words = np.append(first_words[1:], len(starts)) - 1
+    return _JoinedPassages(
+        tokens,
+        owners,
+        starts,
+        ends,
+        starts[first_words[clauses]],
+        ends[last_words[clauses]],
+        priors,
+    )
+
+
+def _find_clauses(codes: Sequence[TokenCodes], prior: SpanPrior) -> NDArray[np.bool_]:
+    """Return which words of all passages begin a clause, bool ``[words]``."""
+    probabilities = [read_probabilities(tokens, prior.boundaries)[:-1] for tokens in codes]
+    begins_clause = np.concatenate(probabilities) >= CLAUSE_BOUNDARY
+    counts = [len(tokens.words) for tokens in codes]
+    first_words = np.cumsum(counts) - counts
+    begins_clause[first_words[np.array(counts) > 0]] = True
+    return begins_clause
+
+
+def _find_near_spans(joined: _JoinedPassages, matrix: TopicMatrix) -> _NearSpans:
+    """Return the pairs of span and phrase whose score reaches the limit of the phrase's topic."""
+    vectors = joined.tokens.codes.astype(np.float32)
+    limits = matrix.limits[matrix.owners]
+    parts = [_NearSpans.empty()]
+    for tile in matrix.tiles():
+        sums = _sum_products(joined, vectors, matrix.vectors[tile])
+        near_spans = _compare(joined, sums, limits[tile])
+        parts.extend(replace(near, columns=near.columns + tile.start) for near in near_spans)
+    return _NearSpans.concatenate(parts)
+
+
+def _sum_products(joined: _JoinedPassages, vectors: Floats, phrases: Floats) -> WordSums:
+    """Return the running sums of the products with some phrases, before and after each word.
+
+    They are counted from the first word of each passage, in float64 until then: float32 would lose
+    digits over many passages, and the difference of two sums is what counts.
+    """
+    tokens = joined.tokens
+    products = multiply(vectors, np.ascontiguousarray(phrases.T))
+    products *= tokens.scales[:, None]
+    running = np.zeros((len(products) + 1, products.shape[1]))
+    np.cumsum(products, axis=0, out=running[1:])
+    changes = np.flatnonzero(np.diff(joined.owners, prepend=-1))
+    passage_of_word = np.cumsum(np.diff(joined.owners, prepend=-1) != 0) - 1
+    bases = running[tokens.words[changes, 2]][passage_of_word]
+    before, after = running[tokens.words[:, 2]] - bases, running[tokens.words[:, 3]] - bases
+    return before.astype(np.float32), after.astype(np.float32)
+
+
+def _compare(joined: _JoinedPassages, sums: WordSums, limits: Floats) -> Iterator[_NearSpans]:
+    """Yield the near spans of each number of words, with columns counted from the first phrase."""
+    before, after = sums
+    counts, inverse_norms = joined.tokens.counts, joined.tokens.inverse_norms.astype(np.float32)
+    first_spans = np.cumsum(counts, dtype=np.int64) - counts
+    for length in range(1, spans.MAX_WORDS + 1):
+        words = np.flatnonzero(counts >= length)
+        if not len(words):
+            return
+        numbers = first_spans[words] + (length - 1)
+        cosines = after[words + (length - 1)]
+        cosines -= before[words]
+        cosines *= inverse_norms[numbers, None]
+        scores = cosines if joined.priors is None else cosines + joined.priors[numbers, None]
+        rows, columns = np.nonzero(scores >= limits)
+        yield _NearSpans(numbers[rows], columns, cosines[rows, columns])
+
+
+def _choose_nearest_phrases(near: _NearSpans, matrix: TopicMatrix) -> _NearSpans:
+    """Return one pair for each span and topic: that with the largest cosine.
+
+    Of equal ones a phrase that is meant wins, then the first.
+    """
+    topics = matrix.owners[near.columns]
+    is_not_meant = ~matrix.is_meant[near.columns]
+    order = np.lexsort((near.columns, is_not_meant, -near.cosines, near.spans, topics))
+    spans_in_order, topics_in_order = near.spans[order], topics[order]
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = np.diff(spans_in_order).astype(bool) | np.diff(topics_in_order).astype(bool)
+    return near.select(order[is_first])
+
+
+def _build_candidates(
+    block: ScannedBlock, joined: _JoinedPassages, matrix: TopicMatrix, near: _NearSpans
+) -> Candidates:
+    first_words, last_words = spans.bounds(joined.tokens.counts)
+    first, last = first_words[near.spans], last_words[near.spans]
+    owners = joined.owners[first]
+    scores = near.cosines if joined.priors is None else near.cosines + joined.priors[near.spans]
+    return Candidates(
+        block.documents[owners],
+        block.first_passage + owners,
+        matrix.owners[near.columns],
+        near.columns,
+        near.cosines,
+        scores,
+        joined.starts[first],
+        joined.ends[last],
+        joined.clause_starts[first],
+        joined.clause_ends[last],
+    )
