@@ -48,6 +48,10 @@ def serve(
     log_phrases: Annotated[
         bool, typer.Option("--log-phrases", help="Write the phrases of queries to the log.")
     ] = False,
+    judgments: Annotated[
+        Path | None,
+        typer.Option(help="File that answers to spans, yes or no, are added to."),
+    ] = None,
     url: options.Url = None,
     model: options.Model = None,
     device: options.Device = None,
@@ -76,6 +80,7 @@ def serve(
             timeout,
             body_kilobytes,
             log_phrases,
+            judgments,
         )
         place = config.settings(url).url.partition(":")[2]
 

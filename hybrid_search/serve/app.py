@@ -24,6 +24,7 @@ from hybrid_search.serve import openapi
 from hybrid_search.serve.bodies import JSON_TYPE, read_object
 from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.guard import Guard
+from hybrid_search.serve.judging import Judging
 from hybrid_search.serve.options import ServeOptions
 from hybrid_search.serve.problems import Problem, build_response, describe_error
 from hybrid_search.serve.signatures import Schema
@@ -47,6 +48,7 @@ class Service:
     def __init__(self, client: AsyncClient, options: ServeOptions, place: str) -> None:
         self._client, self._options, self._place = client, options, place
         self._gate = Gate(options.queries, options.timeout)
+        self._judging = Judging(options.judgments, client) if options.judgments else None
         self._metrics = self._open_metrics()
 
     def build_app(self) -> ASGIApp:
@@ -58,6 +60,7 @@ class Service:
             Route("/v1/best-spans", self._best_spans, methods=["POST"]),
             Route("/v1/documents/{id:path}", self._open_document),
             Route("/v1/indexes", self._list_indexes),
+            Route("/v1/judgments", self._answer_judgments, methods=["GET", "POST"]),
             Route("/openapi.json", self._describe),
             Route("/healthz", self._tell_health),
             Route("/metrics", self._list_metrics),
@@ -99,7 +102,8 @@ class Service:
 
     async def _list_indexes(self, _: Request) -> Response:
         names = await self._gate.run(self._client.indexes())
-        return answer_json({"indexes": [await self._describe_index(name) for name in names]})
+        indexes = [await self._describe_index(name) for name in names]
+        return answer_json({"indexes": indexes, "judgments": self._judging is not None})
 
     async def _describe_index(self, name: str) -> dict[str, Any]:
         """Return what is known of an index; one that cannot be read is only named."""
@@ -109,6 +113,17 @@ class Service:
             _log.warning("index %r cannot be described: %s", name, error)
             return {"name": name}
         return {"name": name, **format_info(info)}
+
+    async def _answer_judgments(self, request: Request) -> Response:
+        """List the judgments that hold, or add one."""
+        if self._judging is None:
+            raise Problem(404, "judgments are not taken: start the service with --judgments FILE")
+        if request.method == "POST":
+            values = await read_object(request, self._options)
+            judgment = await self._gate.run(self._judging.add(values))
+            return answer_json(judgment.to_dict())
+        judgments = await self._gate.run(self._judging.read())
+        return answer_json({"judgments": [judgment.to_dict() for judgment in judgments]})
 
     async def _describe(self, _: Request) -> Response:
         return answer_json(openapi.build_description())

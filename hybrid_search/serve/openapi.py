@@ -8,8 +8,10 @@ from typing import Any
 import hybrid_search
 from hybrid_search import api
 from hybrid_search.client import Client
+from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.search.document_view import DocumentView, PassageScores
 from hybrid_search.search.result import Hit, Span, TurnPlace
+from hybrid_search.serve.judging import BODY
 from hybrid_search.serve.problems import PROBLEM_TYPE
 from hybrid_search.serve.signatures import Schema, describe_class, describe_parameters
 
@@ -58,6 +60,7 @@ def build_description() -> dict[str, Any]:
             "/v1/best-spans": {"post": _describe_best_spans()},
             "/v1/documents/{id}": {"get": _describe_document()},
             "/v1/indexes": {"get": _describe_indexes()},
+            "/v1/judgments": {"get": _describe_judgments(), "post": _describe_judging()},
             "/healthz": {"get": _describe_health()},
         },
         "components": {
@@ -135,11 +138,32 @@ def _describe_parameter(item: tuple[str, Schema]) -> Schema:
 
 
 def _describe_indexes() -> Schema:
-    answer = _describe_object({"indexes": {"type": "array", "items": _refer("Index")}})
+    answer = _describe_object(
+        {"indexes": {"type": "array", "items": _refer("Index")}, "judgments": {"type": "boolean"}}
+    )
     return {
         "operationId": "indexes",
         "summary": "List the indexes with their numbers, fields and models.",
         "responses": _list_responses(answer, (400, 401, 421, 429, 500, 502, 503)),
+    }
+
+
+def _describe_judgments() -> Schema:
+    answer = _describe_object({"judgments": {"type": "array", "items": _refer("Judgment")}})
+    return {
+        "operationId": "judgments",
+        "summary": "List what people said of spans; 404 unless the service takes judgments.",
+        "responses": _list_responses(answer, READ_PROBLEMS),
+    }
+
+
+def _describe_judging() -> Schema:
+    schema = BODY.json_schema()
+    return {
+        "operationId": "judge",
+        "summary": "Say of a span whether it is what the phrase means.",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "responses": _list_responses(_refer("Judgment"), (*BODY_PROBLEMS, *READ_PROBLEMS)),
     }
 
 
@@ -212,6 +236,7 @@ def _describe_schemas() -> dict[str, Schema]:
         "Result": result,
         **{name: describe_class(kind, omitted.get(name, ())) for name, kind in described.items()},
         "DocumentView": describe_class(DocumentView),
+        "Judgment": describe_class(Judgment),
         "Index": {**_describe_object(index), "required": ["name"]},
         "Problem": {**_describe_object(problem), "required": ["type", "title", "status", "detail"]},
     }

@@ -33,6 +33,7 @@ class ServeOptions:
         timeout: How many seconds a request and its answer may take, each.
         body_kilobytes: How many thousand bytes the body of a request may have.
         log_phrases: Whether phrases are written to the log.
+        judgments: The file that judgments of spans are added to; None to take none.
 
     Raises:
         UsageError: If a value is not allowed, or other machines could ask without a token.
@@ -45,6 +46,7 @@ class ServeOptions:
     timeout: float = TIMEOUT
     body_kilobytes: int = BODY_KILOBYTES
     log_phrases: bool = False
+    judgments: Path | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("queries", self.queries), ("body-kilobytes", self.body_kilobytes)):

@@ -47,13 +47,22 @@ def pictures(run_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def service(sample_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
+def judgments_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that the service adds judgments to."""
+    return tmp_path_factory.mktemp("judgments") / "judgments.jsonl"
+
+
+@pytest.fixture(scope="session")
+def service(
+    sample_url: str, tmp_path_factory: pytest.TempPathFactory, judgments_file: Path
+) -> Iterator[RunningService]:
     store = tmp_path_factory.mktemp("browser") / "store"
     shutil.copytree(sample_url.removeprefix("embedded:"), store)
     url = f"embedded:{store}"
     with connect(url) as client:
         assert client.ingest(HOSTILE, index="hostile").documents == len(HOSTILE)
-    with run_service(url, "--log-level", "info") as running:
+    arguments = ("--log-level", "info", "--judgments", str(judgments_file))
+    with run_service(url, *arguments) as running:
         yield running
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hybrid_search.client import Client
+from hybrid_search.phrases.judgments import read_judgments
 from tests.browser.conftest import HOSTILE, MARKUP
 from tests.helpers.service import RunningService
 
@@ -131,6 +132,20 @@ def test_a_call_is_compared_with_itself_under_another_phrase(page: Any, sample: 
     second.locator("[data-jump='0']").wait_for()
     assert spans[0].text in second.locator("[data-jump='0']").inner_text()
     assert "money" in page.locator(".pane").first.locator("[data-jump='0']").inner_text()
+
+
+def test_yes_and_no_are_written_and_shown_again(page: Any, judgments_file: Path) -> None:
+    ask(page)
+    question = page.locator(".hit").first.locator(".question").first
+    for name in ("Yes", "No"):
+        with page.expect_response("**/v1/judgments"):
+            question.get_by_role("button", name=name).click()
+    page.wait_for_selector("[data-answer=no][aria-pressed=true]")
+    judgment = next(item for item in read_judgments(judgments_file) if item.topic == PHRASE)
+    assert (judgment.id, judgment.answer) == ("shop-001", "no")
+    assert judgment.text == "Could you just put the money back on my card instead"
+    page.reload()
+    page.wait_for_selector("[data-answer=no][aria-pressed=true]")
 
 
 def test_a_link_shows_the_same_again(page: Any) -> None:

@@ -89,6 +89,7 @@ ALLOWED_IMPORTERS = {
         "backends.server.transport.shape",
         "encoder.model_folder",
         "ingest.document_parser",
+        "serve.judging",
         "serve.signatures",
         "phrases.topic_file",
     },

@@ -15,6 +15,7 @@ import pytest
 
 import hybrid_search
 from hybrid_search.client import Client
+from hybrid_search.phrases.judgments import read_judgments
 from hybrid_search.search.query import Query, QueryOptions
 from hybrid_search.serve.problems import PROBLEM_TYPE
 from tests.helpers.cli import run_cli
@@ -111,6 +112,41 @@ def test_the_description_has_the_parameters_and_defaults_of_python(
     assert described == {"phrase": None, **defaults, "texts": False}
     assert all(schema["description"] for schema in body["properties"].values())
     assert body["properties"]["size"]["maximum"] == 10_000
+
+
+def test_an_answer_to_a_span_is_a_judgment_in_the_file(
+    sample_url: str, sample: Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "judgments.jsonl"
+    span = sample.query(PHRASE, size=1, where={"id": "shop-001"}).hits[0].spans[0]
+    body = {"phrase": PHRASE, "id": "shop-001", "start": span.start, "end": span.end}
+    with run_service(sample_url, "--judgments", str(file)) as service:
+        assert service.get("/v1/indexes").json["judgments"]
+        assert service.get("/v1/judgments").json == {"judgments": []}
+        for answer in ("no", "yes"):
+            saved = service.post("/v1/judgments", {**body, "text": span.text, "answer": answer})
+            assert saved.json["answer"] == answer
+        assert service.get("/v1/judgments").json == {"judgments": [saved.json]}
+        for change, status in (
+            ({"answer": "maybe"}, 422),
+            ({"text": "other words"}, 422),
+            ({"start": -1}, 422),
+            ({"extra": 1}, 422),
+            ({"id": "nobody"}, 404),
+        ):
+            wrong = {**body, "text": span.text, "answer": "yes", **change}
+            assert_problem(service.post("/v1/judgments", wrong), status)
+    (judgment,) = read_judgments(file)
+    assert (judgment.topic, judgment.id, judgment.answer) == (PHRASE, "shop-001", "yes")
+    assert judgment.model == sample.describe().spec.fingerprint
+    assert judgment.text == span.text
+    assert len(file.read_text().splitlines()) == 2
+
+
+def test_judgments_are_taken_only_if_a_file_is_named(service: RunningService) -> None:
+    assert not service.get("/v1/indexes").json["judgments"]
+    assert_problem(service.get("/v1/judgments"), 404, "--judgments")
+    assert_problem(service.post("/v1/judgments", {}), 404, "--judgments")
 
 
 # Errors

@@ -1,6 +1,7 @@
 // Shows the calls that fit, each with its words in their turns, and why it stands where it does.
 
 import { build, formatScore, formatTime } from "./dom.js";
+import { buildQuestion } from "./judging.js";
 import { markText } from "./marking.js";
 import { CodePoints } from "./offsets.js";
 import { bestSpans } from "./ranking.js";
@@ -8,7 +9,7 @@ import { bestSpans } from "./ranking.js";
 const SPANS = 3;
 const AROUND = 180; // characters that are shown on either side of a span
 
-export function buildHit(call, rank, alpha, open) {
+export function buildHit(call, rank, { alpha, index, phrases }, open) {
   const { best } = call;
   const title = typeof best.metadata.title === "string" ? best.metadata.title : "";
   const name = build("bdi", { class: "id" }, best.id);
@@ -24,6 +25,7 @@ export function buildHit(call, rank, alpha, open) {
       buildBar(best, alpha),
     ),
     buildExcerpts(call),
+    bestSpans(call, SPANS).map(({ span }) => buildQuestion(index, phrases[0], best.id, span)),
     buildReasons(best, alpha),
   );
 }

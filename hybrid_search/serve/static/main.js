@@ -3,6 +3,7 @@
 import { build, find, formatScore } from "./dom.js";
 import { buildFilters, chooseFields } from "./filters.js";
 import { buildHit } from "./hits.js";
+import { openJudging } from "./judging.js";
 import { Candidates } from "./ranking.js";
 import { Pane } from "./reader.js";
 import { ALPHA, readState, writeState } from "./state.js";
@@ -63,7 +64,7 @@ function showHits() {
   const opened = new Set([...list.querySelectorAll("details[open]")].map((item) => item.closest("li").dataset.id));
   const focused = list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.id : null;
   const items = calls.slice(0, shown).map((call, number) => {
-    const item = buildHit(call, number + 1, state.alpha, () => openCall(call.best.id));
+    const item = buildHit(call, number + 1, state, () => openCall(call.best.id));
     if (opened.has(call.best.id)) item.querySelector("details").open = true;
     return item;
   });
@@ -175,9 +176,10 @@ function showIndexes() {
 }
 
 async function load() {
-  const list = await attempt(listIndexes);
-  if (!list) return;
-  indexes = list;
+  const answer = await attempt(listIndexes);
+  if (!answer) return;
+  indexes = answer.indexes;
+  await openJudging(answer.judgments, attempt);
   await follow();
 }
 

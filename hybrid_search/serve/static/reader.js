@@ -2,6 +2,7 @@
 
 import { build, formatScore } from "./dom.js";
 import { buildSpeaker } from "./hits.js";
+import { buildQuestion } from "./judging.js";
 import { markText } from "./marking.js";
 import { CodePoints } from "./offsets.js";
 import { openDocument } from "./service.js";
@@ -85,7 +86,8 @@ export class Pane {
       const words = build("span", { class: "words", dir: "auto" }, shorten(span.text));
       const score = build("span", { class: "number" }, formatScore(span.cosine));
       const button = build("button", { type: "button", "data-jump": number, onclick: () => this.jump(number) }, score, words);
-      return build("li", {}, button);
+      const { index } = this.options;
+      return build("li", {}, button, buildQuestion(index, this.pane.phrase.trim(), this.view.id, span));
     });
     const step = (by) => () => this.jump((this.current + by + spans.length) % spans.length);
     return build(

@@ -37,6 +37,15 @@ export function openDocument(id, parameters, signal) {
   return ask(`/v1/documents/${encodeURIComponent(id)}?${new URLSearchParams(parameters)}`, { signal });
 }
 
-export async function listIndexes() {
-  return (await ask("/v1/indexes")).indexes;
+export function listIndexes() {
+  return ask("/v1/indexes");
+}
+
+export async function listJudgments() {
+  return (await ask("/v1/judgments")).judgments;
+}
+
+export function judge(judgment) {
+  const headers = { "Content-Type": "application/json" };
+  return ask("/v1/judgments", { method: "POST", headers, body: JSON.stringify(judgment) });
 }

@@ -1,0 +1,109 @@
+"""Take the answers of people who look at spans, and write them into a file of judgments."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict  # pydantic reads that of the library from 3.12 on
+
+from hybrid_search.async_client import AsyncClient
+from hybrid_search.errors import UsageError
+from hybrid_search.phrases.judgments import (
+    Judgment,
+    append_judgments,
+    current_time,
+    read_judgments,
+)
+from hybrid_search.search.parameters import MAX_PHRASE
+from hybrid_search.search.query import Query
+
+_Offset = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+_Phrase = Annotated[str, Field(min_length=1, max_length=MAX_PHRASE)]
+
+
+@with_config(ConfigDict(extra="forbid"))
+class JudgmentBody(TypedDict):
+    """What somebody says of a span: is it what the phrase means?"""
+
+    phrase: _Phrase
+    id: Annotated[str, Field(min_length=1)]
+    start: _Offset
+    end: _Offset
+    text: str
+    answer: Literal["yes", "no"]
+    topic: NotRequired[_Phrase]
+    index: NotRequired[str]
+
+
+BODY = TypeAdapter(JudgmentBody)
+
+
+class Judging:
+    """Appends judgments to a file, one after the other.
+
+    Args:
+        path: The file.
+        client: Knows the documents that are judged.
+    """
+
+    def __init__(self, path: Path, client: AsyncClient) -> None:
+        self._path, self._client = path, client
+        self._lock = asyncio.Lock()
+
+    async def add(self, values: dict[str, Any]) -> Judgment:
+        """Write a judgment.
+
+        Returns:
+            It, with the model of its index and the time.
+
+        Raises:
+            UsageError: If a value is not allowed, or the span is not in the document.
+        """
+        body = _parse(values)
+        index = body.get("index", Query.index)
+        view = await self._client.open_document(body["id"], index=index)
+        start, end = body["start"], body["end"]
+        if not start < end or view.text[start:end] != body["text"]:
+            raise UsageError(
+                f"text is not what document {body['id'][:80]!r} has from {start} to {end}: "
+                "send a span of a hit"
+            )
+        info = await self._client.describe(index)
+        judgment = Judgment(
+            topic=body.get("topic", body["phrase"]),
+            phrase=body["phrase"],
+            id=body["id"],
+            start=start,
+            end=end,
+            text=body["text"],
+            answer=body["answer"],
+            model=info.spec.fingerprint,
+            at=current_time(),
+        )
+        async with self._lock:
+            await asyncio.to_thread(append_judgments, self._path, [judgment])
+        return judgment
+
+    async def read(self) -> list[Judgment]:
+        """Return the judgments that hold; none if there is no file yet."""
+        async with self._lock:
+            if not self._path.exists():
+                return []
+            return await asyncio.to_thread(read_judgments, self._path)
+
+
+def _parse(values: dict[str, Any]) -> JudgmentBody:
+    """Return the body of a judgment.
+
+    Raises:
+        UsageError: If it is none; the message names the first wrong value.
+    """
+    try:
+        return BODY.validate_python(values)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name = ".".join(map(str, fault["loc"]))
+        raise UsageError(f"{name or 'the body'} is not allowed: {fault['msg']}") from None
