@@ -41,5 +41,5 @@ def _measure_recall(
     backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, float]]]:
     for searched in SEARCHED:
-        with mock.patch.object(request_bodies, "SEARCHED_SPANS", searched):
+        with mock.patch.object(request_bodies, "SEARCHED_SPANS", (searched, searched)):
             yield searched, recall(backend, corpus, index, phrases)

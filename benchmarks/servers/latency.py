@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from hybrid_search.search import phrase_vector
 from hybrid_search.search.calibration import load
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import WINDOW, Query
+from hybrid_search.search.result import Result
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.types import Floats, TokenCodes
 
@@ -71,6 +73,7 @@ def measure(
             - milliseconds["plain match and plain kNN, 1 client"]["p50"],
             1,
         ),
+        "bytes of answers a query": count_bytes(backend, corpus, index, phrases),
         **recall(backend, corpus, index, phrases),
     }
     plain.drop()
@@ -84,11 +87,28 @@ def fill(backend: Backend, corpus: Corpus, index: str) -> None:
             assert not writer.write(corpus.entries[start : start + 64])
 
 
-def run_query(backend: Backend, corpus: Corpus, index: str, text: str, size: int = 10) -> None:
-    """Run one query, from the phrase to the hits."""
-    search(
-        backend, corpus.encoder, partial(load, encoder.SHIPPED), Query((text,), index, size=size)
-    )
+def run_query(
+    backend: Backend, corpus: Corpus, index: str, text: str, alpha: float = Query.alpha
+) -> Result:
+    """Return the answer to one query, from the phrase to the hits."""
+    query = Query((text,), index, alpha=alpha)
+    return search(backend, corpus.encoder, partial(load, encoder.SHIPPED), query)
+
+
+def count_bytes(
+    backend: Backend, corpus: Corpus, index: str, phrases: Sequence[str]
+) -> dict[str, int]:
+    """Return the mean bytes of the answers to a hybrid query, and to one by spans alone."""
+    ways = {"hybrid": Query.alpha, "spans": 1.0}
+    return {
+        name: round(
+            fmean(
+                run_query(backend, corpus, index, text, alpha).plan["answer_bytes"]
+                for text in phrases
+            )
+        )
+        for name, alpha in ways.items()
+    }
 
 
 def wait_for_merges(backend: ServerBackend, index: str) -> None:
@@ -141,9 +161,8 @@ def recall(
     shares, first = [], []
     for text, vector, cosines in exact_cosines(corpus, tuple(phrases)):
         ordered = sorted(cosines.values())
-        passage_ids = list(
-            backend.find_candidates(index, Request(text, vector, WINDOW, lexical=False)).semantic
-        )[:10]
+        request = Request(text, vector, WINDOW, lexical=False, depth=10)
+        passage_ids = list(backend.find_candidates(index, request).semantic)[:10]
         shares.append(sum(cosines[id_] >= ordered[-10] - TIED for id_ in passage_ids) / 10)
         first.append(cosines[passage_ids[0]] >= ordered[-1] - TIED)
     return {

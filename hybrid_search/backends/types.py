@@ -113,7 +113,8 @@ class Request:
     """One phrase sent to a backend.
 
     `phrase` is for BM25, `vector` is its unit vector, float32 ``[dimension]``. Each leg returns at
-    most `window` passages.
+    most `window` passages. If only the best `depth` of both legs together matter, a store may
+    leave out passages that cannot be among them; by default all of `window` matter.
     """
 
     phrase: str
@@ -122,6 +123,7 @@ class Request:
     conditions: tuple[Condition, ...] = ()
     lexical: bool = True
     semantic: bool = True
+    depth: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

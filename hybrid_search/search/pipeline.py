@@ -7,8 +7,9 @@ none. `highlight` adds `find_highlights` for each phrase that found a hit of the
 all matches add one `count_facets`. ``compat="opensearch"`` asks for `fetch_hybrid_scores` first,
 which on a server that has it replaces `find_candidates`.
 
-On a server each call is at most one request, as long as a leg has at most as many passages as fit
-into one answer; `complete_candidates` sends none if the legs already had all scores and codes.
+On a server `find_candidates` is two requests, one for what both legs propose and one for the codes
+of what matters, and each other call at most one, as long as a leg has at most as many passages as
+fit into one answer; `complete_candidates` sends none after a search by spans.
 tests/search/test_round_trips.py counts the calls.
 """
 
@@ -26,6 +27,7 @@ from hybrid_search.backends.types import IndexSpec, Key, Request, check_spec
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
+from hybrid_search.observability.traffic import count_traffic
 from hybrid_search.search import facets, hit_builder, phrase_vector
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration
 from hybrid_search.search.candidates import fuse, retrieve
@@ -63,13 +65,15 @@ def search(
     UsageError for an unknown field.
     """
     started_at = time.perf_counter()
-    result = answer_by_head(
-        backend,
-        query.index,
-        partial(_search, backend, encoder, load_calibration, query),
-    )
+    with count_traffic() as traffic:
+        result = answer_by_head(
+            backend,
+            query.index,
+            partial(_search, backend, encoder, load_calibration, query),
+        )
     milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
-    return replace(result, plan={**result.plan, "milliseconds": milliseconds})
+    measured = {"answer_bytes": traffic.answer_bytes} if traffic.answer_bytes else {}
+    return replace(result, plan={**result.plan, **measured, "milliseconds": milliseconds})
 
 
 def _search(
@@ -148,6 +152,7 @@ def build_requests(
             conditions,
             lexical=query.alpha < 1,
             semantic=query.alpha > 0,
+            depth=query.depth,
         )
         for phrase, vector in zip(phrases, vectors, strict=True)
     ]

@@ -157,6 +157,22 @@ class Query:
         """Return the number of passages requested from each leg."""
         return max(WINDOW, self.offset + self.size)
 
+    @property
+    def depth(self) -> int | None:
+        """Return how many passages have to be right, None if that is all of the window.
+
+        The page shows so many. Order by metadata, facets, a least score, and fusions whose scores
+        depend on the other passages, take all.
+        """
+        depends_on_all = (
+            self.fusion != DEFAULT_FUSION
+            or self.compat
+            or self.sort
+            or self.min_score is not None
+            or (self.facets and self.facets_over == "window")
+        )
+        return None if depends_on_all else self.offset + self.size
+
 
 def _check_phrases(phrases: Any) -> None:
     """Raise UsageError for no phrase, for too many, and for one that is no phrase."""

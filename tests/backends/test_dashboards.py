@@ -356,7 +356,7 @@ def test_what_nobody_can_read_is_not_fetched_to_be_looked_at(engine: str) -> Non
             ]
         )
     }
-    assert {"spans", "spans.*", "tokens"} <= hidden
+    assert {"spans", "spans.*", "tokens", "short_codes"} <= hidden
     assert {name.removesuffix(".*") for name in hidden} <= index_fields(engine, "calls")
     assert not hidden & {
         name
@@ -625,6 +625,7 @@ def test_a_saved_search_gives_its_columns_and_none_of_what_its_data_view_hides(
         assert not {name for hit in hits for name in hit["_source"]} & {
             "spans",
             "tokens",
+            "short_codes",
             "layout",
             "source_hash",
         }

@@ -31,7 +31,7 @@ BEST = {"nested": {"path": "spans", "score_mode": "max", "query": {"knn": {"span
 GOLDEN: dict[ServerVersion, dict[str, Any]] = {
     (2, 12, 0): {
         "size": 100,
-        "_source": {"excludes": ["spans", "tokens"]},
+        "_source": {"excludes": ["spans", "tokens", "short_codes"]},
         "query": {"hybrid": {"queries": [MATCH, BEST]}},
         "search_pipeline": {
             "phase_results_processors": [
@@ -51,7 +51,7 @@ GOLDEN: dict[ServerVersion, dict[str, Any]] = {
         "from": 20,
         "size": 10,
         "explain": True,
-        "_source": {"excludes": ["spans", "tokens"]},
+        "_source": {"excludes": ["spans", "tokens", "short_codes"]},
         "query": {
             "hybrid": {
                 "pagination_depth": 100,
@@ -85,7 +85,7 @@ GOLDEN: dict[ServerVersion, dict[str, Any]] = {
     (3, 0, 0): {
         "from": 0,
         "size": 10,
-        "_source": {"excludes": ["spans", "tokens"]},
+        "_source": {"excludes": ["spans", "tokens", "short_codes"]},
         "query": {
             "hybrid": {
                 "pagination_depth": 100,
@@ -132,7 +132,7 @@ GOLDEN: dict[ServerVersion, dict[str, Any]] = {
     (3, 5, 0): {
         "from": 0,
         "size": 10,
-        "_source": {"excludes": ["spans", "tokens"]},
+        "_source": {"excludes": ["spans", "tokens", "short_codes"]},
         "query": {
             "hybrid": {
                 "pagination_depth": 200,

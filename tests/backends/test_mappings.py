@@ -31,7 +31,7 @@ PASSAGE_FIELDS = {
     *("document_id", "ordinal", "passages", "start", "end"),  # where it is
     *("text", "metadata", "layout", "span_count"),  # what it is
     *("source_hash", "indexed_at"),  # of which writing
-    *("tokens", "spans"),  # what it is found by
+    *("tokens", "short_codes", "spans"),  # what it is found by
 }
 """The fields of a passage, written out: whoever adds one sees that it is stored for every passage
 of every call.

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
+from hybrid_search.backends import short_vectors
 from hybrid_search.backends.embedded import segment_file, short_codes
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch, select_best
-from hybrid_search.backends.embedded.short_codes import LAYERS, Layer, LayerCodes, ShortCodes
+from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes, ShortCodes
+from hybrid_search.backends.short_vectors import Layer
 from hybrid_search.text.types import Floats
 
 DIMENSION = 288
@@ -32,7 +34,7 @@ def make_codes(passages: int, windows: int = 3) -> ShortCodes:
     """Return short codes of passages that have equally many windows in each layer."""
     layers = []
     for number, layer in enumerate(LAYERS):
-        codes = short_codes.encode(random_vectors(passages * windows, number), layer)
+        codes = short_vectors.encode(random_vectors(passages * windows, number), layer)
         layers.append(LayerCodes(np.full(passages, windows, np.int32), codes))
     return ShortCodes(np.arange(10, 10 + passages), tuple(layers))
 
@@ -48,14 +50,14 @@ def cosines(vectors: Floats, query: Floats, layer: Layer) -> NDArray[np.float64]
 @given(arrays.arrays(np.int8, (5, 8), elements=st.integers(-7, 7)))
 def test_codes_of_four_bits_are_packed_and_unpacked(codes: NDArray[np.int8]) -> None:
     layer = Layer("1/1", 8, 4, 2.5)
-    packed = short_codes.pack(codes, layer)
+    packed = short_vectors.pack(codes, layer)
     assert packed.shape == (5, 4)
-    assert np.array_equal(short_codes.unpack(packed, layer), codes)
+    assert np.array_equal(short_vectors.unpack(packed, layer), codes)
 
 
 @pytest.mark.parametrize("layer", LAYERS, ids=LAYER_IDS)
 def test_all_codes_of_a_layer_have_nearly_the_same_length(layer: Layer) -> None:
-    codes = short_codes.unpack(short_codes.encode(random_vectors(500), layer), layer)
+    codes = short_vectors.unpack(short_vectors.encode(random_vectors(500), layer), layer)
     lengths = np.linalg.norm(codes.astype(np.float64), axis=1)
     assert lengths.std() / lengths.mean() < 0.01
 
@@ -86,7 +88,7 @@ def test_vectors_that_have_fewer_numbers_than_a_layer_are_compared_by_those() ->
     vectors = random_vectors(40)[:, :16]
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     for number, layer in enumerate(LAYERS):
-        codes = LayerCodes(np.ones(40, np.int32), short_codes.encode(vectors, layer))
+        codes = LayerCodes(np.ones(40, np.int32), short_vectors.encode(vectors, layer))
         search = ShortCodeSearch(ShortCodes(np.arange(40), (codes,) * len(LAYERS)))
         assert int(search.score(vectors[17], number, np.arange(40)).argmax()) == 17
 

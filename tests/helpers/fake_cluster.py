@@ -23,6 +23,7 @@ DOCUMENTS: tuple[dict[str, Any], ...] = (
     {"id": "kettle", "text": "I want my money back, the kettle leaks.", "sector": "shop"},
     {"id": "loan", "text": "The bank wants its money back.", "sector": "bank"},
 )
+KEY = ("document_id", "ordinal")
 INDEX, NEXT_INDEX = "calls-000001", "calls-000002"
 VERSIONS = {"opensearch": (3, 5, 0), "elasticsearch": (9, 5, 3)}
 CBOR_TYPES = {
@@ -64,7 +65,7 @@ class FakeCluster:
         for entry in entries:
             fields = passage_codec.build_source(entry, make_spec(), "2026-01-01T00:00:00+00:00")
             source = json.loads(passage_codec.to_json(fields))
-            columns = ("document_id", "ordinal", "tokens", "passages", "source_hash")
+            columns = (*KEY, "tokens", "short_codes", "passages", "source_hash")
             self.hits.append(
                 {
                     "_index": INDEX,

@@ -48,7 +48,7 @@ ALLOWED_IMPORTERS = {
     },
     "onnx": {"encoder.quantization"},
     "tokenizers": {"encoder.onnx"},
-    "numkong": {"backends.embedded.short_code_search", "encoder.quantization"},
+    "numkong": {"backends.short_vectors", "encoder.quantization"},
     "sqlite3": {
         "backends.embedded.backend",
         "backends.embedded.bm25",

@@ -21,7 +21,8 @@ from hybrid_search.backends.embedded.checksums import (
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
-from hybrid_search.backends.embedded.short_codes import LAYERS, Layer, LayerCodes
+from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes
+from hybrid_search.backends.short_vectors import Layer, unpack
 from hybrid_search.backends.types import Fault, IndexSpec, ListedPassage
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import TokenCodes
@@ -179,6 +180,6 @@ def _count_differences(layer: Layer, stored: LayerCodes, expected: LayerCodes) -
     """Return how many vectors of a layer are not the expected ones."""
     if stored.codes.shape != expected.codes.shape:
         return max(len(stored.codes), len(expected.codes))
-    codes, expected_codes = (short_codes.unpack(part.codes, layer) for part in (stored, expected))
+    codes, expected_codes = (unpack(part.codes, layer) for part in (stored, expected))
     differences = np.abs(codes.astype(np.int16) - expected_codes)
     return int(np.count_nonzero(differences.max(axis=1, initial=0) > CODE_TOLERANCE))

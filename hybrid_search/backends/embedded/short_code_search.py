@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numkong
 import numpy as np
 
 from hybrid_search.backends.embedded.short_codes import (
     LAYERS,
     Counts,
-    Layer,
     LayerCodes,
     Rows,
     ShortCodes,
-    pack,
 )
+from hybrid_search.backends.short_vectors import Layer, multiply
 from hybrid_search.text.types import Bytes, Codes, Floats
-
-REST = 14
-"""Steps of the query's second row in one of its first, for codes of 4 bits.
-
-What the first leaves is at most half a step, and 7 is the largest code.
-"""
 
 
 class ShortCodeSearch:
@@ -73,7 +65,7 @@ def _score(codes: Codes | Bytes, starts: Rows, query: Floats, layer: Layer) -> F
     """Return the largest cosine of each passage, whose codes begin at `starts`."""
     if not len(starts):
         return np.zeros(0, np.float32)
-    best: Floats = np.maximum.reduceat(_multiply(codes, query, layer), starts)
+    best: Floats = np.maximum.reduceat(multiply(codes, query, layer), starts)
     return best
 
 
@@ -90,27 +82,6 @@ def select_best(scores: Sequence[Floats], count: int) -> list[Rows]:
     ends = np.cumsum([len(part) for part in scores])
     parts = np.split(best, np.searchsorted(best, ends[:-1]))
     return [part - (end - len(own)) for part, end, own in zip(parts, ends, scores, strict=True)]
-
-
-def _multiply(codes: Codes | Bytes, query: Floats, layer: Layer) -> Floats:
-    """Return the cosines of codes and a query, about, float32 ``[rows]``.
-
-    The query is rounded as the codes are. If they have 4 bits, it has 4 more in a second row.
-    """
-    steps = np.zeros((1, layer.numbers), np.float32)
-    steps[0, : len(query)] = query[: layer.numbers]
-    steps *= layer.largest / max(float(np.abs(steps).max()), 1e-12)
-    factor = 1 / max(layer.length * float(np.linalg.norm(steps)), 1e-12)
-    rows = np.rint(steps)
-    if layer.bits == 4:
-        rows = np.concatenate([rows, np.rint((steps - rows) * REST)])
-    packed = numkong.dots_pack(pack(rows.astype(np.int8), layer), dtype=layer.dtype)
-    products = np.asarray(numkong.dots_packed(codes, packed))
-    cosines = products[:, 0].astype(np.float32)
-    if layer.bits == 4:
-        cosines += products[:, 1].astype(np.float32) / REST
-    cosines *= np.float32(factor)
-    return cosines
 
 
 def _ranges(starts: Rows, counts: Counts) -> Rows:

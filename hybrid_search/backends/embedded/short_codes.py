@@ -14,54 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.short_vectors import Layer, encode, pack
 from hybrid_search.text import spans, token_codes
-from hybrid_search.text.types import Bytes, Codes, Floats, TokenCodes
+from hybrid_search.text.types import Bytes, Codes, TokenCodes
 from hybrid_search.text.window_policy import window_vectors_from_sums
 
 Counts = NDArray[np.int32]
 Rows = NDArray[np.intp]
 
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """One layer of short codes.
-
-    Attributes:
-        policy: Which windows it has, as in `text.window_policy`.
-        numbers: How many numbers of each vector it has; even.
-        bits: How many bits a number has, 8 or 4.
-        clip: What the largest code stands for, in units of the vector's root mean square.
-    """
-
-    policy: str
-    numbers: int
-    bits: Literal[8, 4]
-    clip: float
-
-    @property
-    def largest(self) -> int:
-        """The largest code. Its negative is the smallest."""
-        return int(2 ** (self.bits - 1)) - 1
-
-    @property
-    def length(self) -> float:
-        """The length of the codes of a vector, nearly: that of all vectors."""
-        return float(self.largest / self.clip * np.sqrt(self.numbers))
-
-    @property
-    def dtype(self) -> Literal["int8", "int4"]:
-        """The type of the codes, as numkong calls it."""
-        return "int8" if self.bits == 8 else "int4"
-
-
-CORRECTIONS = 2
-"""How often a vector is rounded again, so that its codes have the length of all codes."""
 
 LAYERS = (Layer("3/1", 128, 8, 6.0), Layer("1/1", 160, 4, 2.5))
 """The layers, in the order in which they are searched.
@@ -106,53 +71,6 @@ def shorten(passage: int, tokens: TokenCodes) -> ShortCodes:
         codes = encode(window_vectors_from_sums(sums, tokens, layer.policy), layer)
         layers.append(LayerCodes(np.array([len(codes)], np.int32), codes))
     return ShortCodes(np.array([passage], np.int64), tuple(layers))
-
-
-def encode(unit_vectors: Floats, layer: Layer) -> Codes | Bytes:
-    """Return the codes of unit vectors, cut to the numbers of a layer.
-
-    Vectors that have fewer numbers are filled up with zeros. The codes of all vectors have nearly
-    the same length, so that their products with a query are cosines, but for a factor that is the
-    same for all. As rounding and clipping change a length, the step is corrected `CORRECTIONS`
-    times.
-    """
-    cut = np.zeros((len(unit_vectors), layer.numbers), np.float32)
-    cut[:, : unit_vectors.shape[1]] = unit_vectors[:, : layer.numbers]
-    length = np.float32(layer.length)
-    steps: Floats = (np.maximum(_lengths(cut), 1e-12) / length).astype(np.float32)
-    codes = _round(cut, steps, layer.largest)
-    for _ in range(CORRECTIONS):
-        steps *= np.maximum(_lengths(codes), 1.0) / length
-        codes = _round(cut, steps, layer.largest)
-    return pack(codes.astype(np.int8), layer)
-
-
-def _round(vectors: Floats, steps: Floats, largest: int) -> Floats:
-    codes: Floats = np.rint(vectors / steps).clip(-largest, largest)
-    return codes
-
-
-def _lengths(vectors: Floats) -> Floats:
-    """Return the length of each row, float32 ``[rows, 1]``."""
-    lengths: Floats = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return lengths
-
-
-def pack(codes: Codes, layer: Layer) -> Codes | Bytes:
-    """Return codes of 8 bits as they are, and those of 4 bits two a byte."""
-    if layer.bits == 8:
-        return codes
-    halves = codes.view(np.uint8) & np.uint8(15)
-    packed: Bytes = halves[:, 0::2] | (halves[:, 1::2] << np.uint8(4))
-    return packed
-
-
-def unpack(codes: Codes | Bytes, layer: Layer) -> Codes:
-    """Return the codes that `pack` was given, int8 ``[rows, numbers]``."""
-    signed = codes.view(np.int8)
-    if layer.bits == 8:
-        return signed
-    return np.stack([(signed << 4) >> 4, signed >> 4], axis=2).reshape(len(codes), -1)
 
 
 def empty() -> ShortCodes:

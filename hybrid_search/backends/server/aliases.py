@@ -31,7 +31,8 @@ class ServerIndex:
     """An index as the server describes it.
 
     `name` is its own name and `alias` the name it stands behind. It was created with `spec` and
-    `options`; `fields` are its metadata fields (dotted name -> type).
+    `options`; `fields` are its metadata fields (dotted name -> type). An index that an earlier
+    version created does not take short codes.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ServerIndex:
     spec: IndexSpec
     fields: Mapping[str, str]
     options: Mapping[str, Any]
+    has_short_codes: bool = True
 
 
 def find_index(server: Server, alias: str) -> ServerIndex:
@@ -99,9 +101,11 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
             f"index {name!r} on {server} no longer says in its _meta how it was made ({error}): "
             f"put that back, or delete the index and ingest into it again"
         ) from error
-    metadata = mapping.get("properties", {}).get("metadata", {}).get("properties", {})
+    properties = mapping.get("properties", {})
+    metadata = properties.get("metadata", {}).get("properties", {})
     fields = dict(sorted(_flatten_fields(metadata, "")))
-    return ServerIndex(name, alias, spec, fields, meta.get("options", {}))
+    options = meta.get("options", {})
+    return ServerIndex(name, alias, spec, fields, options, "short_codes" in properties)
 
 
 def read_options(server: Server, index: ServerIndex) -> dict[str, str]:

@@ -110,6 +110,7 @@ def _hits(**parts: Any) -> Shape[Answer]:
 _key = {"document_id": tuple[str], "ordinal": tuple[NonNegativeInt]}
 _Key = _object(**_key)
 _Codes = _object(**_key, tokens=NotRequired[list[str]])
+_ShortCodes = _object(**_key, short_codes=NotRequired[list[str]])
 
 
 _Offset = Annotated[int, Field(ge=0, lt=2**31)]
@@ -145,10 +146,14 @@ _Content = _object(
 KEYS = _hits(fields=_Key)
 """The shapes of hits are named by what is requested of a hit: here with `request_bodies.KEYS`."""
 CODES = _hits(fields=_Codes)
+SHORT_CODES = _hits(fields=_ShortCodes)
 SCORED_KEYS = _hits(fields=_Key, _score=_Score)
-SCORED_CODES = _hits(fields=_Codes, _score=_Score)
+SCORED_SHORT_CODES = _hits(fields=_ShortCodes, _score=_Score)
 SCORED_IDS = _hits(_id=_PassageId, _score=_Score)
-SOURCE_HASHES = _hits(_index=str, fields=NotRequired[_object(source_hash=tuple[str])])
+_SourceHash = _object(_index=str, fields=NotRequired[_object(source_hash=tuple[str])])
+SOURCE_HASHES = Shape[Answer](
+    _object(hits=_object(hits=_List[_SourceHash], total=NotRequired[_object(value=NonNegativeInt)]))
+)
 CONTENTS = _hits(_id=_PassageId, _source=_Content)
 HIGHLIGHTS = _hits(
     _id=_PassageId,
@@ -165,6 +170,7 @@ LISTED_COLUMNS = _hits(
         passages=tuple[NonNegativeInt],
         source_hash=tuple[str],
         tokens=NotRequired[list[str]],
+        short_codes=NotRequired[list[str]],
     ),
     sort=_SortValues,
 )

@@ -14,10 +14,18 @@ from urllib.parse import quote
 from hybrid_search.backends.index_head import Head
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
+from hybrid_search.backends.server import (
+    aliases,
+    answers,
+    legs,
+    passage_codec,
+    request_bodies,
+    scan,
+)
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.hybrid_request import hybrid_body
 from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
+from hybrid_search.backends.server.proposals import Proposals, choose_lexical, choose_nearest
 from hybrid_search.backends.server.searcher import Hits, Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.plugins import has_neural_search
@@ -39,12 +47,6 @@ from hybrid_search.errors import AccessError, UsageError
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes
-
-CANDIDATES = 500
-"""Passages that the span leg takes from the server; all their spans are then scored exactly."""
-
-BATCH_PASSAGES = 500
-"""Passages in one further request: their token codes are 16 MB."""
 
 _log = logging.getLogger(__name__)
 
@@ -138,26 +140,35 @@ class ServerBackend:
         return scan.scan_codes(self.server, aliases.find_index(self.server, index), after)
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
-        """Return the best passages of each leg, from one ``_msearch``.
+        """Return the best passages of each leg, from two ``_msearch``.
 
-        Passages come with their token codes. Those of the span leg are in the order of their best
-        span, after all their spans were scored.
+        The first brings both legs with short codes, the second the token codes of the passages that
+        matter, and the BM25 scores that the first did not bring. Those of the span leg are in the
+        order of their best span, after all their spans were scored.
 
         Raises IndexChangedError if the index was replaced since its head was remembered.
         """
-        hit_lists = self._search_legs(index, request)
-        codes = {} if _is_wide(request) else _collect_codes(hit_lists)
-        lexical = _read_scores(hit_lists.pop(0)) if request.lexical else {}
+        proposals = self._search_legs(index, request)
         if not request.semantic:
-            return Candidates(lexical, codes=codes)
+            return Candidates(choose_lexical(proposals, request))
+        lexical = choose_lexical(proposals, request) if request.lexical else {}
+        nearest = choose_nearest(proposals, request)
+        keys = list(dict.fromkeys([*nearest, *lexical]))
+        scores, codes = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
-        keys = sorted(map(passage_codec.hit_key, hit_lists[0]), key=passage_codec.parse_passage_id)
-        codes |= self._fetch_codes(index, keys) if _is_wide(request) else {}
+        present = sorted(codes.keys() & set(keys), key=passage_codec.parse_passage_id)
         semantic, damaged = best_passages(
-            request.vector, {key: codes[key] for key in keys}, request.window
+            request.vector, {key: codes[key] for key in present}, request.window
         )
-        method = f"HNSW, {len(keys)} passages scored exactly"
-        return Candidates(lexical, semantic, method, codes, damaged)
+        return Candidates(
+            lexical,
+            semantic,
+            f"HNSW, {len(proposals.short_codes)} passages proposed, {len(keys)} scored exactly",
+            codes,
+            damaged,
+            self._advise(index, request, proposals),
+            scores,
+        )
 
     def complete_candidates(
         self,
@@ -171,14 +182,14 @@ class ServerBackend:
         What `candidates` does not hold is fetched in one ``_msearch`` per batch. Passages that have
         been deleted are left out.
         """
-        has_all_matches = (
-            candidates is not None and request.lexical and len(candidates.lexical) < request.window
-        )  # the leg was not full, so no other passage matches
         candidates = candidates or Candidates()
-        scores: dict[str, float] = dict.fromkeys(keys, 0.0) if has_all_matches else {}
-        scores |= candidates.lexical
+        scores: dict[str, float] = {**candidates.lexical}
+        if isinstance(candidates.memo, dict):
+            scores |= candidates.memo
         codes: dict[str, TokenCodes] = {**candidates.codes, **candidates.semantic}
-        for batch in _batches([key for key in keys if key not in scores or key not in codes]):
+        for batch in legs.split_batches(
+            [key for key in keys if key not in scores or key not in codes]
+        ):
             unscored = [key for key in batch if key not in scores]
             uncoded = [key for key in batch if key not in codes]
             batch_scores, batch_codes = self._complete_batch(index, request, unscored, uncoded)
@@ -190,15 +201,48 @@ class ServerBackend:
             if key in codes
         ]
 
-    def _search_legs(self, index: str, request: Request) -> list[Hits]:
-        """Return the hits of each leg; check in the same request that the head still holds."""
-        legs = self._leg_searches(request)
-        if self._heads.peek(index) is None:
-            return self._searcher.search_together(index, legs)
-        probe = Search(dict(PROBE), answers.SOURCE_HASHES)
-        *hit_lists, probe_hits = self._searcher.search_together(index, [*legs, probe])
-        self._heads.check(index, probe_hits)
-        return hit_lists
+    def _search_legs(self, index: str, request: Request) -> Proposals:
+        """Return what both legs propose; check in the same request that the head still holds."""
+        count = self._heads.recall_count(index)
+        searches = legs.build_searches(self.server.engine, request, count)
+        if self._heads.peek(index) is not None:
+            counting = {} if count is not None else {"track_total_hits": True}
+            searches["probe"] = Search({**PROBE, **counting}, answers.SOURCE_HASHES)
+        parts = self._searcher.search_together(index, list(searches.values()))
+        parts_by_name = dict(zip(searches, parts, strict=True))
+        if "probe" in parts_by_name:
+            probe = parts_by_name.pop("probe")
+            if "total" in probe:
+                self._heads.remember_count(index, probe["total"]["value"])
+            self._heads.check(index, probe["hits"])
+        return legs.read_proposals(
+            {leg: part["hits"] for leg, part in parts_by_name.items()}, request
+        )
+
+    def _fetch_scores(
+        self, index: str, request: Request, keys: Sequence[str], proposals: Proposals
+    ) -> tuple[dict[str, float], dict[str, TokenCodes]]:
+        """Return the BM25 scores and the token codes of `keys`, as far as they still exist."""
+        scores = dict.fromkeys(keys, 0.0) if proposals.has_all_matches else {}
+        scores |= proposals.bm25
+        codes: dict[str, TokenCodes] = {}
+        for batch in legs.split_batches(keys):
+            unscored = [key for key in batch if key not in scores]
+            batch_scores, batch_codes = self._complete_batch(index, request, unscored, batch)
+            scores |= dict.fromkeys(unscored, 0.0) | batch_scores
+            codes |= batch_codes
+        return scores, codes
+
+    def _advise(self, index: str, request: Request, proposals: Proposals) -> list[str]:
+        """Return the warning that queries cost more than they need, if they do."""
+        count = proposals.without_short_codes
+        if not count or legs.is_wide(request):
+            return []
+        return [
+            f"{count} of {len(proposals.short_codes)} passages have no short codes in the index, "
+            "so their token codes were fetched, which take five times as many bytes: "
+            f"hybrid-search reindex --index {index}"
+        ]
 
     def _complete_batch(
         self, index: str, request: Request, unscored: Sequence[str], uncoded: Sequence[str]
@@ -210,33 +254,13 @@ class ServerBackend:
             searches.append(Search(body, answers.SCORED_KEYS))
         if uncoded:
             searches.append(Search(request_bodies.codes_body(uncoded), answers.CODES))
-        hit_lists = self._searcher.search_together(index, searches)
-        scores = _read_scores(hit_lists.pop(0)) if unscored else {}
-        return scores, _collect_codes(hit_lists)
-
-    def _fetch_codes(self, index: str, keys: Sequence[str]) -> dict[str, TokenCodes]:
-        """Return the token codes of many passages, fetched in batches."""
-        bodies = map(request_bodies.codes_body, _batches(keys))
-        return _collect_codes([self._searcher.search_batches(index, bodies, answers.CODES)])
-
-    def _leg_searches(self, request: Request) -> list[Search]:
-        """Return the searches of the legs that are requested."""
-        is_wide = _is_wide(request)
-        fields = request_bodies.KEYS if is_wide else request_bodies.CODES
-        searches = []
-        if request.lexical:
-            body = request_bodies.match_body(request, request.window, **fields)
-            shape = answers.SCORED_KEYS if is_wide else answers.SCORED_CODES
-            searches.append(Search(body, shape))
-        if request.semantic:
-            size = max(CANDIDATES, request.window)
-            body = request_bodies.knn_body(self.server.engine, request, size, **fields)
-            searches.append(Search(body, answers.KEYS if is_wide else answers.CODES))
-        return searches
+        parts = self._searcher.search_together(index, searches)
+        scores = legs.read_scores(parts.pop(0)["hits"]) if unscored else {}
+        return scores, _collect_codes([part["hits"] for part in parts])
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
-        bodies = map(request_bodies.contents_body, _batches(keys))
+        bodies = map(request_bodies.contents_body, legs.split_batches(keys))
         hits = self._searcher.search_batches(index, bodies, answers.CONTENTS)
         return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
 
@@ -244,7 +268,9 @@ class ServerBackend:
         self, index: str, request: Request, keys: Sequence[Key]
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return the start and end of the matching words of each passage of `keys` that has any."""
-        bodies = (request_bodies.highlights_body(request, batch) for batch in _batches(keys))
+        bodies = (
+            request_bodies.highlights_body(request, batch) for batch in legs.split_batches(keys)
+        )
         hits = self._searcher.search_batches(index, bodies, answers.HIGHLIGHTS)
         return {
             hit["_id"]: passage_codec.read_highlights(hit) for hit in hits if "highlight" in hit
@@ -296,7 +322,8 @@ class ServerBackend:
         path = f"/{quote(check_index_name(index))}/_search"
         if technique is not None:
             return [(path, self._hybrid_body(request, alpha, technique, size, offset))]
-        return [(path, search.body) for search in self._leg_searches(request)]
+        searches = legs.build_searches(self.server.engine, request, self._heads.recall_count(index))
+        return [(path, search.body) for search in searches.values()]
 
     def _hybrid_body(
         self, request: Request, alpha: float, technique: str, size: int, offset: int
@@ -350,20 +377,6 @@ def _check_options(index: str, options: Mapping[str, str], current: Mapping[str,
                 f"index {index!r} has {name} {current[name]!r}, but {value!r} was given: "
                 "leave it out, or make the next version by reindex"
             )
-
-
-def _batches(keys: Sequence[Key]) -> Iterator[list[Key]]:
-    for start in range(0, len(keys), BATCH_PASSAGES):
-        yield list(keys[start : start + BATCH_PASSAGES])
-
-
-def _is_wide(request: Request) -> bool:
-    """Return whether the codes of all candidates are too much for one answer."""
-    return request.window > BATCH_PASSAGES
-
-
-def _read_scores(hits: Hits) -> dict[Key, float]:
-    return {passage_codec.hit_key(hit): hit["_score"] for hit in hits}
 
 
 def _collect_codes(hit_lists: Iterable[Hits]) -> dict[Key, TokenCodes]:

@@ -34,7 +34,7 @@ from hybrid_search.backends.server.hybrid_techniques import (
 
 Json = dict[str, Any]
 
-EXCLUDED_FIELDS = ("spans", "tokens")
+EXCLUDED_FIELDS = ("spans", "tokens", "short_codes")
 """Fields that no hit needs; together they are most of a passage."""
 
 

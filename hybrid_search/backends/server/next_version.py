@@ -152,7 +152,7 @@ class NextVersion:
     def _iterate_hits(self) -> Iterator[dict[str, Any]]:
         aliases.refresh(self._server, self.old.name)
         source_options = {
-            "_source": {"excludes": ["spans", "tokens"]},
+            "_source": {"excludes": ["spans", "tokens", "short_codes"]},
             "docvalue_fields": request_bodies.CODES["docvalue_fields"],
         }
         yield from scan.iterate_hits(

@@ -11,6 +11,8 @@ import orjson
 import pybase64
 
 from hybrid_search.backends.highlight_markers import parse_marks, strip_marks
+from hybrid_search.backends.server import short_codes
+from hybrid_search.backends.server.short_codes import ShortCodes
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import IndexSpec, PassageContent, StoredPassage
 from hybrid_search.errors import IndexStoreError
@@ -34,8 +36,13 @@ def parse_passage_id(id_: str) -> tuple[str, int]:
     return document_id, int(ordinal)
 
 
-def build_source(entry: Entry, spec: IndexSpec, written_at: str) -> dict[str, Any]:
-    """Return the server document of a passage; `written_at` is the time in ISO 8601."""
+def build_source(
+    entry: Entry, spec: IndexSpec, written_at: str, *, has_short_codes: bool = True
+) -> dict[str, Any]:
+    """Return the server document of a passage; `written_at` is the time in ISO 8601.
+
+    An index without `has_short_codes` takes none.
+    """
     passage = entry.passage
     return {
         "document_id": entry.document.id,
@@ -48,21 +55,30 @@ def build_source(entry: Entry, spec: IndexSpec, written_at: str) -> dict[str, An
         "text": entry.text,
         "metadata": entry.document.metadata,
         "layout": build_layout(entry),
-        **derive_fields(entry.tokens, passage.start, spec.policy),
+        **derive_fields(entry.tokens, passage.start, spec.policy, has_short_codes=has_short_codes),
     }
 
 
-def derive_fields(codes: TokenCodes, start: int, policy: str) -> dict[str, Any]:
+def derive_fields(
+    codes: TokenCodes, start: int, policy: str, *, has_short_codes: bool = True
+) -> dict[str, Any]:
     """Return the fields that follow from a passage's token codes.
 
-    They are the codes themselves, and the covering spans of `policy` with their vectors.
+    They are the codes themselves, the short codes, and the covering spans of `policy` with their
+    vectors.
     """
     spans = build_window_fields(codes, start, policy)
     return {
         "tokens": pybase64.b64encode_as_string(token_codes.to_bytes(codes)),
+        **({"short_codes": encode_short_codes(codes)} if has_short_codes else {}),
         "span_count": len(spans),
         "spans": spans,
     }
+
+
+def encode_short_codes(codes: TokenCodes) -> str:
+    """Return the short codes that belong to token codes, in base64."""
+    return pybase64.b64encode_as_string(short_codes.to_bytes(short_codes.shorten(codes)))
 
 
 def build_window_fields(codes: TokenCodes, start: int, policy: str) -> list[dict[str, Any]]:
@@ -112,17 +128,27 @@ def hit_key(hit: Mapping[str, Any]) -> str:
 def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
     """Return the token codes of a hit of a search with `request_bodies.CODES`.
 
-    They are in base64 without padding. If they are damaged, or are missing because the index was
-    copied without them, the result is `token_codes.UNREADABLE`.
+    If they are damaged, or are missing because the index was copied without them, the result is
+    `token_codes.UNREADABLE`.
     """
-    encoded_codes = hit["fields"].get("tokens") or [""]
+    return token_codes.read(_decode_column(hit, "tokens"))
+
+
+def decode_short_codes(hit: Mapping[str, Any]) -> ShortCodes | None:
+    """Return the short codes of a hit of a search with `request_bodies.SHORT_CODES`.
+
+    None is for those that are damaged or missing, as in an index of an earlier version.
+    """
+    return short_codes.read(_decode_column(hit, "short_codes"))
+
+
+def _decode_column(hit: Mapping[str, Any], name: str) -> bytes:
+    """Return the bytes of a column in base64 without padding, empty if it is damaged or missing."""
+    encoded = (hit["fields"].get(name) or [""])[0]
     try:
-        data = pybase64.b64decode(
-            encoded_codes[0] + "=" * (-len(encoded_codes[0]) % 4), validate=True
-        )
+        return pybase64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except ValueError:
-        return token_codes.UNREADABLE
-    return token_codes.read(data)
+        return b""
 
 
 def build_stored_passage(id_: str, bm25: float, codes: TokenCodes) -> StoredPassage:

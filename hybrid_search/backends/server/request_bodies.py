@@ -19,12 +19,15 @@ from hybrid_search.text.filters import ID, Condition, Scalar
 MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
 
-SEARCHED_SPANS = 2500
-"""Covering spans that the graph search returns; the passages of the best become candidates.
+SEARCHED_SPANS = (2500, 10_000)
+"""The fewest and the most passages whose covering spans a graph is searched for.
 
 Transcripts repeat themselves, and among near duplicates a graph search ends too early:
-docs/servers.md has the recall for fewer (`benchmarks.servers.graph`).
+docs/servers.md has the recall for fewer (`benchmarks.servers.graph`). Servers take at most 10,000.
 """
+
+SEARCHED_SHARE = 7
+"""One in so many passages of the index is searched for, between these two."""
 
 MAX_VALUE_UNITS = 8191
 """The longest metadata value, in UTF-16 units, that a server can find (`ignore_above` in the
@@ -55,6 +58,9 @@ for 500 hits that took as long as the search (OpenSearch 3.5.0).
 CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "tokens"]}
 """Returns the key and the token codes, which are a column too."""
 
+SHORT_CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "short_codes"]}
+"""Returns the key and the short codes, a column that indexes of earlier versions do not have."""
+
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
 
@@ -78,14 +84,32 @@ def match_body(
     }
 
 
-def knn_body(engine: Engine, request: Request, candidates: int, **fields: Any) -> dict[str, Any]:
+def count_searched(passages: int | None) -> int:
+    """Return how many passages the graph of an index of so many is searched for.
+
+    None is for an index whose passages were not counted yet.
+    """
+    fewest, most = SEARCHED_SPANS
+    return most if passages is None else min(most, max(fewest, passages // SEARCHED_SHARE))
+
+
+def knn_body(
+    engine: Engine, request: Request, candidates: int, searched: int, **fields: Any
+) -> dict[str, Any]:
     """Return the search for the passages whose covering spans are nearest to the vector.
 
-    The conditions hold during the search, not after it. `fields` say what is returned of a hit.
+    The conditions hold during the search, not after it.
+
+    Args:
+        engine: The engine of the server.
+        request: The vector and the conditions.
+        candidates: How many passages are returned.
+        searched: How many the graph is searched for.
+        fields: What is returned of a hit.
     """
     vector = round_vector(request.vector)
     filters = knn_filters(engine, request)
-    span_count = max(SEARCHED_SPANS, candidates)
+    span_count = max(searched, candidates)
     if engine == "elasticsearch":
         knn: dict[str, Any] = {
             "field": "spans.vector",

@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies
+from hybrid_search.backends.server import (
+    aliases,
+    answers,
+    passage_codec,
+    request_bodies,
+    short_codes,
+)
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
 from hybrid_search.backends.server.transport.shape import Shape
@@ -23,6 +29,8 @@ PAGE_CODES = 200
 COLUMNS = ["document_id", "ordinal", "passages", "source_hash"]
 
 SCANNED_COLUMNS = [*request_bodies.CODES["docvalue_fields"], "start"]
+NO_VECTORS = Fault("vectors", "none of its spans has a vector on the server")
+OTHER_SHORT_CODES = Fault("vectors", "its short codes are not those of its token codes")
 
 UNFINDABLE = {
     "bool": {
@@ -88,34 +96,31 @@ def list_passages(server: Server, index: aliases.ServerIndex, document_id: str) 
 def iterate_passages(
     server: Server, index: aliases.ServerIndex, *, full: bool
 ) -> Iterator[ListedPassage]:
-    """Yield all passages, with the fault of those that have no vectors, or damaged token codes.
+    """Yield all passages, with the fault of those that have no vectors, or damaged codes.
 
-    Token codes are only read with `full`.
+    Token codes and short codes are only read with `full`.
     """
     unfindable = {**request_bodies.KEYS, "query": UNFINDABLE}
     unfindable_keys = {
         passage_codec.hit_key(hit)
         for hit in iterate_hits(server, index.name, unfindable, PAGE_PASSAGES, answers.LISTED_KEYS)
     }
-    columns = [*COLUMNS, "tokens"] if full else COLUMNS
+    columns = [*COLUMNS, "tokens", "short_codes"] if full else COLUMNS
     fields = {**request_bodies.KEYS, "docvalue_fields": columns}
     page = PAGE_CODES if full else PAGE_PASSAGES
     for hit in iterate_hits(server, index.name, fields, page, answers.LISTED_COLUMNS):
         key = passage_codec.hit_key(hit)
         values = {column: hit["fields"][column][0] for column in COLUMNS}
-        faults = [Fault("vectors", "none of its spans has a vector on the server")]
-        codes_fault = (
-            find_codes_fault(passage_codec.decode_codes(hit), index.spec.dimension)
-            if full
-            else None
-        )
+        faults = [NO_VECTORS] if key in unfindable_keys else []
+        if full:
+            faults += _find_code_faults(hit, index)
         yield ListedPassage(
             key,
             values["document_id"],
             values["ordinal"],
             values["passages"],
             values["source_hash"],
-            (*(faults if key in unfindable_keys else ()), *((codes_fault,) if codes_fault else ())),
+            tuple(faults),
         )
 
 
@@ -138,3 +143,15 @@ def scan_codes(
             passage_codec.decode_codes(hit),
             hit["sort"],
         )
+
+
+def _find_code_faults(hit: Mapping[str, Any], index: aliases.ServerIndex) -> list[Fault]:
+    """Return the fault of a passage's token codes, else that of its short codes."""
+    tokens = passage_codec.decode_codes(hit)
+    fault = find_codes_fault(tokens, index.spec.dimension)
+    if fault:
+        return [fault]
+    stored = passage_codec.decode_short_codes(hit)
+    if not index.has_short_codes or (stored and short_codes.belong_to(stored, tokens)):
+        return []
+    return [OTHER_SHORT_CODES]

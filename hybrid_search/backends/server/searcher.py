@@ -60,8 +60,10 @@ class Searcher:
         """Return the hits of several searches of `index`, one request after the other."""
         return [hit for body in bodies for hit in self.search(index, body, shape)["hits"]["hits"]]
 
-    def search_together(self, index: str, searches: Sequence[Search]) -> list[Hits]:
-        """Return the hits of each of several searches of `index`, sent in one request.
+    def search_together(self, index: str, searches: Sequence[Search]) -> list[answers.Answer]:
+        """Return the ``hits`` of the answers to several searches of `index`, sent in one request.
+
+        Each holds a list of hits, and their total if that was asked for.
 
         The request is sent again if the server was too busy for one of them.
 
@@ -73,7 +75,7 @@ class Searcher:
         header = {"index": check_index_name(index), **self._params}
         lines = [line for search in searches for line in (header, search.body)]
 
-        def read(answer: Any) -> list[Hits]:
+        def read(answer: Any) -> list[answers.Answer]:
             responses = answers.RESPONSES.read(answer)["responses"]
             for response in responses:
                 if "error" in response:
@@ -82,17 +84,17 @@ class Searcher:
             if len(responses) != len(searches):
                 raise ShapeError(f"responses: {len(responses)}, not {len(searches)}")
             return [
-                search.shape.read(response)["hits"]["hits"]
+                search.shape.read(response)["hits"]
                 for search, response in zip(searches, responses, strict=True)
             ]
 
         try:
-            hit_lists: list[Hits] = self._server.request(
+            parts: list[answers.Answer] = self._server.request(
                 "POST", "/_msearch", lines=lines, binary=True, read=read
             )
         except ServerError as error:
             raise self._translate_error(index, error) from error
-        return hit_lists
+        return parts
 
     def _translate_error(self, index: str, error: ServerError) -> HybridSearchError:
         """Return the error for a missing index or a query that is too large, else `error`."""

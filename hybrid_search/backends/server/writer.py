@@ -137,7 +137,10 @@ class ServerWriter:
                 self._buffer.add(
                     passage_codec.to_json(
                         passage_codec.build_source(
-                            entry, self._index.spec, datetime.now(UTC).isoformat(timespec="seconds")
+                            entry,
+                            self._index.spec,
+                            datetime.now(UTC).isoformat(timespec="seconds"),
+                            has_short_codes=self._index.has_short_codes,
                         )
                     )
                 )

@@ -15,6 +15,7 @@ from typing import Any
 
 from hybrid_search.backends.server.transport.errors import TooLargeError
 from hybrid_search.credentials import MEGABYTE, Access
+from hybrid_search.observability.traffic import note_answer
 
 SENT_BYTES = 16 * 1024
 """Bytes that are sent at once: one record of TLS, whose sockets limit the time of each record."""
@@ -53,7 +54,9 @@ def limit_answers(pool: Any, limits: Limits) -> None:
     def open_limited(*args: Any, **options: Any) -> Response:
         answer = open_url(*args, preload_content=False, **options)
         try:
-            return Response(answer.status, answer.headers, _read(answer, limits))
+            response = Response(answer.status, answer.headers, _read(answer, limits))
+            note_answer(answer.tell())
+            return response
         except BaseException:
             answer.close()
             raise

@@ -1,0 +1,256 @@
+"""Short codes on servers: what they estimate, what they save, and indexes that lack them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hybrid_search import connect, encoder
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server import mappings, passage_codec, proposals, short_codes
+from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.backends.server.proposals import Proposals
+from hybrid_search.backends.server.request_bodies import count_searched
+from hybrid_search.backends.types import Request
+from hybrid_search.client import Client
+from hybrid_search.observability.traffic import count_traffic, note_answer
+from hybrid_search.text import token_codes
+from hybrid_search.text.types import Floats, TokenCodes
+from tests.helpers import live_servers
+from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
+
+WORDS = 40
+
+
+def make_tokens(dimension: int, seed: int = 0, words: int = WORDS) -> TokenCodes:
+    """Return the codes of one turn of words of one token each, with random vectors."""
+    vectors = np.random.default_rng(seed).normal(size=(words, dimension)).astype(np.float32)
+    numbers = np.arange(words, dtype=np.int32)
+    bounds = np.stack([2 * numbers, 2 * numbers + 1, numbers, numbers + 1], axis=1)
+    counts = np.minimum(words - numbers, 20).astype(np.uint8)
+    return token_codes.pack(vectors, bounds, counts)
+
+
+def unit(vector: Floats) -> Floats:
+    normalized: Floats = vector / np.linalg.norm(vector)
+    return normalized
+
+
+def exact_best(query: Floats, tokens: TokenCodes) -> float:
+    """The best cosine of the spans whose sizes are estimated."""
+    cosines, position, best = token_codes.cosines(query, tokens), 0, -1.0
+    for count in tokens.counts.tolist():
+        sizes = [size for size in short_codes.SPAN_WORDS if size <= count]
+        best = max([best, *(float(cosines[position + size - 1]) for size in sizes)])
+        position += count
+    return best
+
+
+def test_short_codes_are_read_as_they_were_written() -> None:
+    written = short_codes.shorten(make_tokens(288))
+    read = short_codes.read(short_codes.to_bytes(written))
+    assert read is not None
+    assert np.array_equal(read.codes, written.codes)
+    assert np.array_equal(read.lengths, written.lengths)
+    # a header of 8 bytes, and for each word 128 numbers of 4 bits and 1 + 6 lengths
+    assert len(short_codes.to_bytes(written)) == 8 + WORDS * (64 + 7)
+
+
+@pytest.mark.parametrize("damage", [b"", b"HSS1", b"x" * 100])
+def test_what_is_no_short_codes_is_not_read(damage: bytes) -> None:
+    assert short_codes.read(damage) is None
+    whole = short_codes.to_bytes(short_codes.shorten(make_tokens(16)))
+    assert short_codes.read(whole[:-1]) is None
+    assert short_codes.read(whole + damage + b"1") is None
+
+
+@pytest.mark.parametrize("dimension", [7, 16, 128])
+def test_estimates_are_near_the_best_cosine_of_a_span(dimension: int) -> None:
+    """A number is off by half a step at most.
+
+    A step is 2.5 / 7 of a vector's root mean square. So a vector is off by .18 of its length, and its cosine with a unit vector by no more. The two
+    rounded lengths add 1.1% each.
+    """
+    passages = [make_tokens(dimension, seed) for seed in range(20)]
+    query = unit(np.random.default_rng(99).normal(size=dimension).astype(np.float32))
+    estimates = short_codes.estimate_best_cosines(query, list(map(short_codes.shorten, passages)))
+    exact = [exact_best(query, tokens) for tokens in passages]
+    assert np.abs(estimates - exact).max() < 0.2
+    assert np.corrcoef(estimates, exact)[0, 1] > 0.9
+
+
+def test_a_passage_without_a_span_is_estimated_at_the_least() -> None:
+    passages = [short_codes.shorten(make_tokens(16, words=words)) for words in (0, 3, 0)]
+    query = unit(np.ones(16, np.float32))
+    estimates = short_codes.estimate_best_cosines(query, passages)
+    assert (estimates == -1).tolist() == [True, False, True]
+    assert short_codes.estimate_best_cosines(query, []).tolist() == []
+
+
+def test_a_span_never_reaches_into_the_next_passage() -> None:
+    """Estimated together or alone, a passage has the same estimate, but for float32 sums."""
+    passages = [short_codes.shorten(make_tokens(64, seed, words=5)) for seed in range(8)]
+    query = unit(np.random.default_rng(1).normal(size=64).astype(np.float32))
+    alone = [short_codes.estimate_best_cosines(query, [passage])[0] for passage in passages]
+    together = short_codes.estimate_best_cosines(query, passages)
+    assert together == pytest.approx(alone, abs=1e-5)
+
+
+def test_short_codes_of_other_token_codes_are_noticed() -> None:
+    tokens, other = make_tokens(64), make_tokens(64, seed=1)
+    assert short_codes.belong_to(short_codes.shorten(tokens), tokens)
+    assert not short_codes.belong_to(short_codes.shorten(other), tokens)
+    assert not short_codes.belong_to(short_codes.shorten(make_tokens(64, words=3)), tokens)
+
+
+# which passages are scored exactly
+
+
+def make_proposals(count: int, unreadable: int = 0) -> tuple[Proposals, Floats]:
+    """Return proposals of documents of two passages each, and a query."""
+    codes = {
+        f"d{number // 2}#{number % 2}": short_codes.shorten(make_tokens(32, number, words=8))
+        for number in range(count)
+    }
+    without = {f"old{number}#0": None for number in range(unreadable)}
+    bm25 = {key: float(count - number) for number, key in enumerate(codes)}
+    query = unit(np.random.default_rng(5).normal(size=32).astype(np.float32))
+    return Proposals(bm25, {**codes, **without}, has_all_matches=True), query
+
+
+def test_few_are_scored_exactly_and_all_that_can_be_among_the_best() -> None:
+    made, query = make_proposals(400)
+    request = Request("phrase", query, 100, depth=10)
+    nearest = proposals.choose_nearest(made, request)
+    keys, passages = list(made.short_codes), list(made.short_codes.values())
+    estimates = dict(
+        zip(keys, short_codes.estimate_best_cosines(query, [p for p in passages if p]), strict=True)
+    )
+    ranked = sorted(keys, key=lambda key: -estimates[key])
+    documents = list(dict.fromkeys(key.partition("#")[0] for key in ranked))
+    last = next(key for key in ranked if key.startswith(f"{documents[9]}#"))
+    expected = {key for key in keys if estimates[key] >= estimates[last] - proposals.MARGIN}
+    assert expected <= set(nearest)
+    assert len(nearest) < 10 * 2 + proposals.MOST
+
+
+def test_without_a_depth_the_whole_window_is_scored_exactly() -> None:
+    made, query = make_proposals(400)
+    request = Request("phrase", query, 100)
+    assert len(proposals.choose_nearest(made, request)) >= 100
+    assert len(proposals.choose_lexical(made, request)) == 100
+    few = proposals.choose_lexical(made, replace(request, depth=10))
+    # up to the first passage of the 30th document; each has two
+    assert list(few) == list(made.bm25)[:59]
+
+
+def test_passages_without_short_codes_are_all_scored_exactly() -> None:
+    made, query = make_proposals(200, unreadable=50)
+    nearest = proposals.choose_nearest(made, Request("phrase", query, 100, depth=10))
+    assert {key for key in nearest if key.startswith("old")} == {f"old{n}#0" for n in range(50)}
+
+
+def test_a_larger_index_is_searched_further() -> None:
+    assert count_searched(1_000) == 2_500
+    assert count_searched(35_000) == 5_000
+    assert count_searched(10_000_000) == 10_000
+    assert count_searched(None) == 10_000  # not yet counted
+
+
+def test_answers_are_counted_while_somebody_counts() -> None:
+    note_answer(5)
+    with count_traffic() as traffic:
+        note_answer(7)
+        note_answer(8)
+    assert traffic.answer_bytes == 15
+
+
+# on real servers
+
+
+@pytest.fixture(autouse=True)
+def _tiny_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder, "load", lambda *_, **__: TinyEncoder())
+    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
+
+
+def make_documents(count: int) -> list[dict[str, Any]]:
+    return [
+        {"id": f"call-{number}", "text": " ".join(f"w{number * step % 911}" for step in range(60))}
+        for number in range(1, count + 1)
+    ]
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
+    with connect(url) as connected:
+        yield connected
+
+
+def create_old_index(client: Client, index: str, documents: list[dict[str, Any]]) -> None:
+    """Create an index as versions without short codes did."""
+    backend = client.backend
+    assert isinstance(backend, ServerBackend)
+    server, spec = backend.server, make_spec()
+    options = replace(backend.options, shards=1)
+    assert isinstance(options, IndexOptions)
+    body = mappings.index_body(server.engine, spec, options, server.version)
+    del body["mappings"]["properties"]["short_codes"]
+    name = f"{index}-000001"
+    server.request("PUT", f"/{name}", body={**body, "aliases": {index: {"is_write_index": True}}})
+    client.ingest(documents, index=index)
+    assert not backend.server.request("GET", f"/{name}/_mapping")[name]["mappings"][
+        "properties"
+    ].keys() & {"short_codes"}
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_an_old_index_answers_and_is_upgraded_by_reindex(client: Client, url: str) -> None:
+    documents = make_documents(150)
+    with live_servers.unique_index_name(url) as index:
+        create_old_index(client, index, documents)
+        before = client.query("w7 w14 w21", index=index)
+        (warning,) = before.plan["warnings"]
+        assert f"hybrid-search reindex --index {index}" in warning
+        client.reindex(index=index)
+        after = client.query("w7 w14 w21", index=index)
+        assert "warnings" not in after.plan
+        assert [hit.id for hit in after] == [hit.id for hit in before]
+        assert [hit.cosine for hit in after] == pytest.approx([hit.cosine for hit in before])
+        assert client.verify(index=index, full=True).is_sound
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_a_query_says_how_many_bytes_came(client: Client, url: str) -> None:
+    """Of 150 passages most are told by their short codes alone."""
+    with live_servers.unique_index_name(url) as index:
+        client.ingest(make_documents(150), index=index)
+        few = client.query("w7 w14 w21", index=index, size=1, alpha=1.0)
+        every = client.query("w7 w14 w21", index=index, size=100, alpha=1.0)
+        assert 0 < few.plan["answer_bytes"] < every.plan["answer_bytes"]
+        assert few.hits[0].id == every.hits[0].id
+        assert few.hits[0].score == pytest.approx(every.hits[0].score)
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_verify_notices_short_codes_of_another_passage(client: Client, url: str) -> None:
+    documents = make_documents(3)
+    with live_servers.unique_index_name(url) as index:
+        client.ingest(documents, index=index)
+        first, second = (make_entries(document)[0] for document in documents[:2])
+        source = passage_codec.build_source(first, make_spec(), "2026-01-01T00:00:00+00:00")
+        source["short_codes"] = passage_codec.encode_short_codes(second.tokens)
+        assert isinstance(client.backend, ServerBackend)
+        client.backend.server.request(
+            "PUT",
+            f"/{index}-000001/_doc/call-1%230",
+            params={"refresh": True},
+            body={**source, "spans": []} | {"span_count": 0},
+        )
+        (finding,) = client.verify(index=index, full=True, sample=0).findings
+        assert (finding.kind, finding.document_id) == ("vectors", "call-1")
+        assert client.verify(index=index, repair=True).is_sound
