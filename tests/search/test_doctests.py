@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import hybrid_search
-from hybrid_search import api, async_client, client, client_admin, connect
-from hybrid_search.client import Client
+from hybrid_search import api, async_client, connect
+from hybrid_search.client import Client, admin, client, mining
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.phrases import topics
 from hybrid_search.search import result
 
-MODULES = (api, client, client_admin, async_client, result, topics)
+MODULES = (api, client, admin, mining, async_client, result, topics)
 MODULE_NAMES = {module.__name__ for module in MODULES}
 CALLS = {"shop-001", "shop-019", "telecom-022", "bank-001", "airline-001"}
 """Calls of the sample that the examples find."""

@@ -18,6 +18,7 @@ from hybrid_search.backends.embedded import (
     bm25,
     codes_scan,
     file_check,
+    filter_sql,
     salvage,
     scan,
     schema,
@@ -195,7 +196,7 @@ class EmbeddedBackend:
         the span leg, or all are scored if there are few, or a filter leaves few.
         """
         with self._open_reader(index) as reader:
-            sql.check_filters(reader.connection, request.conditions)
+            filter_sql.check_filters(reader.connection, request.conditions)
             allowed = _allowed_passages(reader.connection, request.conditions)
             matches = self._matches(reader, request, allowed)
             candidates = (
@@ -341,7 +342,7 @@ def _allowed_passages(
     """Return the passages that the conditions leave, or None if there are no conditions."""
     if not conditions:
         return None
-    clause, values = sql.build_where(conditions)
+    clause, values = filter_sql.build_where(conditions)
     query = f"SELECT group_concat(passage) FROM passages WHERE {clause}"
     return read_numbers(connection, query, values)
 

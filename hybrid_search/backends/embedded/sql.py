@@ -26,7 +26,7 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.errors import DamagedIndexError, IndexStoreError
 from hybrid_search.text import token_codes, window_policy
-from hybrid_search.text.filters import ID, RANGES, Condition, Scalar, new_fields
+from hybrid_search.text.filters import Scalar, new_fields
 from hybrid_search.text.terms import join_terms
 from hybrid_search.text.types import Document, Entry, TokenCodes
 
@@ -228,39 +228,6 @@ def read_document_id(connection: sqlite3.Connection, passage: Key) -> object:
     query = "SELECT id FROM documents JOIN passages USING (document) WHERE passage = ?"
     row = connection.execute(query, (passage,)).fetchone()
     return row[0] if row else None
-
-
-def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
-    """Return an SQL expression on ``document`` for `conditions`, and the values for it.
-
-    Without conditions both are empty.
-    """
-    clauses: list[str] = []
-    values: list[object] = []
-    for condition in conditions:
-        table = "documents" if condition.field == ID else "metadata"
-        test, test_values = _build_test(condition)
-        clauses.append(f"document IN (SELECT document FROM {table} WHERE {test})")
-        values += test_values
-    return " AND ".join(clauses), values
-
-
-def _build_test(condition: Condition) -> tuple[str, list[object]]:
-    """Return an SQL expression on the rows of ids or metadata for a condition, and its values."""
-    column, scope, values = "id", "", list[object]()
-    if condition.field != ID:
-        column, scope, values = "value", "name = ? AND ", [condition.field]
-    if condition.ranges:
-        tests = [f"{column} {RANGES[operator]} ?" for operator, _ in condition.ranges]
-        return scope + " AND ".join(tests), values + [bound for _, bound in condition.ranges]
-    return f"{scope}{column} IN ({_placeholders(condition.values)})", [*values, *condition.values]
-
-
-def check_filters(connection: sqlite3.Connection, conditions: Iterable[Condition]) -> None:
-    """Raise DamagedIndexError if the metadata that conditions read is not what was written."""
-    for condition in conditions:
-        if condition.field != ID:
-            value_sums.check_documents(connection, *_build_test(condition))
 
 
 def read_passages(

@@ -6,12 +6,13 @@ What an ingest needs is imported when one begins, so that the first query does n
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from hybrid_search.client_admin import IndexAdmin, policy_of
+from hybrid_search.client.admin import policy_of
+from hybrid_search.client.mining import TopicMining
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import UsageError
@@ -19,8 +20,6 @@ from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.topics import Topics, TopicSource
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE
 from hybrid_search.search.document_view import DocumentView
@@ -38,13 +37,10 @@ from hybrid_search.search.result import Result, Span
 if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
     from hybrid_search.ingest.summary import Summary
-    from hybrid_search.phrases.topic_distances import TopicDistances
-    from hybrid_search.phrases.tuning import Tuning
-    from hybrid_search.phrases.types import MinedBlock
 
 
-class Client(IndexAdmin):
-    """Queries and ingests; the methods that look after indexes are those of `IndexAdmin`.
+class Client(TopicMining):
+    """Queries and ingests; the other methods are those of `TopicMining` and `IndexAdmin`.
 
     Opened by `hybrid_search.connect`, closed by leaving its ``with`` block. The encoder is loaded
     at its first use. Every call may raise `HybridSearchError`.
@@ -190,119 +186,6 @@ class Client(IndexAdmin):
         True
         """
         return phrase_vector.similarity(self.encoder, a, b, context1, context2)
-
-    def mine(self, topics: TopicSource, *, index: str = DEFAULT_INDEX) -> Iterator[Match]:
-        """Yield every mention of some topics in an index, document by document.
-
-        Every span of every passage is compared with every phrase. A clause is at most one mention
-        of a topic, by its best span.
-
-        Args:
-            topics: What to look for, as `hybrid_search.Topics.load` takes it: a file, or dicts.
-            index: The index.
-
-        Raises:
-            UsageError: If a topic is not valid, or names a metadata field that is not in the index.
-            IndexMissingError: If there is no such index.
-            ModelError: If the index was written with another model.
-
-        >>> topics = [{"name": "refund", "phrases": ["I want my money back"], "threshold": 0.6}]
-        >>> with hybrid_search.connect() as client:
-        ...     next(client.mine(topics)).text
-        'Could you just put the money back on my card instead'
-        """
-        for block in self.mine_blocks(topics, index=index):
-            yield from block.matches
-
-    def check_topics(self, topics: TopicSource) -> list[TopicDistances]:
-        """Return how far the phrases of topics are from each other, topic by topic.
-
-        Args:
-            topics: As in `mine`. No index is used.
-
-        Raises:
-            UsageError: If a topic is not valid, or a phrase has no word.
-
-        >>> topics = [{"name": name, "phrases": [name]} for name in ("refund", "money back")]
-        >>> with hybrid_search.connect() as client:
-        ...     client.check_topics(topics)[0].nearest_other.other
-        'money back'
-        """
-        from hybrid_search.phrases.topic_distances import measure_distances
-
-        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
-        return measure_distances(self.encoder, valid_topics)
-
-    def tune(
-        self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX
-    ) -> Tuning:
-        """Fit the probabilities of topics to judgments, for the next `mine` with their file.
-
-        Args:
-            topics: A file of topics. The probabilities are written beside it, as
-                ``topics.tuned.json`` beside ``topics.yaml``.
-            judgments: A file of judgments, as `hybrid_search.phrases.judgments` describes it.
-            index: The index that the judged spans are in.
-
-        Returns:
-            The map of each topic that has enough judgments, and that of all others.
-
-        Raises:
-            UsageError: If a file is not valid, or all judgments are of one kind.
-
-        >>> with hybrid_search.connect() as client:  # doctest: +SKIP
-        ...     client.tune("topics.yaml", "judgments.jsonl").others.judgments
-        120
-        """
-        from hybrid_search.phrases.judgments import read_judgments
-        from hybrid_search.phrases.tune_run import tune_topics
-        from hybrid_search.phrases.tuning import write_tuning
-
-        loaded_topics = Topics.load(topics)
-        tuning, _ = tune_topics(
-            self.backend, self._encoders.full, loaded_topics, read_judgments(Path(judgments)), index
-        )
-        if loaded_topics.tuning_file:
-            write_tuning(loaded_topics.tuning_file, tuning)
-        return tuning
-
-    def mine_blocks(
-        self,
-        topics: TopicSource,
-        *,
-        index: str = DEFAULT_INDEX,
-        after: Any = None,
-        shard: Shard = ALL_DOCUMENTS,
-    ) -> Iterator[MinedBlock]:
-        """Yield the matches of `mine` block by block, with how far the run has come.
-
-        Args:
-            topics: As in `mine`.
-            index: As in `mine`.
-            after: The `position` of a block of an earlier run; this one goes on behind it.
-            shard: Look only at the documents of this shard.
-
-        Returns:
-            The blocks; the last one says how many documents and passages were looked at.
-
-        >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
-        >>> with hybrid_search.connect() as client:
-        ...     list(client.mine_blocks(topics))[-1].documents
-        5
-        """
-        from hybrid_search.phrases import mining
-
-        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
-        encoders = self._encoders
-        return mining.mine(
-            self.backend,
-            encoders.full,
-            encoders.load_calibration,
-            valid_topics,
-            index,
-            after,
-            shard,
-        )
 
     def ingest(
         self,

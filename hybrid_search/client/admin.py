@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from hybrid_search import backends
 from hybrid_search.backends.types import IndexInfo, IndexSpec
-from hybrid_search.client_encoders import ClientEncoders
+from hybrid_search.client.encoders import ClientEncoders
 from hybrid_search.config import DEFAULT_INDEX, DEFAULT_POLICY, DEFAULT_SAMPLE, Settings
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import IndexMissingError

@@ -1,0 +1,138 @@
+"""The methods of a client that work with topics: mine an index, compare phrases, tune.
+
+What only one of them needs is imported in it, so that the first query does not wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hybrid_search.client.admin import IndexAdmin
+from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.topics import Topics, TopicSource
+
+if TYPE_CHECKING:
+    from hybrid_search.phrases.topic_distances import TopicDistances
+    from hybrid_search.phrases.tuning import Tuning
+    from hybrid_search.phrases.types import MinedBlock
+
+
+class TopicMining(IndexAdmin):
+    """Finds every mention of topics in the indexes of one backend."""
+
+    def mine(self, topics: TopicSource, *, index: str = DEFAULT_INDEX) -> Iterator[Match]:
+        """Yield every mention of some topics in an index, document by document.
+
+        Every span of every passage is compared with every phrase. A clause is at most one mention
+        of a topic, by its best span.
+
+        Args:
+            topics: What to look for, as `hybrid_search.Topics.load` takes it: a file, or dicts.
+            index: The index.
+
+        Raises:
+            UsageError: If a topic is not valid, or names a metadata field that is not in the index.
+            IndexMissingError: If there is no such index.
+            ModelError: If the index was written with another model.
+
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"], "threshold": 0.6}]
+        >>> with hybrid_search.connect() as client:
+        ...     next(client.mine(topics)).text
+        'Could you just put the money back on my card instead'
+        """
+        for block in self.mine_blocks(topics, index=index):
+            yield from block.matches
+
+    def check_topics(self, topics: TopicSource) -> list[TopicDistances]:
+        """Return how far the phrases of topics are from each other, topic by topic.
+
+        Args:
+            topics: As in `mine`. No index is used.
+
+        Raises:
+            UsageError: If a topic is not valid, or a phrase has no word.
+
+        >>> topics = [{"name": name, "phrases": [name]} for name in ("refund", "money back")]
+        >>> with hybrid_search.connect() as client:
+        ...     client.check_topics(topics)[0].nearest_other.other
+        'money back'
+        """
+        from hybrid_search.phrases.topic_distances import measure_distances
+
+        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
+        return measure_distances(self.encoder, valid_topics)
+
+    def tune(
+        self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX
+    ) -> Tuning:
+        """Fit the probabilities of topics to judgments, for the next `mine` with their file.
+
+        Args:
+            topics: A file of topics. The probabilities are written beside it, as
+                ``topics.tuned.json`` beside ``topics.yaml``.
+            judgments: A file of judgments, as `hybrid_search.phrases.judgments` describes it.
+            index: The index that the judged spans are in.
+
+        Returns:
+            The map of each topic that has enough judgments, and that of all others.
+
+        Raises:
+            UsageError: If a file is not valid, or all judgments are of one kind.
+
+        >>> with hybrid_search.connect() as client:  # doctest: +SKIP
+        ...     client.tune("topics.yaml", "judgments.jsonl").others.judgments
+        120
+        """
+        from hybrid_search.phrases.judgments import read_judgments
+        from hybrid_search.phrases.tune_run import tune_topics
+        from hybrid_search.phrases.tuning import write_tuning
+
+        loaded_topics = Topics.load(topics)
+        tuning, _ = tune_topics(
+            self.backend, self._encoders.full, loaded_topics, read_judgments(Path(judgments)), index
+        )
+        if loaded_topics.tuning_file:
+            write_tuning(loaded_topics.tuning_file, tuning)
+        return tuning
+
+    def mine_blocks(
+        self,
+        topics: TopicSource,
+        *,
+        index: str = DEFAULT_INDEX,
+        after: Any = None,
+        shard: Shard = ALL_DOCUMENTS,
+    ) -> Iterator[MinedBlock]:
+        """Yield the matches of `mine` block by block, with how far the run has come.
+
+        Args:
+            topics: As in `mine`.
+            index: As in `mine`.
+            after: The `position` of a block of an earlier run; this one goes on behind it.
+            shard: Look only at the documents of this shard.
+
+        Returns:
+            The blocks; the last one says how many documents and passages were looked at.
+
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
+        >>> with hybrid_search.connect() as client:
+        ...     list(client.mine_blocks(topics))[-1].documents
+        5
+        """
+        from hybrid_search.phrases import mining
+
+        valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
+        encoders = self._encoders
+        return mining.mine(
+            self.backend,
+            encoders.full,
+            encoders.load_calibration,
+            valid_topics,
+            index,
+            after,
+            shard,
+        )
