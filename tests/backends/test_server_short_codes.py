@@ -72,8 +72,8 @@ def test_what_is_no_short_codes_is_not_read(damage: bytes) -> None:
 def test_estimates_are_near_the_best_cosine_of_a_span(dimension: int) -> None:
     """A number is off by half a step at most.
 
-    A step is 2.5 / 7 of a vector's root mean square. So a vector is off by .18 of its length, and its cosine with a unit vector by no more. The two
-    rounded lengths add 1.1% each.
+    A step is 2.5 / 7 of a vector's root mean square. So a vector is off by .18 of its length, and
+    its cosine with a unit vector by no more. The two rounded lengths add 1.1% each.
     """
     passages = [make_tokens(dimension, seed) for seed in range(20)]
     query = unit(np.random.default_rng(99).normal(size=dimension).astype(np.float32))
