@@ -242,7 +242,7 @@ class Pair:
     def legs_by_phrase(self) -> dict[str, Legs]:
         """The legs that the server returns for each phrase."""
         return {
-            text: find_legs(self.backend, self.name, Request(text, vector, WINDOW))
+            text: find_legs(self.backend, self.name, Request(text, vector, WINDOW, depth=WINDOW))
             for text, vector in self.corpus.vectors_by_phrase.items()
         }
 
@@ -456,14 +456,15 @@ def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(
     search(backend, real_encoder, lambda *_: maps, query)
     assert [(method, path) for method, path, _ in pair.server.requests] == [
         ("GET", f"/{pair.name}/_mapping"),
-        ("POST", "/_msearch"),  # both legs
-        ("POST", "/_msearch"),  # what each leg does not know of the other's passages
+        ("POST", "/_msearch"),  # both legs, with short codes
+        ("POST", "/_msearch"),  # token codes, and BM25 of what only the span leg has
         ("POST", f"/{pair.name}/_search"),  # the contents that are shown
     ]
     pair.server.requests.clear()
-    # No call contains this word: there are no BM25 scores, and all codes are known.
+    # No call contains this word: the second request is for token codes alone.
     search(backend, real_encoder, lambda *_: maps, Query(("zzyzx",), pair.name))
     assert [path for _, path, _ in pair.server.requests] == [
+        "/_msearch",
         "/_msearch",
         f"/{pair.name}/_search",
     ]
@@ -497,8 +498,7 @@ def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(
         paths_by_alpha[alpha] = [path for _, path, _ in pair.server.requests]
         assert "inner_hits" not in json.dumps(pair.server.requests)
     legs, one_search = "/_msearch", f"/{pair.name}/_search"
-    assert paths_by_alpha[0.0] == [legs, *[one_search] * 3]  # contents, highlights, facets
+    assert paths_by_alpha[0.0] == [legs, legs, *[one_search] * 3]  # contents, highlights, facets
     assert paths_by_alpha[1.0] == [legs, legs, *[one_search] * 3]  # and BM25 scores before these
-    # The contents, which facets over the window share, and the highlights. Whether the span leg's
-    # graph proposes all passages of the BM25 leg differs between servers.
-    assert paths_by_alpha[0.5] in ([legs, *[one_search] * 2], [legs, legs, *[one_search] * 2])
+    # the contents, which facets over the window share, and the highlights
+    assert paths_by_alpha[0.5] == [legs, legs, *[one_search] * 2]

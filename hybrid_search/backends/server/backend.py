@@ -156,7 +156,7 @@ class ServerBackend:
         keys = list(dict.fromkeys([*nearest, *lexical]))
         scores, codes = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
-        present = sorted(codes.keys() & set(keys), key=passage_codec.parse_passage_id)
+        present = sorted(codes.keys() & set(nearest), key=passage_codec.parse_passage_id)
         semantic, damaged = best_passages(
             request.vector, {key: codes[key] for key in present}, request.window
         )
