@@ -25,7 +25,7 @@ class Weights(Enum):
     """What makes the vectors of a peer."""
 
     NONE = "no vectors"
-    BASE = "the base, by sentence-transformers"
+    BASE = "the base, by torch"
     BASE_GRAPH = "the base, exported and in int8"
     SHIPPED = "slice-minilm-l6, trained from the base"
 
