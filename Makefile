@@ -12,7 +12,7 @@ UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 .PHONY: help demo test test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers clean
 
 help:
-	@echo "make demo         ingest the bundled calls and ask for a phrase"
+	@echo "make demo         ingest the bundled calls, ask for a phrase, and mine three topics"
 	@echo "make test         every test that needs no server and no torch"
 	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
 	@echo "make servers      start them to try things on, until Ctrl-C or for an hour; it prints the URLs to use"
@@ -44,6 +44,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search.ingest --index calls
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
+	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search mine --topics hybrid_search/sample/topics.yaml --index calls --out $(DEMO)/matches.jsonl
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m "not export and not server and not long and not ray and not wheel"
