@@ -12,7 +12,7 @@ UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 .PHONY: help demo test test-browser test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
 
 help:
-	@echo "make demo         ingest the bundled calls and ask for a phrase"
+	@echo "make demo         ingest the bundled calls, ask for a phrase, and mine three topics"
 	@echo "make test         every test that needs no server and no torch"
 	@echo "make test-browser the service and its page in Chromium (as root on Debian it installs that; 0.2 GB of downloads)"
 	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
@@ -47,6 +47,7 @@ $(VENV)/.dev: $(VENV)/.runtime
 demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search.ingest --index calls
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
+	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search mine --topics hybrid_search/sample/topics.yaml --index calls --out $(DEMO)/matches.jsonl
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m "not export and not server and not long and not ray and not wheel and not browser"

@@ -283,6 +283,17 @@ def faults() -> str:
     return "\n".join(report.render_table(results.read_result("campaign", results.FAULTS)))
 
 
+def mining() -> str:
+    """Render how well intents that were kept out of the fit are mined, by threshold."""
+    thresholds = results.read_result("mining", results.QUALITY)["dev"]["thresholds"]
+    return table(
+        "probability at least",
+        ("precision", "recall"),
+        thresholds,
+        lambda name: [f"{thresholds[name][measure]:.2f}" for measure in ("precision", "recall")],
+    )
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "summary": summary,
     "retrieval": retrieval,
@@ -299,6 +310,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "quantization": quantization,
     "graph": graph,
     "faults": faults,
+    "mining": mining,
     **meaning.TABLES,
     **models.TABLES,
     **peers_report.TABLES,

@@ -81,6 +81,8 @@ def mine(
             f"{run.format_summary(summary)}, in {summary.seconds:.1f} s",
             extra=summary.to_dict(),
         )
+        counts = summary.to_dict()["topics"].items()
+        logs.log_or_print(", ".join(f"{name}: {count:,}" for name, count in counts))
         if out is not None:
             options.print_json(summary.to_dict())
     options.exit_with(EXIT_DAMAGED if summary.progress.damaged else 0)

@@ -5,6 +5,7 @@ Replacing and deleting documents, incomplete and refused ones, counts, scans, an
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +19,7 @@ from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.errors import IndexMissingError
+from hybrid_search.text import token_codes
 from tests.helpers.stored_passages import LONG, SHORT, read_passages, write_documents
 from tests.helpers.tiny_encoder import bm25_scores, make_entries, make_request, make_spec
 
@@ -161,6 +163,36 @@ def test_a_walk_lists_every_passage_once_document_by_document_and_finds_no_fault
             "calls", search_request, [passage.key for passage in passages]
         )
     ] == [row[:2] for row in rows]
+
+
+def test_a_scan_lists_all_token_codes_and_goes_on_behind_any_passage(store: Backend) -> None:
+    documents = [LONG, SHORT | {"id": "y"}, {"id": "dots", "text": "..."}]
+    write_documents(store, *documents)
+    passages = list(store.scan_codes("calls"))
+    expected = {
+        (entry.document.id, entry.passage.ordinal): entry
+        for document in documents
+        for entry in make_entries(document)
+    }
+    assert len(passages) == len(expected)
+    for passage in passages:
+        entry = expected[passage.document_id, passage.ordinal]
+        assert passage.start == entry.passage.start
+        assert token_codes.to_bytes(passage.tokens) == token_codes.to_bytes(entry.tokens)
+    places = [(passage.document_id, passage.ordinal) for passage in passages]
+    ids = [id_ for id_, _ in groupby(name for name, _ in places)]
+    assert places == [place for id_ in ids for place in sorted(expected) if place[0] == id_]
+    for number, passage in enumerate(passages):
+        position = json.loads(json.dumps(passage.position))
+        rest = store.scan_codes("calls", position)
+        assert [(other.document_id, other.ordinal) for other in rest] == places[number + 1 :]
+    keys = [passage.key for passage in passages]
+    assert set(store.fetch_contents("calls", keys)) == set(keys)
+
+
+def test_a_scan_of_an_index_that_is_missing_is_an_error(store: Backend) -> None:
+    with pytest.raises(IndexMissingError):
+        list(store.scan_codes("other"))
 
 
 def test_a_walk_through_an_empty_index_lists_nothing_and_through_none_is_an_error(
