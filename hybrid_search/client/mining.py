@@ -39,7 +39,7 @@ class TopicMining(IndexAdmin):
             IndexMissingError: If there is no such index.
             ModelError: If the index was written with another model.
 
-        >>> topics = [{"name": "refund", "phrases": ["I want my money back"], "threshold": 0.6}]
+        >>> topics = [{"name": "refund", "phrases": ["put the money back on my card"]}]
         >>> with hybrid_search.connect() as client:
         ...     next(client.mine(topics)).text
         'Could you just put the money back on my card instead'

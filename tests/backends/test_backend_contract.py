@@ -166,7 +166,8 @@ def test_a_walk_lists_every_passage_once_document_by_document_and_finds_no_fault
 
 
 def test_a_scan_lists_all_token_codes_and_goes_on_behind_any_passage(store: Backend) -> None:
-    documents = [LONG, SHORT | {"id": "y"}, {"id": "dots", "text": "..."}]
+    dots: dict[str, Any] = {"id": "dots", "text": "..."}
+    documents: list[dict[str, Any]] = [LONG, SHORT | {"id": "y"}, dots]
     write_documents(store, *documents)
     passages = list(store.scan_codes("calls"))
     expected = {

@@ -27,8 +27,8 @@ from tests.helpers.cli import invoke_cli
 
 TOPICS = Topics.load(
     [
-        {"name": "refund", "phrases": ["I want my money back"], "threshold": 0.3},
-        {"name": "hold", "phrases": ["waiting on hold"], "threshold": 0.3},
+        {"name": "refund", "phrases": ["I want my money back"], "threshold": 0.005},
+        {"name": "hold", "phrases": ["waiting on hold"], "threshold": 0.005},
     ]
 )
 
@@ -209,7 +209,7 @@ def test_killed_at_random_moments_a_run_still_writes_each_match_once(
 def topics_file(tmp_path: Path) -> str:
     path = tmp_path / "topics.json"
     topics = [
-        {"name": topic.name, "phrases": list(topic.phrases), "threshold": 0.3} for topic in TOPICS
+        {"name": topic.name, "phrases": list(topic.phrases), "threshold": 0.005} for topic in TOPICS
     ]
     path.write_text(json.dumps(topics))
     return str(path)

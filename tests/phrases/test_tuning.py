@@ -13,6 +13,7 @@ from hybrid_search import Topics
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.phrases.judgments import Judgment, append_judgments
+from hybrid_search.phrases.mention_calibration import MEASURED
 from hybrid_search.phrases.tuning import find_threshold, fit_map, read_tuning, tune, write_tuning
 from tests.helpers.cli import invoke_cli
 
@@ -70,7 +71,7 @@ def test_mining_uses_what_was_tuned_and_the_scores_are_those_of_mining(
         old = before.get((match.id, match.start, match.topic))
         if old is None:  # below the threshold before
             continue
-        score = 1.085 + np.log(old.probability / (1 - old.probability)) / 17.4
+        score = MEASURED[match.model].inverse_span(old.probability)
         expected = calibration.span(np.array([score]))[0]
         assert match.probability == pytest.approx(expected, abs=1e-4)
 
