@@ -192,6 +192,17 @@ def concurrency() -> str:
     )
 
 
+def service() -> str:
+    """Render how long a query takes in Python and over HTTP."""
+    ways = results.read_result("service-sample", results.SPEED)["milliseconds"]
+    return table(
+        "the bundled sample, milliseconds",
+        ("p50", "p95"),
+        ways,
+        lambda way: [f"{ways[way][name]:.0f}" for name in ("p50", "p95")],
+    )
+
+
 def _percentiles(figures: dict[str, float]) -> str:
     return f"{figures['p50']:.0f} / {figures['p95']:.0f}"
 
@@ -305,6 +316,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "encode_models": encode_models,
     "latency": latency,
     "concurrency": concurrency,
+    "service": service,
     "size": size,
     "server_latency": server_latency,
     "quantization": quantization,
