@@ -3,7 +3,11 @@
 In: a file of topics, an index, judgments of spans. Out: `Match`es, one for each mention.
 
 Modules in reading order: `topics` (what is looked for) and `topic_file` (its file), `types` (the
-stages of mining), `topic_vectors` (the phrases as one matrix), `span_scores` (the spans that are
-near enough), `mention_choice` (one of them for each clause), `mining` (the whole run).
-`topic_distances` compares topics with each other, `judgments` is what people said of spans.
+stages of mining), `topic_matrix` (the phrases as one matrix), `blocks` (passages scored together),
+`span_scores` (the spans that are near enough), `mention_choice` (one of them for each clause),
+`match` and `match_builder` (a mention with its words), `mining` (the whole run). `run` writes its
+matches with `match_file` (continued after a kill), `match_formats` and `match_parquet`.
+`topic_distances` compares topics with each other. `judgments` is what people said of spans,
+`judged_spans` looks these up in an index, and `tune_run` fits to them what `tuning` stores, by
+`logistic`; `mention_calibration` has the map of the shipped model.
 """
