@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from hybrid_search import connect, encoder
 from hybrid_search.backends.embedded import backend, commits, segment_builder, term_sums
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, HybridSearchError
+from hybrid_search.text import token_codes
 from tests.helpers.cli import invoke_cli
 from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
 
@@ -129,6 +131,30 @@ def test_a_bit_of_the_token_codes_that_changes_is_told_and_mended_from_the_text(
         assert client.verify(sample=0).is_sound  # which reads no codes
         (finding,) = client.verify(sample=0, full=True).findings
         assert (finding.kind, finding.document_id) == ("codes", "call-7")
+        assert client.verify(repair=True).is_sound
+        assert ask(client) == answers
+
+
+@pytest.mark.parametrize("candidates", [400, 10])
+def test_a_best_hit_whose_damaged_codes_would_hide_it_is_told(
+    answers: dict[str, float], candidates: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Token codes that are as far from every phrase as can be are never shown by themselves."""
+    monkeypatch.setattr(backend, "CANDIDATES", candidates)  # 10: by the short codes of the tail
+    with closing(sqlite3.connect(FILE)) as connection:
+        (data,) = connection.execute("SELECT data FROM tokens WHERE passage = 8").fetchone()
+    codes = token_codes.from_bytes(data)
+    opposite = token_codes.to_bytes(replace(codes, codes=-codes.codes))
+    change_rows("UPDATE tokens SET data = ? WHERE passage = 8", opposite)
+    with connect(URL) as client:
+        result = client.query("refund word7", alpha=1, size=1)
+        assert result.hits[0].id != "call-7"
+        (warning,) = result.plan["warnings"]
+        assert warning.startswith("'call-7' passage 0: left out, because of damaged token codes")
+        codes_by_id = {
+            passage.document_id: passage.tokens for passage in client.backend.scan_codes("calls")
+        }
+        assert codes_by_id["call-7"] is token_codes.UNREADABLE
         assert client.verify(repair=True).is_sound
         assert ask(client) == answers
 

@@ -50,6 +50,7 @@ ALLOWED_IMPORTERS = {
     "sqlite3": {
         "backends.embedded.backend",
         "backends.embedded.bm25",
+        "backends.embedded.checked_codes",
         "backends.embedded.checksums",
         "backends.embedded.codes_scan",
         "backends.embedded.commits",

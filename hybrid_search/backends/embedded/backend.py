@@ -50,7 +50,7 @@ from hybrid_search.backends.types import (
 from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.private_files import FOLDER_MODE
 from hybrid_search.text import token_codes
-from hybrid_search.text.filters import Condition, Scalar
+from hybrid_search.text.filters import Scalar
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.types import TokenCodes
 
@@ -197,7 +197,7 @@ class EmbeddedBackend:
         """
         with self._open_reader(index) as reader:
             filter_sql.check_filters(reader.connection, request.conditions)
-            allowed = _allowed_passages(reader.connection, request.conditions)
+            allowed = filter_sql.find_allowed_passages(reader.connection, request.conditions)
             matches = self._matches(reader, request, allowed)
             candidates = (
                 self._find_by_spans(reader, request, allowed) if request.semantic else Candidates()
@@ -224,11 +224,11 @@ class EmbeddedBackend:
             passages, limit = allowed, EXACT_PASSAGES
             method = "exact, on what the filter leaves"
         if len(passages) <= limit:
-            best, damaged = _score_exactly(connection, request, passages)
+            best, damaged = _score_exactly(reader, request, passages)
             warnings = [] if lists_all else [describe_lost_passages(schema.index_name(connection))]
             return Candidates(semantic=best, method=method, damaged=damaged, warnings=warnings)
         current_segments = reader.segments.refresh(connection)
-        best, damaged = _score_nearest(connection, current_segments, request, count, allowed)
+        best, damaged = _score_nearest(reader, current_segments, request, count, allowed)
         left_out = current_segments.damaged.union(sql.read_left_out(connection))
         return Candidates(
             semantic=best,
@@ -248,10 +248,12 @@ class EmbeddedBackend:
         matches = candidates.memo if candidates else None
         with self._open_reader(index, begins_query=False) as reader:
             if not isinstance(matches, bm25.Matches):
-                allowed = _allowed_passages(reader.connection, request.conditions)
+                allowed = filter_sql.find_allowed_passages(reader.connection, request.conditions)
                 matches = self._matches(reader, request, allowed)
             scores = dict(zip(keys, matches.scores_of(keys), strict=True))
-            codes = candidates.semantic if candidates else {}
+            codes: dict[Key, TokenCodes] = {**candidates.semantic} if candidates else {}
+            unread = [key for key in keys if key not in codes]
+            codes |= reader.codes.read(reader.connection, unread)
             return sql.read_passages(reader.connection, keys, scores, codes)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
@@ -271,7 +273,7 @@ class EmbeddedBackend:
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
         with self._open_reader(index, begins_query=False) as reader:
-            allowed = _allowed_passages(reader.connection, request.conditions)
+            allowed = filter_sql.find_allowed_passages(reader.connection, request.conditions)
             matches = self._matches(reader, request, allowed)
             numbers = json.dumps(matches.passages.tolist())
             matching = (
@@ -336,17 +338,6 @@ class EmbeddedBackend:
         return self._folder / f"{index}.spans"
 
 
-def _allowed_passages(
-    connection: sqlite3.Connection, conditions: Sequence[Condition]
-) -> Numbers | None:
-    """Return the passages that the conditions leave, or None if there are no conditions."""
-    if not conditions:
-        return None
-    clause, values = filter_sql.build_where(conditions)
-    query = f"SELECT group_concat(passage) FROM passages WHERE {clause}"
-    return read_numbers(connection, query, values)
-
-
 def _report_damaged_texts(index: str) -> str:
     """Log and return the warning about a full-text index that is not the one that was written."""
     warning = (
@@ -364,8 +355,8 @@ def _first_passages(connection: sqlite3.Connection, count: int) -> Numbers:
 
 
 def _score_nearest(
-    connection: sqlite3.Connection,
-    reader: SegmentReader,
+    reader: Reader,
+    current_segments: SegmentReader,
     request: Request,
     count: int,
     allowed: Numbers | None,
@@ -375,25 +366,22 @@ def _score_nearest(
     If so many of them are damaged that fewer than the request's window are left, more are scored.
     """
     while True:
-        passages = reader.find_passages(request.vector, count, allowed)
-        best, damaged = _score_exactly(connection, request, passages)
-        if len(best) >= request.window or count >= len(reader):
+        passages = current_segments.find_passages(request.vector, count, allowed)
+        best, damaged = _score_exactly(reader, request, passages)
+        if len(best) >= request.window or count >= len(current_segments):
             return best, damaged
         count *= 2
 
 
 def _score_exactly(
-    connection: sqlite3.Connection, request: Request, passages: Numbers
+    reader: Reader, request: Request, passages: Numbers
 ) -> tuple[dict[Key, TokenCodes], list[Key]]:
     """Return the best of `passages` with their token codes, and those with damaged or no codes.
 
     All their spans are scored. There are at most `request.window`. Those without codes may have
     been deleted meanwhile.
     """
-    codes_by_passage = {
-        number: token_codes.read(data)
-        for number, data in sorted(sql.read_codes(connection, passages.tolist()))
-    }
+    codes_by_passage = reader.codes.read(reader.connection, passages.tolist())
     best, damaged = token_codes.best_passages(request.vector, codes_by_passage, request.window)
     missing = [number for number in passages.tolist() if number not in codes_by_passage]
     return best, [*damaged, *missing]

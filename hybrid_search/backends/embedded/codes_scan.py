@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 
 from hybrid_search.backends.embedded import schema
+from hybrid_search.backends.embedded.checksums import is_changed
 from hybrid_search.backends.types import DamagedRowError, ScannedPassage
 from hybrid_search.text import token_codes
+from hybrid_search.text.types import TokenCodes
 
 PAGE_PASSAGES = 256
 """Passages that are read at once: 6 MB of token codes."""
@@ -18,16 +20,22 @@ def read_page(connection: sqlite3.Connection, after: int) -> list[ScannedPassage
     Raises:
         DamagedRowError: If an id or a number of a passage is damaged.
     """
+    column, join = schema.CODES_CHECKSUM if schema.has_checksums(connection) else ("NULL", "")
     query = (
-        "SELECT passage, id, ordinal, start, data FROM passages "
-        "JOIN documents USING (document) LEFT JOIN tokens USING (passage) "
+        f"SELECT passage, id, ordinal, start, data, {column} FROM passages "
+        f"JOIN documents USING (document) LEFT JOIN tokens USING (passage) {join} "
         "WHERE passage > ? ORDER BY passage LIMIT ?"
     )
     rows = connection.execute(query, (after, PAGE_PASSAGES)).fetchall()
-    for _, name, ordinal, start, _ in rows:
+    for _, name, ordinal, start, _, _ in rows:
         if [type(value) for value in (name, ordinal, start)] != [str, int, int]:
             raise DamagedRowError(schema.index_name(connection), name)
     return [
-        ScannedPassage(passage, name, ordinal, start, token_codes.read(data), passage)
-        for passage, name, ordinal, start, data in rows
+        ScannedPassage(passage, name, ordinal, start, _read(data, checksum), passage)
+        for passage, name, ordinal, start, data, checksum in rows
     ]
+
+
+def _read(data: bytes, checksum: int | None) -> TokenCodes:
+    """Return the token codes of a passage, unreadable ones if they are not those written."""
+    return token_codes.UNREADABLE if is_changed(data, checksum) else token_codes.read(data)

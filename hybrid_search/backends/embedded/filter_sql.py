@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hybrid_search.backends.embedded import value_sums
+from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
 from hybrid_search.text.filters import ID, RANGES, Condition
 
 
@@ -41,3 +42,14 @@ def check_filters(connection: sqlite3.Connection, conditions: Iterable[Condition
     for condition in conditions:
         if condition.field != ID:
             value_sums.check_documents(connection, *_build_test(condition))
+
+
+def find_allowed_passages(
+    connection: sqlite3.Connection, conditions: Sequence[Condition]
+) -> Numbers | None:
+    """Return the passages that the conditions leave, or None if there are no conditions."""
+    if not conditions:
+        return None
+    clause, values = build_where(conditions)
+    query = f"SELECT group_concat(passage) FROM passages WHERE {clause}"
+    return read_numbers(connection, query, values)

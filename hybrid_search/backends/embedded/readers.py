@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 
 from hybrid_search.backends.embedded import bm25, commits, schema, sql
+from hybrid_search.backends.embedded.checked_codes import CheckedCodes
 from hybrid_search.backends.embedded.postings import SharedLengths
 from hybrid_search.backends.embedded.segment_reader import SharedSegmentReader
 from hybrid_search.backends.types import IndexSpec
@@ -36,14 +37,15 @@ class Reader:
 
     `snapshot` tells whether the files are still those that were opened. `matches` is the latest
     BM25 list with its cache key: a query that is repeated, as for its next page, needs it again.
-    `segments` and `lengths` are shared with the other readers of the file. `lost` is a warning
-    about commits that are missing.
+    `segments`, `lengths` and `codes` are shared with the other readers of the file. `lost` is a
+    warning about commits that are missing.
     """
 
     connection: sqlite3.Connection
     spec: IndexSpec
     segments: SharedSegmentReader
     lengths: SharedLengths
+    codes: CheckedCodes
     has_locks: bool
     snapshot: tuple[int, ...]
     matches: tuple[object, bm25.Matches] | None = None
@@ -63,6 +65,7 @@ class _Shared:
     identity: tuple[object, ...]
     segments: SharedSegmentReader
     lengths: SharedLengths
+    codes: CheckedCodes
 
 
 class Turns:
@@ -184,10 +187,17 @@ class ReaderPool:
         # a file that takes the place of a deleted one may get its inode
         identity = (*snapshots[True], count.identity)
         shared = self._share(
-            path, _Shared(identity, SharedSegmentReader(segments, spec), SharedLengths())
+            path,
+            _Shared(identity, SharedSegmentReader(segments, spec), SharedLengths(), CheckedCodes()),
         )
         reader = Reader(
-            connection, spec, shared.segments, shared.lengths, has_locks, snapshots[has_locks]
+            connection,
+            spec,
+            shared.segments,
+            shared.lengths,
+            shared.codes,
+            has_locks,
+            snapshots[has_locks],
         )
         reader.lost = commits.describe_lost(path, mark, count)
         if reader.lost:

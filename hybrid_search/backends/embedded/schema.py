@@ -121,6 +121,10 @@ def has_checksums(connection: sqlite3.Connection) -> bool:
     return has_table(connection, "checksums")
 
 
+CODES_CHECKSUM = ("checksums.codes", "LEFT JOIN checksums USING (passage)")
+"""The column with the checksum of a passage's token codes, and the join that it needs."""
+
+
 def has_table(connection: sqlite3.Connection, name: str) -> bool:
     """Return whether the index has a table; those of earlier versions lack some."""
     query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"

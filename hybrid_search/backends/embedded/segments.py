@@ -17,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
-from hybrid_search.backends.embedded import segment_file
+from hybrid_search.backends.embedded import schema, segment_file
+from hybrid_search.backends.embedded.checksums import is_changed
 from hybrid_search.backends.embedded.schema import transaction
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.short_codes import ShortCodes
@@ -136,13 +137,15 @@ def iterate_token_codes(
 
     `report_damage` is called with each passage whose codes are damaged.
     """
+    column, join = schema.CODES_CHECKSUM if schema.has_checksums(connection) else ("NULL", "")
     rows = connection.execute(
-        "SELECT passage, data FROM tokens WHERE passage BETWEEN ? AND ? ORDER BY passage",
+        f"SELECT passage, data, {column} FROM tokens {join} "
+        "WHERE passage BETWEEN ? AND ? ORDER BY passage",
         (first, last),
     )
-    for passage, data in rows:
+    for passage, data, checksum in rows:
         tokens = token_codes.read(data)
-        if not token_codes.is_sound(tokens, dimension):
+        if is_changed(data, checksum) or not token_codes.is_sound(tokens, dimension):
             report_damage(passage)
         elif len(tokens.inverse_norms):
             yield passage, tokens

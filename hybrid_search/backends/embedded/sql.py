@@ -236,7 +236,7 @@ def read_passages(
     scores: Mapping[Key, float],
     codes: Mapping[Key, TokenCodes],
 ) -> list[StoredPassage]:
-    """Return those of `passages` that still exist, in order, with BM25 from `scores` and codes.
+    """Return those of `passages` that still exist, in order, with their scores and codes.
 
     Those of which only some rows can be read come last, without a name and with unreadable codes.
 
@@ -244,7 +244,7 @@ def read_passages(
         connection: Of the index.
         passages: The numbers of passages.
         scores: The BM25 score of each.
-        codes: Token codes that are known already, and are not read again: they never change.
+        codes: The token codes of each that has any.
 
     Raises:
         DamagedRowError: If an id or the number of a passage is damaged.
@@ -255,15 +255,12 @@ def read_passages(
     for document_id, ordinal in names.values():
         if type(document_id) is not str or type(ordinal) is not int:
             raise DamagedRowError(index_name(connection), document_id)
-    unknown = [passage for passage in passages if passage not in codes]
-    read = {number: token_codes.read(data) for number, data in read_codes(connection, unknown)}
-    all_codes = {**codes, **read}
-    present = [passage for passage in passages if passage in names and passage in all_codes]
+    present = [passage for passage in passages if passage in names and passage in codes]
     stored = [
-        StoredPassage(passage, *names[passage], scores[passage], all_codes[passage])
+        StoredPassage(passage, *names[passage], scores[passage], codes[passage])
         for passage in present
     ]
-    missing = [passage for passage in passages if passage not in names or passage not in all_codes]
+    missing = [passage for passage in passages if passage not in names or passage not in codes]
     return [*stored, *_read_remains(connection, missing)] if missing else stored
 
 
@@ -362,6 +359,13 @@ def read_codes(
 ) -> Iterator[tuple[int, bytes]]:
     """Return passage and token codes of each of `passages` that still exists."""
     return _select_in(connection, "SELECT passage, data FROM tokens WHERE passage IN", passages)
+
+
+def read_codes_checksums(
+    connection: sqlite3.Connection, passages: Sequence[int]
+) -> Iterator[tuple[int, int]]:
+    """Return passage and checksum of the token codes of each of `passages` that has one."""
+    return _select_in(connection, "SELECT passage, codes FROM checksums WHERE passage IN", passages)
 
 
 def _select_in(
