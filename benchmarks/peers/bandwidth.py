@@ -88,7 +88,7 @@ def time_leg(collection: Collection, texts: Sequence[str]) -> float:
     """
     encoder = collection.model.encoder
     requests = [
-        Request(text, phrase_vector.query_vector(encoder, text), WINDOW, lexical=False)
+        Request("", phrase_vector.query_vector(encoder, text), WINDOW, lexical=False)
         for text in texts
     ]
     backend, name = collection.client.backend, collection.task.name

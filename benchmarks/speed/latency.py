@@ -31,8 +31,9 @@ def measure(client: Client, index: str, phrases: Sequence[str]) -> dict[str, Any
         "BM25 leg": lambda text: client.backend.find_candidates(
             index, Request(text, vectors[text], WINDOW, semantic=False)
         ),
+        # without words: BM25 is computed for the span leg, too, to tell of a damaged index
         "span leg": lambda text: client.backend.find_candidates(
-            index, Request(text, vectors[text], WINDOW, lexical=False)
+            index, Request("", vectors[text], WINDOW, lexical=False)
         ),
     }
     return {name: _percentiles(way, phrases) for name, way in ways.items()}
