@@ -1013,10 +1013,11 @@ def test_a_second_query_reads_no_head(backend: ServerBackend, name: str) -> None
     paths: list[str] = []
     server = InterceptedServer(backend.server, lambda _, path: paths.append(path))
     reader = ServerBackend(server, backend.options)
-    for expected_paths in ([f"/{name}/_mapping", "/_msearch"], ["/_msearch"]):
+    candidates = ["/_msearch", "/_msearch"]  # the legs, then the token codes of what matters
+    for head in ([f"/{name}/_mapping"], []):
         paths.clear()
         assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
-        assert paths == [*expected_paths, f"/{name}/_search"]
+        assert paths == [*head, *candidates, f"/{name}/_search"]
 
 
 # What a server does not take
