@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -96,9 +97,10 @@ def codes(document_id: str, ordinal: int) -> bytes:
 
 
 def recode(document_id: str, ordinal: int, data: bytes) -> None:
-    change_rows(
-        "UPDATE tokens SET data = ? WHERE passage = ?", data, passage_number(document_id, ordinal)
-    )
+    """Replace the token codes of a passage with their checksum, as a wrong writer would."""
+    number = passage_number(document_id, ordinal)
+    change_rows("UPDATE tokens SET data = ? WHERE passage = ?", data, number)
+    change_rows("UPDATE checksums SET codes = ? WHERE passage = ?", zlib.crc32(data), number)
 
 
 def retext(document_id: str, ordinal: int, old: str, new: str) -> None:
