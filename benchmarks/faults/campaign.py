@@ -79,4 +79,4 @@ def run(options: argparse.Namespace, folder: Path) -> int:
     print(json.dumps(summary) if options.json else report.render(summary))
     if options.only:
         print(outcomes[0].note)
-    return 1 if any(report.list_violations(outcome) for outcome in outcomes) else 0
+    return 1 if any(outcome.violations for outcome in outcomes) else 0

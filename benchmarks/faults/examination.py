@@ -25,7 +25,6 @@ class Judge:
     violations: list[str] = field(default_factory=list)
     messages: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    is_verified: bool = False
 
     def hear(self, *reports: CommandReport) -> None:
         """Take note of crashes and messages of commands."""
@@ -67,7 +66,6 @@ class Judge:
             tuple(self.violations),
             is_reported=bool(self.messages),
             is_mended=is_mended,
-            is_verified=self.is_verified,
             note=note[: 3 * NOTE_LENGTH],
         )
 
@@ -110,9 +108,7 @@ def examine_store(trial: Trial, store: Store, undo: Undo) -> Outcome:
     judge = Judge(trial)
     strangers = snapshot_strangers(store.folder)
     judge.compare(store.query(), store.before)
-    verification = store.verify()
-    judge.hear(verification)
-    judge.is_verified = bool(verification.messages)
+    judge.hear(store.verify())
     return _mend_store(judge, store, undo, strangers)
 
 

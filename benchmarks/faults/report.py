@@ -6,26 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from benchmarks.faults.trial import RULES, SILENT, Outcome
+from benchmarks.faults.trial import RULES, Outcome
 from benchmarks.markdown import head, row
 
-VERIFIED = "silent, but verify tells"
-COLUMNS = ("tried", "told", "mended", *RULES, VERIFIED)
+COLUMNS = ("tried", "told", "mended", *RULES)
 EXAMPLES = 20
 """Trials that are listed of each rule."""
-
-UNSEEN = "/calls.sqlite"
-"""The file of which a query checks only what it shows: an index in SQLite.
-
-Damage to rows that were scored and not shown, or to FTS5's own lists of words, may change an order
-or a count without a word. `verify` reads everything, and must tell.
-"""
-
-
-def list_violations(outcome: Outcome) -> list[str]:
-    """Return the rules that were broken, without what only `verify` can see; see `UNSEEN`."""
-    is_unseen = outcome.is_verified and outcome.trial.target.endswith(UNSEEN)
-    return [rule for rule in outcome.violations if not (is_unseen and rule == SILENT)]
 
 
 def count_outcomes(outcomes: Iterable[Outcome]) -> dict[str, int]:
@@ -39,7 +25,6 @@ def count_outcomes(outcomes: Iterable[Outcome]) -> dict[str, int]:
         counts["told"] += outcome.is_reported
         counts["mended"] += outcome.is_mended
         counts.update(outcome.violations)
-        counts[VERIFIED] += outcome.is_verified and SILENT in outcome.violations
     return {name: counts[name] for name in (*COLUMNS, "skipped")}
 
 

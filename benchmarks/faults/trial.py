@@ -60,7 +60,6 @@ class Outcome:
         violations: The rules that were broken.
         is_reported: An error, a warning or a finding of ``verify`` told of the fault.
         is_mended: Afterwards everything was as before.
-        is_verified: ``verify`` told of it.
         skipped: Why it could not be tried here, "" if it was.
         note: The messages, or where it broke, in short.
         seconds: How long it took.
@@ -70,7 +69,6 @@ class Outcome:
     violations: tuple[str, ...] = ()
     is_reported: bool = False
     is_mended: bool = False
-    is_verified: bool = False
     skipped: str = ""
     note: str = ""
     seconds: float = 0.0

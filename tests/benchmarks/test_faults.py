@@ -25,7 +25,7 @@ from benchmarks.faults.examination import Judge
 from benchmarks.faults.families import FAMILIES, open_families
 from benchmarks.faults.remedies import apply_remedy, find_remedies
 from benchmarks.faults.scene import Scene, Store
-from benchmarks.faults.trial import HANG, LOST, SIGNAL, SILENT, TRACEBACK, Outcome, Trial
+from benchmarks.faults.trial import HANG, SIGNAL, SILENT, TRACEBACK, Outcome, Trial
 from hybrid_search.backends.embedded import schema
 from tests.helpers import bad_answers, misbehaving_trials
 from tests.helpers.fake_cluster import FakeCluster
@@ -55,9 +55,7 @@ def test_a_few_faults_of_each_kind_break_no_rule(scene: Path) -> None:
     counts = report.count_outcomes(outcomes)
     assert counts["tried"] + counts["skipped"] == len(trials) > 120
     assert counts["told"] > 40
-    broken = {
-        outcome.trial.id: outcome.note for outcome in outcomes if report.list_violations(outcome)
-    }
+    broken = {outcome.trial.id: outcome.note for outcome in outcomes if outcome.violations}
     assert not broken, json.dumps(broken, indent=1)
 
 
@@ -222,22 +220,13 @@ def test_a_field_of_an_answer_is_replaced_in_its_place_alone() -> None:
 def test_the_summary_counts_each_trial_once_and_lists_what_broke() -> None:
     outcomes = [
         Outcome(TRIAL, is_mended=True),
-        Outcome(TRIAL, (SILENT,), is_reported=True, is_verified=True, note="other score"),
+        Outcome(TRIAL, (SILENT,), is_reported=True, note="other score"),
         Outcome(TRIAL, (SIGNAL,), note="a signal"),
         Outcome(TRIAL, skipped="no right to mount"),
     ]
     summary = report.summarize(outcomes, seed=1, seconds=2.4)
     total = summary["total"]
     assert (total["tried"], total["told"], total["mended"], total["skipped"]) == (3, 1, 1, 1)
-    assert (total[SILENT], total[report.VERIFIED], total[SIGNAL]) == (1, 1, 1)
+    assert (total[SILENT], total[SIGNAL]) == (1, 1)
     assert [row["rules"] for row in summary["violations"]] == [[SILENT], [SIGNAL]]
     assert "| damaged bytes: calls.sqlite | 3 | 1 | 1 |" in report.render(summary)
-
-
-def test_only_what_verify_sees_of_an_index_may_be_silent_in_a_query() -> None:
-    row = Trial("damage", "tiny/calls.sqlite", "flip@1.0")
-    assert report.list_violations(Outcome(row, (SILENT,), is_verified=True)) == []
-    assert report.list_violations(Outcome(row, (SILENT,))) == [SILENT]
-    assert report.list_violations(Outcome(row, (SILENT, LOST), is_verified=True)) == [LOST]
-    graph = Trial("damage", "tiny/calls.spans/0.codes", "flip@1.0")
-    assert report.list_violations(Outcome(graph, (SILENT,), is_verified=True)) == [SILENT]

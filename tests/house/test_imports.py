@@ -54,6 +54,7 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.checksums",
         "backends.embedded.codes_scan",
         "backends.embedded.commits",
+        "backends.embedded.head",
         "backends.embedded.file_check",
         "backends.embedded.filter_sql",
         "backends.embedded.next_version",

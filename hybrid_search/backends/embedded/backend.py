@@ -19,6 +19,7 @@ from hybrid_search.backends.embedded import (
     codes_scan,
     file_check,
     filter_sql,
+    head,
     salvage,
     scan,
     schema,
@@ -102,11 +103,11 @@ class EmbeddedBackend:
         path = self._path(index)
         schema.create(path)
         with closing(schema.connect(path)) as connection:
-            index_spec = sql.read_spec(connection, path)
+            index_spec = head.read_spec(connection, path)
             if index_spec:
                 check_spec(index, index_spec, spec)
             else:
-                sql.write_spec(connection, spec)
+                head.write_spec(connection, spec)
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists; options are an error, as only servers have."""
@@ -131,7 +132,7 @@ class EmbeddedBackend:
     def read_head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
         """Return the spec of `index` and its metadata fields (dotted name -> type)."""
         with self._open_reader(index) as reader:
-            return reader.spec, sql.read_fields(reader.connection)
+            return reader.spec, head.read_fields(reader.connection)
 
     def describe_index(self, index: str) -> IndexInfo:
         """Return the spec and fields of `index`, and count what it contains."""

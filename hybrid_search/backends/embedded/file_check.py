@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
-from hybrid_search.backends.embedded import commits, schema, term_sums, value_sums
+from hybrid_search.backends.embedded import commits, head, schema, term_sums, value_sums
 from hybrid_search.backends.embedded.number_columns import read_numbers
 from hybrid_search.backends.types import Fault
 from hybrid_search.errors import DamagedIndexError
@@ -25,6 +25,7 @@ def find_file_faults(path: Path, *, full: bool) -> list[Fault]:
         connection, _ = schema.connect_reader(path)
         with closing(connection):
             faults = [*_find_page_faults(connection, full=full)]
+            faults = faults or [*head.find_faults(connection)]
             faults += _find_lost(connection, path, mark)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not schema.is_damage(error):

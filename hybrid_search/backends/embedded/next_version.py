@@ -6,7 +6,6 @@ meanwhile.
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 from collections.abc import Callable
@@ -15,13 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from hybrid_search.backends.base import Backend, Writer
-from hybrid_search.backends.embedded import salvage, schema, segments, sql, term_sums
+from hybrid_search.backends.embedded import head, salvage, schema, segments, term_sums
 from hybrid_search.backends.embedded.writer_lock import WriterLock
-from hybrid_search.backends.types import DamagedRowError, IndexSpec, Salvage, check_spec
+from hybrid_search.backends.types import IndexSpec, Salvage, check_spec
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.private_files import FOLDER_MODE
 from hybrid_search.text import token_codes, window_policy
-from hybrid_search.text.filters import new_fields
 
 _log = logging.getLogger(__name__)
 
@@ -74,14 +72,14 @@ class NextVersion:
         """
         with schema.translate_errors(self._draft_path):
             with closing(schema.connect(self._path)) as old:
-                old_spec = sql.read_spec(old, self._path) or self._spec
+                old_spec = head.read_spec(old, self._path) or self._spec
                 check_spec(self._index, replace(old_spec, policy=self._spec.policy), self._spec)
                 schema.remove(self._draft_path)
                 schema.copy(old, self._draft_path)
             with closing(self._connect_draft()) as new, schema.transaction(new):
-                sql.write_spec(new, self._spec)
+                head.write_spec(new, self._spec)
                 new.execute("DELETE FROM segments")
-                _replace_fields(new)
+                head.write_fields(new, head.collect_fields(new))
                 new.create_function("rehash", 1, lambda old_hash: rehash(old_hash, self._spec))
                 new.execute("UPDATE documents SET source_hash = rehash(source_hash)")
                 if old_spec.policy != self._spec.policy:
@@ -159,24 +157,6 @@ class NextVersion:
 
     def _connect_draft(self) -> sqlite3.Connection:
         return schema.connect(self._draft_path)
-
-
-def _replace_fields(connection: sqlite3.Connection) -> None:
-    """Record the types of the fields that documents have now.
-
-    Raises:
-        DamagedRowError: If the metadata of a document cannot be read.
-    """
-    fields: dict[str, str] = {}
-    for document_id, metadata in connection.execute("SELECT id, metadata FROM documents"):
-        try:
-            fields |= new_fields(fields, json.loads(metadata))
-        except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            raise DamagedRowError(
-                schema.index_name(connection), document_id, "the metadata"
-            ) from error
-    connection.execute("DELETE FROM fields")
-    connection.executemany("INSERT INTO fields VALUES (?, ?)", fields.items())
 
 
 def _replace_span_counts(connection: sqlite3.Connection, policy: str) -> None:

@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
 
-from hybrid_search.backends.embedded import bm25, commits, schema, sql
+from hybrid_search.backends.embedded import bm25, commits, head, schema
 from hybrid_search.backends.embedded.checked_codes import CheckedCodes
 from hybrid_search.backends.embedded.postings import SharedLengths
 from hybrid_search.backends.embedded.segment_reader import SharedSegmentReader
@@ -173,7 +173,7 @@ class ReaderPool:
                 f"index {path.stem!r} was deleted while it was queried: ingest into it again"
             ) from error
         try:
-            spec = sql.read_spec(connection, path)
+            spec = head.read_spec(connection, path)
         except BaseException:
             connection.close()
             raise

@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import schema, sql, value_sums
+from hybrid_search.backends.embedded import head, schema, sql, value_sums
 from hybrid_search.backends.types import IndexSpec, Salvage
 from hybrid_search.errors import DamagedIndexError, InputError
 from hybrid_search.text.filters import new_fields
@@ -38,7 +38,7 @@ def read_spec(path: Path) -> IndexSpec:
     with schema.translate_errors(path, _describe_end):
         connection, _ = schema.connect_reader(path)
         with closing(connection):
-            spec = sql.read_spec(connection, path)
+            spec = head.read_spec(connection, path)
     if spec is None:
         raise DamagedIndexError(_describe_end(path, "its record of the model is missing"))
     return spec
@@ -64,6 +64,7 @@ def copy_documents(old: sqlite3.Connection, new: sqlite3.Connection) -> Salvage:
         seen.add(document)
         if document not in copied and copier.copy(document, list(rows)):
             copied.add(document)
+    head.write_fields(new, copier.fields)
     ids: dict[int, object] = dict(_iterate_ids(old))
     lost = [ids.get(document) for document in (seen | ids.keys()) - copied]
     lost_ids = sorted({name for name in lost if type(name) is str} - copier.ids)
@@ -101,7 +102,7 @@ class _Copier:
     def __init__(self, old: sqlite3.Connection, new: sqlite3.Connection) -> None:
         self._old, self._new = old, new
         self._has_terms, self._has_checksums = sql.has_terms(old), schema.has_checksums(old)
-        self._fields: dict[str, str] = {}
+        self.fields: dict[str, str] = {}
         self.ids: set[str] = set()
 
     def copy(self, document: int, passages: Sequence[Row]) -> bool:
@@ -137,9 +138,7 @@ class _Copier:
     def _copy_metadata(self, document: int, metadata: dict[str, Any]) -> None:
         value_sums.insert_metadata(self._new, document, metadata)
         with suppress(InputError):  # a changed byte gave a field another type
-            self._fields |= new_fields(self._fields, metadata)
-            fields = self._fields.items()
-            self._new.executemany("INSERT OR REPLACE INTO fields VALUES (?, ?)", fields)
+            self.fields |= new_fields(self.fields, metadata)
 
     def _copy_passage(self, document: int, passage: int, values: Sequence[Any]) -> None:
         _check_types(values, (int, int, int, str))

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import checksums, schema, term_sums, value_sums
+from hybrid_search.backends.embedded import checksums, head, term_sums, value_sums
 from hybrid_search.backends.embedded.checksums import compute_content_checksum, insert_checksums
 from hybrid_search.backends.embedded.schema import has_checksums, index_name
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
-    SCHEMA,
     DamagedRowError,
     IndexInfo,
     IndexSpec,
@@ -24,11 +20,10 @@ from hybrid_search.backends.types import (
     PassageContent,
     StoredPassage,
 )
-from hybrid_search.errors import DamagedIndexError, IndexStoreError
-from hybrid_search.text import token_codes, window_policy
-from hybrid_search.text.filters import Scalar, new_fields
+from hybrid_search.text import token_codes
+from hybrid_search.text.filters import Scalar
 from hybrid_search.text.terms import join_terms
-from hybrid_search.text.types import Document, Entry, TokenCodes
+from hybrid_search.text.types import Entry, TokenCodes
 
 MAX_STATEMENT_VALUES = 500
 """Values in one SQL statement; every supported version of SQLite allows more."""
@@ -37,69 +32,13 @@ MAX_STATEMENT_VALUES = 500
 DOCUMENT_PASSAGES = "SELECT passage FROM passages WHERE document = ?"
 
 
-def read_spec(connection: sqlite3.Connection, path: Path) -> IndexSpec | None:
-    """Return the spec of the index at `path`, or None if none has been written yet."""
-    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'settings'").fetchone():
-        return None  # its writer was killed before it had created the tables
-    row = connection.execute("SELECT value FROM settings WHERE name = 'spec'").fetchone()
-    return parse_spec(row[0], path) if row else None
-
-
-def parse_spec(text: object, path: Path) -> IndexSpec:
-    """Return the spec that an index recorded as JSON.
-
-    Raises:
-        DamagedIndexError: If it is damaged.
-        IndexStoreError: If it is of a newer version.
-    """
-    try:
-        values = json.loads(str(text))
-        version = values.get("schema")
-        if isinstance(version, int) and version > SCHEMA:
-            raise IndexStoreError(schema.newer_version(path, version))
-        spec = IndexSpec(**values)
-        _check_types(spec)
-        window_policy.parse(spec.policy)
-    except (TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise DamagedIndexError(
-            f"{path} is damaged: its record of the model and policy cannot be read ({error}). "
-            "Restore it from a backup, or delete the index and ingest again"
-        ) from error
-    return spec
-
-
-def _check_types(spec: IndexSpec) -> None:
-    for name, kind in typing.get_type_hints(IndexSpec).items():
-        value = getattr(spec, name)
-        if type(value) is not kind or value in ("", 0):
-            raise ValueError(f"{name} is {value!r}")
-
-
-def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
-    """Record the spec of the index, in place of an earlier one."""
-    value = json.dumps({name: getattr(spec, name) for name in IndexSpec.__slots__})
-    connection.execute("INSERT OR REPLACE INTO settings VALUES ('spec', ?)", (value,))
-
-
-def read_fields(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the metadata fields: dotted name -> type.
-
-    Raises:
-        DamagedRowError: If a name or type cannot be read.
-    """
-    fields = dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
-    if not all(type(text) is str for text in (*fields, *fields.values())):
-        raise DamagedRowError(index_name(connection), None, "the record of the metadata fields")
-    return fields
-
-
 def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo:
     """Return the spec and fields of the index, and count what it contains."""
     documents = connection.execute("SELECT count(*) FROM documents").fetchone()[0]
     passages, spans = connection.execute(
         "SELECT count(*), coalesce(sum(spans), 0) FROM passages"
     ).fetchone()
-    return IndexInfo(spec, read_fields(connection), documents, passages, spans)
+    return IndexInfo(spec, head.read_fields(connection), documents, passages, spans)
 
 
 def list_passages(connection: sqlite3.Connection, document_id: str) -> list[Key]:
@@ -113,30 +52,6 @@ def list_passages(connection: sqlite3.Connection, document_id: str) -> list[Key]
 def read_source_hashes(connection: sqlite3.Connection, ids: Sequence[str]) -> dict[str, str]:
     """Return the source hashes of those documents of `ids` that exist."""
     return dict(_select_in(connection, "SELECT id, source_hash FROM documents WHERE id IN", ids))
-
-
-def learn_fields(connection: sqlite3.Connection, document: Document) -> None:
-    """Record the types of the fields of a document's metadata.
-
-    If one has another type in another document, InputError is raised and nothing is recorded.
-    """
-    find_user = partial(_find_field_user, connection, document.id)
-    new = new_fields(read_fields(connection), document.metadata, find_user, can_free=True)
-    connection.executemany("INSERT OR REPLACE INTO fields VALUES (?, ?)", new.items())
-
-
-def _find_field_user(
-    connection: sqlite3.Connection, except_id: str, name: str, kind: str
-) -> str | None:
-    """Return the id of another document that has a value of a field, or in an object of it."""
-    test, values = "name = ?", [name]
-    if kind == "object":  # "/" is the character after the dot
-        test, values = "name > ? AND name < ?", [f"{name}.", f"{name}/"]
-    row = connection.execute(
-        f"SELECT id FROM metadata JOIN documents USING (document) WHERE {test} AND id != ? LIMIT 1",
-        (*values, except_id),
-    ).fetchone()
-    return str(row[0]) if row else None
 
 
 def delete_documents(connection: sqlite3.Connection, ids: Iterable[str]) -> int:
@@ -261,30 +176,32 @@ def read_passages(
         for passage in present
     ]
     missing = [passage for passage in passages if passage not in names or passage not in codes]
-    return [*stored, *_read_remains(connection, missing)] if missing else stored
+    remains = _find_remains(connection, missing)
+    nameless = [StoredPassage(key, "", -1, 0.0, token_codes.UNREADABLE) for key in remains]
+    return [*stored, *nameless]
 
 
 REMAINS = {"passages": "passage", "tokens": "passage", "texts_docsize": "id"}
 """The tables that have a row for each passage, and the name of its number there."""
 
 
-def _read_remains(
-    connection: sqlite3.Connection, passages: Sequence[Key]
-) -> Iterator[StoredPassage]:
-    """Yield those of `passages` of which some rows are there; a deleted one has none.
+def _find_remains(connection: sqlite3.Connection, passages: Sequence[Key]) -> list[Key]:
+    """Return those of `passages` of which some rows are there; a deleted one has none.
 
     The index is damaged if there are any. They are no passage's of a document that has a name.
     """
     selects = [f"SELECT {key} AS passage FROM {table}" for table, key in REMAINS.items()]
     query = f"SELECT DISTINCT passage FROM ({' UNION ALL '.join(selects)}) WHERE passage IN"
-    for (passage,) in _select_in(connection, query, passages):
-        yield StoredPassage(passage, "", -1, 0.0, token_codes.UNREADABLE)
+    return [passage for (passage,) in _select_in(connection, query, passages)]
 
 
 def read_contents(
     connection: sqlite3.Connection, passages: Sequence[Key]
 ) -> dict[Key, PassageContent]:
-    """Return what a hit shows of each of `passages` that still exists, checked by its checksums."""
+    """Return what a hit shows of each of `passages` that still exists, checked by its checksums.
+
+    Those of which only some rows can be read have a fault.
+    """
     contents: dict[Key, PassageContent] = {}
     for passage, *values, data, codes in _select_in(
         connection, _contents_query(connection), passages
@@ -298,6 +215,9 @@ def read_contents(
             if fault and fault.kind == "text"
             else PassageContent(start, text, layout, metadata, fault)
         )
+    missing = [passage for passage in passages if passage not in contents]
+    for passage in _find_remains(connection, missing):
+        contents[passage] = PassageContent(0, "", "[]", "{}", checksums.CHANGED_CONTENT)
     return contents
 
 
@@ -336,7 +256,7 @@ def count_facet(
             index_name(connection), _find_damaged_value(connection, name), "the metadata"
         )
     value_sums.check_values(connection, "name = ?", (name,))
-    boolean = read_fields(connection).get(name) == "boolean"  # SQLite stores these as numbers
+    boolean = head.read_fields(connection).get(name) == "boolean"  # SQLite stores these as numbers
     return {bool(value) if boolean else value: count for value, count in counts}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hybrid_search.backends.embedded import commits, schema, sql, term_sums, value_sums
+from hybrid_search.backends.embedded import commits, head, schema, sql, term_sums, value_sums
 from hybrid_search.backends.embedded.segment_builder import SegmentBuilder
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
@@ -35,6 +35,7 @@ class EmbeddedWriter:
         self._segment_builder = SegmentBuilder(self._connection, folder, spec)
         with schema.translate_errors(path):
             with schema.transaction(self._connection):
+                head.mend(self._connection, path)
                 if term_sums.read_coverage(self._connection) is None:
                     value_sums.make(self._connection)
                     term_sums.make(self._connection)
@@ -88,7 +89,7 @@ class EmbeddedWriter:
             if entry.document is open_document:
                 self._connection.execute(f"SAVEPOINT {SAVEPOINT}")
             try:
-                sql.learn_fields(self._connection, entry.document)
+                head.learn_fields(self._connection, entry.document)
             except InputError as error:
                 self._document = None
                 return Refusal(entry.document, str(error), error.detail)
