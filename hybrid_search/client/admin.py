@@ -149,9 +149,13 @@ class IndexAdmin:
         from hybrid_search.ingest.rejects import default_rejects_path
         from hybrid_search.maintenance import reindex
 
+        spec = self._spec(index)
         if lines is None:
-            return reindex.copy_index(self.backend, index, policy, options or {}, report, keep=keep)
-        rejects_path, spec = Path(rejects or default_rejects_path(index)), self._spec(index)
+            prior = self._encoders.find_prior(spec)
+            return reindex.copy_index(
+                self.backend, index, policy, options or {}, report, keep=keep, prior=prior
+            )
+        rejects_path = Path(rejects or default_rejects_path(index))
         return reindex.ingest_new_version(
             self.backend,
             self._encoders.for_new_version(spec),

@@ -26,8 +26,10 @@ from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search.phrase_vector import query_vector
+from hybrid_search.text.boundaries import BoundaryModel
 from hybrid_search.text.filters import Condition
 from hybrid_search.text.passages import split
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Encoding, Entry, Floats
 from hybrid_search.text.window_policy import window_bounds
 from hybrid_search.text.words import words
@@ -111,3 +113,9 @@ def make_entries(document: Mapping[str, Any], policy: str = DEFAULT_POLICY) -> l
 
 def make_spec(policy: str = DEFAULT_POLICY) -> IndexSpec:
     return IndexSpec.from_encoder(TinyEncoder.info, policy)
+
+
+def make_prior() -> SpanPrior:
+    """A prior for vectors of 8 numbers that sees no boundary but at punctuation and at ends."""
+    zeros = np.zeros((16, 1), np.float32)
+    return SpanPrior(BoundaryModel(zeros, zeros[0], zeros[0], -9.0), 0.1, 0.02, 0.05)
