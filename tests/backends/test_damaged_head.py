@@ -1,4 +1,4 @@
-"""A damaged spec, field type or list of passages is told before an answer depends on it."""
+"""A damaged spec, field type or list is told before an answer depends on it."""
 
 from __future__ import annotations
 
@@ -138,6 +138,49 @@ def test_an_index_without_these_checks_is_read_and_gets_them(answers: dict[str, 
     assert {name: read_settings()[name] for name in names} == {
         name: settings[name] for name in names
     }
+
+
+def change_page(table: str, old: bytes, new: bytes) -> None:
+    """Replace bytes in the only page of a table or an index."""
+    with closing(sqlite3.connect(FILE)) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = ?"
+        (root,) = connection.execute(query, (table,)).fetchone()
+    data = FILE.read_bytes()
+    place = data.index(old, 4096 * (root - 1), 4096 * root)
+    FILE.write_bytes(data[:place] + new + data[place + len(old) :])
+
+
+@pytest.mark.parametrize("where", [{"id": "call-007"}, {"id": {"gte": "call-007"}}])
+def test_a_list_of_ids_that_lacks_one_is_told(
+    where: dict[str, Any], answers: dict[str, float]
+) -> None:
+    with connect(URL) as client:
+        hits = client.query("refund", where=where).hits
+        assert hits
+        assert not client.query("refund", where={"id": "nobody"}).hits
+    change_page("sqlite_autoindex_documents_1", b"call-007", b"call-00!")
+    with connect(URL) as client:
+        for condition in (where, {"id": ["call-007", "call-003"]}):
+            with pytest.raises(DamagedIndexError, match=REPAIR):
+                client.query("refund", where=condition)
+        assert client.query("refund", where={"id": "call-003"}).hits
+        assert client.verify(repair=True).is_sound
+        assert client.query("refund", where=where).hits == hits
+        assert ask(client) == answers
+
+
+def test_a_filter_that_loses_a_passage_of_its_documents_is_told(
+    answers: dict[str, float],
+) -> None:
+    """An entry is its header, the document's number, 0 for the first passage, and its number."""
+    change_page("passages_by_document", b"\x04\x01\x08\x01\x08\x08", b"\x04\x01\x08\x01\x7f\x08")
+    with connect(URL) as client:
+        with pytest.raises(DamagedIndexError, match=REPAIR):
+            client.query("refund", where={"number": 7})
+        assert [hit.id for hit in client.query("refund", where={"number": 3}).hits] == ["call-003"]
+        assert client.verify(repair=True).is_sound
+        assert [hit.id for hit in client.query("refund", where={"number": 7}).hits] == ["call-007"]
+        assert ask(client) == answers
 
 
 def test_passages_that_cannot_be_looked_up_are_told() -> None:

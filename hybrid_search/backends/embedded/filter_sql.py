@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from hybrid_search.backends.embedded import value_sums
+from hybrid_search.backends.embedded import schema, value_sums
 from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
 from hybrid_search.text.filters import ID, RANGES, Condition
 
@@ -37,11 +37,44 @@ def _build_test(condition: Condition) -> tuple[str, list[object]]:
     return f"{scope}{column} IN ({placeholders})", [*values, *condition.values]
 
 
-def check_filters(connection: sqlite3.Connection, conditions: Iterable[Condition]) -> None:
-    """Raise DamagedIndexError if the metadata that conditions read is not what was written."""
+def check_filters(connection: sqlite3.Connection, conditions: Sequence[Condition]) -> None:
+    """Raise DamagedIndexError if what conditions read is not what was written."""
     for condition in conditions:
-        if condition.field != ID:
+        if condition.field == ID:
+            _check_ids(connection, condition)
+        else:
             value_sums.check_documents(connection, *_build_test(condition))
+    if conditions:
+        _check_passages(connection, conditions)
+
+
+def _check_ids(connection: sqlite3.Connection, condition: Condition) -> None:
+    """Compare the documents that the index of ids finds with those whose row has such an id.
+
+    The rows are read one by one only if not every id of a list is found.
+    """
+    test, values = _build_test(condition)
+    rows = "SELECT group_concat(document) FROM (SELECT document FROM documents {} WHERE {})"
+    with schema.read_transaction(connection):
+        listed = read_numbers(connection, rows.format("", test), values)
+        if condition.ranges or len(listed) < len(set(condition.values)):
+            scope = test
+        else:
+            scope = f"document IN ({','.join(map(str, listed.tolist()))}) AND {test}"
+        actual = read_numbers(connection, rows.format("NOT INDEXED", scope), values)
+    if set(listed.tolist()) != set(actual.tolist()):
+        schema.raise_damage(connection, "its list of ids is not that of its documents")
+
+
+def _check_passages(connection: sqlite3.Connection, conditions: Sequence[Condition]) -> None:
+    """Compare how many passages the documents of a filter have with how many they should."""
+    clause, values = build_where(conditions)
+    expected = f"SELECT coalesce(sum(passages), 0) FROM documents WHERE {clause}"
+    actual = f"SELECT count(*) FROM passages WHERE {clause}"
+    with schema.read_transaction(connection):
+        counts = {connection.execute(query, values).fetchone() for query in (expected, actual)}
+    if len(counts) > 1:
+        schema.raise_damage(connection, "passages of its documents are missing")
 
 
 def find_allowed_passages(

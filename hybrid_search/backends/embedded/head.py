@@ -122,14 +122,12 @@ def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
 def read_fields(connection: sqlite3.Connection) -> dict[str, str]:
     """Return the metadata fields: dotted name -> type.
 
-    Raises:
-        DamagedIndexError: If they are not those that were written.
+    If they are not those that were written, the error is a DamagedIndexError.
     """
     with schema.read_transaction(connection):
         fields = dict(connection.execute("SELECT name, type FROM fields ORDER BY name"))
         if not _are_as_written(connection, fields):
-            path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
-            raise DamagedIndexError(schema.describe_damage(path, CHANGED_FIELDS))
+            schema.raise_damage(connection, CHANGED_FIELDS)
     return fields
 
 

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
 from hybrid_search import private_files
 from hybrid_search.backends.types import SCHEMA
@@ -313,6 +314,12 @@ def describe_damage(path: Path, why: str) -> str:
         f"{path} is damaged ({why}): hybrid-search verify --index {path.stem} --repair saves what "
         "can be read. Or restore it from a backup, or delete it and ingest again"
     )
+
+
+def raise_damage(connection: sqlite3.Connection, why: str) -> NoReturn:
+    """Raise DamagedIndexError about an open index."""
+    path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
+    raise DamagedIndexError(describe_damage(path, why))
 
 
 @contextmanager

@@ -12,11 +12,9 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
 from hybrid_search.backends.embedded import schema, term_sums
-from hybrid_search.errors import DamagedIndexError
 from hybrid_search.text.filters import leaves
 
 _SCATTERED = "(document * 2654435761 % 2147483647)"
@@ -98,6 +96,5 @@ def _compare(
             return
         rows = (connection.execute(query, values) for query in (actual, stored))
         if any(actual_row != stored_row for actual_row, stored_row in zip_longest(*rows)):
-            path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
             why = "the values of its metadata are not those that were written"
-            raise DamagedIndexError(schema.describe_damage(path, why))
+            schema.raise_damage(connection, why)
