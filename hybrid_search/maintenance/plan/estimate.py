@@ -106,7 +106,8 @@ def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
     word_bytes = measured_constants.SEGMENT_BYTES + measured_constants.WORD_BYTES
     embedded = sample.code_bytes + sample.words * word_bytes
     vectors = spans * dimension * FLOAT_BYTES
-    server = sample.code_bytes * measured_constants.SERVER_CODE_BYTES + vectors
+    codes = sample.code_bytes + sample.short_code_bytes
+    server = codes * measured_constants.SERVER_CODE_BYTES + vectors
     return Load(
         sample.documents,
         sample.words,

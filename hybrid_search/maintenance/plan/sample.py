@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from hybrid_search.backends.server import short_codes
 from hybrid_search.encoder import passage_codes
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.errors import InputError, UsageError
@@ -50,6 +51,14 @@ class Sample:
     def tokens(self) -> int:
         """Number of tokens of all passages."""
         return sum(len(passage_codes.codes) for passage_codes in self.codes)
+
+    @property
+    def short_code_bytes(self) -> int:
+        """Bytes of the short codes of all passages, which a server stores beside token codes."""
+        return sum(
+            len(short_codes.to_bytes(short_codes.shorten(passage_codes)))
+            for passage_codes in self.codes
+        )
 
     @property
     def code_bytes(self) -> int:
