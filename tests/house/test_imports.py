@@ -82,6 +82,7 @@ ALLOWED_IMPORTERS = {
     "elastic_transport": {"backends.server.transport.elasticsearch"},
     "botocore": {"backends.server.transport.sigv4"},
     "pyarrow": {"ingest.sources.parquet", "phrases.match_parquet"},
+    "sklearn": {"phrases.grouping.linkage"},
     "yaml": {"phrases.topic_file"},
     "pydantic": {
         "backends.server.answers",
@@ -147,6 +148,8 @@ UNUSED_BY_A_QUERY = (
     "rich",
     "hybrid_search.maintenance",
     "hybrid_search.phrases.mining",
+    "hybrid_search.phrases.grouping",
+    "sklearn",
     "hybrid_search.ingest.checkpoint",
     "hybrid_search.ingest.document_parser",
     "hybrid_search.ingest.executors.local",

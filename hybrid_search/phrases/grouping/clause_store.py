@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hybrid_search.phrases.grouping.clauses import normalize_rows
-from hybrid_search.phrases.grouping.types import Occurrence, PhraseTable
-from hybrid_search.phrases.grouping.word_tree import normalize
+from hybrid_search.phrases.grouping.phrase_table import PhraseTable, TableBuilder
+from hybrid_search.phrases.grouping.types import Occurrence
 from hybrid_search.text.types import Floats, Halves
 
 CAPACITY = 250_000
@@ -66,27 +65,12 @@ class ClauseStore:
 
         Its vector is the mean over all the contexts in which it was said, as in McPhraSy.
         """
-        by_words: dict[str, int] = {}
-        by_document: dict[str, int] = {}
-        texts: list[str] = []
-        owners = np.zeros(len(self), dtype=np.int64)
-        documents = np.zeros(len(self), dtype=np.int64)
-        for row, place in enumerate(self._places):
-            owners[row] = by_words.setdefault(normalize(place.text), len(texts))
-            documents[row] = by_document.setdefault(place.id, len(by_document))
-            if owners[row] == len(texts):
-                texts.append(place.text)
-        return PhraseTable(texts, self._mean(owners, len(texts)), owners, documents, self._places)
-
-    def _mean(self, owners: np.ndarray, count: int) -> Floats:
-        dimension = len(self._vectors[0]) if self._vectors else 0
-        sums = np.zeros((count, dimension), dtype=np.float32)
-        for owner, vector in zip(owners.tolist(), self._vectors, strict=True):
-            sums[owner] += vector
-        return normalize_rows(sums)
+        builder = TableBuilder()
+        for place, vector in zip(self._places, self._vectors, strict=True):
+            builder.add(place.text, vector, place)
+        return builder.build()
 
     def _drop_documents(self) -> None:
-        kept_ids = {id for id in {place.id for place in self._places} if self.takes(id)}
-        rows = [row for row, place in enumerate(self._places) if place.id in kept_ids]
+        rows = [row for row, place in enumerate(self._places) if self.takes(place.id)]
         self._places = [self._places[row] for row in rows]
         self._vectors = [self._vectors[row] for row in rows]

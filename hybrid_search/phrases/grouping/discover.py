@@ -23,8 +23,10 @@ from hybrid_search.phrases.blocks import read_blocks, score_blocks
 from hybrid_search.phrases.grouping.clause_store import CAPACITY, ClauseStore
 from hybrid_search.phrases.grouping.clauses import find_clauses, require_prior
 from hybrid_search.phrases.grouping.groups import (
+    DEFAULT_DISTANCE,
     LARGEST_SAMPLE,
     Grouping,
+    check_distance,
     describe_groups,
     group_phrases,
 )
@@ -32,16 +34,10 @@ from hybrid_search.phrases.grouping.known_topics import KnownTopics
 from hybrid_search.phrases.grouping.span_reader import SpanReader
 from hybrid_search.phrases.grouping.types import Discovery, PhraseGroup
 from hybrid_search.phrases.topics import Topics
-from hybrid_search.search.parameters import check_integer, check_number
+from hybrid_search.search.parameters import check_integer
 from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
 from hybrid_search.text.filters import compile_where
 from hybrid_search.text.span_prior import SpanPrior
-
-DEFAULT_DISTANCE = 0.4
-"""Groups are merged up to this mean distance, 1 - cosine.
-
-With 0.3 one intent of calls_sgd is in several of the first groups, with 0.5 several are in one.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +72,6 @@ class DiscoverOptions:
         check_integer("seed", self.seed, 0)
         check_integer("capacity", self.capacity, 1)
         check_integer("sample", self.sample, 2, LARGEST_SAMPLE * 4)
-
-
-def check_distance(distance: float) -> None:
-    """Raise UsageError unless this is a distance of groups."""
-    check_number("distance", distance, "a number from 0 to 2", 0.0, 2.0)
 
 
 def discover(
@@ -149,7 +140,7 @@ class _Scan:
     @property
     def covered(self) -> int:
         """How many clauses of the sample are mentions of a topic."""
-        return sum(count for id, count in self._covered.items() if self.store.takes(id))
+        return sum(self._covered[name] for name in filter(self.store.takes, self._covered))
 
     def run(self, encoder: Encoder, prior: SpanPrior, least_words: int) -> None:
         """Look at all passages of the index."""

@@ -7,16 +7,25 @@ nearest to on average, if that is as near as the linkage allows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from hybrid_search.phrases.grouping.clauses import normalize_rows
 from hybrid_search.phrases.grouping.linkage import cluster_vectors, find_telling_words
-from hybrid_search.phrases.grouping.types import Occurrence, PhraseGroup, PhraseTable, Wording
+from hybrid_search.phrases.grouping.phrase_table import PhraseTable
+from hybrid_search.phrases.grouping.types import Occurrence, PhraseGroup, Wording
 from hybrid_search.phrases.grouping.word_tree import split_words
 from hybrid_search.phrases.types import Integers
+from hybrid_search.search.parameters import check_number
 from hybrid_search.text.types import Floats
+
+DEFAULT_DISTANCE = 0.4
+"""Groups are merged up to this mean distance, 1 - cosine.
+
+With 0.3 one intent of calls_sgd is in several of the first groups, with 0.5 several are in one.
+"""
 
 LARGEST_SAMPLE = 5_000
 """Phrases that are compared with each other: 2 s, and 0.3 GB for their distances."""
@@ -58,6 +67,12 @@ class Grouping:
         """The group of each place, int64 ``[places]``."""
         return self.labels[self.table.owners]
 
+    def split_members(self) -> list[Integers]:
+        """Return the phrases of each group, each int64 ``[members]``, in their order."""
+        order = np.argsort(self.labels, kind="stable")
+        ends = np.searchsorted(self.labels[order], np.arange(len(self.means) + 1))
+        return [order[start:end] for start, end in pairwise(ends.tolist())]
+
     def count_places(self) -> Integers:
         """Return how many places each group has, int64 ``[groups]``."""
         return _count(self.place_labels, len(self.means))
@@ -67,6 +82,11 @@ class Grouping:
         pairs = np.stack([self.place_labels, self.table.documents], axis=1)
         distinct = np.unique(pairs[self.table.documents >= 0], axis=0)
         return _count(distinct[:, 0], len(self.means))
+
+
+def check_distance(distance: float) -> None:
+    """Raise UsageError unless this is a distance of groups."""
+    check_number("distance", distance, "a number from 0 to 2", 0.0, 2.0)
 
 
 def group_phrases(
@@ -80,6 +100,9 @@ def group_phrases(
         seed: Of the sample.
         largest: How many phrases are compared with each other at most. If there are more, they are
             drawn at random, the frequent ones more likely.
+
+    Returns:
+        The groups.
     """
     counts = table.counts
     sample = _draw_sample(counts, largest, seed)
@@ -101,12 +124,14 @@ def group_phrases(
 def describe_groups(grouping: Grouping, numbers: Sequence[int]) -> Iterator[PhraseGroup]:
     """Yield the groups of these numbers, without a topic."""
     place_counts, document_counts = grouping.count_places(), grouping.count_documents()
-    telling_words = _find_words(grouping, numbers)
+    all_counts, unit_means = grouping.table.counts, grouping.unit_means
+    texts, members_by_group = grouping.table.texts, grouping.split_members()
+    telling_words = _find_words(texts, [members_by_group[number] for number in numbers])
     for number, words in zip(numbers, telling_words, strict=True):
-        members = _sort_members(grouping, number)
-        texts, counts = grouping.table.texts, grouping.table.counts[members]
+        members = _sort_members(grouping, members_by_group[number], number)
+        counts = all_counts[members]
         frequent = members[np.argsort(-counts, kind="stable")][:WORDINGS]
-        unit_mean = grouping.unit_means[number]
+        unit_mean = unit_means[number]
         cosines = grouping.table.vectors[members] @ unit_mean
         yield PhraseGroup(
             name=texts[members[0]],
@@ -115,7 +140,7 @@ def describe_groups(grouping: Grouping, numbers: Sequence[int]) -> Iterator[Phra
             documents=int(document_counts[number]),
             cohesion=float(np.average(cosines, weights=counts)),
             wordings=tuple(
-                Wording(texts[member], int(grouping.table.counts[member])) for member in frequent
+                Wording(texts[member], int(all_counts[member])) for member in frequent.tolist()
             ),
             wording_count=len(members),
             examples=tuple(_choose_examples(grouping.table, members, cosines)),
@@ -146,24 +171,19 @@ def _count(labels: Integers, groups: int) -> Integers:
     return counts
 
 
-def _sort_members(grouping: Grouping, number: int) -> Integers:
+def _sort_members(grouping: Grouping, members: Integers, number: int) -> Integers:
     """Return the phrases of a group, the nearest to its mean first."""
-    members = np.flatnonzero(grouping.labels == number)
     cosines = grouping.table.vectors[members] @ grouping.means[number]
     return members[np.argsort(-cosines, kind="stable")]
 
 
-def _find_words(grouping: Grouping, numbers: Sequence[int]) -> list[list[str]]:
+def _find_words(texts: Sequence[str], members_by_group: Sequence[Integers]) -> list[list[str]]:
     """Return the words that tell each of these groups from each other."""
-    group_texts = [
-        [
-            word
-            for member in np.flatnonzero(grouping.labels == number)
-            for word in split_words(grouping.table.texts[member])
-        ]
-        for number in numbers
+    group_words = [
+        [word for member in members.tolist() for word in split_words(texts[member])]
+        for members in members_by_group
     ]
-    return find_telling_words(group_texts, TELLING_WORDS)
+    return find_telling_words(group_words, TELLING_WORDS)
 
 
 def _choose_examples(
@@ -171,13 +191,10 @@ def _choose_examples(
 ) -> Iterator[Occurrence]:
     """Yield a place of each of the first members, each in another document."""
     documents: set[str] = set()
-    if not table.places:
-        return
     for member, cosine in zip(members.tolist(), cosines.tolist(), strict=True):
-        place = table.places[int(np.argmax(table.owners == member))]
-        if place.id not in documents:
+        place = table.examples[member]
+        if place and place.id not in documents:
             documents.add(place.id)
-            fields = (place.id, place.turn, place.speaker, place.start, place.end, place.text)
-            yield Occurrence(*fields, cosine)
+            yield replace(place, cosine=cosine)
         if len(documents) == EXAMPLES:
             return

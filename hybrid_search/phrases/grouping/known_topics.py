@@ -52,7 +52,9 @@ class KnownTopics:
         )
 
         def covers(row: int, speaker: str | None) -> bool:
-            topics = (self.matrix.topics[number] for number in np.flatnonzero(are_mentions[row]))
+            topics = (
+                self.matrix.topics[number] for number in np.flatnonzero(are_mentions[row]).tolist()
+            )
             return any(not topic.speakers or speaker in topic.speakers for topic in topics)
 
         return covers

@@ -20,6 +20,7 @@ except ModuleNotFoundError as missing:
         f"clusters of phrases need scikit-learn: {install_command('cluster')}"
     ) from missing
 
+
 def cluster_distances(
     distances: NDArray[np.floating], *, linkage: str, clusters: int | None, limit: float | None
 ) -> Integers:

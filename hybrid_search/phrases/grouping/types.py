@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_search.phrases.types import Integers
 from hybrid_search.text.types import Floats
@@ -62,7 +61,7 @@ class SimilarPhrase:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """One wording of a group, and how many clauses or lines have it."""
+    """One wording of a group, and how many places or lines have it."""
 
     text: str
     count: int
@@ -75,7 +74,7 @@ class PhraseGroup:
     Attributes:
         name: The wording that is nearest to all others of the group.
         words: Up to five words that tell the group from the other groups.
-        count: How many clauses or lines are in it.
+        count: How many places or lines are in it.
         documents: How many documents say it; 0 for phrases of a text file.
         cohesion: The mean cosine of its phrases with their mean, -1..1.
         wordings: Its different wordings, the most frequent first; at most 20.
@@ -160,28 +159,3 @@ class ChosenSpans:
         none, no_score = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
         vectors = np.zeros((0, dimension), dtype=np.float32)
         return cls(none, none, none, no_score, no_score, vectors, damaged)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PhraseTable:
-    """Different phrases, and every place of each.
-
-    Attributes:
-        texts: One wording of each phrase.
-        vectors: The mean over its places, of length 1, float32 ``[phrases, dimension]``.
-        owners: The phrase of each place, int64 ``[places]``.
-        documents: The number of each place's document, int64 ``[places]``; -1 without one.
-        places: The places themselves; empty for phrases of a text file.
-    """
-
-    texts: list[str]
-    vectors: Floats
-    owners: Integers
-    documents: Integers
-    places: list[Occurrence]
-
-    @property
-    def counts(self) -> Integers:
-        """How many places each phrase has, int64 ``[phrases]``."""
-        counts: NDArray[np.int64] = np.bincount(self.owners, minlength=len(self.texts))
-        return counts
