@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,7 +42,8 @@ class ContextReader:
         It does not have one if the document was deleted, or has other words there now.
         """
         by_document: defaultdict[str, set[Occurrence]] = defaultdict(set)
-        for mention in mentions:
+        distinct = {replace(mention, cosine=1.0) for mention in mentions}
+        for mention in distinct:
             by_document[mention.id].add(mention)
         builder, count = TableBuilder(), 0
         for passage, content in self._read_passages(frozenset(by_document)):
@@ -52,7 +53,7 @@ class ContextReader:
                     vector = _pool(passage, mention.start, mention.end)
                     builder.add(mention.text, vector, mention)
                     count += 1
-        return builder.build(), len(set(mentions)) - count
+        return builder.build(), len(distinct) - count
 
     def read_phrases(self, phrases: Sequence[str], encoder: Encoder) -> PhraseTable:
         """Return phrases with all contexts of each; one without any is encoded alone.

@@ -95,6 +95,31 @@ def discover(
     Errors of the stages pass through: UsageError for a value that is not allowed,
     IndexMissingError, ModelError for an index of another model or a model without a span prior.
     """
+    scan = scan_clauses(backend, encoder, load_calibration, index, topics, options)
+    grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
+    numbers = rank_groups(grouping, scan.known)[: options.groups]
+    return Discovery(
+        tuple(_describe(grouping, scan.known, numbers)),
+        documents=scan.documents,
+        sampled=scan.store.sampled,
+        clauses=len(scan.store),
+        covered=scan.covered,
+        wordings=len(grouping.table.texts),
+        compared=grouping.compared,
+        damaged=scan.damaged + len(scan.reader.damaged),
+        seed=options.seed,
+    )
+
+
+def scan_clauses(
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: LoadCalibration,
+    index: str,
+    topics: Topics | None,
+    options: DiscoverOptions,
+) -> ClauseScan:
+    """Return the clauses of an index that no topic covers; see `discover` for the parameters."""
     options.check()
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
@@ -102,24 +127,13 @@ def discover(
     known = KnownTopics.load(encoder, load_calibration, topics, spec) if topics else None
     conditions = compile_where(options.where, fields)
     reader = SpanReader(backend, index, frozenset(options.speakers), conditions)
-    scan = _Scan(reader, ClauseStore(options.seed, options.capacity), known)
-    scan.run(encoder, prior, options.least_words)
-    grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
-    return Discovery(
-        tuple(_rank(grouping, known, options.groups)),
-        documents=scan.documents,
-        sampled=scan.store.sampled,
-        clauses=len(scan.store),
-        covered=scan.covered,
-        wordings=len(grouping.table.texts),
-        compared=grouping.compared,
-        damaged=scan.damaged + len(reader.damaged),
-        seed=options.seed,
-    )
+    scan = ClauseScan(reader, ClauseStore(options.seed, options.capacity), known)
+    scan.run(spec.dimension, prior, options.least_words)
+    return scan
 
 
 @dataclass(slots=True, eq=False)
-class _Scan:
+class ClauseScan:
     """Fills a store with the clauses of an index that no topic covers.
 
     Documents, and the covered clauses of each, are counted by id: the sample may shrink later.
@@ -142,12 +156,12 @@ class _Scan:
         """How many clauses of the sample are mentions of a topic."""
         return sum(self._covered[name] for name in filter(self.store.takes, self._covered))
 
-    def run(self, encoder: Encoder, prior: SpanPrior, least_words: int) -> None:
+    def run(self, dimension: int, prior: SpanPrior, least_words: int) -> None:
         """Look at all passages of the index."""
         blocks = read_blocks(self._read_passages(), ALL_DOCUMENTS)
         choose = partial(
             find_clauses,
-            dimension=encoder.info.dimension,
+            dimension=dimension,
             prior=prior,
             least_words=least_words,
         )
@@ -167,16 +181,27 @@ class _Scan:
                 yield passage
 
 
-def _rank(grouping: Grouping, known: KnownTopics | None, count: int) -> Iterator[PhraseGroup]:
-    """Yield the groups with the most documents, each counted by its distance to the topics.
+def rank_groups(grouping: Grouping, known: KnownTopics | None) -> list[int]:
+    """Return the numbers of all groups, the most important first.
 
-    A group whose mean has the cosine c with the nearest phrase of a topic counts as 1 - c of its
-    documents, or all of them if c is negative.
+    A group counts by its documents, times its distance to the topics: 1 - c, where c is the cosine
+    of its mean with the nearest phrase of a topic, or 1 if that is negative.
     """
-    nearest = [known.find_nearest(mean) if known else None for mean in grouping.unit_means]
-    distances = [1.0 - max(0.0, topic[1]) if topic else 1.0 for topic in nearest]
-    scores = grouping.count_documents() * np.array(distances)
-    numbers = np.argsort(-scores, kind="stable")[:count].tolist()
+    scores = grouping.count_documents().astype(np.float64)
+    if known:
+        cosines = np.array([known.find_nearest(mean)[1] for mean in grouping.unit_means])
+        scores *= 1.0 - np.maximum(cosines, 0.0)
+    return np.argsort(-scores, kind="stable").tolist()
+
+
+def _describe(
+    grouping: Grouping, known: KnownTopics | None, numbers: list[int]
+) -> Iterator[PhraseGroup]:
+    """Yield the groups of these numbers, with their nearest topics."""
+    means = grouping.unit_means
     for number, group in zip(numbers, describe_groups(grouping, numbers), strict=True):
-        topic = nearest[number]
-        yield replace(group, topic=topic[0], topic_cosine=topic[1]) if topic else group
+        if known is None:
+            yield group
+        else:
+            topic, cosine = known.find_nearest(means[number])
+            yield replace(group, topic=topic, topic_cosine=cosine)
