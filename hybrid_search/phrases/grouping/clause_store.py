@@ -8,6 +8,7 @@ does not depend on the order of the scan: it is the largest such sample that fit
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,6 +39,11 @@ class ClauseStore:
 
     def __len__(self) -> int:
         return len(self._places)
+
+    @property
+    def places(self) -> Sequence[Occurrence]:
+        """The places of the clauses, in the order of `PhraseTable.owners`."""
+        return self._places
 
     @property
     def sampled(self) -> float:

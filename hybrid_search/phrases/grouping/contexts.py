@@ -46,11 +46,11 @@ class ContextReader:
         for mention in distinct:
             by_document[mention.id].add(mention)
         builder, count = TableBuilder(), 0
-        for passage, content in self._read_passages(frozenset(by_document)):
+        for passage, content in self.read_passages(frozenset(by_document)):
             for mention in sorted(by_document[passage.document_id], key=lambda item: item.start):
                 if _has_words(content, mention):
                     by_document[passage.document_id].discard(mention)
-                    vector = _pool(passage, mention.start, mention.end)
+                    vector = pool_words(passage, mention.start, mention.end)
                     builder.add(mention.text, vector, mention)
                     count += 1
         return builder.build(), len(distinct) - count
@@ -61,16 +61,16 @@ class ContextReader:
         Raises UsageError for a phrase without a word.
         """
         tree, builder = WordTree(phrases), TableBuilder()
-        for passage, content in self._read_passages(None):
+        for passage, content in self.read_passages(None):
             for turn in read_turns(content):
                 for name, place in _find_places(tree, passage, content, turn):
-                    builder.add(name, _pool(passage, place.start, place.end), place)
+                    builder.add(name, pool_words(passage, place.start, place.end), place)
         for phrase in dict.fromkeys(phrases):
             if phrase not in builder:
                 builder.add(phrase, query_vectors(encoder, [phrase])[0], None)
         return builder.build()
 
-    def _read_passages(
+    def read_passages(
         self, documents: frozenset[str] | None
     ) -> Iterator[tuple[ScannedPassage, PassageContent]]:
         """Yield the sound passages of these documents, all for None, with their content."""
@@ -132,7 +132,7 @@ def _is_own(passage: ScannedPassage, place: Occurrence) -> bool:
     return word < len(tokens.counts) and bool(tokens.counts[word])
 
 
-def _pool(passage: ScannedPassage, start: int, end: int) -> Floats:
+def pool_words(passage: ScannedPassage, start: int, end: int) -> Floats:
     """Return the unit vector of the words at a place, the mean of their tokens."""
     words = passage.tokens.words
     first = int(np.searchsorted(words[:, 1], start - passage.start, side="right"))

@@ -97,7 +97,7 @@ def discover(
     """
     scan = scan_clauses(backend, encoder, load_calibration, index, topics, options)
     grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
-    numbers = rank_groups(grouping, scan.known)[: options.groups]
+    numbers = rank_groups(grouping, scan.known, options.distance)[: options.groups]
     return Discovery(
         tuple(_describe(grouping, scan.known, numbers)),
         documents=scan.documents,
@@ -181,17 +181,20 @@ class ClauseScan:
                 yield passage
 
 
-def rank_groups(grouping: Grouping, known: KnownTopics | None) -> list[int]:
+def rank_groups(grouping: Grouping, known: KnownTopics | None, distance: float) -> list[int]:
     """Return the numbers of all groups, the most important first.
 
-    A group counts by its documents, times its distance to the topics: 1 - c, where c is the cosine
-    of its mean with the nearest phrase of a topic, or 1 if that is negative.
+    A group counts by its documents, but by no more than its different wordings: what is said in
+    the same words in every call, as "thank you so much", is a formula. A group whose mean is nearer
+    to a phrase of a topic than `distance` counts less, down to 0 for the phrase itself.
     """
-    scores = grouping.count_documents().astype(np.float64)
+    wordings = [len(members) for members in grouping.split_members()]
+    scores = np.minimum(grouping.count_documents(), wordings).astype(np.float64)
     if known:
         cosines = np.array([known.find_nearest(mean)[1] for mean in grouping.unit_means])
-        scores *= 1.0 - np.maximum(cosines, 0.0)
-    return np.argsort(-scores, kind="stable").tolist()
+        scores *= np.clip((1.0 - cosines) / max(distance, 1e-6), 0.0, 1.0)
+    order: list[int] = np.argsort(-scores, kind="stable").tolist()
+    return order
 
 
 def _describe(
