@@ -26,6 +26,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,7 +111,7 @@ def group_by_discover(client: Client, index: str, topics: Topics) -> Groups:
         client.backend, encoders.full, encoders.load_calibration, index, topics, options
     )
     grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
-    order = rank_groups(grouping, scan.known, options.distance)
+    order = rank_groups(grouping, scan.known)
     ranks = {number: rank for rank, number in enumerate(order[:FIRST])}
     groups: dict[Place, int] = {}
     by_length = sorted(
@@ -193,10 +194,10 @@ def measure(
         rows = [row for row, place in enumerate(turns.places) if place not in covered]
         rest = turns.select(np.array(rows))
         ways: dict[str, Callable[[], Groups]] = {
-            "discover": lambda topics=topics: group_by_discover(client, index, topics),
-            "k-means of turns, 30": lambda rest=rest: group_by_k_means(rest, FIRST),
-            "k-means of turns, 100": lambda rest=rest: group_by_k_means(rest, 100),
-            "keyphrases by YAKE": lambda rest=rest: group_by_keyphrases(rest),
+            "discover": partial(group_by_discover, client, index, topics),
+            "k-means of turns, 30": partial(group_by_k_means, rest, FIRST),
+            "k-means of turns, 100": partial(group_by_k_means, rest, 100),
+            "keyphrases by YAKE": partial(group_by_keyphrases, rest),
         }
         halves[name] = {
             "hidden": len(hidden),

@@ -146,7 +146,7 @@ def discover(
     least_words: Annotated[
         int, typer.Option(help="Leave out clauses with fewer words, 1 to 20.")
     ] = 3,
-    distance: Distance = 0.4,
+    distance: Distance = 0.6,
     seed: Annotated[int, typer.Option(help="Of the samples of a large index.")] = 0,
     url: options.Url = None,
     model: options.Model = None,
@@ -156,8 +156,9 @@ def discover(
 ) -> None:
     """Discover what is said often that no topic covers, in groups.
 
-    Groups are ranked by the documents that say them, and by their distance to the topics. Exit
-    status: 0; 1 if damaged passages were left out; 2 if nothing could run.
+    A group counts by the documents that say it, but by no more than its different wordings, and
+    less if it is near to a topic. Exit status: 0; 1 if damaged passages were left out; 2 if nothing
+    could run.
     """
     with options.report_errors():
         from hybrid_search.api import connect

@@ -122,13 +122,14 @@ class PhraseGrouping(TopicMining):
         speakers: Sequence[str] = (),
         where: Mapping[str, Any] | None = None,
         least_words: int = 3,
-        distance: float = 0.4,
+        distance: float = 0.6,
         seed: int = 0,
     ) -> Discovery:
         """Return what is said often that no topic covers, in groups. Needs the extra ``cluster``.
 
-        The clauses of the index that are no mention of a topic are put into groups, which are
-        ranked by the documents that say them, and by their distance to the topics.
+        The clauses of the index that are no mention of a topic are put into groups. A group counts
+        by the documents that say it, but by no more than its different wordings, and less if it is
+        near to a topic.
 
         Args:
             topics: What is known already, as in `mine`; None for nothing.

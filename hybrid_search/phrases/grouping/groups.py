@@ -21,12 +21,6 @@ from hybrid_search.phrases.types import Integers
 from hybrid_search.search.parameters import check_number
 from hybrid_search.text.types import Floats
 
-DEFAULT_DISTANCE = 0.4
-"""Groups are merged up to this mean distance, 1 - cosine.
-
-With 0.3 one intent of calls_sgd is in several of the first groups, with 0.5 several are in one.
-"""
-
 LARGEST_SAMPLE = 5_000
 """Phrases that are compared with each other: 2 s, and 0.3 GB for their distances."""
 
