@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.client import Client
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import MissingExtraError, UsageError
 from hybrid_search.phrases.grouping import groups
 from hybrid_search.phrases.grouping.contexts import ContextReader, encode_alone
 from hybrid_search.phrases.grouping.groups import describe_groups, group_phrases
@@ -168,9 +171,9 @@ def test_mentions_that_the_index_does_not_have_any_more_are_left_out(
             client.cluster(write(tmp_path, json.dumps({**MATCH, "id": "gone"})))
     assert [found[0].count, found[0].documents, len(found)] == [2, 1, 1]
     assert "2 matches were left out" in caplog.text
-    assert group.examples == (
-        Occurrence("a", 0, None, 27, 42, "I want a refund", pytest.approx(1.0, abs=1e-3)),
-    )
+    (example,) = group.examples
+    assert example.cosine == pytest.approx(1.0, abs=1e-3)
+    assert replace(example, cosine=1.0) == Occurrence("a", 0, None, 27, 42, "I want a refund", 1.0)
 
 
 def write(folder: Path, text: str, name: str = "some.jsonl") -> Path:
@@ -220,6 +223,13 @@ def test_other_wrong_sources_are_errors_too(tmp_path: Path) -> None:
     wrong: Any = [5]
     with pytest.raises(UsageError, match="phrase is 5"):
         read_source(wrong, None)
+
+
+def test_without_scikit_learn_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+    monkeypatch.delitem(sys.modules, "hybrid_search.phrases.grouping.linkage")
+    with pytest.raises(MissingExtraError, match=r"need scikit-learn: pip install .*\[cluster\]"):
+        importlib.import_module("hybrid_search.phrases.grouping.linkage")
 
 
 def test_the_client_groups_what_it_mines(sample: Client) -> None:
