@@ -234,7 +234,7 @@ def test_the_reading_of_imports_sees_what_is_there() -> None:
     They are both statements, an import inside a function, and a name imported from a package.
     """
     assert {
-        "client.mining",
+        "client.grouping",
         "search.phrase_vector",
         "search.pipeline",
         "ingest.pipeline",

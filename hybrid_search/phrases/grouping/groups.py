@@ -117,28 +117,35 @@ def group_phrases(
 
 def describe_groups(grouping: Grouping, numbers: Sequence[int]) -> Iterator[PhraseGroup]:
     """Yield the groups of these numbers, without a topic."""
-    place_counts, document_counts = grouping.count_places(), grouping.count_documents()
-    all_counts, unit_means = grouping.table.counts, grouping.unit_means
-    texts, members_by_group = grouping.table.texts, grouping.split_members()
-    telling_words = _find_words(texts, [members_by_group[number] for number in numbers])
+    place_counts = grouping.count_places().tolist()
+    document_counts = grouping.count_documents().tolist()
+    counts, unit_means = grouping.table.counts, grouping.unit_means
+    texts, all_members = grouping.table.texts, grouping.split_members()
+    telling_words = _find_words(texts, [all_members[number] for number in numbers])
     for number, words in zip(numbers, telling_words, strict=True):
-        members = _sort_members(grouping, members_by_group[number], number)
-        counts = all_counts[members]
-        frequent = members[np.argsort(-counts, kind="stable")][:WORDINGS]
-        unit_mean = unit_means[number]
-        cosines = grouping.table.vectors[members] @ unit_mean
+        members = _sort_members(grouping, all_members[number], number)
+        cosines = grouping.table.vectors[members] @ unit_means[number]
+        cohesion = float(np.average(cosines, weights=counts[members]))
+        wordings = _list_wordings(texts, counts, members)
+        examples = tuple(_choose_examples(grouping.table, members, cosines))
         yield PhraseGroup(
             name=texts[members[0]],
             words=tuple(words),
-            count=int(place_counts[number]),
-            documents=int(document_counts[number]),
-            cohesion=float(np.average(cosines, weights=counts)),
-            wordings=tuple(
-                Wording(texts[member], int(all_counts[member])) for member in frequent.tolist()
-            ),
+            count=place_counts[number],
+            documents=document_counts[number],
+            cohesion=cohesion,
+            wordings=wordings,
             wording_count=len(members),
-            examples=tuple(_choose_examples(grouping.table, members, cosines)),
+            examples=examples,
         )
+
+
+def _list_wordings(
+    texts: Sequence[str], counts: Integers, members: Integers
+) -> tuple[Wording, ...]:
+    """Return the most frequent wordings among some phrases."""
+    frequent = members[np.argsort(-counts[members], kind="stable")][:WORDINGS]
+    return tuple(Wording(texts[member], int(counts[member])) for member in frequent.tolist())
 
 
 def _draw_sample(counts: Integers, largest: int, seed: int) -> Integers:

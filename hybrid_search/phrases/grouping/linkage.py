@@ -68,7 +68,11 @@ def find_telling_words(texts: Sequence[Sequence[str]], count: int) -> list[list[
     model = TfidfVectorizer(analyzer=lambda words: words, sublinear_tf=True)
     weights = model.fit_transform(texts)
     names = model.get_feature_names_out()
-    return [
-        [str(names[column]) for column in np.argsort(-row, kind="stable")[:count] if row[column]]
-        for row in (weights[[number]].toarray()[0] for number in range(len(texts)))
-    ]
+    rows = (weights[[number]].toarray()[0] for number in range(len(texts)))
+    return [_choose_largest(names, row, count) for row in rows]
+
+
+def _choose_largest(names: NDArray[np.str_], weights: Floats, count: int) -> list[str]:
+    """Return the names with the largest weights, without those of weight 0."""
+    columns = np.argsort(-weights, kind="stable")[:count]
+    return [str(names[column]) for column in columns if weights[column]]

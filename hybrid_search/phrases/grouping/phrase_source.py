@@ -1,4 +1,4 @@
-"""Read what is to be put into groups: a file of matches, or a text file with a phrase a line."""
+"""Read what is put into groups: a file of matches, or one with a phrase a line."""
 
 from __future__ import annotations
 
