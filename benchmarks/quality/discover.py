@@ -136,10 +136,15 @@ def group_by_k_means(turns: Turns, clusters: int) -> Groups:
 
 
 def group_by_keyphrases(turns: Turns) -> Groups:
-    """Return the turns that have one of YAKE's first keyphrases, by the first of them."""
-    extractor = import_library("yake", "yake").KeywordExtractor(lan="en", n=3, top=FIRST)
-    sentences = (text if text[-1:] in ".?!" else f"{text}." for text in turns.texts)
-    phrases = [phrase.lower() for phrase, _ in extractor.extract_keywords("\n".join(sentences))]
+    """Return the turns that have one of the most frequent keyphrases, by the first of them.
+
+    YAKE takes three from each turn. From all turns at once it took names of towns and films.
+    """
+    extractor = import_library("yake", "yake").KeywordExtractor(lan="en", n=3, top=3)
+    counts: Counter[str] = Counter()
+    for text in turns.texts:
+        counts.update({phrase.lower() for phrase, _ in extractor.extract_keywords(text)})
+    phrases = [phrase for phrase, _ in counts.most_common(FIRST)]
     groups = {}
     for place, text in zip(turns.places, turns.texts, strict=True):
         rank = next((rank for rank, phrase in enumerate(phrases) if phrase in text.lower()), None)
@@ -180,9 +185,13 @@ def find_intents(groups: Groups, labels: Mapping[Place, str]) -> set[str]:
 
 
 def measure(
-    client: Client, index: str, queries: Sequence[Mapping[str, Any]], labels: Mapping[Place, str]
+    client: Client,
+    index: str,
+    queries: Sequence[Mapping[str, Any]],
+    labels: Mapping[Place, str],
+    names: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the figures of each way, with each half of the intents hidden."""
+    """Return the figures of each way, or of those of these names, with each half hidden."""
     turns = read_customer_turns(client, index)
     here = set(turns.places)
     labels = {place: intent for place, intent in labels.items() if place in here}
@@ -202,7 +211,11 @@ def measure(
         halves[name] = {
             "hidden": len(hidden),
             "turns that state them": sum(intent in hidden for intent in labels.values()),
-            "ways": {way: _time(group, labels, hidden) for way, group in ways.items()},
+            "ways": {
+                way: _time(group, labels, hidden)
+                for way, group in ways.items()
+                if way in (names or ways)
+            },
         }
     return {"calls": client.describe(index).documents, "turns": len(turns.places), "halves": halves}
 
@@ -228,11 +241,19 @@ def main() -> None:
     parser.add_argument("--index", default="calls")
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of calls_sgd")
     parser.add_argument("--out", type=Path, default=results.QUALITY)
+    parser.add_argument(
+        "--way", action="append", default=[], help="only this way; the other figures stay"
+    )
     options = parser.parse_args()
     queries = sort_queries((options.data / "queries.jsonl").read_text("utf-8").splitlines())
     with connect(options.url) as client:
         model = client.describe(options.index).spec.model
-        figures = measure(client, options.index, queries, read_labels(options.data))
+        labels = read_labels(options.data)
+        figures = measure(client, options.index, queries, labels, options.way)
+    if options.way:
+        before = results.read_result("discover", options.out)
+        for name, half in figures["halves"].items():
+            half["ways"] = {**before["halves"][name]["ways"], **half["ways"]}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     payload = {"model": model, "gigabytes": round(peak, 2), **figures}
     results.write("discover", payload, options.out)
