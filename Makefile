@@ -9,7 +9,7 @@ MEANING := localisation,topics,intents
 # What this project was called before, in an environment of that time, and a stranger's package of that name: two would share a command.
 UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 
-.PHONY: help demo test test-browser test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
+.PHONY: help demo discovery test test-browser test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
 
 help:
 	@echo "make demo         ingest the bundled calls, ask for a phrase, and mine three topics"
@@ -28,6 +28,7 @@ help:
 	@echo "make docs         the documentation as a site, in .site/ (60 MB of downloads)"
 	@echo "make papers       the papers' evaluations whose weights and data are available (half an hour on two cores; needs ../shared/data)"
 	@echo "make meaning      what is marked and found where words differ, by four models (half an hour on two cores; needs ../shared/data)"
+	@echo "make discovery    how many hidden intents discover finds, beside k-means and keyphrases (half an hour on two cores; needs ../shared/data)"
 	@echo "make peers        what ships here beside five other hybrid searches, on one machine (6 GB of downloads; an hour on two cores; needs ../shared/data)"
 	@echo "make encode       tokens a second of both models beside sentence-transformers with their bases"
 	@echo "make bench        the speed and quality tables of the documentation (hours on two cores; needs ../shared/data)"
@@ -147,6 +148,19 @@ meaning: $(VENV)/.dev $(WEIGHTS)/base/encoder.json $(WEIGHTS)/mpnet/encoder.json
 	$(BIN)/python -m benchmarks.quality --only $(MEANING) --model models/slice-mpnet/slice_mpnet
 	$(BIN)/python -m benchmarks.tables
 
+SGD := .benchmarks/calls_sgd
+
+.venv-discovery/.done: pyproject.toml
+	test -x .venv-discovery/bin/python || $(PYTHON) -m venv .venv-discovery
+	.venv-discovery/bin/python $(UNINSTALL)
+	.venv-discovery/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,cluster]' 'yake>=0.7'
+	@touch $@
+
+discovery: .venv-discovery/.done
+	test -e $(SGD) || .venv-discovery/bin/python -m hybrid_search ingest ../shared/data/calls_sgd/calls.jsonl.gz --index calls --url embedded:$(SGD)
+	.venv-discovery/bin/python -m benchmarks.quality.discover --url embedded:$(SGD)
+	.venv-discovery/bin/python -m benchmarks.tables
+
 .venv-peers/.done: pyproject.toml benchmarks/peers/requirements.txt
 	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
 	.venv-peers/bin/python $(UNINSTALL)
@@ -183,4 +197,4 @@ docs: .venv-docs/.done
 	@echo "open .site/index.html"
 
 clean:
-	rm -rf $(VENV) .venv-export .venv-ray .venv-browser .venv-docs .venv-peers $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-discovery .venv-export .venv-ray .venv-browser .venv-docs .venv-peers $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

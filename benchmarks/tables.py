@@ -305,6 +305,23 @@ def mining() -> str:
     )
 
 
+def discovery() -> str:
+    """Render what discover and its rivals bring to light, with each half of the intents hidden."""
+    halves = results.read_result("discover", results.QUALITY)["halves"].values()
+    columns = [f"{measure}, {half}" for half in ("A", "B") for measure in ("found", "V", "AMI")]
+
+    def cells(way: str) -> list[str]:
+        figures = [(half["ways"][way], half["hidden"]) for half in halves]
+        return [
+            cell
+            for row, hidden in figures
+            for cell in (f"{row['found']} of {hidden}", f"{row['V']:.2f}", f"{row['AMI']:.2f}")
+        ]
+
+    ways = next(iter(halves))["ways"]
+    return table("first 30 groups", columns, ways, cells)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "summary": summary,
     "retrieval": retrieval,
@@ -323,6 +340,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "graph": graph,
     "faults": faults,
     "mining": mining,
+    "discovery": discovery,
     **meaning.TABLES,
     **models.TABLES,
     **peers_report.TABLES,

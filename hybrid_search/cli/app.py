@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from hybrid_search import config
 from hybrid_search.cli import streams
 from hybrid_search.cli.doctor import doctor
+from hybrid_search.cli.grouping import cluster, discover, similar
 from hybrid_search.cli.index_admin import delete, reindex, setup
 from hybrid_search.cli.ingest import ingest
 from hybrid_search.cli.mine import mine
@@ -192,6 +193,9 @@ app.command()(query)
 app.command("best-spans")(best_spans)
 app.command()(serve)
 app.command()(mine)
+app.command()(similar)
+app.command()(cluster)
+app.command()(discover)
 app.command()(topics)
 app.command()(tune)
 app.command()(setup)

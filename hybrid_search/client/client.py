@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid_search.client.admin import policy_of
-from hybrid_search.client.mining import TopicMining
+from hybrid_search.client.grouping import PhraseGrouping
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import UsageError
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from hybrid_search.ingest.summary import Summary
 
 
-class Client(TopicMining):
-    """Queries and ingests; the other methods are those of `TopicMining` and `IndexAdmin`.
+class Client(PhraseGrouping):
+    """Queries and ingests; the other methods are those of its base classes.
 
     Opened by `hybrid_search.connect`, closed by leaving its ``with`` block. The encoder is loaded
     at its first use. Every call may raise `HybridSearchError`.

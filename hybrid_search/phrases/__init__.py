@@ -9,5 +9,6 @@ stages of mining), `topic_matrix` (the phrases as one matrix), `blocks` (passage
 matches with `match_file` (continued after a kill), `match_formats` and `match_parquet`.
 `topic_distances` compares topics with each other. `judgments` is what people said of spans,
 `judged_spans` looks these up in an index, and `tune_run` fits to them what `tuning` stores, by
-`logistic`; `mention_calibration` has the map of the shipped model.
+`logistic`; `mention_calibration` has the map of the shipped model. `joined_passages` is what mining
+and the package `grouping` (similar phrases, clusters, discovery) share.
 """

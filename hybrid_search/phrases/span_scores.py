@@ -12,21 +12,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hybrid_search.backends.types import ScannedPassage
+from hybrid_search.phrases.joined_passages import JoinedPassages, join_passages
 from hybrid_search.phrases.topic_matrix import TopicMatrix
 from hybrid_search.phrases.types import Candidates, Integers, ScannedBlock
-from hybrid_search.text import spans, token_codes
-from hybrid_search.text.boundaries import multiply, read_probabilities
+from hybrid_search.text import spans
+from hybrid_search.text.boundaries import multiply
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text.types import Floats
 
 WordSums = tuple[Floats, Floats]
 """Running sums before and after each word, each float32 ``[words, phrases]``."""
-
-CLAUSE_BOUNDARY = 0.5
-"""The probability of a boundary from which a gap between words parts two clauses."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,29 +50,6 @@ class _NearSpans:
         return cls(numbers, numbers, np.zeros(0, dtype=np.float32))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _JoinedPassages:
-    """The sound passages of a block as one, and what does not depend on a phrase.
-
-    Attributes:
-        tokens: Their token codes; words name tokens of the joined codes.
-        owners: The position in the block of each word's passage, int64 ``[words]``.
-        starts: Where each word begins in its document, int64 ``[words]``.
-        ends: Where it ends.
-        clause_starts: Where its clause begins.
-        clause_ends: Where its clause ends.
-        priors: The prior of each span, float32 ``[spans]``; None without a model of clauses.
-    """
-
-    tokens: TokenCodes
-    owners: Integers
-    starts: Integers
-    ends: Integers
-    clause_starts: Integers
-    clause_ends: Integers
-    priors: Floats | None
-
-
 def find_candidates(
     block: ScannedBlock, matrix: TopicMatrix, prior: SpanPrior | None
 ) -> tuple[Candidates, int]:
@@ -87,72 +60,14 @@ def find_candidates(
     Returns:
         The candidates, and the number of passages that were left out: their codes are damaged.
     """
-    sound, tokens = _join_sound(block.passages, matrix.vectors.shape[1])
-    damaged = len(block.passages) - len(sound)
-    if not len(tokens.words):
+    joined, damaged = join_passages(block, matrix.vectors.shape[1], prior)
+    if joined is None:
         return Candidates.empty(), damaged
-    joined = _measure_words(block, sound, tokens, prior)
     near = _choose_nearest_phrases(_find_near_spans(joined, matrix), matrix)
     return _build_candidates(block, joined, matrix, near), damaged
 
 
-def _join_sound(
-    passages: Sequence[ScannedPassage], dimension: int
-) -> tuple[Sequence[int], TokenCodes]:
-    """Return the positions of the passages with sound codes, and their codes as one."""
-    codes = [passage.tokens for passage in passages]
-    joined = token_codes.join_sound(codes, dimension)
-    if joined is not None:
-        return range(len(codes)), joined
-    sound = [
-        number for number, tokens in enumerate(codes) if token_codes.is_sound(tokens, dimension)
-    ]
-    sound_codes = [codes[number] for number in sound]
-    joined = token_codes.join_sound(sound_codes, dimension) if sound else None
-    return sound, joined or token_codes.UNREADABLE
-
-
-def _measure_words(
-    block: ScannedBlock, sound: Sequence[int], tokens: TokenCodes, prior: SpanPrior | None
-) -> _JoinedPassages:
-    passages = [block.passages[number] for number in sound]
-    words = [passage.tokens.words for passage in passages]
-    counts = [len(rows) for rows in words]
-    owners = np.repeat(np.array(sound, dtype=np.int64), counts)
-    # the joined words do not have their places any more
-    places = np.concatenate([rows[:, :2] for rows in words]).astype(np.int64)
-    places += np.repeat([passage.start for passage in passages], counts)[:, None]
-    starts, ends = places[:, 0], places[:, 1]
-    if prior is None:
-        return _JoinedPassages(tokens, owners, starts, ends, starts, ends, None)
-    codes = [passage.tokens for passage in passages]
-    priors = np.concatenate(list(prior.score_passages(codes)))
-    begins_clause = _find_clauses(codes, prior)
-    first_words = np.flatnonzero(begins_clause)
-    clauses = np.cumsum(begins_clause) - 1
-    last_words = np.append(first_words[1:], len(starts)) - 1
-    return _JoinedPassages(
-        tokens,
-        owners,
-        starts,
-        ends,
-        starts[first_words[clauses]],
-        ends[last_words[clauses]],
-        priors,
-    )
-
-
-def _find_clauses(codes: Sequence[TokenCodes], prior: SpanPrior) -> NDArray[np.bool_]:
-    """Return which words of all passages begin a clause, bool ``[words]``."""
-    probabilities = [read_probabilities(tokens, prior.boundaries)[:-1] for tokens in codes]
-    begins_clause = np.concatenate(probabilities) >= CLAUSE_BOUNDARY
-    counts = [len(tokens.words) for tokens in codes]
-    first_words = np.cumsum(counts) - counts
-    begins_clause[first_words[np.array(counts) > 0]] = True
-    return begins_clause
-
-
-def _find_near_spans(joined: _JoinedPassages, matrix: TopicMatrix) -> _NearSpans:
+def _find_near_spans(joined: JoinedPassages, matrix: TopicMatrix) -> _NearSpans:
     """Return the pairs of span and phrase whose score reaches the limit of the phrase's topic."""
     vectors = joined.tokens.codes.astype(np.float32)
     limits = matrix.limits[matrix.owners]
@@ -164,7 +79,7 @@ def _find_near_spans(joined: _JoinedPassages, matrix: TopicMatrix) -> _NearSpans
     return _NearSpans.concatenate(parts)
 
 
-def _sum_products(joined: _JoinedPassages, vectors: Floats, phrases: Floats) -> WordSums:
+def _sum_products(joined: JoinedPassages, vectors: Floats, phrases: Floats) -> WordSums:
     """Return the running sums of the products with some phrases, before and after each word.
 
     They are counted from the first word of each passage, in float64 until then: float32 would lose
@@ -182,7 +97,7 @@ def _sum_products(joined: _JoinedPassages, vectors: Floats, phrases: Floats) -> 
     return before.astype(np.float32), after.astype(np.float32)
 
 
-def _compare(joined: _JoinedPassages, sums: WordSums, limits: Floats) -> Iterator[_NearSpans]:
+def _compare(joined: JoinedPassages, sums: WordSums, limits: Floats) -> Iterator[_NearSpans]:
     """Yield the near spans of each number of words, with columns counted from the first phrase."""
     before, after = sums
     counts, inverse_norms = joined.tokens.counts, joined.tokens.inverse_norms.astype(np.float32)
@@ -215,7 +130,7 @@ def _choose_nearest_phrases(near: _NearSpans, matrix: TopicMatrix) -> _NearSpans
 
 
 def _build_candidates(
-    block: ScannedBlock, joined: _JoinedPassages, matrix: TopicMatrix, near: _NearSpans
+    block: ScannedBlock, joined: JoinedPassages, matrix: TopicMatrix, near: _NearSpans
 ) -> Candidates:
     first_words, last_words = spans.bounds(joined.tokens.counts)
     first, last = first_words[near.spans], last_words[near.spans]

@@ -92,10 +92,9 @@ def cluster_phrases(scores: Floats, phrases: int, k: int) -> Ints:
 
     `scores` are the similarities of all pairs in the order of `itertools.combinations`.
     """
+    from hybrid_search.phrases.grouping.linkage import cluster_distances  # needs scikit-learn
+
     distances = np.zeros((phrases, phrases))
     distances[np.triu_indices(phrases, 1)] = float(scores.max()) - scores.astype(np.float64)
-    model = import_library("sklearn.cluster", "export").AgglomerativeClustering(
-        n_clusters=k, metric="precomputed", linkage="complete"
-    )
-    labels: Ints = model.fit_predict(distances + distances.T).astype(np.int32)
-    return labels
+    labels = cluster_distances(distances + distances.T, linkage="complete", clusters=k, limit=None)
+    return labels.astype(np.int32)

@@ -12,7 +12,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappush, heapreplace
-from typing import Any
+
+from hybrid_search.phrases.grouping.word_tree import WordTree, find_words
 
 MOST = 300
 """Contexts of a phrase, the paper's m; it gained little beyond 100."""
@@ -33,10 +34,6 @@ others.
 BREAK = r"[,;:?!()\[\]\"“”…]"
 """Marks that no phrase crosses, unless it contains them itself."""
 
-_WORD = re.compile(r"\w+(?:['’]\w+)*")
-_END = ""
-"""The key in a tree's node for the phrases that end there; no word is empty."""
-
 
 @dataclass(frozen=True, slots=True)
 class Context:
@@ -51,11 +48,6 @@ class Context:
         return self.text[: self.start] + mask + self.text[self.end :]
 
 
-def words(text: str) -> list[str]:
-    """Return the words of `text` in lower case, with apostrophes and no other punctuation."""
-    return [match.group().lower() for match in _WORD.finditer(text)]
-
-
 def search(
     phrases: Collection[str], sentences: Iterable[str], most: int = MOST
 ) -> dict[str, list[Context]]:
@@ -66,7 +58,7 @@ def search(
     repeat themselves. Those with the smallest hashes are taken, so the choice depends neither on
     the corpus's order nor on its beginning.
     """
-    tree = _build_word_tree(phrases)
+    tree = WordTree(phrases)
     samples: dict[str, _Sample] = defaultdict(lambda: _Sample(most))
     for sentence in sentences:
         for names, context in _occurrences(tree, sentence):
@@ -77,38 +69,16 @@ def search(
     }
 
 
-def _build_word_tree(phrases: Iterable[str]) -> dict[str, Any]:
-    """Return a node for each word, its children the words that follow it in some phrase.
-
-    Phrases of the same words share an end.
-    """
-    tree: dict[str, Any] = {}
-    for phrase in dict.fromkeys(phrases):
-        node = tree
-        for word in words(phrase):
-            node = node.setdefault(word, {})
-        if node is not tree:
-            node.setdefault(_END, []).append(phrase)
-    return tree
-
-
-def _occurrences(tree: Mapping[str, Any], sentence: str) -> Iterator[tuple[list[str], Context]]:
+def _occurrences(tree: WordTree, sentence: str) -> Iterator[tuple[list[str], Context]]:
     """Yield every place in the sentence where phrases stand, those inside others included."""
-    word_places = [
-        (match.group().lower(), match.start(), match.end()) for match in _WORD.finditer(sentence)
-    ]
-    if len(word_places) > MOST_WORDS:
+    words = find_words(sentence)
+    if len(words) > MOST_WORDS:
         return
-    for first, (_, start, _) in enumerate(word_places):
-        node = tree
-        for last in range(first, len(word_places)):
-            node = node.get(word_places[last][0], {})
-            if not node:
-                break
-            if _END in node and len(word_places) - (last + 1 - first) >= LEAST_WORDS:
-                context = Context(sentence, start, word_places[last][2])
-                breaks = set(re.findall(BREAK, sentence[context.start : context.end]))
-                yield [name for name in node[_END] if breaks <= set(name)], context
+    for names, first, last in tree.find(words):
+        if len(words) - (last + 1 - first) >= LEAST_WORDS:
+            context = Context(sentence, words[first].start, words[last].end)
+            breaks = set(re.findall(BREAK, sentence[context.start : context.end]))
+            yield [name for name in names if breaks <= set(name)], context
 
 
 @dataclass(slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from hybrid_search.phrases.grouping.word_tree import split_words
 from papers.mcphrasy import choice, clusters, groups, ppdb, wordnet
-from papers.mcphrasy.contexts import words
 
 
 def phrases(data: Path) -> set[tuple[str, ...]]:
@@ -22,7 +22,7 @@ def phrases(data: Path) -> set[tuple[str, ...]]:
         _requests(data),
         *(read(path) for path, read in optional if path.is_file()),
     ]
-    return {tuple(words(phrase)) for source in sources for phrase in source}
+    return {tuple(split_words(phrase)) for source in sources for phrase in source}
 
 
 def _synonyms(data: Path) -> Iterator[str]:

@@ -9,13 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from papers.mcphrasy.contexts import BREAK, MOST_WORDS, words
+from hybrid_search.phrases.grouping.word_tree import split_words
+from papers.mcphrasy.contexts import BREAK, MOST_WORDS
 
 LENGTHS = (2, 3)
 """Words of a phrase."""
 
 STOP = frozenset(
-    words(
+    split_words(
         """a about above after again all also am an and another any anybody anyone anything are
         aren't around as at back be because been before being both but by came can can't come
         could did didn't do does doesn't doing don't done down each either else even ever
@@ -53,7 +54,7 @@ def find_frequent_phrases(
     in `without`.
     """
     common = Counter(
-        word for sentence in _iterate_distinct(sentences()) for word in words(sentence)
+        word for sentence in _iterate_distinct(sentences()) for word in split_words(sentence)
     )
     frequent_words = {word for word, number in common.items() if number >= least}
     ngram_counts = Counter(
@@ -90,7 +91,7 @@ def _iterate_distinct(sentences: Iterable[str]) -> Iterator[str]:
 def _iterate_ngrams(sentence: str, allowed_words: Collection[str]) -> Iterator[tuple[str, ...]]:
     """Yield the runs of allowed words that may be phrases."""
     for piece in re.split(BREAK, sentence):
-        piece_words = words(piece)
+        piece_words = split_words(piece)
         if len(piece_words) <= MOST_WORDS:
             for length in LENGTHS:
                 for ngram in zip(*(piece_words[start:] for start in range(length)), strict=False):

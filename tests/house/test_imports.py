@@ -83,6 +83,7 @@ ALLOWED_IMPORTERS = {
     "elastic_transport": {"backends.server.transport.elasticsearch"},
     "botocore": {"backends.server.transport.sigv4"},
     "pyarrow": {"ingest.sources.parquet", "phrases.match_parquet"},
+    "sklearn": {"phrases.grouping.linkage"},
     "yaml": {"phrases.topic_file"},
     "pydantic": {
         "backends.server.answers",
@@ -148,6 +149,8 @@ UNUSED_BY_A_QUERY = (
     "rich",
     "hybrid_search.maintenance",
     "hybrid_search.phrases.mining",
+    "hybrid_search.phrases.grouping",
+    "sklearn",
     "hybrid_search.ingest.checkpoint",
     "hybrid_search.ingest.document_parser",
     "hybrid_search.ingest.executors.local",
@@ -232,7 +235,7 @@ def test_the_reading_of_imports_sees_what_is_there() -> None:
     They are both statements, an import inside a function, and a name imported from a package.
     """
     assert {
-        "client.mining",
+        "client.grouping",
         "search.phrase_vector",
         "search.pipeline",
         "ingest.pipeline",

@@ -20,6 +20,7 @@ import pytest
 from benchmarks.quality.systems import Scorer, TokenMeans
 from benchmarks.quality.vectors import MeteredEncoder
 from hybrid_search.encoder import Encoder
+from hybrid_search.phrases.grouping.word_tree import split_words
 from hybrid_search.text.types import Encoding, Floats
 from papers.mcphrasy import (
     choice,
@@ -34,7 +35,7 @@ from papers.mcphrasy import (
     synonyms,
     wordnet,
 )
-from papers.mcphrasy.contexts import LEAST_WORDS, MOST_WORDS, Context, ContextCache, search, words
+from papers.mcphrasy.contexts import LEAST_WORDS, MOST_WORDS, Context, ContextCache, search
 from papers.mcphrasy.embedder import Embedder
 from papers.mcphrasy.masks import Masks
 from papers.mcphrasy.similarity import Cloud, average, differences, mcphrasy
@@ -136,7 +137,15 @@ def test_many_phrases_take_one_pass_and_known_ones_none() -> None:
 
 
 def test_words_of_a_phrase() -> None:
-    assert words("Don't you like U.S. e-mail?") == ["don't", "you", "like", "u", "s", "e", "mail"]
+    assert split_words("Don't you like U.S. e-mail?") == [
+        "don't",
+        "you",
+        "like",
+        "u",
+        "s",
+        "e",
+        "mail",
+    ]
 
 
 def test_a_corpus_is_read_by_sentences_and_parts(tmp_path: Path) -> None:

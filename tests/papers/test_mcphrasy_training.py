@@ -22,9 +22,10 @@ tokenizers = pytest.importorskip("tokenizers")
 
 from export.training import data as triples  # noqa: E402
 from hybrid_search.encoder import SHIPPED  # noqa: E402
+from hybrid_search.phrases.grouping.word_tree import split_words  # noqa: E402
 from papers.mcphrasy import corpora, measured_on, wordnet  # noqa: E402 (torch is asked for first)
 from papers.mcphrasy import training as training  # noqa: E402
-from papers.mcphrasy.contexts import Context, words  # noqa: E402
+from papers.mcphrasy.contexts import Context  # noqa: E402
 from papers.mcphrasy.embedder import Embedder  # noqa: E402
 from papers.mcphrasy.similarity import Cloud, mcphrasy  # noqa: E402
 from papers.mcphrasy.system import Base, Initial  # noqa: E402
@@ -383,7 +384,7 @@ def test_nothing_that_is_measured_on_is_trained_on(
     names, _ = training.sample_phrases(tiny_base(), folder, 30, 6)
     assert names == requested_phrases
     assert len(names) == 23
-    assert not {tuple(words(name)) for name in names} & measured
+    assert not {tuple(split_words(name)) for name in names} & measured
 
 
 def test_the_tenth_that_is_never_trained_on_is_that_of_the_encoders_training() -> None:

@@ -1,0 +1,239 @@
+"""The commands ``similar``, ``cluster`` and ``discover``: what is said, in groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hybrid_search.cli import options
+from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.errors import UsageError
+from hybrid_search.observability.escapes import blank_controls
+
+if TYPE_CHECKING:
+    from hybrid_search.client import Client
+    from hybrid_search.phrases.grouping.types import (
+        Discovery,
+        Occurrence,
+        PhraseGroup,
+        SimilarPhrase,
+    )
+
+EXIT_DAMAGED = 1
+
+SHOWN_GROUPS = 30
+"""Groups that ``cluster`` shows to people; ``--json`` has all."""
+
+Speaker = Annotated[
+    list[str] | None,
+    typer.Option(help="Only what this speaker says counts; may be repeated."),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(help="KEY=VALUE that the metadata must have; may be repeated."),
+]
+Distance = Annotated[
+    float,
+    typer.Option(help="Largest mean distance, 1 - cosine, of what is in one group, 0 to 2."),
+]
+
+
+def similar(
+    phrase: Annotated[str, typer.Argument(help="What to look for.")],
+    index: options.Index = DEFAULT_INDEX,
+    size: Annotated[int, typer.Option(help="Wordings to show, 1 to 1,000.")] = 20,
+    min_cosine: Annotated[
+        float, typer.Option(help="Leave out spans with a smaller cosine, -1 to 1.")
+    ] = 0.6,
+    fold: Annotated[
+        float, typer.Option(help="Wordings with at least this cosine are one, -1 to 1.")
+    ] = 0.85,
+    speaker: Speaker = None,
+    where: Where = None,
+    context: options.Context = None,
+    url: options.Url = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    precision: options.Precision = None,
+    as_json: options.Json = False,
+) -> None:
+    """Find the different wordings that say the same as a phrase, with how often each is said.
+
+    Every span of every passage is compared with the phrase; a clause counts by its best span. The
+    nearest come first, each with its near duplicates folded into it.
+    """
+    with options.report_errors():
+        from hybrid_search.api import connect
+
+        with connect(url, model=model, device=device, precision=precision) as client:
+            phrases = client.similar(
+                phrase,
+                index=index,
+                size=size,
+                min_cosine=min_cosine,
+                fold=fold,
+                speakers=speaker or (),
+                where=options.parse_conditions(where),
+                context=context,
+            )
+        if as_json:
+            options.print_json({"phrases": [item.to_dict() for item in phrases]})
+        else:
+            _show_similar(phrases)
+
+
+def cluster(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Matches of mine (a name that ends in .jsonl), or a phrase a line."),
+    ] = None,
+    topic: Annotated[
+        str | None, typer.Option(help="Only the matches of this topic; without FILE it is mined.")
+    ] = None,
+    topics: Annotated[
+        Path | None, typer.Option(help="The file of topics that has the topic, without FILE.")
+    ] = None,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            help="Index that the contexts are in. Default: phrases are encoded alone, matches are "
+            f"those of {DEFAULT_INDEX}."
+        ),
+    ] = None,
+    distance: Distance = 0.4,
+    seed: Annotated[int, typer.Option(help="Of the sample of many phrases.")] = 0,
+    url: options.Url = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    precision: options.Precision = None,
+    as_json: options.Json = False,
+) -> None:
+    """Put phrases or mentions into groups, each with a name and the words that tell it apart.
+
+    The vector of a phrase is the mean over the contexts in which it is said. Give FILE, or --topic
+    with --topics.
+    """
+    with options.report_errors():
+        from hybrid_search.api import connect
+
+        _check_source(file, topic, topics)
+        with connect(url, model=model, device=device, precision=precision) as client:
+            if topics is not None and topic is not None:
+                groups = _cluster_topic(client, topics, topic, index, distance, seed)
+            else:
+                groups = client.cluster(
+                    file or "", index=index, topic=topic, distance=distance, seed=seed
+                )
+        if as_json:
+            options.print_json({"groups": [group.to_dict() for group in groups]})
+        else:
+            _show_groups(groups[:SHOWN_GROUPS])
+            if len(groups) > SHOWN_GROUPS:
+                options.print_lines(f"and {len(groups) - SHOWN_GROUPS:,} more: --json has all")
+
+
+def discover(
+    index: options.Index = DEFAULT_INDEX,
+    topics: Annotated[
+        Path | None, typer.Option(help="A file of topics, in YAML or JSON: what is known already.")
+    ] = None,
+    groups: Annotated[int, typer.Option(help="Groups to show, at least 1.")] = 30,
+    speaker: Speaker = None,
+    where: Where = None,
+    least_words: Annotated[
+        int, typer.Option(help="Leave out clauses with fewer words, 1 to 20.")
+    ] = 3,
+    distance: Distance = 0.6,
+    seed: Annotated[int, typer.Option(help="Of the samples of a large index.")] = 0,
+    url: options.Url = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    precision: options.Precision = None,
+    as_json: options.Json = False,
+) -> None:
+    """Discover what is said often that no topic covers, in groups.
+
+    A group counts by the documents that say it, but by no more than its different wordings, and
+    less if it is near to a topic. Exit status: 0; 1 if damaged passages were left out; 2 if nothing
+    could run.
+    """
+    with options.report_errors():
+        from hybrid_search.api import connect
+
+        with connect(url, model=model, device=device, precision=precision) as client:
+            discovery = client.discover(
+                topics,
+                index=index,
+                groups=groups,
+                speakers=speaker or (),
+                where=options.parse_conditions(where),
+                least_words=least_words,
+                distance=distance,
+                seed=seed,
+            )
+        if as_json:
+            options.print_json(discovery.to_dict())
+        else:
+            _show_discovery(discovery)
+    options.exit_with(EXIT_DAMAGED if discovery.damaged else 0)
+
+
+def _check_source(file: Path | None, topic: str | None, topics: Path | None) -> None:
+    """Raise UsageError unless there is one source."""
+    has_topic = topic is not None and topics is not None
+    if (file is None) != has_topic or (file is not None and topics is not None):
+        raise UsageError("give FILE, which --topic may narrow, or --topic NAME with --topics FILE")
+
+
+def _cluster_topic(
+    client: Client, topics: Path, topic: str, index: str | None, distance: float, seed: int
+) -> list[PhraseGroup]:
+    """Mine one topic, and put its mentions into groups."""
+    from hybrid_search.phrases.topics import Topics
+
+    matches = list(client.mine(Topics.load(topics).select([topic]), index=index or DEFAULT_INDEX))
+    if not matches:
+        raise UsageError(f"the index has no mention of topic {topic!r}: lower its threshold")
+    return client.cluster(matches, index=index, distance=distance, seed=seed)
+
+
+def _show_similar(phrases: Sequence[SimilarPhrase]) -> None:
+    for item in phrases:
+        folded = f", {item.wordings} wordings" if item.wordings > 1 else ""
+        options.print_lines(
+            f"{item.cosine:.3f}  {blank_controls(item.text)}\n"
+            f"       {item.count:,} times in {item.documents:,} documents{folded}; "
+            f"{_describe_place(item.example)}"
+        )
+
+
+def _show_groups(groups: Sequence[PhraseGroup]) -> None:
+    for number, group in enumerate(groups, 1):
+        documents = f" in {group.documents:,} documents" if group.documents else ""
+        topic = f"; nearest topic {group.topic} ({group.topic_cosine:.2f})" if group.topic else ""
+        options.print_lines(
+            f"{number}. {blank_controls(group.name)}\n"
+            f"   {group.count:,} times{documents}, {group.wording_count:,} wordings; "
+            f"{', '.join(group.words)}{topic}"
+        )
+        for example in group.examples:
+            options.print_lines(f"   {blank_controls(example.text)}  {_describe_place(example)}")
+
+
+def _show_discovery(discovery: Discovery) -> None:
+    _show_groups(discovery.groups)
+    options.print_lines(
+        f"{discovery.clauses:,} clauses of {discovery.documents:,} documents "
+        f"({discovery.sampled:.3g} of all), {discovery.covered:,} more are covered by topics; "
+        f"{discovery.compared:,} of {discovery.wordings:,} wordings were compared with each other, "
+        f"seed {discovery.seed}",
+        err=True,
+    )
+
+
+def _describe_place(place: Occurrence) -> str:
+    speaker = f", {place.speaker}" if place.speaker else ""
+    return blank_controls(f"[{place.id} {place.start}:{place.end}{speaker}]")

@@ -1,0 +1,11 @@
+"""Put what is said into groups: what is similar to a phrase, clusters of phrases, what is new.
+
+In: an index, and a phrase, phrases, mentions or known topics. Out: `SimilarPhrase`s, `PhraseGroup`s
+or a `Discovery`.
+
+Modules in reading order: `types`, `clauses` (spans chosen in a block of passages), `span_reader`
+(their words), `word_tree` (words that are the same, and phrases in a text), `similar` (the wordings
+nearest to a phrase); `phrase_table` (different phrases with their mean vectors), `phrase_source`
+and `contexts` (where these come from), `linkage` (scikit-learn), `groups` and `cluster`;
+`clause_store` (a sample that fits into memory), `known_topics` and `discover`.
+"""

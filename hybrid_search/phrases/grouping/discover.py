@@ -1,0 +1,219 @@
+"""Discover what is said often that no topic covers: clauses, folded, grouped and ranked.
+
+One scan over the token codes chooses the clauses, and those that are no mention of a known topic
+are grouped. Memory is bounded: `clause_store` takes a sample of the documents if all are too many,
+and `groups` compares a sample of the wordings with each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import ScannedPassage
+from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.ingest.shards import ALL_DOCUMENTS
+from hybrid_search.phrases.blocks import read_blocks, score_blocks
+from hybrid_search.phrases.grouping.clause_store import CAPACITY, ClauseStore
+from hybrid_search.phrases.grouping.clauses import find_clauses, require_prior
+from hybrid_search.phrases.grouping.groups import (
+    LARGEST_SAMPLE,
+    Grouping,
+    check_distance,
+    describe_groups,
+    group_phrases,
+)
+from hybrid_search.phrases.grouping.known_topics import KnownTopics
+from hybrid_search.phrases.grouping.span_reader import SpanReader
+from hybrid_search.phrases.grouping.types import Discovery, PhraseGroup
+from hybrid_search.phrases.topics import Topics
+from hybrid_search.search.parameters import check_integer
+from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
+from hybrid_search.text.filters import compile_where
+from hybrid_search.text.span_prior import SpanPrior
+
+DISCOVERY_DISTANCE = 0.6
+"""Groups are merged up to this mean distance, 1 - cosine.
+
+It was chosen with calls_sgd, as the next one was: with 0.4 or 0.5 fewer of the first 30 groups are
+intents, because formulas of politeness fill several of them.
+"""
+
+NEAR_TOPIC = 0.25
+"""The distance, 1 - cosine, from which on a group is no variation of a known topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoverOptions:
+    """What is looked at, and how it is grouped.
+
+    Attributes:
+        groups: How many groups to return, at least 1.
+        speakers: Only what these speakers say counts; empty for all.
+        where: Only documents with this metadata count, as in `hybrid_search.query`.
+        least_words: Clauses with fewer words are left out, 1 to 20.
+        distance: The largest mean distance, 1 - cosine, of what is in one group, 0..2.
+        seed: Of the samples, at least 0.
+        capacity: How many clauses are in memory at most, at least 1.
+        sample: How many wordings are compared with each other at most, at least 2.
+    """
+
+    groups: int = 30
+    speakers: tuple[str, ...] = ()
+    where: Mapping[str, Any] | None = None
+    least_words: int = 3
+    distance: float = DISCOVERY_DISTANCE
+    seed: int = 0
+    capacity: int = CAPACITY
+    sample: int = LARGEST_SAMPLE
+
+    def check(self) -> None:
+        """Raise UsageError for a value that is not allowed."""
+        check_integer("groups", self.groups, 1)
+        check_integer("least_words", self.least_words, 1, 20)
+        check_distance(self.distance)
+        check_integer("seed", self.seed, 0)
+        check_integer("capacity", self.capacity, 1)
+        check_integer("sample", self.sample, 2, LARGEST_SAMPLE * 4)
+
+
+def discover(
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: LoadCalibration,
+    index: str,
+    topics: Topics | None,
+    options: DiscoverOptions,
+) -> Discovery:
+    """Return the groups of clauses that no topic covers, the most important first.
+
+    Args:
+        backend: The store that holds the index.
+        encoder: The full encoder of the model.
+        load_calibration: Returns the map from scores to probabilities.
+        index: The index.
+        topics: What is known already, if anything is.
+        options: See there.
+
+    Errors of the stages pass through: UsageError for a value that is not allowed,
+    IndexMissingError, ModelError for an index of another model or a model without a span prior.
+    """
+    scan = scan_clauses(backend, encoder, load_calibration, index, topics, options)
+    grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
+    numbers = rank_groups(grouping, scan.known)[: options.groups]
+    return Discovery(
+        tuple(_describe(grouping, scan.known, numbers)),
+        documents=scan.documents,
+        sampled=scan.store.sampled,
+        clauses=len(scan.store),
+        covered=scan.covered,
+        wordings=len(grouping.table.texts),
+        compared=grouping.compared,
+        damaged=scan.damaged + len(scan.reader.damaged),
+        seed=options.seed,
+    )
+
+
+def scan_clauses(
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: LoadCalibration,
+    index: str,
+    topics: Topics | None,
+    options: DiscoverOptions,
+) -> ClauseScan:
+    """Return the clauses of an index that no topic covers; see `discover` for the parameters."""
+    options.check()
+    spec, fields = backend.read_head(index)
+    encoder = match_encoder_to_index(encoder, index, spec)
+    prior = require_prior(span_prior(encoder), spec.model)
+    known = KnownTopics.load(encoder, load_calibration, topics, spec) if topics else None
+    conditions = compile_where(options.where, fields)
+    reader = SpanReader(backend, index, frozenset(options.speakers), conditions)
+    scan = ClauseScan(reader, ClauseStore(options.seed, options.capacity), known)
+    scan.run(spec.dimension, prior, options.least_words)
+    return scan
+
+
+@dataclass(slots=True, eq=False)
+class ClauseScan:
+    """Fills a store with the clauses of an index that no topic covers.
+
+    Documents, and the covered clauses of each, are counted by id: the sample may shrink later.
+    """
+
+    reader: SpanReader
+    store: ClauseStore
+    known: KnownTopics | None
+    damaged: int = 0
+    _documents: set[str] = field(default_factory=set)
+    _covered: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def documents(self) -> int:
+        """How many documents of the sample were looked at."""
+        return sum(map(self.store.takes, self._documents))
+
+    @property
+    def covered(self) -> int:
+        """How many clauses of the sample are mentions of a topic."""
+        return sum(self._covered[name] for name in filter(self.store.takes, self._covered))
+
+    def run(self, dimension: int, prior: SpanPrior, least_words: int) -> None:
+        """Look at all passages of the index."""
+        blocks = read_blocks(self._read_passages(), ALL_DOCUMENTS)
+        choose = partial(
+            find_clauses,
+            dimension=dimension,
+            prior=prior,
+            least_words=least_words,
+        )
+        for block, spans in score_blocks(blocks, choose):
+            self.damaged += spans.damaged
+            covers = self.known.find_covered(spans) if self.known else None
+            for row, place in self.reader.read(block.passages, spans):
+                if covers and covers(row, place.speaker):
+                    self._covered[place.id] += 1
+                else:
+                    self.store.add(place, spans.vectors[row])
+
+    def _read_passages(self) -> Iterator[ScannedPassage]:
+        for passage in self.reader.backend.scan_codes(self.reader.index):
+            if self.store.takes(passage.document_id):
+                self._documents.add(passage.document_id)
+                yield passage
+
+
+def rank_groups(grouping: Grouping, known: KnownTopics | None) -> list[int]:
+    """Return the numbers of all groups, the most important first.
+
+    A group counts by its documents, but by no more than its different wordings: what is said in
+    the same words in every call, as "thank you so much", is a formula. A group whose mean is nearer
+    to a phrase of a topic than `NEAR_TOPIC` counts less, down to 0 for the phrase itself.
+    """
+    wordings = [len(members) for members in grouping.split_members()]
+    scores = np.minimum(grouping.count_documents(), wordings).astype(np.float64)
+    if known:
+        cosines = np.array([known.find_nearest(mean)[1] for mean in grouping.unit_means])
+        scores *= np.clip((1.0 - cosines) / NEAR_TOPIC, 0.0, 1.0)
+    order: list[int] = np.argsort(-scores, kind="stable").tolist()
+    return order
+
+
+def _describe(
+    grouping: Grouping, known: KnownTopics | None, numbers: list[int]
+) -> Iterator[PhraseGroup]:
+    """Yield the groups of these numbers, with their nearest topics."""
+    means = grouping.unit_means
+    for number, group in zip(numbers, describe_groups(grouping, numbers), strict=True):
+        if known is None:
+            yield group
+        else:
+            topic, cosine = known.find_nearest(means[number])
+            yield replace(group, topic=topic, topic_cosine=cosine)
