@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -26,7 +25,7 @@ from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.guard import Guard
 from hybrid_search.serve.judging import Judging
 from hybrid_search.serve.options import ServeOptions
-from hybrid_search.serve.problems import Problem, build_response, describe_error
+from hybrid_search.serve.problems import Problem, build_response, describe_error, dump_json
 from hybrid_search.serve.signatures import Schema
 
 PAGE_FOLDER = Path(__file__).parent / "static"
@@ -162,12 +161,7 @@ class Service:
 
 def answer_json(value: Mapping[str, Any]) -> Response:
     """Return a response with a value as JSON."""
-    return Response(orjson.dumps(value, default=_dump_other), media_type=JSON_TYPE)
-
-
-def _dump_other(value: Any) -> Any:
-    """Return what orjson does not know by itself: mappings and sequences of other classes."""
-    return dict(value) if isinstance(value, Mapping) else list(value)
+    return Response(dump_json(value), media_type=JSON_TYPE)
 
 
 def format_info(info: IndexInfo) -> dict[str, Any]:

@@ -28,6 +28,7 @@ LAYERS = (
     {"async_client"},
     {""},
     {"serve", "retrievers"},
+    {"agents"},
     {"cli"},
     {"__main__", "ingest.__main__"},
 )
@@ -101,7 +102,9 @@ ALLOWED_IMPORTERS = {
     "langchain_core": {"retrievers.langchain"},
     "haystack": {"retrievers.haystack"},
     "llama_index": {"retrievers.llamaindex"},
-    "starlette": {"serve"},
+    "mcp": {"agents.server"},
+    "mcp_types": {"agents.server"},
+    "starlette": {"agents.server", "serve"},
     "uvicorn": {"serve.server"},
     "typer": {"cli"},
     "rich": {"cli"},
