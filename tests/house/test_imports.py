@@ -99,6 +99,7 @@ ALLOWED_IMPORTERS = {
     "prometheus_client": {"ingest.observe.metrics", "serve.metrics"},
     "opentelemetry": {"observability.tracing"},
     "ray": {"ingest.executors.ray"},
+    "pandas": {"search.result", "search.result_rows"},
     "langchain_core": {"retrievers.langchain"},
     "haystack": {"retrievers.haystack"},
     "llama_index": {"retrievers.llamaindex"},
