@@ -13,20 +13,15 @@ from hybrid_search import api
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
-from hybrid_search.phrases.topic_file import describe_topic
-from hybrid_search.phrases.topics import Topic
 from hybrid_search.search.parameters import check_integer, check_text
 from hybrid_search.search.query import Query
 from hybrid_search.serve import openapi
-from hybrid_search.serve.signatures import Schema, describe_parameters, read_descriptions
+from hybrid_search.serve.signatures import Schema, describe_parameters
 
 Run = Callable[[AsyncClient, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 MAX_MATCHES, MATCHES = 1_000, 100
 """The most matches that `mine_topic` answers with, and how many unless it is told otherwise."""
-
-ATTRIBUTES = {"not": "not_phrases", "speaker": "speakers"}
-"""The attribute of a `Topic` that a key is explained by, where their names differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +93,6 @@ def _summarize(function: Callable[..., Any]) -> str:
 
 def _list_topic_parameters() -> dict[str, Schema]:
     """Return the keys of a topic as parameters, with the index and the number of matches."""
-    words = read_descriptions(Topic, "Attributes")
-    topic = {
-        name: {**schema, "description": words[ATTRIBUTES.get(name, name)]}
-        for name, schema in describe_topic().items()
-    }
     size = {
         "type": "integer",
         "minimum": 1,
@@ -111,7 +101,7 @@ def _list_topic_parameters() -> dict[str, Schema]:
         "description": "How many mentions to answer with.",
     }
     index = openapi.list_query_parameters()["index"]
-    return {**topic, "index": index, "size": size}
+    return {**openapi.list_topic_keys(), "index": index, "size": size}
 
 
 async def _search(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -108,9 +108,14 @@ class HitBuilder:
             text=content.text,
             start=content.start,
             turns=turns,
+            phrase=self._name_phrase(best),
             highlights=places if self.query.highlight else None,
             explanation=self.explainer.explain(best) if self.explainer else None,
         )
+
+    def _name_phrase(self, best: ScoredPassage) -> str | None:
+        """Return the phrase that a passage fits best, None if there is only one."""
+        return best.request.phrase if len(self.query.phrases) > 1 else None
 
     def _best_spans(self, group: Group) -> list[Span]:
         """Return the best spans of a hit's passages, with what is known of their turns."""

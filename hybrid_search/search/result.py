@@ -103,6 +103,7 @@ class Hit:
             BM25 score, if requested.
         prior: What was added to the cosine of its best span, as in `Span`.
         turns: The turns that the best passage has words of.
+        phrase: The phrase that the best passage fits best, if several were asked.
     """
 
     id: str
@@ -120,14 +121,16 @@ class Hit:
     highlights: list[tuple[int, int]] | None = None
     prior: float = 0.0
     turns: list[TurnPlace] = field(default_factory=list)
+    phrase: str | None = None
 
     def to_dict(self, *, texts: bool = False) -> dict[str, Any]:
         """Return the hit as it stands in JSON.
 
-        Explanation and highlights are there only if they were requested, and `text`, `start` and
-        `turns` of the passage only with `texts`.
+        Explanation and highlights are there only if they were requested, `phrase` only if several
+        were, and `text`, `start` and `turns` of the passage only with `texts`.
         """
-        omitted = {name for name in ("explanation", "highlights") if getattr(self, name) is None}
+        optional = ("explanation", "highlights", "phrase")
+        omitted = {name for name in optional if getattr(self, name) is None}
         omitted |= {"spans", "turns"} if texts else {"spans", "turns", "text", "start"}
         hit = {item.name: getattr(self, item.name) for item in fields(self)}
         values = {name: value for name, value in hit.items() if name not in omitted}

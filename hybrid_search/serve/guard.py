@@ -40,6 +40,7 @@ STATIC, DOCUMENTS = "/static/", "/v1/documents/"
 ROUTES = PUBLIC_PATHS | {
     "/v1/query",
     "/v1/best-spans",
+    "/v1/mine",
     "/v1/indexes",
     "/v1/judgments",
     "/metrics",
