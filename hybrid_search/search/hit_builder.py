@@ -93,7 +93,7 @@ class HitBuilder:
         best = group[0]
         content = self.contents[best.stored.key]
         places = [(content.start + start, content.start + end) for start, end in highlights]
-        turns = read_turns(content)
+        turns, phrase = read_turns(content), self._name_phrase(best)
         return Hit(
             id=best.stored.document_id,
             passage=best.stored.ordinal,
@@ -108,7 +108,7 @@ class HitBuilder:
             text=content.text,
             start=content.start,
             turns=turns,
-            phrase=self._name_phrase(best),
+            phrase=phrase,
             highlights=places if self.query.highlight else None,
             explanation=self.explainer.explain(best) if self.explainer else None,
         )
