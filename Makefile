@@ -67,10 +67,10 @@ test-browser: .venv-browser/.done
 .venv-frameworks/.done: pyproject.toml
 	test -x .venv-frameworks/bin/python || $(PYTHON) -m venv .venv-frameworks
 	.venv-frameworks/bin/python $(UNINSTALL)
-	.venv-frameworks/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,langchain,haystack,llamaindex,mcp,pandas,frameworks]' hypothesis pytrec-eval-terrier scipy
+	.venv-frameworks/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,langchain,haystack,llamaindex,mcp,pandas,frameworks]' hypothesis pytrec-eval-terrier rank-bm25 scipy
 	@touch $@
 
-# On the embedded index and on one server. The tests of langchain-tests are run by pytest-asyncio.
+# On the embedded index and on one server. The tests of langchain-tests are run by pytest-asyncio; test_docs reads the benchmarks.
 test-frameworks: $(VENV)/.dev .venv-frameworks/.done
 	$(BIN)/python -m tools.servers --servers "$${SERVERS:-opensearch-3.5.0}" -- .venv-frameworks/bin/python -m pytest -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function -m frameworks tests/retrievers tests/agents tests/search/test_result_rows.py tests/house/test_docs.py
 
