@@ -162,45 +162,77 @@ def test_a_damaged_index_is_told_without_its_place(transport: str, tmp_path: Pat
     talk(transport, f"embedded:{store}", tmp_path / "log", talking)
 
 
-def test_standard_output_has_messages_of_the_protocol_and_nothing_else(sample_url: str) -> None:
-    messages: list[dict[str, Any]] = [
-        {
-            "method": "initialize",
-            "id": 1,
-            "params": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "test", "version": "1"},
-            },
+MESSAGES: list[dict[str, Any]] = [
+    {
+        "method": "initialize",
+        "id": 1,
+        "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
         },
-        {"method": "notifications/initialized"},
-        {
-            "method": "tools/call",
-            "id": 2,
-            "params": {"name": "search", "arguments": {"phrase": "refund", "size": 1}},
-        },
-    ]
+    },
+    {"method": "notifications/initialized"},
+    {
+        "method": "tools/call",
+        "id": 2,
+        "params": {"name": "search", "arguments": {"phrase": "refund", "size": 1}},
+    },
+]
+"""What an agent sends to search once."""
+
+LISTENER = """
+import sys
+def refuse(event, arguments):
+    if event in ("socket.connect", "socket.getaddrinfo", "socket.sendto"):
+        print("CONNECTION", file=sys.stderr, flush=True)
+        raise ConnectionError("this test sends nothing")
+sys.addaudithook(refuse)
+from hybrid_search.cli.app import app
+app()
+"""
+
+
+def search_once(command: list[str], **variables: str) -> tuple[list[Any], str, str]:
+    """Send `MESSAGES`, and return the answers, then the rest of standard output, and the log."""
     process = subprocess.Popen(
-        command_line(sample_url, "--log-level", "debug"),
+        command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(),
+        env={**environment(), **variables},
     )
     assert process.stdin is not None
     assert process.stdout is not None
     answers = []
-    for message in messages:
+    for message in MESSAGES:
         process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         process.stdin.flush()
         if "id" in message:
             answers.append(json.loads(process.stdout.readline()))
-    rest, _ = process.communicate(timeout=SECONDS)
+    rest, log = process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    return answers, rest, log
+
+
+def test_standard_output_has_messages_of_the_protocol_and_nothing_else(sample_url: str) -> None:
+    answers, rest, _ = search_once(command_line(sample_url, "--log-level", "debug"))
     assert [(answer["jsonrpc"], answer["id"]) for answer in answers] == [("2.0", 1), ("2.0", 2)]
     assert answers[1]["result"]["structuredContent"]["hits"]
     assert rest == ""
-    assert process.returncode == 0
+
+
+def test_the_tools_talk_to_nobody_and_leave_nothing_in_the_home_folder(
+    sample_url: str, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", LISTENER, "mcp", "--url", sample_url]
+    home = tmp_path / "user"
+    home.mkdir()
+    answers, _, log = search_once(command, HOME=str(home), XDG_DATA_HOME=str(home))
+    assert answers[1]["result"]["structuredContent"]["hits"]
+    assert "CONNECTION" not in log
+    assert [path for path in home.rglob("*") if path.is_file()] == []
 
 
 def test_a_page_of_another_site_cannot_ask(sample_url: str) -> None:
