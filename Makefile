@@ -9,12 +9,13 @@ MEANING := localisation,topics,intents
 # What this project was called before, in an environment of that time, and a stranger's package of that name: two would share a command.
 UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 
-.PHONY: help demo discovery test test-browser test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
+.PHONY: help demo discovery test test-browser test-frameworks test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
 
 help:
 	@echo "make demo         ingest the bundled calls, ask for a phrase, and mine three topics"
 	@echo "make test         every test that needs no server and no torch"
 	@echo "make test-browser the service and its page in Chromium (as root on Debian it installs that; 0.2 GB of downloads)"
+	@echo "make test-frameworks the retrievers and the tools for agents (as test-servers, on OpenSearch alone; 0.2 GB of downloads)"
 	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
 	@echo "make servers      start them to try things on, until Ctrl-C or for an hour; it prints the URLs to use"
 	@echo "make prove        the long proofs on servers: faults, kills and agreement on 2,000 calls (needs ../shared/data)"
@@ -51,7 +52,7 @@ demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search mine --topics hybrid_search/sample/topics.yaml --index calls --out $(DEMO)/matches.jsonl
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m "not export and not server and not long and not ray and not wheel and not browser"
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m "not export and not server and not long and not ray and not wheel and not browser and not frameworks"
 
 .venv-browser/.done: pyproject.toml
 	test -x .venv-browser/bin/python || $(PYTHON) -m venv .venv-browser
@@ -63,6 +64,16 @@ test: $(VENV)/.dev
 test-browser: .venv-browser/.done
 	test -n "$$CHROMIUM" || command -v chromium >/dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium >/dev/null; } || { echo "install chromium, or name one: make test-browser CHROMIUM=/path/to/chrome"; exit 2; }
 	HYBRID_SEARCH_PICTURES="$(PICTURES)" .venv-browser/bin/python -m pytest -m "browser and not long" tests/browser
+
+.venv-frameworks/.done: pyproject.toml
+	test -x .venv-frameworks/bin/python || $(PYTHON) -m venv .venv-frameworks
+	.venv-frameworks/bin/python $(UNINSTALL)
+	.venv-frameworks/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[cpu,langchain,haystack,llamaindex,mcp,pandas,frameworks]' hypothesis pytrec-eval-terrier rank-bm25 scipy
+	@touch $@
+
+# On the embedded index and on one server. The tests of langchain-tests are run by pytest-asyncio; test_docs reads the benchmarks.
+test-frameworks: $(VENV)/.dev .venv-frameworks/.done
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-opensearch-3.5.0}" -- .venv-frameworks/bin/python -m pytest -o asyncio_mode=auto -o asyncio_default_fixture_loop_scope=function -m frameworks tests/retrievers tests/agents tests/search/test_result_rows.py tests/house/test_docs.py
 
 test-wheel: $(VENV)/.dev
 	$(BIN)/python -m pytest -m wheel tests/house/test_wheel.py
@@ -197,4 +208,4 @@ docs: .venv-docs/.done
 	@echo "open .site/index.html"
 
 clean:
-	rm -rf $(VENV) .venv-discovery .venv-export .venv-ray .venv-browser .venv-docs .venv-peers $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-discovery .venv-export .venv-ray .venv-browser .venv-frameworks .venv-docs .venv-peers $(DEMO) .servers .site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

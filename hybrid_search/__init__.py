@@ -8,7 +8,8 @@ In: documents (JSON lines, tables, or the index of another server) and phrases. 
 
 Modules in reading order: `api` and `client` (every call), `text` (documents, passages, spans),
 `encoder` (the model), `ingest` (documents into an index), `backends` (where indexes live), `search`
-(phrases to hits), `phrases` (all mentions of topics), `maintenance`, `observability`, `cli`;
+(phrases to hits), `phrases` (all mentions of topics), `maintenance`, `observability`, `serve`
+and `agents` (over HTTP, and as tools), `retrievers` (for other frameworks), `cli`;
 `config` and `credentials` read the environment, `errors` has the tree of errors. The root page of a
 package says what goes into it.
 """

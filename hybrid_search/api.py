@@ -111,7 +111,7 @@ def query(
     >>> hit.id, hit.spans[0].text, hit.spans[0].start, hit.spans[0].end
     ('shop-001', 'Could you just put the money back on my card instead', 673, 725)
     """
-    return _client(url).query(phrase, **options)
+    return shared_client(url).query(phrase, **options)
 
 
 def best_spans(
@@ -139,7 +139,7 @@ def best_spans(
     >>> span.text, span.start, span.end
     ('I want my money back', 23, 43)
     """
-    client = _client("memory:")
+    client = shared_client("memory:")
     return client.best_spans(phrase, text, k=k, context=context, spans_by=spans_by)
 
 
@@ -160,11 +160,23 @@ def phrase_similarity(
     >>> hybrid_search.phrase_similarity("refund", "money back") > 0.5
     True
     """
-    return _client("memory:").phrase_similarity(a, b, context1=context1, context2=context2)
+    return shared_client("memory:").phrase_similarity(a, b, context1=context1, context2=context2)
 
 
-def _client(url: str | None) -> Client:
-    """Return this process's client for `url` and the environment as they are now."""
+def shared_client(url: str | None) -> Client:
+    """Return this process's client for `url` and the environment as they are now.
+
+    It is never closed, so that the functions here and the retrievers load one encoder.
+
+    Args:
+        url: As in `connect`.
+
+    Raises:
+        UsageError: If the URL or a setting is not valid.
+
+    >>> hybrid_search.api.shared_client("memory:") is hybrid_search.api.shared_client("memory:")
+    True
+    """
     from hybrid_search.config import settings
 
     return _open_client(settings(url))

@@ -29,6 +29,10 @@ Connections are kept for twice as many.
 """
 
 
+def _open_threads(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="hybrid_search")
+
+
 def _run_in_thread(
     method: Callable[Concatenate[Client, P], R],
 ) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, R]]:
@@ -97,7 +101,26 @@ class AsyncClient:
             precision=precision,
             patience=patience,
         )
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="hybrid_search")
+        self._threads = _open_threads(threads)
+
+    @classmethod
+    def from_client(cls, client: Client, *, threads: int = THREADS) -> Self:
+        """Return an asynchronous client with the connections and the encoder of another one.
+
+        Args:
+            client: A client as `hybrid_search.connect` opens it. Closing either closes both.
+            threads: How many calls run at once; more of them wait.
+
+        >>> async def find(client: Client) -> str:
+        ...     result = await hybrid_search.AsyncClient.from_client(client).query("money back")
+        ...     return result.hits[0].id
+        >>> with hybrid_search.connect() as client:
+        ...     asyncio.run(find(client))
+        'shop-001'
+        """
+        shared = cls.__new__(cls)
+        shared._client, shared._threads = client, _open_threads(threads)
+        return shared
 
     query = _run_in_thread(Client.query)
     open_document = _run_in_thread(Client.open_document)

@@ -30,6 +30,9 @@ Libraries that report their use to their makers are told not to, unless the user
 
 ORT_DISABLE_TELEMETRY      true keeps ONNX Runtime from it (default: 1)
 RAY_USAGE_STATS_ENABLED    0 keeps Ray from it (default: 0)
+HAYSTACK_TELEMETRY_ENABLED
+                           false keeps Haystack from it (default: false, where our retriever
+                           imports it)
 
 The command line alone sets, unless the user decided otherwise:
 
@@ -77,6 +80,7 @@ BOOLEAN_WORDS = {
 }
 
 ONNX_RUNTIME_SWITCH, RAY_SWITCH = "ORT_DISABLE_TELEMETRY", "RAY_USAGE_STATS_ENABLED"
+HAYSTACK_SWITCH = "HAYSTACK_TELEMETRY_ENABLED"
 
 BLAS_PATIENCE, LEAST_PATIENCE = "OPENBLAS_THREAD_TIMEOUT", "4"
 """How long a thread of OpenBLAS without work spins before it sleeps: this power of 2 in cycles.
@@ -140,6 +144,15 @@ def disable_telemetry() -> None:
 def disable_ray_reports() -> None:
     """Keep a cluster of Ray that is started after this from reporting to Ray's makers."""
     _set_default(RAY_SWITCH, "0")
+
+
+def disable_haystack_reports() -> None:
+    """Keep Haystack from reporting to its makers, unless its own import came first.
+
+    It reads the variable when it is imported, and makes an id of the user in the home folder.
+    """
+    if "haystack" not in sys.modules:
+        _set_default(HAYSTACK_SWITCH, "false")
 
 
 def stop_idle_spinning() -> None:

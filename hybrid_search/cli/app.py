@@ -22,6 +22,7 @@ from hybrid_search.cli.doctor import doctor
 from hybrid_search.cli.grouping import cluster, discover, similar
 from hybrid_search.cli.index_admin import delete, reindex, setup
 from hybrid_search.cli.ingest import ingest
+from hybrid_search.cli.mcp import mcp
 from hybrid_search.cli.mine import mine
 from hybrid_search.cli.options import EXIT_FAILED
 from hybrid_search.cli.plan import plan
@@ -192,6 +193,7 @@ app.command()(ingest)
 app.command()(query)
 app.command("best-spans")(best_spans)
 app.command()(serve)
+app.command()(mcp)
 app.command()(mine)
 app.command()(similar)
 app.command()(cluster)

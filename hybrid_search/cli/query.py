@@ -11,11 +11,15 @@ import typer
 
 from hybrid_search.cli import options
 from hybrid_search.errors import UsageError
-from hybrid_search.observability.escapes import escape_json
+from hybrid_search.observability.escapes import blank_controls, escape_json
+from hybrid_search.search import parameters
 from hybrid_search.search.query import Query, QueryOptions, RequestOptions
 
 if TYPE_CHECKING:
     from hybrid_search.client import Client
+    from hybrid_search.search.result import Result
+
+FORMATS = ("text", "json", "jsonl", "csv")
 
 
 def query(
@@ -78,12 +82,17 @@ def query(
     model: options.Model = None,
     device: options.Device = None,
     precision: options.Precision = None,
+    output_format: Annotated[
+        str,
+        typer.Option("--format", help="text, json, jsonl (a hit a line) or csv (a span a row)."),
+    ] = "text",
     as_json: options.Json = False,
 ) -> None:
     """Find a phrase: documents by fused score, with the words that matched and their offsets."""
     with options.report_errors():
         from hybrid_search.api import connect
 
+        form = _choose_format(output_format, as_json)
         request_options: RequestOptions = {
             "index": index,
             "alpha": alpha,
@@ -109,15 +118,39 @@ def query(
         }
         with connect(url, model=model, device=device, precision=precision) as client:
             if dry_run:
-                _show_requests(client.requests(phrase, **request_options), as_json)
+                _show_requests(client.requests(phrase, **request_options), form == "json")
                 return
             result = client.query(phrase, **query_options)
-        if as_json:
-            options.print_json(result.to_dict())
-        else:
-            from hybrid_search.cli.show_result import show_result
+        _write_result(result, form)
 
-            show_result(result)
+
+def _choose_format(name: str, as_json: bool) -> str:
+    """Return the format of the answer.
+
+    Raises:
+        UsageError: If it is unknown, or ``--json`` stands beside another one.
+    """
+    parameters.check_choice("--format", name, FORMATS)
+    if as_json and name not in ("text", "json"):
+        raise UsageError(f"--format is {name!r} beside --json: leave one of them out")
+    return "json" if as_json else name
+
+
+def _write_result(result: Result, form: str) -> None:
+    """Print a result in one of `FORMATS`."""
+    if form == "json":
+        options.print_json(result.to_dict())
+    elif form == "jsonl":
+        for hit in result:
+            options.print_json(hit.to_dict())
+    elif form == "csv":
+        from hybrid_search.search.result_rows import format_csv
+
+        print(blank_controls(format_csv(result)), end="")
+    else:
+        from hybrid_search.cli.show_result import show_result
+
+        show_result(result)
 
 
 def best_spans(

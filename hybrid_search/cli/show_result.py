@@ -1,16 +1,24 @@
-"""Show the answers of ``query`` and ``best-spans`` to people: the words that matched are marked."""
+"""Show the answers of ``query`` and ``best-spans`` to people: the words that matched are marked.
+
+On a terminal they are marked by colours. Where there are none, in a pipe or with ``NO_COLOR``, they
+stand in brackets.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from rich.console import Console
 from rich.text import Text
 
 from hybrid_search.cli import options
 from hybrid_search.observability.escapes import blank_controls, escape_controls
-from hybrid_search.search.result import Result, Span, format_span
+from hybrid_search.search.excerpts import Excerpt, list_excerpts
+from hybrid_search.search.result import Hit, Result, Span
 
 MARK = "bold black on yellow"
+INDENT = "   "
+"""Stands before the lines of a hit."""
 
 
 def show_spans(spans: Sequence[Span], text: str) -> None:
@@ -18,36 +26,63 @@ def show_spans(spans: Sequence[Span], text: str) -> None:
     console = options.open_output()
     for span in spans:
         label = f"{span.cosine:.3f} [{span.start}:{span.end}] "
-        console.print(Text.assemble(label, _mark_spans(text, 0, [span])))
+        console.print(Text.assemble(label, _mark(Excerpt(0, text, (span,)))))
 
 
 def show_result(result: Result) -> None:
-    """Print the hits of a query with their spans, and its facets."""
+    """Print the hits of a query with the sentences around their spans, and its facets."""
     console = options.open_output()
     console.print(f"{len(result)} of {result.total} hits")
     for number, hit in enumerate(result, 1):
         scores = f"  score {hit.score:.3f}  (BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})"
-        console.print(Text.assemble((f"\n{number}. {escape_controls(hit.id)}", "bold"), scores))
-        for span in hit.spans:
-            console.print(Text(f"   {blank_controls(format_span(span))}"))
-        console.print(_mark_spans(hit.text, hit.start, hit.spans, hit.highlights or ()))
+        heading = Text.assemble((f"{number}. {escape_controls(hit.id)}", "bold"), scores)
+        console.print()
+        _print_wrapped(console, heading)
+        for lines in _describe_hit(console, hit):
+            _print_wrapped(console, lines, INDENT)
     for name, counts in (result.facets or {}).items():
         values = ", ".join(f"{value} ({count})" for value, count in counts.items())
         console.print(Text(f"\n{escape_controls(f'{name}: {values}')}"))
 
 
-def _mark_spans(
-    text: str, start: int, spans: Sequence[Span], words: Sequence[tuple[int, int]] = ()
-) -> Text:
-    """Return a text with `spans` marked and `words` underlined; spans outside it are left out.
+def _print_wrapped(console: Console, lines: Text, indent: str = "") -> None:
+    """Print lines, wrapped to the window behind an indent."""
+    for line in lines.wrap(console, max(console.width - len(indent), 1)):
+        line.rstrip()
+        console.print(Text.assemble(indent, line))
 
-    `start` is where the text begins in its document. Styles are not made by rich's markup, which a
-    text may look like.
+
+def _describe_hit(console: Console, hit: Hit) -> Iterator[Text]:
+    """Yield the places of the spans of each excerpt, and the excerpt."""
+    is_plain = console.no_color or not console.is_terminal
+    for excerpt in list_excerpts(hit):
+        if excerpt.spans:
+            places = "  ".join(
+                f"{span.cosine:.3f} [{span.start}:{span.end}]" for span in excerpt.spans
+            )
+            speaker = excerpt.spans[0].speaker
+            label = f"{escape_controls(speaker)}  {places}" if speaker else places
+            yield Text(label, style="dim")
+        yield _mark(excerpt, hit.highlights or (), is_plain=is_plain)
+
+
+def _mark(
+    excerpt: Excerpt, words: Sequence[tuple[int, int]] = (), *, is_plain: bool = False
+) -> Text:
+    """Return an excerpt with its spans marked and `words` underlined; in plain text by brackets.
+
+    Styles are not made by rich's markup, which a text may look like.
     """
-    marked_text = Text(blank_controls(text))
-    for first, last in words:
-        marked_text.stylize("underline", first - start, last - start)
-    for span in spans:
-        if start <= span.start and span.end <= start + len(text):
-            marked_text.stylize(MARK, span.start - start, span.end - start)
-    return marked_text
+    text = Text()
+    for piece, is_span in excerpt.split():
+        shown = blank_controls(piece)
+        if is_span and is_plain:
+            text.append(f"[{shown}]")
+        else:
+            text.append(shown, style=MARK if is_span else None)
+    if not is_plain:
+        for first, last in words:
+            if excerpt.start <= first and last <= excerpt.end:
+                text.stylize("underline", first - excerpt.start, last - excerpt.start)
+    before, after = ("..." if cut else "" for cut in (excerpt.is_cut_before, excerpt.is_cut_after))
+    return Text.assemble(f"{before} " if before else "", text, f" {after}" if after else "")

@@ -15,6 +15,7 @@ _UNSAFE = (
     "\ud800-\udfff"  # halves of characters, which no terminal can be sent
 )
 _CONTROLS = re.compile(f"[\x00-\x1f{_UNSAFE}]")
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")  # the last four are full-width letters
 _OUTSIDE_ASCII = re.compile(f"[{_UNSAFE}]")
 
 
@@ -39,6 +40,15 @@ def blank_controls(text: str) -> str:
     Ends of lines and tabs stay.
     """
     return _CONTROLS.sub(lambda match: match[0] if match[0] in "\t\n" else " ", text)
+
+
+def defuse_cell(value: object) -> object:
+    """Return a value of a CSV file; text that a spreadsheet would run as a formula gets a quote.
+
+    Spreadsheets run what begins with ``=``, ``+``, ``-`` or ``@``, also behind blanks.
+    """
+    is_formula = isinstance(value, str) and _FORMULA.match(value)
+    return f"'{value}" if is_formula else value
 
 
 def _escape(match: re.Match[str]) -> str:

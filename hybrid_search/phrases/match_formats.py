@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_search.errors import UsageError
+from hybrid_search.observability.escapes import defuse_cell
 from hybrid_search.phrases.match import Match
 
 COLUMNS = tuple(Match.__slots__)
@@ -28,10 +29,11 @@ def to_jsonl(matches: Sequence[Match]) -> bytes:
 
 
 def to_csv(matches: Sequence[Match]) -> bytes:
-    """Return one row a line, without the header."""
+    """Return one row a line, without the header; formulas are defused."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerows(_flatten(match.to_dict()).values() for match in matches)
+    rows = (_flatten(match.to_dict()).values() for match in matches)
+    writer.writerows(map(defuse_cell, row) for row in rows)
     return buffer.getvalue().encode()
 
 

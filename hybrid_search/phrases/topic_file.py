@@ -87,6 +87,16 @@ EXPECTATIONS = {
 """What is allowed, by pydantic's name of the mistake."""
 
 
+def describe_topic() -> dict[str, dict[str, Any]]:
+    """Return the JSON Schema of each key of a topic; one without a default is required."""
+    properties = _Topic.model_json_schema()["properties"]
+    for schema in properties.values():
+        schema.pop("title", None)
+    single = {"type": "string"}
+    properties["speaker"] = {"anyOf": [single, properties["speaker"]], "default": []}
+    return dict(properties)
+
+
 def read_topics(path: Path) -> tuple[Topic, ...]:
     """Return the topics of a file.
 

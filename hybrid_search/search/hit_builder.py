@@ -93,7 +93,7 @@ class HitBuilder:
         best = group[0]
         content = self.contents[best.stored.key]
         places = [(content.start + start, content.start + end) for start, end in highlights]
-        turns = read_turns(content)
+        turns, phrase = read_turns(content), self._name_phrase(best)
         return Hit(
             id=best.stored.document_id,
             passage=best.stored.ordinal,
@@ -108,9 +108,14 @@ class HitBuilder:
             text=content.text,
             start=content.start,
             turns=turns,
+            phrase=phrase,
             highlights=places if self.query.highlight else None,
             explanation=self.explainer.explain(best) if self.explainer else None,
         )
+
+    def _name_phrase(self, best: ScoredPassage) -> str | None:
+        """Return the phrase that a passage fits best, None if there is only one."""
+        return best.request.phrase if len(self.query.phrases) > 1 else None
 
     def _best_spans(self, group: Group) -> list[Span]:
         """Return the best spans of a hit's passages, with what is known of their turns."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,7 @@ class Hit:
             BM25 score, if requested.
         prior: What was added to the cosine of its best span, as in `Span`.
         turns: The turns that the best passage has words of.
+        phrase: The phrase that the best passage fits best, if several were asked.
     """
 
     id: str
@@ -118,14 +121,16 @@ class Hit:
     highlights: list[tuple[int, int]] | None = None
     prior: float = 0.0
     turns: list[TurnPlace] = field(default_factory=list)
+    phrase: str | None = None
 
     def to_dict(self, *, texts: bool = False) -> dict[str, Any]:
         """Return the hit as it stands in JSON.
 
-        Explanation and highlights are there only if they were requested, and `text`, `start` and
-        `turns` of the passage only with `texts`.
+        Explanation and highlights are there only if they were requested, `phrase` only if several
+        were, and `text`, `start` and `turns` of the passage only with `texts`.
         """
-        omitted = {name for name in ("explanation", "highlights") if getattr(self, name) is None}
+        optional = ("explanation", "highlights", "phrase")
+        omitted = {name for name in optional if getattr(self, name) is None}
         omitted |= {"spans", "turns"} if texts else {"spans", "turns", "text", "start"}
         hit = {item.name: getattr(self, item.name) for item in fields(self)}
         values = {name: value for name, value in hit.items() if name not in omitted}
@@ -213,18 +218,23 @@ class Result:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(map(_html_row, self.hits))
-        head = "".join(f"<th>{name}</th>" for name in ("score", "id", "BM25", "cosine", "passage"))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        from hybrid_search.search.result_html import format_html
 
+        return format_html(self)
 
-def _html_row(hit: Hit) -> str:
-    numbers = f"<td>{hit.bm25:.2f}</td><td>{hit.cosine:.3f}</td>"
-    passage = hit.marked("<mark>", "</mark>", escape)
-    return (
-        f"<tr><td>{hit.score:.3f}</td><td>{escape(hit.id)}</td>{numbers}"
-        f"<td style='text-align:left;white-space:pre-line'>{passage}</td></tr>"
-    )
+    def to_pandas(self) -> DataFrame:
+        """Return a table of pandas with one row a span, which needs the extra ``pandas``.
+
+        Returns:
+            The hit's number, id, passage and scores, the span's place, words and cosine, and the
+            metadata as ``metadata.KEY``. A hit without spans has one row.
+
+        >>> with hybrid_search.connect() as client:  # doctest: +SKIP
+        ...     client.query("money back").to_pandas()["text"]
+        """
+        from hybrid_search.search.result_rows import build_frame
+
+        return build_frame(self)
 
 
 def format_span(span: Span) -> str:

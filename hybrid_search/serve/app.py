@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -25,8 +24,9 @@ from hybrid_search.serve.bodies import JSON_TYPE, read_object
 from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.guard import Guard
 from hybrid_search.serve.judging import Judging
+from hybrid_search.serve.mining import stream_matches
 from hybrid_search.serve.options import ServeOptions
-from hybrid_search.serve.problems import Problem, build_response, describe_error
+from hybrid_search.serve.problems import Problem, build_response, describe_error, dump_json
 from hybrid_search.serve.signatures import Schema
 
 PAGE_FOLDER = Path(__file__).parent / "static"
@@ -58,6 +58,7 @@ class Service:
             Mount("/static", StaticFiles(directory=PAGE_FOLDER)),
             Route("/v1/query", self._query, methods=["POST"]),
             Route("/v1/best-spans", self._best_spans, methods=["POST"]),
+            Route("/v1/mine", self._mine, methods=["POST"]),
             Route("/v1/documents/{id:path}", self._open_document),
             Route("/v1/indexes", self._list_indexes),
             Route("/v1/judgments", self._answer_judgments, methods=["GET", "POST"]),
@@ -92,6 +93,13 @@ class Service:
         self._log_phrase(phrase)
         spans = await self._gate.run(self._client.best_spans(phrase, text, **values))
         return answer_json({"spans": [span.to_dict() for span in spans]})
+
+    async def _mine(self, request: Request) -> Response:
+        values = await read_object(request, self._options)
+        _check_names(values, openapi.list_mining_parameters())
+        if "topics" not in values:
+            _take_required(values, "topics")
+        return await stream_matches(self._client, self._gate, values, self._explain)
 
     async def _open_document(self, request: Request) -> Response:
         values = _read_parameters(request, openapi.list_document_parameters())
@@ -142,10 +150,14 @@ class Service:
     async def _answer_error(self, _: Request, error: Exception) -> Response:
         if not isinstance(error, HybridSearchError):  # the handler is for these alone
             raise error
+        return build_response(self._explain(error))
+
+    def _explain(self, error: HybridSearchError) -> Problem:
+        """Return the problem that an error is; one that the caller cannot mend is logged."""
         problem = describe_error(error, self._place)
         if problem.status >= 500:
             _log.error("a request failed: %s", error)
-        return build_response(problem)
+        return problem
 
     def _log_phrase(self, phrase: object) -> None:
         if self._options.log_phrases:
@@ -162,12 +174,7 @@ class Service:
 
 def answer_json(value: Mapping[str, Any]) -> Response:
     """Return a response with a value as JSON."""
-    return Response(orjson.dumps(value, default=_dump_other), media_type=JSON_TYPE)
-
-
-def _dump_other(value: Any) -> Any:
-    """Return what orjson does not know by itself: mappings and sequences of other classes."""
-    return dict(value) if isinstance(value, Mapping) else list(value)
+    return Response(dump_json(value), media_type=JSON_TYPE)
 
 
 def format_info(info: IndexInfo) -> dict[str, Any]:

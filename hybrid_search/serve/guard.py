@@ -37,7 +37,15 @@ LOOPBACK_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
 PUBLIC_PATHS = frozenset(("/", "/healthz", "/openapi.json"))
 """What needs no token: nothing of it comes from an index."""
 STATIC, DOCUMENTS = "/static/", "/v1/documents/"
-ROUTES = PUBLIC_PATHS | {"/v1/query", "/v1/best-spans", "/v1/indexes", "/v1/judgments", "/metrics"}
+ROUTES = PUBLIC_PATHS | {
+    "/v1/query",
+    "/v1/best-spans",
+    "/v1/mine",
+    "/v1/indexes",
+    "/v1/judgments",
+    "/metrics",
+    "/mcp",
+}
 
 Count = Callable[[str, int, float], None]
 

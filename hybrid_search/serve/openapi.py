@@ -9,11 +9,20 @@ import hybrid_search
 from hybrid_search import api
 from hybrid_search.client import Client
 from hybrid_search.phrases.judgments import Judgment
+from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.topic_file import describe_topic
+from hybrid_search.phrases.topics import Topic
 from hybrid_search.search.document_view import DocumentView, PassageScores
 from hybrid_search.search.result import Hit, Span, TurnPlace
 from hybrid_search.serve.judging import BODY
+from hybrid_search.serve.mining import JSON_LINES_TYPE
 from hybrid_search.serve.problems import PROBLEM_TYPE
-from hybrid_search.serve.signatures import Schema, describe_class, describe_parameters
+from hybrid_search.serve.signatures import (
+    Schema,
+    describe_class,
+    describe_parameters,
+    read_descriptions,
+)
 
 EXAMPLE_DOCUMENT = "shop-001"
 """The id of a call in the bundled sample."""
@@ -35,6 +44,9 @@ PROBLEMS = {
 }
 BODY_PROBLEMS = (400, 408, 413, 415)
 READ_PROBLEMS = (400, 401, 404, 409, 421, 422, 429, 500, 502, 503)
+
+TOPIC_ATTRIBUTES = {"not": "not_phrases", "speaker": "speakers"}
+"""The attribute of a `Topic` that a key is explained by, where their names differ."""
 
 TEXTS: Schema = {
     "type": "boolean",
@@ -58,6 +70,7 @@ def build_description() -> dict[str, Any]:
         "paths": {
             "/v1/query": {"post": _describe_query()},
             "/v1/best-spans": {"post": _describe_best_spans()},
+            "/v1/mine": {"post": _describe_mining()},
             "/v1/documents/{id}": {"get": _describe_document()},
             "/v1/indexes": {"get": _describe_indexes()},
             "/v1/judgments": {"get": _describe_judgments(), "post": _describe_judging()},
@@ -70,21 +83,47 @@ def build_description() -> dict[str, Any]:
     }
 
 
+@cache
 def list_query_parameters() -> dict[str, Schema]:
     """Return the schemas of what `/v1/query` takes."""
     return {**describe_parameters(api.query), "texts": TEXTS}
 
 
+@cache
 def list_best_spans_parameters() -> dict[str, Schema]:
     """Return the schemas of what `/v1/best-spans` takes."""
     return describe_parameters(api.best_spans)
 
 
+@cache
 def list_document_parameters() -> dict[str, Schema]:
     """Return the schemas of what `/v1/documents/{id}` takes beside the id."""
     parameters = describe_parameters(Client.open_document)
     del parameters["document_id"]
     return parameters
+
+
+@cache
+def list_topic_keys() -> dict[str, Schema]:
+    """Return the schemas of the keys of a topic."""
+    words = read_descriptions(Topic, "Attributes")
+    return {
+        name: {**schema, "description": words[TOPIC_ATTRIBUTES.get(name, name)]}
+        for name, schema in describe_topic().items()
+    }
+
+
+@cache
+def list_mining_parameters() -> dict[str, Schema]:
+    """Return the schemas of what `/v1/mine` takes."""
+    topic = {**_describe_object(list_topic_keys()), "required": ["name", "phrases"]}
+    topics = {
+        "type": "array",
+        "items": topic,
+        "minItems": 1,
+        "description": read_descriptions(Client.mine, "Args")["topics"],
+    }
+    return {"topics": topics, "index": list_query_parameters()["index"]}
 
 
 def _describe_query() -> Schema:
@@ -110,6 +149,26 @@ def _describe_best_spans() -> Schema:
     }
 
 
+def _describe_mining() -> Schema:
+    topic = {"name": "refund", "phrases": ["put the money back on my card"]}
+    body = _describe_body(
+        list_mining_parameters(), ["topics"], {"topics": [topic], "index": "calls"}
+    )
+    responses = _list_responses({}, (*BODY_PROBLEMS, *READ_PROBLEMS))
+    match = {"schema": _refer("Match")}
+    responses["200"] = {
+        "description": "A match a line, in the order of the documents. If the search fails half-way"
+        " the last line is a Problem.",
+        "content": {JSON_LINES_TYPE: match},
+    }
+    return {
+        "operationId": "mine",
+        "summary": "Find every mention of some topics in an index.",
+        "requestBody": body,
+        "responses": responses,
+    }
+
+
 def _describe_document() -> Schema:
     path = {
         "name": "id",
@@ -130,7 +189,8 @@ def _describe_document() -> Schema:
 def _describe_parameter(item: tuple[str, Schema]) -> Schema:
     """Return a parameter of a query string, where leaving one out is its null."""
     name, schema = item
-    description = schema.pop("description")
+    description = schema["description"]
+    schema = {key: value for key, value in schema.items() if key != "description"}
     variants = [part for part in schema.get("anyOf", []) if part.get("type") != "null"]
     if variants:
         (schema,) = variants
@@ -230,13 +290,14 @@ def _describe_schemas() -> dict[str, Schema]:
     }
     problem = {"type": text, "title": text, "status": number, "detail": text, "error": text}
     described = {"Hit": Hit, "Span": Span, "TurnPlace": TurnPlace, "PassageScores": PassageScores}
-    optional = ("text", "start", "turns", "explanation", "highlights")
+    optional = ("phrase", "text", "start", "turns", "explanation", "highlights")
     omitted = {"Hit": optional, "Span": ("turn_metadata",), "TurnPlace": ("turn_metadata",)}
     return {
         "Result": result,
         **{name: describe_class(kind, omitted.get(name, ())) for name, kind in described.items()},
         "DocumentView": describe_class(DocumentView),
         "Judgment": describe_class(Judgment),
+        "Match": describe_class(Match),
         "Index": {**_describe_object(index), "required": ["name"]},
         "Problem": {**_describe_object(problem), "required": ["type", "title", "status", "detail"]},
     }

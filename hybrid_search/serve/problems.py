@@ -117,6 +117,16 @@ def hide_places(text: str, hidden: str) -> str:
     return _ADDRESS.sub("(address)", text.replace(hidden, "(place)"))
 
 
+def dump_json(value: Mapping[str, Any]) -> bytes:
+    """Return an answer as JSON."""
+    return orjson.dumps(value, default=_dump_other)
+
+
+def _dump_other(value: Any) -> Any:
+    """Return what orjson does not know by itself: mappings and sequences of other classes."""
+    return dict(value) if isinstance(value, Mapping) else list(value)
+
+
 def build_response(problem: Problem) -> Response:
     """Return the response that tells a problem."""
     headers = dict(problem.headers)

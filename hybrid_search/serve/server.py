@@ -6,12 +6,13 @@ import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hybrid_search.async_client import THREADS, AsyncClient
@@ -22,6 +23,8 @@ from hybrid_search.serve.options import ServeOptions
 WAITING_CONNECTIONS = 1_000
 KEEP_ALIVE = 30
 """Seconds that an idle connection stays open."""
+
+OpenApp = Callable[[AsyncClient], AbstractAsyncContextManager[ASGIApp]]
 
 _log = logging.getLogger(__name__)
 
@@ -42,20 +45,43 @@ def serve(
 
     UsageError is raised if nothing can listen at the address.
     """
-    with _open_socket(options) as listener, _end_quietly():
-        asyncio.run(_serve(options, open_client, place, listener, announce))
+
+    @asynccontextmanager
+    async def open_app(client: AsyncClient) -> AsyncIterator[ASGIApp]:
+        yield Service(client, options, place).build_app()
+
+    run_app(options, open_client, open_app, announce)
 
 
-async def _serve(
+def run_app(
     options: ServeOptions,
     open_client: Callable[[int], AsyncClient],
-    place: str,
+    open_app: OpenApp,
+    announce: Callable[[str], None],
+) -> None:
+    """Run an application over one client until SIGTERM or SIGINT.
+
+    Args:
+        options: The address and the limits.
+        open_client: Returns the client, for this number of threads.
+        open_app: Returns the application over a client, to be closed after the last request.
+        announce: Called with the URL as soon as requests are answered.
+
+    UsageError is raised if nothing can listen at the address.
+    """
+    with _open_socket(options) as listener, _end_quietly():
+        asyncio.run(_run_app(options, open_client, open_app, listener, announce))
+
+
+async def _run_app(
+    options: ServeOptions,
+    open_client: Callable[[int], AsyncClient],
+    open_app: OpenApp,
     listener: socket.socket,
     announce: Callable[[str], None],
 ) -> None:
-    async with open_client(min(THREADS, options.queries)) as client:
+    async with open_client(min(THREADS, options.queries)) as client, open_app(client) as app:
         await client.best_spans("ready", "ready")  # loads the model before anybody waits for it
-        app = Service(client, options, place).build_app()
         server = _Server(_configure(app, options), announce, _format_url(options, listener))
         await server.serve(sockets=[listener])
 

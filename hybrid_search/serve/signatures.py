@@ -75,6 +75,8 @@ def _limit(variant: Schema, limits: Schema) -> Schema:
 
 def _describe_phrase(annotation: Any) -> Schema:
     single = {"type": "string", **_PHRASE}
+    if "None" in str(annotation):
+        return {"anyOf": [single, {"type": "null"}]}
     if "Sequence" not in str(annotation):
         return single
     several = {

@@ -56,6 +56,7 @@ IDS = {
         "hybrid-search-calls-most-spans",
     ),
     *("hybrid-search-calls-refused-over-time", "hybrid-search-calls-refused-by-reason"),
+    "hybrid-search-calls-incomplete",
 }
 """Written out: an imported object replaces the one with its id, and a changed id would leave the
 old one there.
@@ -77,6 +78,7 @@ SEARCHES_AND_CHARTS = [
     (engine, saved["id"])
     for engine in FILES
     for saved in objects_of_types(engine, "search", "visualization")
+    if saved["references"]  # a picture by Vega names its index in itself
 ]
 
 
@@ -136,6 +138,14 @@ def named_fields(saved: SavedObject) -> set[str]:
     parameters = [agg["params"] for agg in visualization_state(saved)["aggs"]]
     aggregated = {params["field"] for params in parameters if "field" in params}
     return aggregated | set(query_filter(saved))
+
+
+def vega_data(engine: str) -> dict[str, Any]:
+    """Return where the picture of incomplete calls has its data from, and what it does to them."""
+    saved = find_object(engine, "hybrid-search-calls-incomplete")
+    spec = json.loads(visualization_state(saved)["params"]["spec"])
+    (data,) = spec["data"]
+    return dict(data)
 
 
 def query_filter(saved: SavedObject) -> dict[str, int]:
@@ -343,6 +353,36 @@ def test_every_field_that_an_object_names_is_one_of_its_index(engine: str, id_: 
     assert not {
         name for name in named_fields(saved) - mapped_fields if not name.startswith("metadata.")
     }
+
+
+@EVERY_ENGINE
+def test_the_picture_of_incomplete_calls_asks_the_index_for_fields_that_it_has(engine: str) -> None:
+    url = vega_data(engine)["url"]
+    assert url["index"] == "calls"
+    aggs = url["body"]["aggs"]["documents"]
+    fields = {url["%timefield%"], aggs["terms"]["field"], aggs["aggs"]["expected"]["max"]["field"]}
+    assert fields <= index_fields(engine, "calls")
+    assert vega_data("opensearch") == vega_data("elasticsearch")
+
+
+def saved_fields() -> list[dict[str, Any]]:
+    """Return the fields of refusals that the file for OpenSearch Dashboards has."""
+    pattern = find_object("opensearch", "hybrid-search-calls-rejected", "index-pattern")
+    return list(json.loads(pattern["attributes"]["fields"]))
+
+
+def test_the_fields_of_refusals_are_known_before_there_is_one() -> None:
+    """Without them the panels of a fresh index are errors: "Could not locate ... (id: at)"."""
+    names = {field["name"] for field in saved_fields() if not field["name"].startswith("_")}
+    assert names == index_fields("opensearch", "calls-rejected")
+
+
+def test_in_kibana_a_saved_search_opens_with_the_time_of_the_dashboard() -> None:
+    (board,) = objects_of_types("elasticsearch", "dashboard")
+    period = {"from": board["attributes"]["timeFrom"], "to": board["attributes"]["timeTo"]}
+    for saved in objects_of_types("elasticsearch", "search"):
+        assert saved["attributes"]["timeRestore"]
+        assert saved["attributes"]["timeRange"] == period
 
 
 @EVERY_ENGINE
@@ -584,6 +624,44 @@ def test_spans_a_document_stand_beside_the_passages_that_it_has_and_should_have(
         ("c", 3, 2, 3),
         ("b", 2, 1, 1),
     ]
+
+
+@pytest.mark.server
+def test_the_call_that_lost_a_passage_is_the_one_that_is_not_wholly_indexed(
+    filled_server: FilledServer,
+) -> None:
+    data = vega_data(filled_server.engine)
+    index = filled_server.indexes["calls"]
+    response = filled_server.server.request("POST", f"/{index}/_search", body=data["url"]["body"])
+    for step in data["format"]["property"].split("."):
+        response = response[step]
+    condition = data["transform"][0]["expr"]
+    assert condition == "datum.doc_count < datum.expected.value"
+    rows = [row for row in response if row["doc_count"] < row["expected"]["value"]]
+    assert [(row["key"], row["doc_count"], row["expected"]["value"]) for row in rows] == [
+        ("c", 2, 3)
+    ]
+
+
+@pytest.mark.server
+def test_the_fields_of_refusals_are_those_of_a_server(filled_server: FilledServer) -> None:
+    index = filled_server.indexes["calls-rejected"]
+    response = filled_server.server.request("GET", f"/{index}/_field_caps", params={"fields": "*"})
+    for field in saved_fields():
+        if not field["name"].startswith("_"):
+            ((kind, capabilities),) = response["fields"][field["name"]].items()
+            assert [kind] == field["esTypes"]
+            assert capabilities["searchable"] is field["searchable"]
+            assert capabilities["aggregatable"] is field["aggregatable"]
+
+
+@pytest.mark.server
+def test_the_passages_of_a_call_stand_in_their_order(filled_server: FilledServer) -> None:
+    saved = find_object(filled_server.engine, "hybrid-search-calls-passages")
+    body = {"sort": [{name: order} for name, order in saved["attributes"]["sort"]]}
+    hits = filled_server.search(saved, body)["hits"]["hits"]
+    places = [(hit["_source"]["document_id"], hit["_source"]["ordinal"]) for hit in hits]
+    assert places == [("b", 0), ("c", 0), ("c", 1), ("a", 0), ("a", 1), ("a", 2)]
 
 
 @pytest.mark.server

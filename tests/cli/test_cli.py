@@ -183,7 +183,7 @@ def test_text_that_looks_like_markup_is_shown_as_it_is() -> None:
     invoke_cli("ingest", "--url", "embedded:here", source)
     result = invoke_cli("query", "refund", "--url", "embedded:here")
     assert "[bold]x" in result.stdout
-    assert "please [/] refund [red]me[/red] \\[now] :car:" in result.stdout
+    assert "[please [/] refund] [red]me[/red] \\[now] :car:" in result.stdout
 
 
 def test_on_a_terminal_the_matching_words_are_marked_and_nothing_in_the_text_is_obeyed(

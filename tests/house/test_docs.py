@@ -28,6 +28,7 @@ import hybrid_search
 from benchmarks import tables as benchmark_tables
 from hybrid_search import config
 from hybrid_search.cli.app import app
+from hybrid_search.errors import MissingExtraError
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources.files import SAMPLE
 from papers import tables as paper_tables
@@ -43,6 +44,8 @@ TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), f
 OWN_COMMAND = re.compile(r"(?:[A-Z_]+=\S+ )*(?:python|hybrid-search) ")
 WORKSHOP = ("benchmarks", "export", "papers", "tools")
 CONFIGURATION = ROOT / "docs" / "configuration.md"
+OPTIONAL_PAGES = {"docs/frameworks.md": "make test-frameworks"}
+"""Pages whose code needs what is not in the extra [dev], and what runs them."""
 WORDS = 800
 """The README is read in five minutes."""
 
@@ -143,12 +146,23 @@ def parse_command(command: str) -> None:
 
 
 @pytest.mark.usefixtures("_user")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.frameworks if name in OPTIONAL_PAGES else ())
+        for name in NAMES
+    ],
+)
 def test_the_code_and_the_commands_of_a_page_run_in_their_order(name: str) -> None:
     page, names, printed = ROOT / name, {"__name__": "__main__"}, ""
     for block in code_blocks(page):
         if block.language == "python":
-            printed = run_python(page, block, names)
+            try:
+                printed = run_python(page, block, names)
+            except MissingExtraError as missing:
+                if name not in OPTIONAL_PAGES:
+                    raise
+                pytest.skip(f"{missing} ({OPTIONAL_PAGES[name]} runs this page)")
         elif block.language in ("bash", "console", "sh"):
             printed = "".join(run_command(page, block.line, command) for command in block.commands)
         elif block.language == "output":  # of the block before it

@@ -60,6 +60,60 @@ def test_several_phrases_are_a_list(service: RunningService, sample: Client) -> 
     assert [hit["id"] for hit in answer["hits"]] == [hit.id for hit in sample.query(phrases)]
 
 
+def test_of_several_phrases_a_hit_names_the_one_that_it_fits_best(
+    service: RunningService, sample: Client
+) -> None:
+    phrases = ["money back", "waiting on hold"]
+    hits = service.post("/v1/query", {"phrase": phrases, "size": 20}).json["hits"]
+    assert {hit["phrase"] for hit in hits} == set(phrases)
+    best = {
+        phrase: {hit.id: hit.score for hit in sample.query(phrase, size=100)} for phrase in phrases
+    }
+    for hit in hits:
+        scores = {phrase: best[phrase].get(hit["id"], 0.0) for phrase in phrases}
+        assert hit["phrase"] == max(scores, key=lambda phrase: scores[phrase])
+    single = service.post("/v1/query", {"phrase": phrases[0]}).json["hits"][0]
+    assert "phrase" not in single
+
+
+TOPICS = [
+    {"name": "refund", "phrases": ["put the money back on my card"]},
+    {"name": "hold", "phrases": ["I am waiting on hold"], "not": ["hold the line"]},
+]
+
+
+def test_mining_sends_the_matches_of_python_as_lines(
+    service: RunningService, sample: Client
+) -> None:
+    answer = service.post("/v1/mine", {"topics": TOPICS, "index": "calls"})
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("application/x-ndjson")
+    lines = [json.loads(line) for line in answer.body.splitlines()]
+    expected = [match.to_dict() for match in sample.mine(TOPICS)]
+    assert lines == json.loads(json.dumps(expected))
+    assert {line["topic"] for line in lines} == {"refund", "hold"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({}, 422, "topics is missing"),
+        ({"topics": "/etc/passwd"}, 422, "topics is a str: it must be a list"),
+        ({"topics": {"name": "a"}}, 422, "topics is a dict: it must be a list"),
+        ({"topics": []}, 422, "has no topics"),
+        ({"topics": [{"name": "a"}]}, 422, "it has no phrases"),
+        ({"topics": TOPICS, "index": "cals"}, 404, "there is no index of this name"),
+        ({"topics": TOPICS, "index": 1}, 422, "index is 1: it must be a string"),
+        ({"topics": TOPICS, "size": 1}, 422, "there is no parameter 'size': use topics, index"),
+        ({"topics": [{**TOPICS[0], "where": {"colour": "red"}}]}, 422, "colour"),
+    ],
+)
+def test_what_is_wrong_with_topics_is_a_problem_before_the_first_line(
+    service: RunningService, body: dict[str, Any], status: int, words: str
+) -> None:
+    assert_problem(service.post("/v1/mine", body), status, words)
+
+
 def test_texts_adds_the_passage_and_its_turns(service: RunningService) -> None:
     hit = service.post("/v1/query", {"phrase": PHRASE, "size": 1, "texts": True}).json["hits"][0]
     span = hit["spans"][0]

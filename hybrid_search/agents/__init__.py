@@ -1,0 +1,10 @@
+"""Tools for agents by the Model Context Protocol: `hybrid-search mcp`.
+
+In: calls of tools with the parameters of the Python functions. Out: their results as JSON, errors
+as errors of the tool that tell nothing of this machine. All tools only read.
+
+Modules in reading order: `tools` (what there is, and what it takes), `server` (the protocol, over
+standard input and output or over HTTP). It needs the extra ``mcp``.
+
+A new tool goes into `tools`, and its name into `docs/agents.md`.
+"""

@@ -1,0 +1,161 @@
+"""The Model Context Protocol, over standard input and output or over HTTP on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import mcp_types
+import orjson
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from starlette.types import ASGIApp
+
+import hybrid_search
+from hybrid_search.agents.tools import list_tools
+from hybrid_search.async_client import AsyncClient
+from hybrid_search.errors import HybridSearchError, IndexMissingError
+from hybrid_search.serve.gate import Gate
+from hybrid_search.serve.guard import Guard
+from hybrid_search.serve.options import ServeOptions
+from hybrid_search.serve.problems import Problem, describe_error, dump_json
+from hybrid_search.serve.server import run_app
+
+PATH = "/mcp"
+INSTRUCTIONS = (
+    "Search transcripts of calls and other documents for what is said, by words and by meaning. "
+    "search finds a phrase and the exact words that match; open_document reads a whole document; "
+    "mine_topic lists every mention of a topic; best_spans looks in one text without an index. "
+    "Nothing is changed by any of them."
+)
+
+OpenClient = Callable[[int], AsyncClient]
+
+_log = logging.getLogger(__name__)
+
+
+class AgentServer:
+    """Answers calls of tools by one client.
+
+    Args:
+        client: The client.
+        options: How many calls are answered at once, and for how long.
+        place: Where the indexes are, which no answer tells.
+    """
+
+    def __init__(self, client: AsyncClient, options: ServeOptions, place: str) -> None:
+        self._client, self._place = client, place
+        self._gate = Gate(options.queries, options.timeout)
+
+    def build(self) -> Server[Any]:
+        """Return the server of the protocol."""
+        return Server(
+            "hybrid-search",
+            version=hybrid_search.__version__,
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+        )
+
+    async def _list_tools(self, _: Any, __: Any) -> mcp_types.ListToolsResult:
+        annotations = mcp_types.ToolAnnotations(
+            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+        )
+        tools = [
+            mcp_types.Tool(
+                name=name,
+                description=tool.description,
+                input_schema=tool.input_schema,
+                annotations=annotations,
+            )
+            for name, tool in list_tools().items()
+        ]
+        return mcp_types.ListToolsResult(tools=tools)
+
+    async def _call_tool(
+        self, _: Any, call: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult:
+        tool = list_tools().get(call.name)
+        if tool is None:
+            return _answer_error(
+                f"there is no tool {call.name[:80]!r}: use {', '.join(list_tools())}"
+            )
+        try:
+            answer = await self._gate.run(tool.call(self._client, call.arguments or {}))
+        except IndexMissingError:
+            names = ", ".join(map(repr, await self._client.indexes())) or "there is none yet"
+            return _answer_error(f"there is no index of this name: the indexes are {names}")
+        except HybridSearchError as error:
+            return self._explain(error)
+        except Problem as problem:
+            return _answer_error(problem.detail)
+        except Exception:
+            _log.exception("the tool %s failed", call.name)
+            return _answer_error("the tool failed: the log of this server says why")
+        return _answer(answer)
+
+    def _explain(self, error: HybridSearchError) -> mcp_types.CallToolResult:
+        problem = describe_error(error, self._place)
+        if problem.status >= 500:
+            _log.error("a call failed: %s", error)
+        return _answer_error(problem.detail)
+
+
+def _answer(value: dict[str, Any]) -> mcp_types.CallToolResult:
+    """Return a value as JSON, and as text for clients that read only that."""
+    text = dump_json(value)
+    content = mcp_types.TextContent(type="text", text=text.decode())
+    return mcp_types.CallToolResult(content=[content], structured_content=orjson.loads(text))
+
+
+def _answer_error(message: str) -> mcp_types.CallToolResult:
+    content = mcp_types.TextContent(type="text", text=message)
+    return mcp_types.CallToolResult(content=[content], is_error=True)
+
+
+def serve_stdio(options: ServeOptions, open_client: OpenClient, place: str) -> None:
+    """Answer on standard output what comes by standard input, until that ends.
+
+    Whatever else would be printed goes to standard error.
+    """
+    asyncio.run(_serve_stdio(options, open_client, place))
+
+
+async def _serve_stdio(options: ServeOptions, open_client: OpenClient, place: str) -> None:
+    async with open_client(options.queries) as client, stdio_server() as (incoming, outgoing):
+        server = AgentServer(client, options, place).build()
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+def serve_http(
+    options: ServeOptions, open_client: OpenClient, place: str, announce: Callable[[str], None]
+) -> None:
+    """Answer over HTTP at `PATH` until SIGTERM or SIGINT.
+
+    Args:
+        options: The address and the limits.
+        open_client: Returns the client, for this number of threads.
+        place: Where the indexes are, which no answer tells.
+        announce: Called with the URL as soon as calls are answered.
+    """
+
+    @asynccontextmanager
+    async def open_app(client: AsyncClient) -> AsyncIterator[ASGIApp]:
+        server = AgentServer(client, options, place).build()
+        app = server.streamable_http_app(
+            streamable_http_path=PATH,
+            json_response=True,
+            stateless_http=True,
+            max_request_body_size=options.body_bytes,
+            host=options.host,
+        )
+        async with server.session_manager.run():
+            yield Guard(app, options, lambda *_: None)
+
+    def announce_path(url: str) -> None:
+        announce(f"{url}{PATH}")
+
+    run_app(options, open_client, open_app, announce_path)

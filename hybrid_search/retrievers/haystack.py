@@ -1,0 +1,111 @@
+"""A component for Haystack's pipelines. It needs the extra ``haystack``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Unpack
+
+from hybrid_search import config
+from hybrid_search.client import Client
+from hybrid_search.errors import MissingExtraError
+from hybrid_search.retrievers.documents import PASSAGE, RetrievedDocument
+from hybrid_search.retrievers.searcher import Searcher
+from hybrid_search.search.query import QueryOptions
+from hybrid_search.system import install_command
+
+config.disable_haystack_reports()
+try:
+    from haystack import Document, component, default_from_dict, default_to_dict
+except ModuleNotFoundError as missing:
+    raise MissingExtraError(
+        f"the retriever for Haystack needs the package haystack-ai: {install_command('haystack')}"
+    ) from missing
+
+
+@component
+class HybridSearchRetriever:
+    """Finds passages in a pipeline, also in an asynchronous one.
+
+    Args:
+        url: As in `hybrid_search.query`. Logins come from the environment, so that a pipeline that
+            is written down has none.
+        content: What a document's content is: passage, or turn, the one around the best span.
+        client: A client to ask in place of that of `url`; its owner closes it. Such a component
+            cannot be written down.
+        **options: The parameters of a query, each explained in `hybrid_search.query`.
+
+    Raises:
+        UsageError: If a value is not allowed.
+        TypeError: If a query has no parameter of a name.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        content: str = PASSAGE,
+        client: Client | None = None,
+        **options: Unpack[QueryOptions],
+    ) -> None:
+        self._searcher = Searcher(url, content, client, options)
+
+    def warm_up(self) -> None:
+        """Load the encoder before the first query waits for it."""
+        _ = self._searcher.client.encoder
+
+    @component.output_types(documents=list[Document])
+    def run(
+        self, query: str, where: Mapping[str, Any] | None = None, size: int | None = None
+    ) -> dict[str, list[Document]]:
+        """Return the documents for a query.
+
+        Args:
+            query: The phrase.
+            where: Metadata that a document must have, in place of that of the component.
+            size: How many documents, in place of that of the component.
+
+        Returns:
+            The documents under ``documents``, best first.
+        """
+        return _convert(self._searcher.search(query, _list_changes(where, size)))
+
+    @component.output_types(documents=list[Document])
+    async def run_async(
+        self, query: str, where: Mapping[str, Any] | None = None, size: int | None = None
+    ) -> dict[str, list[Document]]:
+        """Return what `run` does, without holding up the event loop."""
+        return _convert(await self._searcher.search_async(query, _list_changes(where, size)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the component as it stands in a pipeline that is written down.
+
+        Returns:
+            Its class and its parameters. UsageError is raised if it has a client of its own.
+        """
+        parameters: dict[str, Any] = default_to_dict(self, **self._searcher.describe())
+        return parameters
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> HybridSearchRetriever:
+        """Return the component that `to_dict` wrote down."""
+        retriever: HybridSearchRetriever = default_from_dict(cls, data)
+        return retriever
+
+
+def _list_changes(where: Mapping[str, Any] | None, size: int | None) -> dict[str, Any]:
+    """Return the options that a run has for itself."""
+    changes = {"where": where, "size": size}
+    return {name: value for name, value in changes.items() if value is not None}
+
+
+def _convert(documents: list[RetrievedDocument]) -> dict[str, list[Document]]:
+    return {
+        "documents": [
+            Document(
+                id=document.id,
+                content=document.text,
+                meta=document.metadata,
+                score=document.score,
+            )
+            for document in documents
+        ]
+    }

@@ -1,0 +1,83 @@
+"""A result as HTML for notebooks: marked sentences and the parts of each score.
+
+It looks as the inspector of `hybrid-search serve` does. Nothing in it is loaded from elsewhere, and
+all that comes from documents is escaped, with characters that would turn its direction blanked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from hybrid_search.observability.escapes import blank_controls
+from hybrid_search.search.excerpts import Excerpt, list_excerpts
+from hybrid_search.search.result import Hit, Result, Span
+
+SPANS_COLOR, BM25_COLOR, SOFT_COLOR = "#1f6f8b", "#b8741a", "#6b7680"
+MARK_STYLE = "background:#ffe08a;color:#1b2127;border-radius:2px;padding:0 1px"
+TEXT_STYLE = "margin:2px 0 0;white-space:pre-wrap;overflow-wrap:anywhere"
+
+
+def format_html(result: Result) -> str:
+    """Return a result as HTML."""
+    count = f"{len(result)} of {result.total} hits for {result.plan.get('phrase')!r}"
+    items = "".join(f"<li style='margin:0 0 12px'>{_format_hit(hit)}</li>" for hit in result.hits)
+    return (
+        f"<div style='max-width:60em;line-height:1.5'><p>{_encode(count)}</p>"
+        f"<ol style='padding-left:2em'>{items}</ol></div>"
+    )
+
+
+def _format_hit(hit: Hit) -> str:
+    numbers = f"BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f}"
+    heading = f"<b>{_encode(hit.id)}</b> {hit.score:.3f} {_soften(numbers)}"
+    bar = _format_bar(hit.explanation) if hit.explanation else ""
+    return f"{heading}{bar}{''.join(map(_format_excerpt, list_excerpts(hit)))}"
+
+
+def _format_bar(explanation: Mapping[str, Any]) -> str:
+    """Return the two parts of a score, each as long as what it adds to it."""
+    alpha = explanation["alpha"]
+    shares = {
+        SPANS_COLOR: ("spans", alpha * explanation["spans"]),
+        BM25_COLOR: ("BM25", (1 - alpha) * explanation["bm25"]),
+    }
+    parts = "".join(
+        f"<span title='{name} {share:.3f}' style='display:inline-block;height:6px;"
+        f"width:{100 * min(max(share, 0), 1):.1f}%;background:{color}'></span>"
+        for color, (name, share) in shares.items()
+    )
+    return f"<div style='width:12em;font-size:0;background:#d5dade'>{parts}</div>"
+
+
+def _format_excerpt(excerpt: Excerpt) -> str:
+    pieces = (
+        f"<mark style='{MARK_STYLE}'>{_encode(text)}</mark>" if is_span else _encode(text)
+        for text, is_span in excerpt.split()
+    )
+    before, after = ("… " if cut else "" for cut in (excerpt.is_cut_before, excerpt.is_cut_after))
+    text = f"<p dir='auto' style='{TEXT_STYLE}'>{before}{''.join(pieces)}{after[::-1]}</p>"
+    label = " · ".join(format_place(span) for span in excerpt.spans[:1])
+    return f"<div>{_soften(label)}</div>{text}" if label else text
+
+
+def format_place(span: Span) -> str:
+    """Return who says a span, when, and how near it is."""
+    speaker = [span.speaker] if span.speaker else []
+    time = [format_time(span.start_ms)] if span.start_ms is not None else []
+    return "  ".join([*speaker, *time, f"{span.cosine:.3f}"])
+
+
+def format_time(milliseconds: float) -> str:
+    """Return a time of a call as minutes and seconds."""
+    seconds = int(milliseconds // 1000)
+    return f"{seconds // 60}:{seconds % 60:02}"
+
+
+def _soften(text: str) -> str:
+    return f"<span style='color:{SOFT_COLOR};font-size:90%'>{_encode(text)}</span>"
+
+
+def _encode(text: str) -> str:
+    return escape(blank_controls(text))

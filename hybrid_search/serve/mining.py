@@ -1,0 +1,61 @@
+"""`/v1/mine`: the mentions of topics as JSON lines, sent while the index is being searched."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from starlette.responses import StreamingResponse
+
+from hybrid_search.async_client import AsyncClient
+from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.errors import HybridSearchError, UsageError
+from hybrid_search.phrases.types import MinedBlock
+from hybrid_search.search.parameters import check_text
+from hybrid_search.serve.gate import Gate
+from hybrid_search.serve.problems import Problem, dump_json
+
+JSON_LINES_TYPE = "application/x-ndjson"
+
+Explain = Callable[[HybridSearchError], Problem]
+
+
+async def stream_matches(
+    client: AsyncClient, gate: Gate, values: dict[str, Any], explain: Explain
+) -> StreamingResponse:
+    """Return a response that sends the matches of `client.mine` as they are found.
+
+    Args:
+        client: The client.
+        gate: Each block of documents is a call of its own, with its own time.
+        values: The body: ``topics``, a list, and ``index``.
+        explain: Returns the problem that an error is; after the first lines it is the last one.
+
+    Errors before the first block, in the topics or the index, pass through.
+
+    Raises:
+        UsageError: If the topics are not a list: a name would be that of a file of this machine.
+    """
+    topics, index = values["topics"], values.get("index", DEFAULT_INDEX)
+    if not isinstance(topics, list):
+        raise UsageError(f"topics is a {type(topics).__name__}: it must be a list of topics")
+    check_text("index", index)
+    blocks = client.mine_blocks(topics, index=index)
+    first_block = await gate.run(anext(blocks, None))
+
+    async def send_lines() -> AsyncIterator[bytes]:
+        block = first_block
+        try:
+            while block is not None:
+                yield _format_block(block)
+                block = await gate.run(anext(blocks, None))
+        except HybridSearchError as error:
+            yield dump_json(explain(error).to_dict()) + b"\n"
+        except Problem as problem:
+            yield dump_json(problem.to_dict()) + b"\n"
+
+    return StreamingResponse(send_lines(), media_type=JSON_LINES_TYPE)
+
+
+def _format_block(block: MinedBlock) -> bytes:
+    return b"".join(dump_json(match.to_dict()) + b"\n" for match in block.matches)

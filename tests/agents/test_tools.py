@@ -1,0 +1,109 @@
+"""The tools for agents: what they take, what they answer, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from hybrid_search import AsyncClient, api, connect
+from hybrid_search.agents.tools import MAX_MATCHES, list_tools
+from hybrid_search.client import Client
+from hybrid_search.errors import UsageError
+from hybrid_search.phrases.topic_file import KEYS
+from tests.helpers.cli import run_cli
+
+TOPIC = {"name": "refund", "phrases": ["put the money back on my card"]}
+
+
+def call(client: Client, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return asyncio.run(list_tools()[name].call(AsyncClient.from_client(client), arguments))
+
+
+def names_of(function: Any) -> set[str]:
+    parameters = inspect.signature(function).parameters
+    return {name.rstrip("_") for name in parameters} - {"self", "url"}
+
+
+def test_the_parameters_are_those_of_the_python_functions_with_their_defaults() -> None:
+    tools = list_tools()
+    assert set(tools["search"].parameters) == {*names_of(api.query), "texts"}
+    assert set(tools["best_spans"].parameters) == names_of(api.best_spans)
+    assert set(tools["open_document"].parameters) == names_of(Client.open_document)
+    assert set(tools["mine_topic"].parameters) == {*KEYS, "index", "size"}
+    assert tools["search"].parameters["alpha"]["default"] == 0.5
+    assert tools["search"].parameters["alpha"]["maximum"] == 1
+    assert tools["search"].input_schema["required"] == ["phrase"]
+    assert tools["mine_topic"].input_schema["required"] == ["name", "phrases"]
+    for tool in tools.values():
+        assert tool.description
+        assert all(schema["description"] for schema in tool.parameters.values())
+        assert "self" not in tool.parameters
+
+
+def test_a_tool_answers_what_the_method_of_its_name_answers(sample: Client) -> None:
+    answer = call(sample, "search", {"phrase": "money back", "size": 2, "texts": True})
+    expected = sample.query("money back", size=2).to_dict(texts=True)
+    assert answer["hits"] == expected["hits"]
+    spans = call(sample, "best_spans", {"phrase": "refund", "text": "I want my money back."})
+    assert spans["spans"][0]["text"] == "I want my money back"
+    arguments = {"document_id": "shop-001", "phrase": "money back", "spans": 1}
+    view = sample.open_document("shop-001", "money back", spans=1)
+    assert call(sample, "open_document", arguments) == view.to_dict()
+    assert call(sample, "open_document", {"document_id": "shop-001"})["spans"] == []
+
+
+def test_mining_answers_as_many_mentions_as_requested_and_tells_whether_these_are_all(
+    sample: Client,
+) -> None:
+    topic = {**TOPIC, "phrases": ["I am waiting"], "threshold": 0.05}
+    expected = [match.to_dict() for match in sample.mine([topic])]
+    assert len(expected) > 3
+    every = call(sample, "mine_topic", {**topic, "size": MAX_MATCHES})
+    assert every["matches"] == expected
+    assert every["complete"]
+    assert every["documents"] == sample.describe("calls").documents
+    exactly = call(sample, "mine_topic", {**topic, "size": len(expected)})
+    assert (exactly["matches"], exactly["complete"]) == (expected, True)
+    some = call(sample, "mine_topic", {**topic, "size": 3})
+    assert (some["matches"], some["complete"]) == (expected[:3], False)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "message"),
+    [
+        ("search", {}, "phrase is missing: add it"),
+        ("search", {"phrase": "a", "alfa": 1}, "there is no parameter 'alfa': use phrase, index"),
+        ("search", {"phrase": "a", "url": "memory:"}, "there is no parameter 'url'"),
+        ("search", {"phrase": "a", "alpha": "1"}, "alpha is '1': it must be the weight"),
+        ("search", {"phrase": "a", "texts": "yes"}, "texts is 'yes': it must be true or false"),
+        ("best_spans", {"phrase": "a", "text": 1}, "text"),
+        ("mine_topic", {"name": "a", "phrases": []}, "phrases is .*at least one phrase"),
+        ("mine_topic", {**TOPIC, "size": 0}, "size is 0: it must be an integer from 1"),
+        ("mine_topic", {**TOPIC, "index": 1}, "index is 1: it must be a string"),
+        ("mine_topic", {**TOPIC, "threshold": 2}, "threshold is 2"),
+    ],
+)
+def test_a_wrong_argument_is_one_error_that_names_it(
+    sample: Client, name: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        call(sample, name, arguments)
+
+
+def test_an_empty_store_has_nothing_to_search() -> None:
+    with connect("memory:") as client, pytest.raises(Exception, match="calls"):
+        call(client, "search", {"phrase": "refund"})
+
+
+@pytest.mark.skipif(bool(find_spec("mcp")), reason="the package mcp is installed here")
+def test_without_the_protocols_package_the_command_names_its_extra() -> None:
+    result = run_cli("mcp", "--url", "memory:")
+    assert result.status == 2
+    assert "mcp needs the package mcp" in result.stderr
+    assert "[mcp]'" in result.stderr
+    assert result.stdout == ""
