@@ -21,6 +21,7 @@ from hybrid_search.cli import streams
 from hybrid_search.cli.doctor import doctor
 from hybrid_search.cli.index_admin import delete, reindex, setup
 from hybrid_search.cli.ingest import ingest
+from hybrid_search.cli.judge import judge
 from hybrid_search.cli.mine import mine
 from hybrid_search.cli.options import EXIT_FAILED
 from hybrid_search.cli.plan import plan
@@ -193,6 +194,7 @@ app.command("best-spans")(best_spans)
 app.command()(serve)
 app.command()(mine)
 app.command()(topics)
+app.command()(judge)
 app.command()(tune)
 app.command()(setup)
 app.command()(reindex)

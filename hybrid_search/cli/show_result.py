@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from hybrid_search.cli import options
 from hybrid_search.observability.escapes import blank_controls, escape_controls
 from hybrid_search.search.result import Result, Span, format_span
+
+if TYPE_CHECKING:
+    from hybrid_search.phrases.match import Match
+    from hybrid_search.phrases.surroundings import Surroundings
 
 MARK = "bold black on yellow"
 
@@ -51,3 +56,17 @@ def _mark_spans(
         if start <= span.start and span.end <= start + len(text):
             marked_text.stylize(MARK, span.start - start, span.end - start)
     return marked_text
+
+
+def show_match(match: Match, around: Surroundings, probability: float) -> None:
+    """Print a span that may be a mention of a topic, marked in its turn."""
+    console = options.open_output()
+    speaker = f"  {match.speaker}" if match.speaker else ""
+    title = escape_controls(f"{match.topic}?  {match.id}{speaker}")
+    console.print(Text.assemble(f"\n{probability:.2f}  ", (title, "bold")))
+    turn = Text(blank_controls(str(around)))
+    first = len(around.before)
+    turn.stylize(MARK, first, first + len(around.text))
+    if not console.is_terminal:  # styles are not seen in a file or a pipe
+        turn = Text(blank_controls(f"{around.before}[{around.text}]{around.after}"))
+    console.print(turn)

@@ -7,7 +7,9 @@ stages of mining), `topic_matrix` (the phrases as one matrix), `blocks` (passage
 `span_scores` (the spans that are near enough), `mention_choice` (one of them for each clause),
 `match` and `match_builder` (a mention with its words), `mining` (the whole run). `run` writes its
 matches with `match_file` (continued after a kill), `match_formats` and `match_parquet`.
-`topic_distances` compares topics with each other. `judgments` is what people said of spans,
-`judged_spans` looks these up in an index, and `tune_run` fits to them what `tuning` stores, by
-`logistic`; `mention_calibration` has the map of the shipped model.
+`surroundings` are the words around a match. `topic_distances` compares topics with each other.
+
+`judgments` is what people said of spans, asked for in the order of `judging_queue`, which
+`judging_run` fills. `judged_spans` looks them up in an index, and `tune_run` fits to them what
+`tuning` stores, by `logistic`; `mention_calibration` has the map of the shipped model.
 """
