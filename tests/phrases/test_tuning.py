@@ -13,8 +13,8 @@ from hybrid_search import Topics
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.phrases.judgments import Judgment, append_judgments
-from hybrid_search.phrases.mention_calibration import MEASURED
 from hybrid_search.phrases.tuning import find_threshold, fit_map, read_tuning, tune, write_tuning
+from hybrid_search.search.calibration import MEASURED
 from tests.helpers.cli import invoke_cli
 
 FILE = """
