@@ -37,6 +37,18 @@ def mine(
             "For embedded indexes."
         ),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="File for a page of the matches, in HTML; needs --out FILE in jsonl."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="Metadata field whose values the report counts; may be repeated."),
+    ] = None,
+    date: Annotated[
+        str | None,
+        typer.Option(help="Metadata field by which the report counts weeks."),
+    ] = None,
     shard: ingest_options.ShardName = None,
     url: options.Url = None,
     model: options.Model = None,
@@ -53,6 +65,7 @@ def mine(
     with options.report_errors():
         from hybrid_search.api import connect
         from hybrid_search.cli.mining_job import MiningJob
+        from hybrid_search.cli.report_options import ReportOptions
         from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
         from hybrid_search.phrases import match_formats
         from hybrid_search.phrases.run import format_summary
@@ -60,11 +73,16 @@ def mine(
 
         match_formats.check_format(output_format, out)
         _check_since(since, out)
+        page = ReportOptions(report, tuple(by or ()), date)
+        page.check(out, output_format)
         loaded_topics = Topics.load(topics)
         documents = Shard.parse(shard) if shard else ALL_DOCUMENTS
         with connect(url, model=model, device=device, precision=precision) as client:
             job = MiningJob(client, loaded_topics, index, documents, output_format)
+            page.check_index(client, index)
             summary = job.mine(out, since)
+            if out is not None:
+                page.write(client, index, out, summary)
         logs.log_or_print(
             f"{format_summary(summary)}, in {summary.seconds:.1f} s",
             extra=summary.to_dict(),
