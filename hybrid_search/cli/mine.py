@@ -30,6 +30,13 @@ def mine(
     output_format: Annotated[
         str, typer.Option("--format", help="jsonl, csv or parquet (a file only).")
     ] = "jsonl",
+    to_index: Annotated[
+        str | None,
+        typer.Option(
+            help="Index of matches on the same server, where those of these topics are replaced; "
+            "needs --out FILE in jsonl."
+        ),
+    ] = None,
     since: Annotated[
         Path | None,
         typer.Option(
@@ -64,6 +71,7 @@ def mine(
     """
     with options.report_errors():
         from hybrid_search.api import connect
+        from hybrid_search.cli.match_upload import check_upload, open_upload
         from hybrid_search.cli.mining_job import MiningJob
         from hybrid_search.cli.report_options import ReportOptions
         from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
@@ -74,15 +82,19 @@ def mine(
         match_formats.check_format(output_format, out)
         _check_since(since, out)
         page = ReportOptions(report, tuple(by or ()), date)
-        page.check(out, output_format)
+        page.check(out, output_format, to_index)
+        check_upload(to_index, out, output_format, shard)
         loaded_topics = Topics.load(topics)
         documents = Shard.parse(shard) if shard else ALL_DOCUMENTS
         with connect(url, model=model, device=device, precision=precision) as client:
             job = MiningJob(client, loaded_topics, index, documents, output_format)
             page.check_index(client, index)
+            upload = open_upload(client, index, to_index) if to_index else None
             summary = job.mine(out, since)
             if out is not None:
                 page.write(client, index, out, summary)
+            if upload and out is not None:
+                upload(out, summary, date)
         logs.log_or_print(
             f"{format_summary(summary)}, in {summary.seconds:.1f} s",
             extra=summary.to_dict(),

@@ -20,14 +20,14 @@ class ReportOptions:
     by: tuple[str, ...]
     date_field: str | None
 
-    def check(self, out: Path | None, output_format: str) -> None:
+    def check(self, out: Path | None, output_format: str, to_index: str | None = None) -> None:
         """Check that the options go together.
 
         Raises:
             UsageError: If they do not.
         """
         if self.path is None:
-            if self.by or self.date_field:
+            if self.by or (self.date_field and not to_index):
                 raise UsageError("--by and --date are of a report: add --report FILE.html")
             return
         if out is None or output_format != "jsonl":
@@ -39,9 +39,9 @@ class ReportOptions:
 
     def check_index(self, client: Client, index: str) -> None:
         """Raise UsageError for a field that the index does not have."""
-        if self.path:
-            date_fields = [self.date_field] if self.date_field else []
-            writer.check_fields([*self.by, *date_fields], client.describe(index).fields)
+        names = [*self.by, *filter(None, [self.date_field])]
+        if names:
+            writer.check_fields(names, client.describe(index).fields)
 
     def write(self, client: Client, index: str, out: Path, summary: MiningSummary) -> None:
         """Write the page of the matches in `out`, if one is asked for."""

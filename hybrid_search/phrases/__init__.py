@@ -8,7 +8,8 @@ stages of mining), `topic_matrix` (the phrases as one matrix), `blocks` (passage
 `match` and `match_builder` (a mention with its words), `mining` (the whole run). `run` writes its
 matches with `match_file` (continued after a kill), `match_formats` and `match_parquet`;
 `matches` are some of them as a table.
-`surroundings` are the words around a match, and `report` is a page of matches. `since` goes on
+`surroundings` are the words around a match, `report` is a page of matches,
+and `match_upload` makes documents of them. `since` goes on
 where an earlier run ended. `topic_distances` compares topics with each other.
 
 `judgments` is what people said of spans, asked for in the order of `judging_queue`, which
