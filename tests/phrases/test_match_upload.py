@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hybrid_search import connect
@@ -148,6 +153,25 @@ def test_killed_and_run_again_the_set_is_the_same(url: str) -> None:
     assert written == len(expected)
     assert removed > 0
     assert list_documents(url).keys() == expected
+
+
+@pytest.mark.long
+def test_killed_at_ten_random_moments_the_command_still_leaves_each_match_once(url: str) -> None:
+    mine(url, [REFUND, HOLD])
+    expected = {id_: row["marked"] for id_, row in list_documents(url).items()}
+    with open_server(url) as server:
+        server.request("DELETE", "/calls-matches")
+    command = [sys.executable, "-m", "hybrid_search", "mine", "--topics", "topics.json"]
+    options = ["--url", url, "--out", "matches.jsonl", "--to-index", "calls-matches"]
+    generator = np.random.default_rng(11)
+    for _ in range(10):
+        process = subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL)
+        time.sleep(generator.uniform(0.5, 6.0))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    subprocess.run([*command, *options], check=True, stdout=subprocess.DEVNULL)
+    assert {id_: row["marked"] for id_, row in list_documents(url).items()} == expected
+    assert len({row["run"] for row in list_documents(url).values()}) == 1
 
 
 def test_an_index_that_is_none_of_matches_is_refused(url: str) -> None:
