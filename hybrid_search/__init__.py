@@ -35,6 +35,7 @@ from hybrid_search.errors import (
     WorkerError,
 )
 from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.matches import Matches
 from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.query import QueryOptions
@@ -61,6 +62,7 @@ __all__ = [
     "IndexStoreError",
     "InputError",
     "Match",
+    "Matches",
     "MissingExtraError",
     "ModelError",
     "QueryOptions",

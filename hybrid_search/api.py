@@ -82,6 +82,9 @@ def query(
             and length fit those of a clause, or cosine alone. Hits and their scores stay (default:
             ``"score"``; cosine for a model without such a prior).
         min_score: Leave out hits with a lower fused score (default: None, none is left out).
+        min_probability: Show only spans that express the phrase with at least this probability, 0
+            to 1, by the map of `Client.mine`, and count only hits that have one. Spans then have a
+            `probability` (default: None, all).
         offset: How many hits to leave out before the first, at least 0 (default: 0).
         group_by: What a hit is: document or passage (default: ``"document"``).
         refine: isolate: rank the spans of each hit again, each encoded by itself. Hits and scores

@@ -129,6 +129,7 @@ class AsyncClient:
     phrase_similarity = _run_in_thread(Client.phrase_similarity)
     mine = _iterate_in_thread(Client.mine)
     mine_blocks = _iterate_in_thread(Client.mine_blocks)
+    queue_judging = _run_in_thread(Client.queue_judging)
     tune = _run_in_thread(Client.tune)
     check_topics = _run_in_thread(Client.check_topics)
     similar = _run_in_thread(Client.similar)

@@ -27,7 +27,7 @@ from benchmarks.quality.intent_topics import build_topics
 from hybrid_search import connect
 from hybrid_search.phrases.logistic import calibration_error, fit_logistic
 from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.mention_calibration import MEASURED
+from hybrid_search.search.calibration import MEASURED
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "calls_sgd"
 

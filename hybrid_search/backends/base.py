@@ -322,6 +322,22 @@ class OwnHybridBackend(Protocol):
 
 
 @runtime_checkable
+class WriteOrderBackend(Protocol):
+    """Capability: `scan_codes` lists passages in the order in which they were written.
+
+    So what is written after a scan is behind its last position.
+    """
+
+    def count_commits(self, index: str) -> tuple[str, int]:
+        """Return what tells an index from others of its name, and how often it was committed.
+
+        Raises:
+            IndexMissingError: If the index does not exist.
+        """
+        ...
+
+
+@runtime_checkable
 class RequestBackend(Protocol):
     """Capability: the store is searched by requests, which can be printed instead of sent."""
 

@@ -22,6 +22,7 @@ from hybrid_search.cli.doctor import doctor
 from hybrid_search.cli.grouping import cluster, discover, similar
 from hybrid_search.cli.index_admin import delete, reindex, setup
 from hybrid_search.cli.ingest import ingest
+from hybrid_search.cli.judge import judge
 from hybrid_search.cli.mcp import mcp
 from hybrid_search.cli.mine import mine
 from hybrid_search.cli.options import EXIT_FAILED
@@ -199,6 +200,7 @@ app.command()(similar)
 app.command()(cluster)
 app.command()(discover)
 app.command()(topics)
+app.command()(judge)
 app.command()(tune)
 app.command()(setup)
 app.command()(reindex)

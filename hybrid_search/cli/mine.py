@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +9,8 @@ import typer
 
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.errors import UsageError
 from hybrid_search.observability import logs
-from hybrid_search.observability.escapes import blank_controls, escape_json
 
 EXIT_DAMAGED = 1
 
@@ -32,6 +30,32 @@ def mine(
     output_format: Annotated[
         str, typer.Option("--format", help="jsonl, csv or parquet (a file only).")
     ] = "jsonl",
+    to_index: Annotated[
+        str | None,
+        typer.Option(
+            help="Index of matches on the same server, where those of these topics are replaced; "
+            "needs --out FILE in jsonl."
+        ),
+    ] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            help="The --out of an earlier, complete run: only documents written since are mined. "
+            "For embedded indexes."
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(help="File for a page of the matches, in HTML; needs --out FILE in jsonl."),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="Metadata field whose values the report counts; may be repeated."),
+    ] = None,
+    date: Annotated[
+        str | None,
+        typer.Option(help="Metadata field by which the report counts weeks."),
+    ] = None,
     shard: ingest_options.ShardName = None,
     url: options.Url = None,
     model: options.Model = None,
@@ -47,38 +71,32 @@ def mine(
     """
     with options.report_errors():
         from hybrid_search.api import connect
-        from hybrid_search.cli.progress import mining_progress
+        from hybrid_search.cli.match_upload import check_upload, open_upload
+        from hybrid_search.cli.mining_job import MiningJob
+        from hybrid_search.cli.report_options import ReportOptions
         from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
-        from hybrid_search.phrases import match_formats, run
-        from hybrid_search.phrases.match_file import MatchFile
+        from hybrid_search.phrases import match_formats
+        from hybrid_search.phrases.run import format_summary
         from hybrid_search.phrases.topics import Topics
-        from hybrid_search.phrases.tuning import read_tuning
 
         match_formats.check_format(output_format, out)
+        _check_since(since, out)
+        page = ReportOptions(report, tuple(by or ()), date)
+        page.check(out, output_format, to_index)
+        check_upload(to_index, out, output_format, shard)
         loaded_topics = Topics.load(topics)
         documents = Shard.parse(shard) if shard else ALL_DOCUMENTS
         with connect(url, model=model, device=device, precision=precision) as client:
-            open_blocks = partial(client.mine_blocks, loaded_topics, index=index, shard=documents)
-            with mining_progress(client.describe(index).documents) as report:
-                if out is None:
-                    write = _write_csv if output_format == "csv" else _write_jsonl
-                    summary = run.write_stream(
-                        open_blocks, write, output_format, loaded_topics, report
-                    )
-                else:
-                    tuning_file = loaded_topics.tuning_file
-                    run_key = run.make_run_key(
-                        loaded_topics,
-                        read_tuning(tuning_file) if tuning_file else None,
-                        client,
-                        client.describe(index).spec,
-                        output_format,
-                        documents,
-                    )
-                    with MatchFile(out, output_format, run_key) as file:
-                        summary = run.write_file(open_blocks, file, loaded_topics, report)
+            job = MiningJob(client, loaded_topics, index, documents, output_format)
+            page.check_index(client, index)
+            upload = open_upload(client, index, to_index) if to_index else None
+            summary = job.mine(out, since)
+            if out is not None:
+                page.write(client, index, out, summary)
+            if upload and out is not None:
+                upload(out, summary, date)
         logs.log_or_print(
-            f"{run.format_summary(summary)}, in {summary.seconds:.1f} s",
+            f"{format_summary(summary)}, in {summary.seconds:.1f} s",
             extra=summary.to_dict(),
         )
         counts = summary.to_dict()["topics"].items()
@@ -88,11 +106,9 @@ def mine(
     options.exit_with(EXIT_DAMAGED if summary.progress.damaged else 0)
 
 
-def _write_jsonl(data: bytes) -> None:
-    """Write JSON lines to standard output, without what a terminal would obey."""
-    for line in data.decode().split("\n")[:-1]:
-        print(escape_json(line))
-
-
-def _write_csv(data: bytes) -> None:
-    sys.stdout.write(blank_controls(data.decode()))
+def _check_since(since: Path | None, out: Path | None) -> None:
+    """Raise UsageError if the matches of the earlier run would be overwritten."""
+    if since and out and since.resolve() == out.resolve():
+        raise UsageError(
+            f"--since and --out are both {out}, whose matches would be lost: name another --out"
+        )

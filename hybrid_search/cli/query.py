@@ -43,6 +43,10 @@ def query(
     min_score: Annotated[
         float | None, typer.Option(help="Leave out hits with a lower fused score.")
     ] = Query.min_score,
+    min_probability: Annotated[
+        float | None,
+        typer.Option(help="Show only spans that express the phrase with this probability."),
+    ] = Query.min_probability,
     group_by: Annotated[str, typer.Option(help="document or passage.")] = Query.group_by,
     refine: Annotated[
         str | None,
@@ -108,6 +112,7 @@ def query(
             "spans": spans,
             "spans_by": spans_by,
             "min_score": min_score,
+            "min_probability": min_probability,
             "group_by": group_by,
             "refine": refine,
             "explain": explain,

@@ -7,6 +7,7 @@ stand in brackets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.text import Text
@@ -15,6 +16,10 @@ from hybrid_search.cli import options
 from hybrid_search.observability.escapes import blank_controls, escape_controls
 from hybrid_search.search.excerpts import Excerpt, list_excerpts
 from hybrid_search.search.result import Hit, Result, Span
+
+if TYPE_CHECKING:
+    from hybrid_search.phrases.match import Match
+    from hybrid_search.phrases.surroundings import Surroundings
 
 MARK = "bold black on yellow"
 INDENT = "   "
@@ -86,3 +91,17 @@ def _mark(
                 text.stylize("underline", first - excerpt.start, last - excerpt.start)
     before, after = ("..." if cut else "" for cut in (excerpt.is_cut_before, excerpt.is_cut_after))
     return Text.assemble(f"{before} " if before else "", text, f" {after}" if after else "")
+
+
+def show_match(match: Match, around: Surroundings, probability: float) -> None:
+    """Print a span that may be a mention of a topic, marked in its turn."""
+    console = options.open_output()
+    speaker = f"  {match.speaker}" if match.speaker else ""
+    title = escape_controls(f"{match.topic}?  {match.id}{speaker}")
+    console.print(Text.assemble(f"\n{probability:.2f}  ", (title, "bold")))
+    turn = Text(blank_controls(str(around)))
+    first = len(around.before)
+    turn.stylize(MARK, first, first + len(around.text))
+    if not console.is_terminal:  # styles are not seen in a file or a pipe
+        turn = Text(blank_controls(f"{around.before}[{around.text}]{around.after}"))
+    console.print(turn)

@@ -13,6 +13,9 @@ from hybrid_search.config import DEFAULT_INDEX
 if TYPE_CHECKING:
     from hybrid_search.phrases.tuning import TunedMap, Tuning
 
+BAR_COLUMNS = 20
+"""How long the bar of a reliability plot is if all say yes."""
+
 
 def tune(
     topics: Annotated[Path, typer.Option(help="The file of topics that were judged.")],
@@ -59,5 +62,9 @@ def _show_map(name: str, tuned: TunedMap) -> None:
         f"{tuned.midpoint:.3f} ({low:.3f} to {high:.3f}; {tuned.judgments_to_halve} more judgments "
         f"would halve that), calibration error {tuned.error:.3f}"
     )
+    options.print_lines("  judged  probability  yes")
+    for count, probability, share in tuned.reliability:
+        bar = "#" * round(BAR_COLUMNS * share)
+        options.print_lines(f"  {count:>6,}  {probability:>11.2f}  {share:<4.2f}  {bar}".rstrip())
     if tuned.threshold is not None:
         options.print_lines(f"  threshold for the wanted precision: {tuned.threshold:.3f}")

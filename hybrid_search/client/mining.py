@@ -6,6 +6,7 @@ What only one of them needs is imported in it, so that the first query does not 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.topics import Topics, TopicSource
 
 if TYPE_CHECKING:
+    from hybrid_search.phrases.judging_queue import JudgingQueue
+    from hybrid_search.phrases.run import Report
     from hybrid_search.phrases.topic_distances import TopicDistances
     from hybrid_search.phrases.tuning import Tuning
     from hybrid_search.phrases.types import MinedBlock
@@ -65,6 +68,42 @@ class TopicMining(IndexAdmin):
 
         valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
         return measure_distances(self.encoder, valid_topics)
+
+    def queue_judging(
+        self,
+        topics: TopicSource,
+        judgments: str | Path | None = None,
+        *,
+        index: str = DEFAULT_INDEX,
+        report: Report | None = None,
+    ) -> JudgingQueue:
+        """Return spans to be judged, the one whose answer would tell most first.
+
+        The index is mined with a low threshold, and a sample of each topic's spans is drawn.
+
+        Args:
+            topics: As in `mine`.
+            judgments: A file of judgments; what it has is not asked about again. It need not exist.
+            index: The index.
+            report: Called with the progress of mining.
+
+        Raises:
+            UsageError: If a topic or a line of the file is not valid.
+
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
+        >>> with hybrid_search.connect() as client:
+        ...     queue = client.queue_judging(topics)
+        >>> queue.choose().topic
+        'refund'
+        """
+        from hybrid_search.phrases.judging_run import build_queue
+        from hybrid_search.phrases.judgments import read_judgments
+
+        path = Path(judgments) if judgments is not None else None
+        earlier = read_judgments(path) if path and path.exists() else []
+        loaded_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
+        open_blocks = partial(self.mine_blocks, index=index)
+        return build_queue(open_blocks, loaded_topics, earlier, report)
 
     def tune(
         self, topics: str | Path, judgments: str | Path, *, index: str = DEFAULT_INDEX

@@ -6,9 +6,15 @@ Modules in reading order: `topics` (what is looked for) and `topic_file` (its fi
 stages of mining), `topic_matrix` (the phrases as one matrix), `blocks` (passages scored together),
 `span_scores` (the spans that are near enough), `mention_choice` (one of them for each clause),
 `match` and `match_builder` (a mention with its words), `mining` (the whole run). `run` writes its
-matches with `match_file` (continued after a kill), `match_formats` and `match_parquet`.
-`topic_distances` compares topics with each other. `judgments` is what people said of spans,
-`judged_spans` looks these up in an index, and `tune_run` fits to them what `tuning` stores, by
-`logistic`; `mention_calibration` has the map of the shipped model. `joined_passages` is what mining
-and the package `grouping` (similar phrases, clusters, discovery) share.
+matches with `match_file` (continued after a kill), `match_formats` and `match_parquet`; `since`
+goes on where an earlier run ended. `matches` are some of them as a table, `surroundings` the words
+around one, `report` is a page of them, and `match_upload` makes documents of them for a server.
+`topic_distances` compares topics with each other.
+
+`judgments` is what people said of spans, asked for in the order of `judging_queue`, which
+`judging_run` fills. `judged_spans` looks them up in an index, and `tune_run` fits to them what
+`tuning` stores, by `logistic`; `mention_calibration` has the map of the shipped model.
+
+`joined_passages` is what mining and the package `grouping` (similar phrases, clusters, discovery)
+share.
 """

@@ -95,6 +95,29 @@ def append_judgments(path: Path, judgments: Iterable[Judgment]) -> None:
         ) from error
 
 
+def remove_judgment(path: Path, judgment: Judgment) -> bool:
+    """Cut the last line off a file of judgments, if it is this one, and wait for the disk.
+
+    Returns:
+        Whether it was: if another program has written since, nothing is changed.
+
+    Raises:
+        UsageError: If the file cannot be written.
+    """
+    try:
+        complete, _, last_line = path.read_bytes().removesuffix(b"\n").rpartition(b"\n")
+        if not _is_judgment(last_line, judgment):
+            return False
+        with FileIO(append_to_file(path), "ab") as file:
+            file.truncate(len(complete) + 1 if complete else 0)
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be written ({error.strerror}): the last answer is still in it"
+        ) from error
+    return True
+
+
 def read_judgments(path: Path) -> list[Judgment]:
     """Return the judgments that hold, in the order in which their spans were first judged.
 
@@ -141,6 +164,13 @@ def _parse(line: bytes) -> Judgment:
     if not _is_place(judgment.start, judgment.end):
         raise ValueError("start and end are not places in a text")
     return judgment
+
+
+def _is_judgment(line: bytes, judgment: Judgment) -> bool:
+    try:
+        return _parse(line) == judgment
+    except (ValueError, LookupError, TypeError):
+        return False
 
 
 def _is_place(start: object, end: object) -> bool:

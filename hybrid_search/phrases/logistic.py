@@ -76,6 +76,25 @@ def _limit(step: Scores) -> Scores:
     return limited
 
 
+def bin_probabilities(
+    probabilities: Scores, labels: Labels, bins: int = 10
+) -> list[tuple[int, float, float]]:
+    """Return the reliability plot: how many, how probable, and what share of them are mentions.
+
+    One row for each of equally wide bins that is not empty, from the least probable to the most:
+    the number of labels, their mean probability, and the share of mentions among them.
+    """
+    numbers = np.minimum((probabilities * bins).astype(int), bins - 1)
+    counts = np.bincount(numbers, minlength=bins)
+    expected = np.bincount(numbers, probabilities, minlength=bins)
+    mentions = np.bincount(numbers, labels, minlength=bins)
+    return [
+        (int(count), float(expected[number] / count), float(mentions[number] / count))
+        for number, count in enumerate(counts)
+        if count
+    ]
+
+
 def calibration_error(probabilities: Scores, labels: Labels, bins: int = 10) -> float:
     """Return the expected calibration error, from 0 to 1.
 

@@ -1,6 +1,7 @@
 """The forms in which matches are written: JSON lines, CSV and Parquet.
 
 CSV and Parquet have a column for each attribute of a `Match`; metadata is JSON in them.
+JSON lines can be read again.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,38 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     with path.open("rb") as lines:
         for line in lines:
             yield _flatten(json.loads(line))
+
+
+def flatten(matches: Iterable[Match]) -> Iterator[dict[str, Any]]:
+    """Yield matches as rows of a table."""
+    for match in matches:
+        yield _flatten(match.to_dict())
+
+
+def read_matches(path: Path) -> Iterator[Match]:
+    """Yield the matches of a file of JSON lines.
+
+    Raises:
+        UsageError: If it cannot be read, or a line is not a match.
+    """
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                yield _parse(line, path, number)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}): name a file of matches") from (
+            error
+        )
+
+
+def _parse(line: bytes, path: Path, number: int) -> Match:
+    try:
+        values = json.loads(line)
+        return Match(**{name: values[name] for name in Match.__slots__})
+    except (ValueError, LookupError, TypeError) as error:
+        raise UsageError(
+            f"{path}:{number} is not a match: it needs {', '.join(Match.__slots__)}"
+        ) from error
 
 
 def _flatten(fields: dict[str, Any]) -> dict[str, Any]:

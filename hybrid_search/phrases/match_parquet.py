@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
 from hybrid_search.errors import MissingExtraError
-from hybrid_search.phrases.match_formats import BATCH_ROWS, read_rows
+from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.match_formats import BATCH_ROWS, flatten, read_rows
 from hybrid_search.system import install_command
 
 try:
@@ -35,6 +37,11 @@ SCHEMA = pa.schema(
         ("model", pa.string()),
     ]
 )
+
+
+def build_table(matches: Iterable[Match]) -> pa.Table:
+    """Return the table of some matches, with the columns of a Parquet file."""
+    return pa.Table.from_pylist(list(flatten(matches)), schema=SCHEMA)
 
 
 def write_parquet(rows_file: Path, path: Path) -> None:

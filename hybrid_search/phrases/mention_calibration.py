@@ -9,12 +9,9 @@ from hybrid_search.backends.types import IndexSpec
 from hybrid_search.phrases.topic_matrix import CalibrateTopic
 from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.tuning import Tuning, read_tuning
-from hybrid_search.search.calibration import Calibration
+from hybrid_search.search.calibration import Calibration, choose_mention_map
 
 _log = logging.getLogger(__name__)
-
-MEASURED = {"45adc67424cbdd57-288": Calibration(midpoint=1.0892, slope=16.86)}
-"""By model fingerprint, fitted to labelled turns: `benchmarks.quality.mining` has the error."""
 
 
 def choose_calibrations(
@@ -41,7 +38,7 @@ def choose_calibrations(
         )
         tuning = None
     if tuning is None:
-        default = (MEASURED.get(spec.fingerprint) if has_prior else None) or load_rough()
+        default = choose_mention_map(spec.fingerprint, load_rough(), has_prior=has_prior)
         return (lambda _: default), None
     used_tuning = tuning
 

@@ -19,7 +19,13 @@ import numpy as np
 
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.rejects import write_all
-from hybrid_search.phrases.logistic import Labels, Scores, calibration_error, fit_logistic
+from hybrid_search.phrases.logistic import (
+    Labels,
+    Scores,
+    bin_probabilities,
+    calibration_error,
+    fit_logistic,
+)
 from hybrid_search.phrases.topics import Topic
 from hybrid_search.private_files import create_file
 from hybrid_search.search.calibration import Calibration
@@ -47,6 +53,8 @@ class TunedMap:
         midpoint_interval: Where the midpoint lies in 95 of 100 draws of the bootstrap.
         phrases: Digest of the topic's phrases; empty for the map of all others.
         threshold: The least probability for the topic's wanted precision; None if it wants none.
+        reliability: The reliability plot on these judgments: for each tenth of the probabilities
+            that has some, how many, their mean probability, and the share that says yes.
     """
 
     midpoint: float
@@ -57,6 +65,7 @@ class TunedMap:
     midpoint_interval: tuple[float, float]
     phrases: str = ""
     threshold: float | None = None
+    reliability: tuple[tuple[int, float, float], ...] = ()
 
     @property
     def calibration(self) -> Calibration:
@@ -112,6 +121,7 @@ def fit_map(scores: Scores, labels: Labels, topic: Topic | None = None) -> Tuned
     """Return the map that fits judged spans best, with its interval by bootstrap."""
     calibration = fit_logistic(scores, labels)
     probabilities = calibration.span(scores)
+    reliability = tuple(bin_probabilities(probabilities, labels))
     threshold = None
     if topic and topic.precision is not None:
         threshold = find_threshold(probabilities, labels, topic.precision)
@@ -124,6 +134,7 @@ def fit_map(scores: Scores, labels: Labels, topic: Topic | None = None) -> Tuned
         _resample_midpoint(scores, labels),
         digest_phrases(topic) if topic else "",
         threshold,
+        reliability,
     )
 
 
@@ -187,7 +198,12 @@ def read_tuning(path: Path) -> Tuning | None:
 
 
 def _parse_map(values: Mapping[str, Any]) -> TunedMap:
-    tuned = TunedMap(**{**values, "midpoint_interval": tuple(values["midpoint_interval"])})
+    rows = tuple(
+        (int(count), float(probability), float(share))
+        for count, probability, share in values.get("reliability", ())
+    )
+    interval = tuple(values["midpoint_interval"])
+    tuned = TunedMap(**{**values, "midpoint_interval": interval, "reliability": rows})
     if tuned.calibration.slope <= 0:  # made, and so checked, here
         raise ValueError("the slope is not positive")
     return tuned

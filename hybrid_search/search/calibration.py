@@ -68,6 +68,24 @@ class Calibration:
         return 1.0 - half / (scores + half)
 
 
+MEASURED = {"45adc67424cbdd57-288": Calibration(midpoint=1.0892, slope=16.86)}
+"""From the scores of spans to the probability that they are mentions, by model fingerprint.
+
+Fitted to labelled turns: `benchmarks.quality.mining` has the error.
+"""
+
+
+def choose_mention_map(fingerprint: str, rough: Calibration, *, has_prior: bool) -> Calibration:
+    """Return the map from scores of spans to the probability that they are mentions.
+
+    Args:
+        fingerprint: That of the model.
+        rough: The map by which queries are fused, for a model without a measured one.
+        has_prior: Whether scores have a prior in them, as for the measured map.
+    """
+    return MEASURED.get(fingerprint, rough) if has_prior else rough
+
+
 @lru_cache(maxsize=16)
 def load(
     folder: Path, precision: str, dimension: int | None = None, spans_by: str = COSINE

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Key, Request, StoredPassage
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import refine, span_search
+from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.contents import Contents
 from hybrid_search.search.damage import describe_changed, describe_misplaced
 from hybrid_search.search.query import Query
@@ -45,7 +48,10 @@ def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Gro
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HitBuilder:
-    """Builds hits of one query from the contents that were fetched for it."""
+    """Builds hits of one query from the contents that were fetched for it.
+
+    With a `mention_map` each span has its probability by that, and at least the query's.
+    """
 
     backend: Backend
     encoder: Encoder
@@ -53,6 +59,7 @@ class HitBuilder:
     contents: Contents
     explainer: ScoreExplainer | None
     prior: SpanPrior | None = None
+    mention_map: Calibration | None = None
     _misplaced: dict[Key, StoredPassage] = field(default_factory=dict)
 
     @property
@@ -137,6 +144,8 @@ class HitBuilder:
                 self._misplaced[stored.key] = stored
             else:
                 spans.append(build_span(content, turn, place))
+        if self.mention_map and self.query.min_probability is not None:
+            spans = select_likely_spans(spans, self.mention_map, self.query.min_probability)
         if self.query.refine == "isolate" and spans:
             spans = refine.isolate(self.encoder, group[0].request.vector, spans)
         if self.prior:
@@ -149,6 +158,19 @@ class HitBuilder:
         if self.prior:  # some of them are left out
             count *= SPARE
         return max(count, refine.SPANS) if self.query.refine else count
+
+
+def select_likely_spans(
+    spans: Sequence[Span], mention_map: Calibration, least: float
+) -> list[Span]:
+    """Return the spans that have at least this probability, with it."""
+    scores = np.array([span.cosine + span.prior for span in spans], dtype=np.float64)
+    probabilities = mention_map.span(scores).tolist()
+    return [
+        replace(span, probability=probability)
+        for span, probability in zip(spans, probabilities, strict=True)
+        if probability >= least
+    ]
 
 
 def leave_out_weak_spans(spans: Sequence[Span]) -> list[Span]:

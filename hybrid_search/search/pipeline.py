@@ -21,6 +21,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from hybrid_search.backends.base import Backend, RequestBackend
 from hybrid_search.backends.index_head import Head, answer_by_head
 from hybrid_search.backends.types import IndexSpec, Key, Request, check_spec
@@ -29,7 +31,7 @@ from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import count_traffic
 from hybrid_search.search import facets, hit_builder, phrase_vector
-from hybrid_search.search.calibration import COSINE, SCORE, Calibration
+from hybrid_search.search.calibration import COSINE, SCORE, Calibration, choose_mention_map
 from hybrid_search.search.candidates import fuse, retrieve
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.opensearch import ranking
@@ -92,13 +94,16 @@ def _search(
     spans_by = SCORE if prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
     scored, actions = _score_phrases(backend, requests, calibration, prior, query)
-    groups = _group_above_min_score(scored, query)
+    mention_map = choose_mention_map(spec.fingerprint, calibration, has_prior=prior is not None)
+    groups = _group_above_min_score(_select_likely(scored, mention_map, query), query)
     contents = fetch_contents(backend, query, groups)
     if query.sort:
         groups = facets.sort_groups(groups, query.sort, contents)
     page = groups[query.offset : query.offset + query.size]
     explainer = _build_explainer(query, calibration)
-    builder = hit_builder.HitBuilder(backend, encoder, query, contents, explainer, prior)
+    builder = hit_builder.HitBuilder(
+        backend, encoder, query, contents, explainer, prior, mention_map
+    )
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # while the query ran: neither shown nor counted
     facet_counts = (
@@ -108,6 +113,7 @@ def _search(
     plan = {
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,
+        **_plan_probability(query, is_measured=mention_map is not calibration),
         **actions,
         **({"warnings": warnings} if warnings else {}),
     }
@@ -202,6 +208,34 @@ def _score_phrases(
                 best[passage.stored.key] = passage
     ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
     return ranked, {**actions, "passages": len(best), "warnings": list(warnings)}
+
+
+def _select_likely(
+    scored: Sequence[ScoredPassage], mention_map: Calibration, query: Query
+) -> Sequence[ScoredPassage]:
+    """Return the passages that have a span of the least probability, all if none is asked for.
+
+    A passage without any span has none.
+    """
+    if query.min_probability is None:
+        return scored
+    scores = np.array([passage.span_score for passage in scored], dtype=np.float64)
+    are_likely = mention_map.span(scores) >= query.min_probability
+    return [
+        passage
+        for passage, is_likely in zip(scored, are_likely.tolist(), strict=True)
+        if is_likely and len(passage.cosines)
+    ]
+
+
+def _plan_probability(query: Query, *, is_measured: bool) -> dict[str, Any]:
+    """Return what the plan says of probabilities; nothing if none was asked for."""
+    if query.min_probability is None:
+        return {}
+    return {
+        "min_probability": query.min_probability,
+        "probabilities": "measured" if is_measured else "rough",
+    }
 
 
 def _group_above_min_score(scored: Sequence[ScoredPassage], query: Query) -> list[Group]:

@@ -77,6 +77,7 @@ class QueryOptions(RequestOptions, total=False):
     spans: int
     spans_by: str
     min_score: float | None
+    min_probability: float | None
     group_by: str
     refine: str | None
     explain: bool
@@ -110,6 +111,7 @@ class Query:
     spans: int = 3
     spans_by: str = "score"
     min_score: float | None = None
+    min_probability: float | None = None
     offset: int = 0
     group_by: str = "document"
     refine: str | None = None
@@ -147,6 +149,11 @@ class Query:
         _check_facets(self.facets)
         for name, choices in CHOICES.items():
             parameters.check_choice(name, getattr(self, name), choices)
+        if self.compat and self.min_probability is not None:
+            raise UsageError(
+                f"min_probability is {self.min_probability} with compat={self.compat!r}, which "
+                "ranks by the server's own scores: leave out one of them"
+            )
         parameters.check_text("fusion", self.fusion)
         from hybrid_search.search.fusion import get_fusion
 
@@ -161,14 +168,15 @@ class Query:
     def depth(self) -> int | None:
         """Return how many passages have to be right, None if that is all of the window.
 
-        The page shows so many. Order by metadata, facets, a least score, and fusions whose scores
-        depend on the other passages, take all.
+        The page shows so many. Order by metadata, facets, a least score or probability, and
+        fusions whose scores depend on the other passages, take all.
         """
         depends_on_all = (
             self.fusion != DEFAULT_FUSION
             or self.compat
             or self.sort
             or self.min_score is not None
+            or self.min_probability is not None
             or (self.facets and self.facets_over == "window")
         )
         return None if depends_on_all else self.offset + self.size
@@ -199,6 +207,10 @@ def _check_numbers(query: Query) -> None:
     if query.min_score is not None:
         largest = sys.float_info.max
         parameters.check_number("min_score", query.min_score, "a finite number", -largest, largest)
+    if query.min_probability is not None:
+        parameters.check_number(
+            "min_probability", query.min_probability, "a number from 0 to 1", 0.0, 1.0
+        )
     for name in ("size", "offset", "spans"):
         parameters.check_integer(name, getattr(query, name), *RANGES[name])
     if query.offset + query.size > MAX_SIZE:

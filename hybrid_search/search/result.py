@@ -28,6 +28,7 @@ class Span:
         turn_metadata: All other keys of the turn, if it has any.
         prior: What was added to the cosine for its score: how well its ends and length fit those
             of a clause. 0 if spans were chosen by cosine alone.
+        probability: How likely the words express the phrase, 0..1, if a least one was requested.
     """
 
     start: int
@@ -42,10 +43,14 @@ class Span:
     end_ms: int | None = None
     turn_metadata: Mapping[str, Any] | None = field(default=None, hash=False)
     prior: float = 0.0
+    probability: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the span as it stands in JSON, without `turn_metadata` if there is none."""
-        return _drop_turn_metadata(asdict(self))
+        """Return the span as it stands in JSON, with `turn_metadata` and `probability` if any."""
+        values = _drop_turn_metadata(asdict(self))
+        if self.probability is None:
+            del values["probability"]
+        return values
 
 
 def _drop_turn_metadata(values: dict[str, Any]) -> dict[str, Any]:

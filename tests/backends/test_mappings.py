@@ -191,7 +191,8 @@ def test_every_placeholder_is_something_that_an_index_is_made_with(file: str) ->
 
 
 def test_there_are_the_same_files_for_every_engine_and_for_no_other() -> None:
-    names = ("analysis.json", "passages.json", "rejected.json", "vectors.json")
+    stems = ("analysis", "matches", "passages", "rejected", "vectors")
+    names = [f"{stem}.json" for stem in stems]
     assert set(FILES) == {f"{engine}/{name}" for engine in mappings.ENGINES for name in names}
 
 
@@ -201,6 +202,8 @@ def test_a_server_of_another_kind_is_an_error_that_names_those_there_are(engine:
         mappings.index_body(engine, SPEC, IndexOptions(), (9, 9, 9))
     with pytest.raises(UsageError, match="opensearch or elasticsearch"):
         mappings.rejected_body(engine)
+    with pytest.raises(UsageError, match="opensearch or elasticsearch"):
+        mappings.matches_body(engine)
 
 
 def test_a_body_may_be_changed_without_harm_to_the_next() -> None:

@@ -83,7 +83,7 @@ ALLOWED_IMPORTERS = {
     "elasticsearch": {"backends.server.transport.elasticsearch"},
     "elastic_transport": {"backends.server.transport.elasticsearch"},
     "botocore": {"backends.server.transport.sigv4"},
-    "pyarrow": {"ingest.sources.parquet", "phrases.match_parquet"},
+    "pyarrow": {"ingest.sources.parquet", "phrases.match_parquet", "phrases.matches"},
     "sklearn": {"phrases.grouping.linkage"},
     "yaml": {"phrases.topic_file"},
     "pydantic": {

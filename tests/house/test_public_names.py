@@ -30,6 +30,7 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "spans": 3,
             "spans_by": "score",
             "min_score": None,
+            "min_probability": None,
             "offset": 0,
             "group_by": "document",
             "refine": None,

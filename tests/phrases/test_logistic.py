@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from hybrid_search.errors import UsageError
-from hybrid_search.phrases.logistic import calibration_error, fit_logistic
+from hybrid_search.phrases.logistic import bin_probabilities, calibration_error, fit_logistic
 
 
 def draw(number: int, midpoint: float, slope: float) -> tuple[np.ndarray, np.ndarray]:
@@ -57,6 +57,16 @@ def test_equal_scores_are_no_fault() -> None:
 def test_labels_of_one_kind_are_refused() -> None:
     with pytest.raises(UsageError, match="2 spans are judged to be mentions and 0 not to be"):
         fit_logistic(np.array([0.2, 0.3]), np.array([True, True]))
+
+
+def test_the_reliability_plot_has_a_row_for_each_bin_with_labels() -> None:
+    probabilities = np.array([0.01, 0.05, 0.42, 0.49, 1.0])
+    labels = np.array([False, True, True, True, True])
+    assert bin_probabilities(probabilities, labels) == [
+        (2, pytest.approx(0.03), 0.5),
+        (2, pytest.approx(0.455), 1.0),
+        (1, 1.0, 1.0),
+    ]
 
 
 def test_the_calibration_error_is_the_weighted_difference() -> None:

@@ -17,11 +17,12 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from hybrid_search import Match, Topics
+from hybrid_search import Match, Matches, Topics
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.phrases import run
 from hybrid_search.phrases.match_file import MatchFile
+from hybrid_search.phrases.match_formats import to_jsonl
 from hybrid_search.phrases.types import MinedBlock
 from tests.helpers.cli import invoke_cli
 
@@ -175,14 +176,15 @@ with hybrid_search.connect(url) as client:
 """
 
 
+@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.long)])
 def test_killed_at_random_moments_a_run_still_writes_each_match_once(
-    sample_url: str, sample: Client, tmp_path: Path
+    sample_url: str, sample: Client, tmp_path: Path, kills: int
 ) -> None:
     path = tmp_path / "matches.jsonl"
     command = [sys.executable, "-c", SLOW_RUN, sample_url, str(path)]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     generator = np.random.default_rng(7)
-    for _ in range(3):
+    for _ in range(kills):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         assert process.stdout is not None
         process.stdout.readline()
@@ -200,6 +202,33 @@ def test_killed_at_random_moments_a_run_still_writes_each_match_once(
         [row.pop("probability") for row in expected], abs=1e-5
     )
     assert rows == expected
+
+
+# Tables
+
+
+def test_matches_are_a_table_for_data_frames(tmp_path: Path) -> None:
+    matches = Matches.collect(match for block in BLOCKS for match in block.matches)
+    path = tmp_path / "matches.jsonl"
+    path.write_bytes(to_jsonl(matches.matches))
+    assert Matches.load(path) == matches
+    assert len(matches) == 18
+    rows = matches.to_arrow().to_pylist()
+    expected = [match.to_dict() for match in matches]
+    assert [json.loads(row.pop("metadata")) for row in rows] == [
+        row.pop("metadata") for row in expected
+    ]
+    assert rows == expected
+    assert Matches(()).to_arrow().schema == matches.to_arrow().schema
+
+
+def test_what_is_no_file_of_matches_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "matches.jsonl"
+    with pytest.raises(UsageError, match=r"matches\.jsonl cannot be read"):
+        Matches.load(path)
+    path.write_bytes(to_jsonl(BLOCKS[0].matches) + b'{"topic": "refund"}\n')
+    with pytest.raises(UsageError, match=r"matches.jsonl:4 is not a match: it needs topic, phrase"):
+        Matches.load(path)
 
 
 # The command

@@ -13,8 +13,8 @@ from hybrid_search import Topics
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.phrases.judgments import Judgment, append_judgments
-from hybrid_search.phrases.mention_calibration import MEASURED
 from hybrid_search.phrases.tuning import find_threshold, fit_map, read_tuning, tune, write_tuning
+from hybrid_search.search.calibration import MEASURED
 from tests.helpers.cli import invoke_cli
 
 FILE = """
@@ -87,6 +87,12 @@ def test_the_command_says_how_sure_it_is(
     assert f"{3 * count} more judgments would halve that" in shown.stdout
     as_json = invoke_cli("tune", *arguments, "--json").json
     assert as_json == json.loads((tmp_path / "topics.tuned.json").read_text())
+    rows = as_json["others"]["reliability"]
+    assert sum(row[0] for row in rows) == count
+    mentions = sum(row[0] * row[2] for row in rows)
+    assert mentions == pytest.approx(as_json["others"]["mentions"])
+    for number, probability, share in rows:
+        assert f"{number:>6}  {probability:>11.2f}  {share:.2f}" in shown.stdout
     low, high = as_json["others"]["midpoint_interval"]
     assert low <= as_json["others"]["midpoint"] <= high
 
@@ -144,6 +150,16 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     tuning = tune([REFUND], {"refund": SCORES}, {"refund": LABELS}, "model")
     write_tuning(path, tuning)
     assert read_tuning(path) == tuning
+
+
+def test_a_file_of_an_earlier_version_has_no_reliability_plot(tmp_path: Path) -> None:
+    path = tmp_path / "topics.tuned.json"
+    tuning = tune([REFUND], {"refund": SCORES}, {"refund": LABELS}, "model")
+    write_tuning(path, tuning)
+    values = json.loads(path.read_text())
+    del values["others"]["reliability"]
+    path.write_text(json.dumps(values))
+    assert read_tuning(path) == replace(tuning, others=replace(tuning.others, reliability=()))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from hybrid_search.backends import index_names
 from hybrid_search.backends.embedded import (
     bm25,
     codes_scan,
+    commits,
     file_check,
     filter_sql,
     head,
@@ -164,6 +165,12 @@ class EmbeddedBackend:
             if not page:
                 return
             passage = page[-1].position
+
+    def count_commits(self, index: str) -> tuple[str, int]:
+        """Return the identity of an index, and how often it was committed."""
+        with self._open_reader(index) as reader:
+            count = commits.read_count(reader.connection)
+        return count.identity, count.number
 
     def find_file_faults(self, index: str, *, full: bool = False) -> list[Fault]:
         """Return what is wrong with the file of `index` as a whole; `full` checks more of it."""

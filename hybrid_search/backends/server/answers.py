@@ -72,6 +72,10 @@ OUR_MAPPINGS = Shape[Answer](
     _Dict[str, _object(mappings=_object(_meta=_object(hybrid_search=dict[str, Any])))]
 )
 """The mapping of each index of this project, without all but our part of its ``_meta``."""
+MATCH_MAPPINGS = Shape[Answer](
+    _Dict[str, _object(mappings=_object(_meta=NotRequired[dict[str, Any]]))]
+)
+"""The mapping of an index of matches, or of another that has its name."""
 SHARDS = Shape[Answer](
     _Dict[str, _object(settings=_object(**{"index.number_of_shards": PositiveInt}))]
 )
@@ -160,6 +164,8 @@ HIGHLIGHTS = _hits(
     _source=_object(text=str),
     highlight=NotRequired[_object(text=tuple[str])],
 )
+
+MATCH_IDS = _hits(_id=str)
 
 # hits of a listing also say where they stand in its order: the next page begins behind the last
 LISTED_IDS = _hits(_id=_PassageId, sort=_SortValues)

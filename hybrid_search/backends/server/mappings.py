@@ -63,6 +63,17 @@ def rejected_body(engine: str, options: IndexOptions | None = None) -> dict[str,
     return filled
 
 
+def matches_body(engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
+    """Return the body of the request that creates an index of matches.
+
+    Raises UsageError if the engine is unknown.
+    """
+    filled: dict[str, Any] = _fill(
+        _read(engine, "matches"), {"replicas": (options or IndexOptions()).replicas}
+    )
+    return filled
+
+
 def _read(engine: str, name: str) -> Any:
     if engine not in ENGINES:
         raise UsageError(f"there are no mappings for {engine!r}: use {' or '.join(ENGINES)}")

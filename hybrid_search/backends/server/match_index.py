@@ -1,0 +1,162 @@
+"""An index of matches on a server, for dashboards: a set for each topic, replaced as a whole.
+
+Each match has an id of its own, made of what and where it is, and the mark of the run that wrote
+it last. A run writes all its matches, and then removes those of its topics that have another mark.
+If it is killed and run again, the set is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from hybrid_search.backends.index_names import check_index_name
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server import aliases, answers, mappings
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.transport.patience import PatientServer
+from hybrid_search.credentials import PATIENCE
+from hybrid_search.errors import ServerError, UsageError
+
+META = "hybrid_search_matches"
+"""The key of ``_meta`` that tells an index of matches from all others."""
+
+PAGE_MATCHES = 1000
+
+PROPERTIES = {
+    "string": {"type": "keyword", "ignore_above": 8191},
+    "number": {"type": "double"},
+    "boolean": {"type": "boolean"},
+    "object": {"properties": {}},
+}
+"""The mapping of a metadata field of each type."""
+
+
+class MatchIndex:
+    """Writes matches of one index of documents.
+
+    Args:
+        server: Where the index is.
+        name: Its name; it is created if it does not exist.
+        source_index: The index of the documents.
+        options: How many replicas a new one has.
+    """
+
+    def __init__(self, server: Server, name: str, source_index: str, options: IndexOptions) -> None:
+        self._server = PatientServer(server, PATIENCE)
+        self._name, self._source_index = check_index_name(name), source_index
+        self._options = options
+
+    def open(self, fields: Mapping[str, str]) -> None:
+        """Create the index, unless it exists, and map these metadata fields (name -> type).
+
+        Raises:
+            UsageError: If the index is none of matches, or has a field of another type.
+            ServerError: If the server refuses the mapping for another reason.
+        """
+        body = mappings.matches_body(self._server.engine, self._options)
+        aliases.ensure_index(self._server, self._name, body)
+        path = f"/{quote(self._name)}/_mapping"
+        mappings_by_name = self._server.request("GET", path, read=answers.MATCH_MAPPINGS.read)
+        if not all(META in item["mappings"].get("_meta", {}) for item in mappings_by_name.values()):
+            raise UsageError(
+                f"index {self._name!r} is not one of matches: choose another name for --to-index"
+            )
+        properties = {"metadata": {"properties": _nest_properties(fields)}}
+        try:
+            self._server.request("PUT", path, body={"properties": properties})
+        except ServerError as error:
+            if error.status != 400:
+                raise
+            raise UsageError(
+                f"index {self._name!r} has a metadata field of another type than index "
+                f"{self._source_index!r}: choose another name for --to-index"
+            ) from error
+
+    def write(self, run: str, matches: Iterable[Mapping[str, Any]]) -> int:
+        """Write matches with the mark of a run.
+
+        Returns:
+            How many.
+
+        Raises:
+            ServerError: If one is refused.
+        """
+        count = 0
+        for outcome in self._server.send_all(self._list_actions(run, matches)):
+            if not outcome.is_accepted:
+                raise ServerError(
+                    f"the server refused a match in {self._name!r} ({outcome.kind}): run the same "
+                    "command again",
+                    outcome.status,
+                )
+            count += 1
+        return count
+
+    def remove_earlier(self, run: str, topics: Sequence[str]) -> int:
+        """Remove the matches of these topics that earlier runs wrote.
+
+        Not every server can delete by a query, so they are listed and deleted.
+
+        Returns:
+            How many.
+
+        Raises:
+            ServerError: If one is not deleted.
+        """
+        query = {
+            "bool": {
+                "filter": [
+                    {"term": {"index": self._source_index}},
+                    {"terms": {"topic": [*topics]}},
+                ],
+                "must_not": [{"term": {"run": run}}],
+            }
+        }
+        body = {"query": query, "size": PAGE_MATCHES, "_source": False}
+        count = 0
+        while True:
+            aliases.refresh(self._server, self._name)
+            answer = aliases.search(self._server, self._name, body, answers.MATCH_IDS)
+            hits = answer["hits"]["hits"]
+            if not hits:
+                return count
+            actions = (
+                {"_op_type": "delete", "_index": self._name, "_id": hit["_id"]} for hit in hits
+            )
+            refusals = [item for item in self._server.send_all(actions) if not item.is_accepted]
+            if refusals:
+                raise ServerError(
+                    f"the server refused to delete a match of {self._name!r} ({refusals[0].kind})",
+                    refusals[0].status,
+                )
+            count += len(hits)
+
+    def _list_actions(
+        self, run: str, matches: Iterable[Mapping[str, Any]]
+    ) -> Iterator[dict[str, Any]]:
+        for match in matches:
+            names = ("topic", "document_id", "start", "end")
+            place = json.dumps([self._source_index, *(match[name] for name in names)])
+            yield {
+                "_op_type": "index",
+                "_index": self._name,
+                "_id": hashlib.sha256(place.encode()).hexdigest()[:40],
+                "_source": {**match, "index": self._source_index, "run": run},
+            }
+
+
+def _nest_properties(fields: Mapping[str, str]) -> dict[str, Any]:
+    """Return the mapping of metadata fields, whose names are dotted paths."""
+    root: dict[str, Any] = {}
+    for name, kind in sorted(fields.items()):
+        *parents, last = name.split(".")
+        properties = root
+        for parent in parents:
+            properties = properties.setdefault(parent, {"properties": {}})["properties"]
+        if kind != "object":
+            properties[last] = PROPERTIES[kind]
+    return root

@@ -1,0 +1,169 @@
+"""The command ``judge``: ask people whether spans are mentions of a topic."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hybrid_search.cli import options
+from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.errors import DocumentMissingError
+from hybrid_search.observability import logs
+
+if TYPE_CHECKING:
+    from hybrid_search.client import Client
+    from hybrid_search.phrases.judging_queue import JudgingQueue
+    from hybrid_search.phrases.judgments import Judgment
+    from hybrid_search.phrases.match import Match
+    from hybrid_search.phrases.surroundings import Surroundings
+
+KEYS = {"y": "yes", "n": "no", "s": "skip", "u": "undo", "q": "quit"}
+HELP = "y(es), n(o), s(kip), u(ndo), q(uit)"
+
+
+def judge(
+    topics: Annotated[Path, typer.Option(help="A file of topics, in YAML or JSON.")],
+    index: options.Index = DEFAULT_INDEX,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Only this topic; may be repeated.")
+    ] = None,
+    judgments: Annotated[Path, typer.Option(help="The file that answers are added to.")] = Path(
+        "judgments.jsonl"
+    ),
+    count: Annotated[int | None, typer.Option(help="End after this many answers.", min=1)] = None,
+    url: options.Url = None,
+    model: options.Model = None,
+    device: options.Device = None,
+    precision: options.Precision = None,
+    as_json: options.Json = False,
+) -> None:
+    """Ask whether spans are mentions of their topic, the one whose answer would tell most first.
+
+    Answers are read from standard input, one a line: y(es), n(o), s(kip), u(ndo), q(uit). Each is
+    in the file before the next span is shown.
+    """
+    with options.report_errors():
+        from hybrid_search.api import connect
+        from hybrid_search.cli.progress import mining_progress
+        from hybrid_search.phrases.topics import Topics
+
+        loaded_topics = Topics.load(topics)
+        if topic:
+            loaded_topics = loaded_topics.select(topic)
+        with connect(url, model=model, device=device, precision=precision) as client:
+            with mining_progress(client.describe(index).documents) as report:
+                queue = client.queue_judging(loaded_topics, judgments, index=index, report=report)
+            session = _Session(client, queue, index, judgments, as_json)
+            session.run(count)
+        session.show_summary()
+
+
+@dataclass(slots=True)
+class _Session:
+    """Asks about the spans of a queue until it is empty, or standard input ends."""
+
+    client: Client
+    queue: JudgingQueue
+    index: str
+    path: Path
+    as_json: bool
+    written: list[Judgment] = field(default_factory=list)
+    skipped: int = 0
+
+    def run(self, count: int | None) -> None:
+        """Ask until this many spans are answered, or all."""
+        while count is None or len(self.written) < count:
+            match = self.queue.choose()
+            if match is None:
+                logs.log_or_print("there is no other span to judge")
+                return
+            around = self._read_around(match)
+            if around is None:  # deleted since
+                self.queue.drop(match)
+                continue
+            self._show(match, around)
+            action = _read_action()
+            if action == "quit":
+                return
+            self._act(action, match)
+
+    def show_summary(self) -> None:
+        """Say how many answers there are."""
+        answers = Counter(judgment.answer for judgment in self.written)
+        summary = {
+            "answered": len(self.written),
+            "yes": answers["yes"],
+            "no": answers["no"],
+            "skipped": self.skipped,
+            "left": len(self.queue),
+        }
+        if self.as_json:
+            options.print_json(summary)
+        else:
+            options.print_lines(
+                f"{len(self.written)} answers ({answers['yes']} yes) written to {self.path}"
+            )
+
+    def _act(self, action: str, match: Match) -> None:
+        from hybrid_search.phrases.judging_queue import make_judgment
+        from hybrid_search.phrases.judgments import append_judgments
+
+        if action == "undo":
+            self._undo()
+        elif action == "skip":
+            self.queue.skip(match)
+            self.skipped += 1
+        else:
+            judgment = make_judgment(match, action)
+            append_judgments(self.path, [judgment])
+            self.queue.answer(match, is_mention=judgment.is_mention)
+            self.written.append(judgment)
+
+    def _undo(self) -> None:
+        from hybrid_search.phrases.judgments import remove_judgment
+
+        step = self.queue.undo()
+        if step is None:
+            logs.log_or_print("there is nothing to undo")
+        elif step[0] == "skip":
+            self.skipped -= 1
+        elif not remove_judgment(self.path, self.written.pop()):
+            logs.log_or_print(
+                f"another program has written to {self.path} since: the last answer stays until "
+                "you give another one"
+            )
+
+    def _read_around(self, match: Match) -> Surroundings | None:
+        from hybrid_search.phrases.surroundings import read_turn
+
+        try:
+            return read_turn(self.client.open_document(match.id, index=self.index), match)
+        except DocumentMissingError:
+            return None
+
+    def _show(self, match: Match, around: Surroundings) -> None:
+        if self.as_json:
+            context = {"before": around.before, "after": around.after}
+            options.print_json({**match.to_dict(), **context})
+        else:
+            from hybrid_search.cli.show_result import show_match
+
+            show_match(match, around, self.queue.estimate(match))
+        sys.stdout.flush()
+
+
+def _read_action() -> str:
+    """Return the next answer that standard input has; its end is ``quit``."""
+    while True:
+        line = sys.stdin.readline()
+        if not line:
+            return "quit"
+        answer = line.strip().lower()
+        if answer in KEYS or answer in KEYS.values():
+            return KEYS.get(answer, answer)
+        logs.log_or_print(f"answer {HELP}")

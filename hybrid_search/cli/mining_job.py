@@ -1,0 +1,73 @@
+"""What ``mine`` does: mine an index, and write the matches to a file or to standard output."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hybrid_search.backends.types import Position
+from hybrid_search.cli.progress import mining_progress
+from hybrid_search.client import Client
+from hybrid_search.ingest.shards import Shard
+from hybrid_search.observability.escapes import blank_controls, escape_json
+from hybrid_search.phrases import run
+from hybrid_search.phrases.match_file import MatchFile
+from hybrid_search.phrases.run import MiningSummary
+from hybrid_search.phrases.since import begin_mark, read_position, write_mark
+from hybrid_search.phrases.topics import Topics
+from hybrid_search.phrases.tuning import read_tuning
+from hybrid_search.phrases.types import MinedBlock
+
+
+@dataclass(frozen=True, slots=True)
+class MiningJob:
+    """What is mined, and in which form it is written."""
+
+    client: Client
+    topics: Topics
+    index: str
+    shard: Shard
+    output_format: str
+
+    def mine(self, out: Path | None, since: Path | None) -> MiningSummary:
+        """Write the matches to a file or to standard output, and return what was done."""
+        content = self._digest()
+        mark = begin_mark(self.client.backend, self.index, content)
+        first = read_position(since, mark, self.index) if since else None
+
+        def open_blocks(*, after: Position) -> Iterator[MinedBlock]:
+            start = first if after is None else after
+            return self.client.mine_blocks(
+                self.topics, index=self.index, after=start, shard=self.shard
+            )
+
+        with mining_progress(self.client.describe(self.index).documents) as report:
+            if out is None:
+                write = _write_csv if self.output_format == "csv" else _write_jsonl
+                return run.write_stream(open_blocks, write, self.output_format, self.topics, report)
+            run_key = run.make_run_key(self.topics, content, first, self.client, self.output_format)
+            with MatchFile(out, self.output_format, run_key) as file:
+                summary = run.write_file(open_blocks, file, self.topics, report)
+        if mark:
+            write_mark(out, replace(mark, position=summary.progress.position))
+        return summary
+
+    def _digest(self) -> str:
+        """Return a digest of all that decides which spans of a document are matches."""
+        tuning_file = self.topics.tuning_file
+        tuning = read_tuning(tuning_file) if tuning_file else None
+        spec = self.client.describe(self.index).spec
+        topics = Topics(self.topics.topics)  # wherever their file lies
+        return run.make_run_key(topics, tuning, spec, self.shard)
+
+
+def _write_jsonl(data: bytes) -> None:
+    """Write JSON lines to standard output, without what a terminal would obey."""
+    for line in data.decode().split("\n")[:-1]:
+        print(escape_json(line))
+
+
+def _write_csv(data: bytes) -> None:
+    sys.stdout.write(blank_controls(data.decode()))

@@ -1,0 +1,59 @@
+"""The options of ``mine`` for a report: where it is written, and what it counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from hybrid_search.client import Client
+from hybrid_search.errors import UsageError
+from hybrid_search.phrases.report import writer
+from hybrid_search.phrases.run import MiningSummary
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """The page, if any, the fields that it counts, and the one with the dates."""
+
+    path: Path | None
+    by: tuple[str, ...]
+    date_field: str | None
+
+    def check(self, out: Path | None, output_format: str, to_index: str | None = None) -> None:
+        """Check that the options go together.
+
+        Raises:
+            UsageError: If they do not.
+        """
+        if self.path is None:
+            if self.by or (self.date_field and not to_index):
+                raise UsageError("--by and --date are of a report: add --report FILE.html")
+            return
+        if out is None or output_format != "jsonl":
+            raise UsageError("--report is made from a file of matches: add --out FILE, in jsonl")
+        if self.path.resolve() == out.resolve():
+            raise UsageError(f"--report and --out are both {out}: name another file")
+        if not self.path.absolute().parent.is_dir():
+            raise UsageError(f"there is no folder for the report {self.path}: make it first")
+
+    def check_index(self, client: Client, index: str) -> None:
+        """Raise UsageError for a field that the index does not have."""
+        names = [*self.by, *filter(None, [self.date_field])]
+        if names:
+            writer.check_fields(names, client.describe(index).fields)
+
+    def write(self, client: Client, index: str, out: Path, summary: MiningSummary) -> None:
+        """Write the page of the matches in `out`, if one is asked for."""
+        if self.path:
+            writer.write_report(
+                self.path,
+                out,
+                summary.topics,
+                summary.progress.documents,
+                partial(client.open_document, index=index),
+                index=index,
+                model=client.describe(index).spec.fingerprint,
+                by=self.by,
+                date_field=self.date_field,
+            )

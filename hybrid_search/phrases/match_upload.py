@@ -1,0 +1,86 @@
+"""Turn a file of matches into documents of an index of matches, with the sentence around each."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Protocol
+
+from hybrid_search.errors import DocumentMissingError
+from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.match_formats import read_matches
+from hybrid_search.phrases.report.counts import find_date_field, parse_date
+from hybrid_search.phrases.surroundings import Surroundings, read_sentence
+from hybrid_search.search.document_view import DocumentView
+from hybrid_search.text.filters import leaves
+
+MARKS = ("«", "»")
+"""What stands around the words in ``marked``: no product takes it for anything but text."""
+
+
+class MatchSink(Protocol):
+    """Where matches are written as a set."""
+
+    def write(self, run: str, matches: Iterator[dict[str, Any]]) -> int:
+        """Write matches with the mark of a run, and return how many."""
+        ...
+
+    def remove_earlier(self, run: str, topics: Sequence[str]) -> int:
+        """Remove the matches of these topics that earlier runs wrote, and return how many."""
+        ...
+
+
+def upload_matches(
+    sink: MatchSink,
+    matches_file: Path,
+    topics: Sequence[str],
+    read_document: Callable[[str], DocumentView],
+    date_field: str | None = None,
+) -> tuple[int, int]:
+    """Replace the matches of some topics by those in a file.
+
+    Args:
+        sink: The index of matches.
+        matches_file: All matches of these topics, in JSON lines.
+        topics: The names of all topics; one without a match in the file has none afterwards.
+        read_document: Returns a document by its id, or raises DocumentMissingError.
+        date_field: The field with the time of a call; None for the first whose values are dates.
+
+    Returns:
+        How many were written, and how many of earlier runs were removed.
+    """
+    run = secrets.token_hex(8)
+    date_field = date_field or find_date_field(read_matches(matches_file))
+    written = sink.write(run, _build_documents(matches_file, read_document, date_field))
+    return written, sink.remove_earlier(run, topics)
+
+
+def _build_documents(
+    matches_file: Path, read_document: Callable[[str], DocumentView], date_field: str | None
+) -> Iterator[dict[str, Any]]:
+    mined_at = datetime.now(UTC).isoformat(timespec="seconds")
+    for name, group in groupby(read_matches(matches_file), key=lambda match: match.id):
+        try:
+            view = read_document(name)
+        except DocumentMissingError:  # deleted since: the words are all that is known
+            view = DocumentView(name, "", (), {})
+        for match in group:
+            document = _build_document(match, read_sentence(view, match), date_field)
+            yield {**document, "mined_at": mined_at}
+
+
+def _build_document(match: Match, around: Surroundings, date_field: str | None) -> dict[str, Any]:
+    values = match.to_dict()
+    values["document_id"] = values.pop("id")
+    days = [parse_date(value) for name, _, value in leaves(match.metadata) if name == date_field]
+    if days and days[0]:
+        values["time"] = str(days[0])
+    before, after = MARKS
+    return {
+        **values,
+        "sentence": str(around),
+        "marked": f"{around.before}{before}{around.text}{after}{around.after}",
+    }

@@ -1,0 +1,7 @@
+"""A static page of what was mined, for those without a server: one HTML file, no script.
+
+In: a file of matches in JSON lines. Out: a page with counts, plots and the words marked.
+
+Modules in reading order: `counts` (what the page says in numbers), `charts` (its plots, in SVG),
+`page` (the page), `writer` (reads the matches and their sentences, and writes the file).
+"""

@@ -1,0 +1,55 @@
+"""Plots in SVG, a few plain bars each; their colours are the page's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+WIDTH, HEIGHT = 340, 80
+BASELINE = 1
+MOST_BARS = 170
+"""More columns would be thinner than a pixel of a narrow screen: neighbours are added up."""
+
+Bars = Sequence[tuple[str, int]]
+"""Labels with their counts."""
+
+
+def draw_columns(bars: Bars, title: str) -> str:
+    """Return upright bars in their order, the highest as high as the plot.
+
+    Args:
+        bars: What each bar says when it is pointed at, and how many it stands for.
+        title: What the plot shows, for those who hear the page.
+    """
+    bars = _merge(bars)
+    highest = max((count for _, count in bars), default=0) or 1
+    step = WIDTH / max(len(bars), 1)
+    width = max(step - 1, step * 0.7)
+    shapes = []
+    for number, (label, count) in enumerate(bars):
+        height = (HEIGHT - BASELINE) * count / highest
+        place = f'x="{number * step:.1f}" y="{HEIGHT - BASELINE - height:.1f}"'
+        size = f'width="{width:.1f}" height="{height:.1f}"'
+        shapes.append(f"<rect {place} {size}><title>{escape(label)}: {count:,}</title></rect>")
+    line = f'<line x1="0" x2="{WIDTH}" y1="{HEIGHT - 0.5}" y2="{HEIGHT - 0.5}"/>'
+    return _frame([*shapes, line], title, HEIGHT)
+
+
+def draw_share(share: float, title: str) -> str:
+    """Return one lying bar, as long as a share from 0 to 1 of the plot."""
+    bar = f'<rect x="0" y="0" width="{WIDTH * min(max(share, 0.0), 1.0):.1f}" height="8"/>'
+    frame = f'<rect class="rest" x="0" y="0" width="{WIDTH}" height="8"/>'
+    return _frame([frame, bar], title, 8)
+
+
+def _merge(bars: Bars) -> Bars:
+    size = -(-len(bars) // MOST_BARS)
+    if size <= 1:
+        return bars
+    groups = [bars[first : first + size] for first in range(0, len(bars), size)]
+    return [(f"{rows[0][0]} to {rows[-1][0]}", sum(count for _, count in rows)) for rows in groups]
+
+
+def _frame(shapes: Sequence[str], title: str, height: int) -> str:
+    box = f'viewBox="0 0 {WIDTH} {height}"'
+    return f'<svg role="img" aria-label="{escape(title)}" {box}>{"".join(shapes)}</svg>'

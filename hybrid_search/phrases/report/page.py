@@ -1,0 +1,228 @@
+"""The page of a report: everything that comes from a call is escaped, and nothing is loaded.
+
+Its policy allows no script and only the one style sheet that is in it, by its hash.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+
+from hybrid_search.observability.escapes import blank_controls
+from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.report.charts import draw_columns, draw_share
+from hybrid_search.phrases.report.counts import WEEKS_BEFORE, MatchCounts, TopicCounts
+from hybrid_search.phrases.surroundings import Surroundings
+
+MOST_PAIRS = 20
+MOST_VALUES = 12
+"""Rows of a table of pairs, and of one of values; the rest is added up."""
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1b1b1f; --paper: #fff; --soft: #5c5c66; --line: #d9d9e0;
+  --bar: #2f6f9f; --mark: #ffe27a; }
+@media (prefers-color-scheme: dark) { :root { --ink: #ececf1; --paper: #17171a; --soft: #a3a3ad;
+  --line: #3a3a42; --bar: #6fb1de; --mark: #6b5600; } }
+body { font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
+  max-width: 60rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1rem; }
+a { color: var(--bar); } p, figcaption, .soft { color: var(--soft); }
+figure { margin: 0; max-width: 42rem; } svg { display: block; width: 100%; height: auto; }
+rect { fill: var(--bar); } .rest { fill: var(--line); } line { stroke: var(--soft); }
+table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
+th, td { padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+td svg { min-width: 4rem; margin-top: .45rem; } mark { background: var(--mark); color: inherit; }
+.scroll { overflow-x: auto; }
+@media (max-width: 40rem) { .mentions tr { display: block; padding: .4rem 0;
+  border-bottom: 1px solid var(--line); } .mentions thead { display: none; }
+  .mentions td { display: inline; border: 0; padding-right: .5rem; }
+  .mentions td.words { display: block; } }
+"""
+
+Cells = Sequence[str]
+"""The cells of a row of a table, in HTML."""
+
+
+def build_page(
+    counts: MatchCounts, sentences: Mapping[Match, Surroundings], index: str, model: str
+) -> str:
+    """Return the page.
+
+    Args:
+        counts: What is counted.
+        sentences: The sentence around each mention that is shown.
+        index: The name of the index.
+        model: The fingerprint of the model.
+    """
+    body = [
+        f"<h1>Mentions in {_text(index)}</h1>",
+        f"<p>{_describe(counts)} Model {_text(model)}.</p>",
+        *_overview(counts),
+        *_rising(counts),
+        *_pairs(counts),
+    ]
+    for number, (name, topic) in enumerate(counts.topics.items()):
+        body += _topic_section(f"topic-{number}", name, topic, counts, sentences)
+    return f'<!doctype html>\n<html lang="en">\n<head>\n{_head(index)}</head>\n<body>\n' + (
+        "\n".join(body) + "\n</body>\n</html>\n"
+    )
+
+
+def _head(index: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    return (
+        '<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>Mentions in {_text(index)}</title>\n<style>{STYLE}</style>\n"
+    )
+
+
+def _describe(counts: MatchCounts) -> str:
+    mentions = sum(topic.mentions for topic in counts.topics.values())
+    weeks = counts.list_weeks()
+    dates = f" Weeks are counted by {_text(counts.date_field)}" if counts.date_field else ""
+    dates += f", from {weeks[0]} to {weeks[-1]}." if weeks else "." * bool(dates)
+    undated = f" {counts.undated:,} documents have no date." if weeks and counts.undated else ""
+    return (
+        f"{mentions:,} mentions of {len(counts.topics):,} topics in {counts.documents:,} documents."
+        f"{dates}{undated}"
+    )
+
+
+def _overview(counts: MatchCounts) -> Iterator[str]:
+    """Yield the table of all topics."""
+    yield "<h2>Topics</h2>"
+    rows = []
+    for number, (name, topic) in enumerate(counts.topics.items()):
+        share = len(topic.calls) / max(counts.documents, 1)
+        rows.append(
+            (
+                f'<a href="#topic-{number}">{_text(name)}</a>',
+                f"{topic.mentions:,}",
+                f"{topic.expected:,.1f}",
+                f"{len(topic.calls):,}",
+                f"{share:.1%}",
+                draw_share(share, f"{share:.1%} of all documents"),
+            )
+        )
+    yield _table(("topic", "mentions", "expected right", "documents", "share", ""), rows)
+    yield '<p class="soft">Expected right is the sum of the probabilities.</p>'
+
+
+def _rising(counts: MatchCounts) -> Iterator[str]:
+    if len(counts.list_weeks()) < 2:
+        return
+    week = counts.list_weeks()[-1]
+    yield "<h2>Rising topics</h2>"
+    yield (
+        f"<p>Documents with a mention in the latest week, from {week}, which may be incomplete, "
+        f"and in a mean week of the {WEEKS_BEFORE} before.</p>"
+    )
+    rows = [
+        (_text(row.topic), f"{row.latest:,}", f"{row.before:,.2f}") for row in counts.list_rising()
+    ]
+    yield _table(("topic", "latest", "before"), rows) if rows else "<p>None rises.</p>"
+
+
+def _pairs(counts: MatchCounts) -> Iterator[str]:
+    if not counts.pairs:
+        return
+    yield "<h2>Topics in the same document</h2>"
+    rows = []
+    for (first, second), count in list(counts.pairs.items())[:MOST_PAIRS]:
+        rarer = min(len(counts.topics[name].calls) for name in (first, second))
+        rows.append((_text(first), _text(second), f"{count:,}", f"{count / rarer:.0%}"))
+    yield _table(("topic", "and", "documents", "of the rarer"), rows)
+
+
+def _topic_section(
+    anchor: str,
+    name: str,
+    topic: TopicCounts,
+    counts: MatchCounts,
+    sentences: Mapping[Match, Surroundings],
+) -> Iterator[str]:
+    yield f'<section>\n<h2 id="{anchor}">{_text(name)}</h2>'
+    yield f"<p>{topic.mentions:,} mentions in {len(topic.calls):,} documents.</p>"
+    weeks = counts.list_weeks()
+    if topic.weeks:
+        bars = [(f"week from {week}", topic.weeks[week]) for week in weeks]
+        most = max(topic.weeks.values())
+        caption = f"Documents by week, {weeks[0]} to {weeks[-1]}; at most {most:,} in a week"
+        plot = draw_columns(bars, caption)
+        yield f"<figure>{plot}<figcaption>{caption}.</figcaption></figure>"
+    if set(topic.speakers) - {""}:
+        speakers = Counter({speaker or "none": n for speaker, n in topic.speakers.items()})
+        yield _value_table("speaker", "mentions", speakers)
+    for field, values in topic.fields.items():
+        yield _value_table(field, "documents", values)
+    yield from _mention_table(topic, sentences)
+    yield "</section>"
+
+
+def _value_table(field: str, unit: str, values: Counter[str]) -> str:
+    """Return the most frequent values of a field, the others added up."""
+    shown = values.most_common(MOST_VALUES)
+    rest = values.total() - sum(count for _, count in shown)
+    most = max((count for _, count in shown), default=1)
+    rows = [
+        (_text(value), f"{count:,}", draw_share(count / most, f"{count:,} {unit}"))
+        for value, count in shown
+    ]
+    if rest:
+        rows.append((f"{len(values) - len(shown):,} others", f"{rest:,}", ""))
+    return f"<h3>By {_text(field)}</h3>" + _table((_text(field), unit, ""), rows)
+
+
+def _mention_table(topic: TopicCounts, sentences: Mapping[Match, Surroundings]) -> Iterator[str]:
+    mentions = topic.list_likeliest()
+    if not mentions:
+        return
+    yield "<h3>Mentions</h3>"
+    if topic.mentions > len(mentions):
+        yield f"<p>The {len(mentions):,} most probable of {topic.mentions:,}.</p>"
+    rows = []
+    for match in mentions:
+        around = sentences.get(match, Surroundings("", match.text, ""))
+        marked = f"{_text(around.before)}<mark>{_text(around.text)}</mark>{_text(around.after)}"
+        cells = (f"{match.probability:.2f}", match.id, match.speaker or "", _clock(match.start_ms))
+        small = "".join(f'<td class="soft">{_text(cell)}</td>' for cell in cells)
+        rows.append(f'<tr>{small}<td class="words">{marked}</td></tr>')
+    heads = ("probability", "document", "speaker", "time", "words")
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    yield f'<table class="mentions"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
+    yield "</table>"
+
+
+def _clock(milliseconds: int | None) -> str:
+    """Return a time in a call as minutes and seconds."""
+    if milliseconds is None:
+        return ""
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    return f"{minutes}:{seconds:02d}"
+
+
+def _table(heads: Cells, rows: Iterable[Cells]) -> str:
+    """Return a table; cells of digits stand on the right."""
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    body = "".join(f"<tr>{''.join(map(_cell, cells))}</tr>" for cells in rows)
+    opening = f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+    return f"{opening}<tbody>{body}</tbody></table></div>"
+
+
+def _cell(html: str) -> str:
+    is_number = bool(html) and not html.strip("0123456789.,%")
+    return f'<td class="number">{html}</td>' if is_number else f"<td>{html}</td>"
+
+
+def _text(value: object) -> str:
+    """Return a text from a call, a topic or a name so that it is nothing but text."""
+    return escape(blank_controls(str(value)))

@@ -1,0 +1,90 @@
+"""Read a file of matches and the sentences around them, and write the page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from io import FileIO
+from pathlib import Path
+
+from hybrid_search.errors import DocumentMissingError, UsageError
+from hybrid_search.ingest.rejects import write_all
+from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.match_formats import read_matches
+from hybrid_search.phrases.report.counts import MatchCounts, count_matches, find_date_field
+from hybrid_search.phrases.report.page import build_page
+from hybrid_search.phrases.surroundings import Surroundings, read_sentence
+from hybrid_search.private_files import create_file
+from hybrid_search.search.document_view import DocumentView
+from hybrid_search.text.name_lists import list_names
+
+ReadDocument = Callable[[str], DocumentView]
+
+
+def check_fields(names: Sequence[str], fields: Mapping[str, str]) -> None:
+    """Raise UsageError for a field that an index does not have, or that has no plain values."""
+    usable = sorted(name for name, kind in fields.items() if kind != "object")
+    for name in names:
+        if name not in usable:
+            raise UsageError(
+                f"the report cannot count by {name!r}: the index has no such field. "
+                f"Its fields: {list_names(usable, name)}"
+            )
+
+
+def write_report(
+    path: Path,
+    matches_file: Path,
+    topics: Sequence[str],
+    documents: int,
+    read_document: ReadDocument,
+    *,
+    index: str,
+    model: str,
+    by: Sequence[str] = (),
+    date_field: str | None = None,
+) -> None:
+    """Write the page of a file of matches, in place of an earlier one.
+
+    Args:
+        path: The page.
+        matches_file: The matches, in JSON lines.
+        topics: The names of all topics.
+        documents: How many documents were looked at.
+        read_document: Returns a document by its id, or raises DocumentMissingError.
+        index: The name of the index.
+        model: The fingerprint of the model.
+        by: Metadata fields whose values are counted.
+        date_field: The field with the dates; None for the first whose values are dates.
+
+    Raises:
+        UsageError: If a file cannot be read or written.
+    """
+    date_field = date_field or find_date_field(read_matches(matches_file))
+    counts = count_matches(read_matches(matches_file), topics, documents, date_field, by)
+    page = build_page(counts, _read_sentences(counts, read_document), index, model)
+    unfinished = path.with_name(f"{path.name}.new")
+    try:
+        with FileIO(create_file(unfinished), "wb") as file:
+            write_all(file, page.encode("utf-8", "replace"))
+        unfinished.replace(path)
+    except OSError as error:
+        raise UsageError(
+            f"the report cannot be written to {path} ({error.strerror}): free space, or name "
+            "another file"
+        ) from error
+
+
+def _read_sentences(counts: MatchCounts, read_document: ReadDocument) -> dict[Match, Surroundings]:
+    """Return the sentences around the mentions that are shown; each document is read once."""
+    matches_by_id: dict[str, list[Match]] = {}
+    for topic in counts.topics.values():
+        for match in topic.list_likeliest():
+            matches_by_id.setdefault(match.id, []).append(match)
+    sentences: dict[Match, Surroundings] = {}
+    for name, matches in matches_by_id.items():
+        try:
+            view = read_document(name)
+        except DocumentMissingError:  # deleted since: the words are all that is known
+            continue
+        sentences |= {match: read_sentence(view, match) for match in matches}
+    return sentences

@@ -1,0 +1,67 @@
+"""The words around a match: the turn or the sentence that it stands in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hybrid_search.phrases.match import Match
+from hybrid_search.search.document_view import DocumentView
+
+TURN_CHARACTERS = 400
+SENTENCE_CHARACTERS = 200
+"""The most that is shown before a match, and behind it."""
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n|(?<=[。！？])")
+ELLIPSIS = "… "
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The words of a match, and the text before and behind them."""
+
+    before: str
+    text: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.before}{self.text}{self.after}"
+
+
+def read_turn(view: DocumentView, match: Match) -> Surroundings:
+    """Return the turn around a match, cut `TURN_CHARACTERS` before and behind it.
+
+    Of a document that has changed since, only the words are known.
+    """
+    if view.text[match.start : match.end] != match.text:
+        return Surroundings("", match.text, "")
+    start, end = _find_turn(view, match)
+    before, after = view.text[start : match.start], view.text[match.end : end]
+    return _cut(before, match.text, after, TURN_CHARACTERS)
+
+
+def read_sentence(view: DocumentView, match: Match) -> Surroundings:
+    """Return the sentence around a match, in its turn; both ends are cut if they are long."""
+    if view.text[match.start : match.end] != match.text:
+        return Surroundings("", match.text, "")
+    start, end = _find_turn(view, match)
+    before, after = view.text[start : match.start], view.text[match.end : end]
+    before = _SENTENCE_END.split(before)[-1]
+    first_end = _SENTENCE_END.search(after)
+    after = after[: first_end.start()] if first_end else after
+    return _cut(before, match.text, after, SENTENCE_CHARACTERS)
+
+
+def _find_turn(view: DocumentView, match: Match) -> tuple[int, int]:
+    for turn in view.turns:
+        if turn.start <= match.start and match.end <= turn.end:
+            return turn.start, turn.end
+    return match.start, match.end
+
+
+def _cut(before: str, text: str, after: str, characters: int) -> Surroundings:
+    if len(before) > characters:
+        before = ELLIPSIS + before[-characters:].partition(" ")[2]
+    if len(after) > characters:
+        after = after[:characters].rpartition(" ")[0] + ELLIPSIS.strip()
+    return Surroundings(before, text, after)

@@ -1,0 +1,120 @@
+"""`mine --since`: what was written since an earlier run, once, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect
+from tests.helpers.cli import CommandResult, invoke_cli
+
+TOPIC = '[{"name": "refund", "phrases": ["I want my money back"], "threshold": 0.3}]'
+
+
+def call(name: str) -> dict[str, Any]:
+    return {"id": name, "text": f"Good morning. I want my money back, please, said {name}."}
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    (tmp_path / "topics.json").write_text(TOPIC)
+    return f"embedded:{tmp_path / 'store'}"
+
+
+def ingest(url: str, *names: str) -> None:
+    with connect(url) as client:
+        client.ingest([call(name) for name in names])
+
+
+def mine(url: str, out: str, since: str | None = None, *more: str) -> CommandResult:
+    options = ["--since", since] if since else []
+    return invoke_cli(
+        "mine", "--topics", "topics.json", "--url", url, "--out", out, *options, *more
+    )
+
+
+def mined_ids(path: str) -> list[str]:
+    return [json.loads(line)["id"] for line in Path(path).read_text().splitlines()]
+
+
+def test_each_run_has_what_was_written_since_the_one_before(url: str) -> None:
+    ingest(url, "a", "b")
+    assert mine(url, "1.jsonl").status == 0
+    assert mined_ids("1.jsonl") == ["a", "b"]
+    ingest(url, "c", "d")
+    assert mine(url, "2.jsonl", "1.jsonl").json["documents"] == 2
+    assert mined_ids("2.jsonl") == ["c", "d"]
+    assert mine(url, "3.jsonl", "2.jsonl").json["matches"] == 0
+    with connect(url) as client:
+        client.ingest([{"id": "a", "text": "At last: I want my money back."}])
+        client.ingest([call("e")])
+    mine(url, "4.jsonl", "3.jsonl")
+    assert mined_ids("4.jsonl") == ["a", "e"]
+    mine(url, "5.jsonl", "1.jsonl")
+    assert mined_ids("5.jsonl") == ["c", "d", "a", "e"]
+    streamed = invoke_cli(
+        "mine", "--topics", "topics.json", "--url", url, "--since", "2.jsonl", "--format", "csv"
+    )
+    assert len(streamed.stdout.splitlines()) == 3
+
+
+def test_an_index_without_documents_has_no_identity_to_go_on_with(url: str) -> None:
+    with connect(url) as client:
+        client.setup()
+    assert mine(url, "1.jsonl").status == 0
+    ingest(url, "a")
+    assert (
+        "complete run on an embedded index with documents" in mine(url, "2.jsonl", "1.jsonl").error
+    )
+
+
+def test_another_index_of_the_name_is_refused(url: str) -> None:
+    ingest(url, "a")
+    mine(url, "1.jsonl")
+    with connect(url) as client:
+        client.drop("calls")
+    ingest(url, "a", "b", "c")
+    message = "index 'calls' is another index than the one that 1.jsonl is of"
+    assert message in mine(url, "2.jsonl", "1.jsonl").error
+
+
+def test_an_older_copy_of_the_index_is_refused(url: str, tmp_path: Path) -> None:
+    ingest(url, "a")
+    (store,) = (tmp_path / "store").glob("*.sqlite")
+    copy = store.read_bytes()
+    ingest(url, "b")
+    mine(url, "1.jsonl")
+    store.write_bytes(copy)
+    message = "is an older copy of the index than the one that 1.jsonl is of"
+    assert message in mine(url, "2.jsonl", "1.jsonl").error
+
+
+def test_other_topics_are_refused(url: str) -> None:
+    ingest(url, "a")
+    mine(url, "1.jsonl")
+    Path("topics.json").write_text(TOPIC.replace("0.3", "0.2"))
+    assert "the topics, their tuning" in mine(url, "2.jsonl", "1.jsonl").error
+    Path("topics.json").write_text(TOPIC)
+    assert "the model or the shard" in mine(url, "2.jsonl", "1.jsonl", "--shard", "0/2").error
+    assert mine(url, "2.jsonl", "1.jsonl").status == 0
+
+
+def test_what_is_no_earlier_run_is_refused(url: str) -> None:
+    ingest(url, "a")
+    assert "there is no 1.jsonl.position" in mine(url, "2.jsonl", "1.jsonl").error
+    mine(url, "1.jsonl")
+    assert "whose matches would be lost" in mine(url, "1.jsonl", "1.jsonl").error
+    assert mined_ids("1.jsonl") == ["a"]
+    Path("1.jsonl.position").write_text("[1]")
+    assert "is not the mark of a run" in mine(url, "2.jsonl", "1.jsonl").error
+
+
+def test_only_a_store_that_knows_the_order_of_writing_can_tell(client: Any, empty_url: str) -> None:
+    from hybrid_search.phrases.since import begin_mark
+
+    client.ingest([call("a")])
+    mark = begin_mark(client.backend, "calls", "topics")
+    assert (mark is not None) == empty_url.startswith("embedded:")

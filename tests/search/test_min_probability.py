@@ -1,0 +1,114 @@
+"""`min_probability`: the spans that are shown, and the hits that count, by the map of mining."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from hybrid_search.client import Client
+from hybrid_search.errors import UsageError
+from hybrid_search.search.calibration import MEASURED
+from hybrid_search.search.query import Query
+from tests.helpers.cli import invoke_cli
+
+PHRASE = "put the money back on my card"
+
+
+def logistic(score: float) -> float:
+    (calibration,) = MEASURED.values()
+    return 1 / (1 + math.exp(-calibration.slope * (score - calibration.midpoint)))
+
+
+def test_zero_gives_each_span_its_probability_and_leaves_none_out(sample: Client) -> None:
+    everything = sample.query(PHRASE, size=50)
+    result = sample.query(PHRASE, size=50, min_probability=0)
+    assert [hit.id for hit in result] == [hit.id for hit in everything]
+    assert result.total == everything.total
+    spans = [span for hit in result for span in hit.spans]
+    for span in spans:
+        assert span.probability == pytest.approx(logistic(span.cosine + span.prior))
+        assert span.to_dict()["probability"] == span.probability
+    assert all("probability" not in span.to_dict() for hit in everything for span in hit.spans)
+    assert "probabilities" not in everything.plan
+    assert result.plan["probabilities"] == "measured"
+
+
+@pytest.mark.parametrize("group_by", ["document", "passage"])
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_hits_without_a_likely_span_are_left_out_and_not_counted(
+    sample: Client, group_by: str, alpha: float
+) -> None:
+    everything = sample.query(
+        PHRASE, size=1000, min_probability=0, group_by="passage", alpha=alpha, spans=100
+    )
+    likely = {
+        (hit.id, hit.passage)
+        for hit in everything
+        if any(span.probability is not None and span.probability >= 0.1 for span in hit.spans)
+    }
+    result = sample.query(
+        PHRASE, size=1000, min_probability=0.1, group_by=group_by, alpha=alpha, spans=100
+    )
+    assert 0 < len(likely) < len(everything)
+    assert {(hit.id, hit.passage) for hit in result} <= likely
+    assert {hit.id for hit in result} == {name for name, _ in likely}
+    assert result.total == len(result)
+    if group_by == "passage":
+        assert len(result) == len(likely)
+    for hit in result:
+        assert hit.spans
+        assert all(span.probability is not None and span.probability >= 0.1 for span in hit.spans)
+
+
+def test_a_probability_is_that_of_mining(sample: Client) -> None:
+    topics = [{"name": "refund", "phrases": [PHRASE], "threshold": 0.2}]
+    mined = {(match.id, match.start): match.probability for match in sample.mine(topics)}
+    result = sample.query(PHRASE, size=1000, min_probability=0.2, spans=100)
+    shown = {(hit.id, span.start): span.probability for hit in result for span in hit.spans}
+    common = mined.keys() & shown.keys()
+    assert common
+    for place in common:
+        assert shown[place] == pytest.approx(mined[place], abs=1e-4)
+
+
+def test_it_stays_with_refine_and_pages_join(sample: Client) -> None:
+    options = {"min_probability": 0.05, "refine": "isolate"}
+    long_page = sample.query(PHRASE, size=20, **options)  # type: ignore[arg-type]
+    pages = [
+        sample.query(PHRASE, size=2, offset=offset, **options)  # type: ignore[arg-type]
+        for offset in range(0, 20, 2)
+    ]
+    assert [hit.id for page in pages for hit in page] == [hit.id for hit in long_page]
+    assert all((span.probability or 0) >= 0.05 for hit in long_page for span in hit.spans)
+
+
+def test_by_cosine_probabilities_are_rough(sample: Client) -> None:
+    result = sample.query(PHRASE, min_probability=0.5, spans_by="cosine")
+    assert result.plan["probabilities"] == "rough"
+
+
+def test_every_backend_leaves_out_the_same(client: Client) -> None:
+    client.ingest(
+        [
+            {"id": "a", "text": "Please put the money back on my card."},
+            {"id": "b", "text": "Thank you for the card with the flowers."},
+        ]
+    )
+    result = client.query(PHRASE, min_probability=0.5)
+    assert ([hit.id for hit in result], result.total) == (["a"], 1)
+
+
+def test_it_is_refused_with_the_ranking_of_a_server() -> None:
+    with pytest.raises(UsageError, match=r"min_probability is 0.5 with compat='opensearch'"):
+        Query(("x",), min_probability=0.5, compat="opensearch")
+
+
+def test_the_command_takes_it(sample_url: str) -> None:
+    options = ("--index", "calls", "--url", sample_url, "--min-probability")
+    result = invoke_cli("query", PHRASE, *options, "0.3", "--json")
+    hits = result.json["hits"]
+    assert hits
+    assert all(span["probability"] >= 0.3 for hit in hits for span in hit["spans"])
+    wrong = invoke_cli("query", PHRASE, *options, "30")
+    assert wrong.error == "min_probability is 30.0: it must be a number from 0 to 1"
