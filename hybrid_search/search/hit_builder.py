@@ -121,8 +121,8 @@ class HitBuilder:
         )
 
     def _name_phrase(self, best: ScoredPassage) -> str | None:
-        """Return the phrase that a passage fits best, None if there is only one."""
-        return best.request.phrase if len(self.query.phrases) > 1 else None
+        """Return the phrase that a passage fits best, None unless different ones were asked."""
+        return best.request.phrase if len(set(self.query.phrases)) > 1 else None
 
     def _best_spans(self, group: Group) -> list[Span]:
         """Return the best spans of a hit's passages, with what is known of their turns."""

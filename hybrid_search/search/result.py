@@ -28,7 +28,7 @@ class Span:
         turn_metadata: All other keys of the turn, if it has any.
         prior: What was added to the cosine for its score: how well its ends and length fit those
             of a clause. 0 if spans were chosen by cosine alone.
-        probability: How likely the words express the phrase, 0..1, if a least one was requested.
+        probability: How likely the words express the phrase, 0..1, if a least one was asked for.
     """
 
     start: int
@@ -108,7 +108,7 @@ class Hit:
             BM25 score, if requested.
         prior: What was added to the cosine of its best span, as in `Span`.
         turns: The turns that the best passage has words of.
-        phrase: The phrase that the best passage fits best, if several were asked.
+        phrase: The phrase that the best passage fits best, if different ones were asked.
     """
 
     id: str

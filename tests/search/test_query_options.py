@@ -35,7 +35,7 @@ DEFAULTS: dict[str, Any] = {
 OPTION_NAMES = {"facet": "facets"}
 """Options of the command line whose name is not that of the parameter: they are repeated."""
 
-OTHER_OPTIONS = {"dry_run", "url", "model", "device", "precision", "as_json"}
+OTHER_OPTIONS = {"dry_run", "url", "model", "device", "precision", "as_json", "output_format"}
 """Options of the command line that are no parameters of a query."""
 
 
