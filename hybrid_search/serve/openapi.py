@@ -291,7 +291,11 @@ def _describe_schemas() -> dict[str, Schema]:
     problem = {"type": text, "title": text, "status": number, "detail": text, "error": text}
     described = {"Hit": Hit, "Span": Span, "TurnPlace": TurnPlace, "PassageScores": PassageScores}
     optional = ("phrase", "text", "start", "turns", "explanation", "highlights")
-    omitted = {"Hit": optional, "Span": ("turn_metadata",), "TurnPlace": ("turn_metadata",)}
+    omitted = {
+        "Hit": optional,
+        "Span": ("turn_metadata", "probability"),
+        "TurnPlace": ("turn_metadata",),
+    }
     return {
         "Result": result,
         **{name: describe_class(kind, omitted.get(name, ())) for name, kind in described.items()},

@@ -168,6 +168,15 @@ def test_the_description_has_the_parameters_and_defaults_of_python(
     assert body["properties"]["size"]["maximum"] == 10_000
 
 
+def test_an_answer_has_all_that_its_description_requires(service: RunningService) -> None:
+    schemas = service.get("/openapi.json").json["components"]["schemas"]
+    result = service.post("/v1/query", {"phrase": "refund request", "texts": True}).json
+    hit = result["hits"][0]
+    answers = {"Result": result, "Hit": hit, "Span": hit["spans"][0], "TurnPlace": hit["turns"][0]}
+    for name, answer in answers.items():
+        assert set(schemas[name]["required"]) <= set(answer), name
+
+
 def test_an_answer_to_a_span_is_a_judgment_in_the_file(
     sample_url: str, sample: Client, tmp_path: Path
 ) -> None:
