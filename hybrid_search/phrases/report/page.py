@@ -37,7 +37,8 @@ th, td { padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 td svg { min-width: 4rem; margin-top: .45rem; } mark { background: var(--mark); color: inherit; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; } .scroll td { overflow-wrap: break-word; }
+th { overflow-wrap: normal; }
 @media (max-width: 40rem) { .mentions tr { display: block; padding: .4rem 0;
   border-bottom: 1px solid var(--line); } .mentions thead { display: none; }
   .mentions td { display: inline; border: 0; padding-right: .5rem; }
@@ -68,8 +69,8 @@ def build_page(
     ]
     for number, (name, topic) in enumerate(counts.topics.items()):
         body += _topic_section(f"topic-{number}", name, topic, counts, sentences)
-    return f'<!doctype html>\n<html lang="en">\n<head>\n{_head(index)}</head>\n<body>\n' + (
-        "\n".join(body) + "\n</body>\n</html>\n"
+    return f'<!doctype html>\n<html lang="en">\n<head>\n{_head(index)}</head>\n<body>\n<main>\n' + (
+        "\n".join(body) + "\n</main>\n</body>\n</html>\n"
     )
 
 
@@ -113,7 +114,7 @@ def _overview(counts: MatchCounts) -> Iterator[str]:
                 draw_share(share, f"{share:.1%} of all documents"),
             )
         )
-    yield _table(("topic", "mentions", "expected right", "documents", "share", ""), rows)
+    yield _table(("topic", "mentions", "expected right", "documents", "share", "plot"), rows)
     yield '<p class="soft">Expected right is the sum of the probabilities.</p>'
 
 
@@ -163,7 +164,8 @@ def _topic_section(
         speakers = Counter({speaker or "none": n for speaker, n in topic.speakers.items()})
         yield _value_table("speaker", "mentions", speakers)
     for field, values in topic.fields.items():
-        yield _value_table(field, "documents", values)
+        if values:
+            yield _value_table(field, "documents", values)
     yield from _mention_table(topic, sentences)
     yield "</section>"
 
@@ -179,7 +181,7 @@ def _value_table(field: str, unit: str, values: Counter[str]) -> str:
     ]
     if rest:
         rows.append((f"{len(values) - len(shown):,} others", f"{rest:,}", ""))
-    return f"<h3>By {_text(field)}</h3>" + _table((_text(field), unit, ""), rows)
+    return f"<h3>By {_text(field)}</h3>" + _table((_text(field), unit, "plot"), rows)
 
 
 def _mention_table(topic: TopicCounts, sentences: Mapping[Match, Surroundings]) -> Iterator[str]:
@@ -214,7 +216,8 @@ def _table(heads: Cells, rows: Iterable[Cells]) -> str:
     """Return a table; cells of digits stand on the right."""
     head = "".join(f"<th>{name}</th>" for name in heads)
     body = "".join(f"<tr>{''.join(map(_cell, cells))}</tr>" for cells in rows)
-    opening = f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+    # a table that is wider than a small screen is scrolled, also by keyboard
+    opening = f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
     return f"{opening}<tbody>{body}</tbody></table></div>"
 
 
