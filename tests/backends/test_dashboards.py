@@ -256,12 +256,12 @@ def test_the_dashboard_shows_every_visualization_and_the_passages_and_no_two_pan
     assert referenced_ids == {
         saved["id"] for saved in objects_of_types(engine, "visualization")
     } | {"hybrid-search-calls-passages"}
-    cells = [(x, y) for panel in panels for x, y in _grid_cells(panel["gridData"])]
+    cells = [(x, y) for panel in panels for x, y in grid_cells(panel["gridData"])]
     assert len(cells) == len(set(cells))
     assert max(x for x, _ in cells) < 48  # the columns of both products' grids
 
 
-def _grid_cells(grid: dict[str, int]) -> Iterator[tuple[int, int]]:
+def grid_cells(grid: dict[str, int]) -> Iterator[tuple[int, int]]:
     columns = range(grid["x"], grid["x"] + grid["w"])
     rows = range(grid["y"], grid["y"] + grid["h"])
     yield from itertools.product(columns, rows)
@@ -594,10 +594,10 @@ def chart_rows(filled_server: FilledServer, id_: str) -> list[tuple[Any, ...]]:
 
 
 def _row_values(row: dict[str, Any], aggs: list[dict[str, Any]]) -> list[Any]:
-    return [_metric_value(row, agg) for agg in metrics(aggs)]
+    return [metric_value(row, agg) for agg in metrics(aggs)]
 
 
-def _metric_value(row: dict[str, Any], agg: dict[str, Any]) -> Any:
+def metric_value(row: dict[str, Any], agg: dict[str, Any]) -> Any:
     return row["doc_count"] if agg["type"] == "count" else row[agg["id"]]["value"]
 
 

@@ -18,7 +18,9 @@ from tests.backends.test_dashboards import (
     SavedObject,
     buckets,
     comparable_content,
+    grid_cells,
     index_documents,
+    metric_value,
     metrics,
     named_fields,
     request_of,
@@ -75,13 +77,7 @@ def test_the_dashboard_shows_every_chart_and_the_mentions_and_no_two_panels_over
     kinds = ("visualization", "search")
     assert shown == {saved["id"] for saved in read_objects(engine) if saved["type"] in kinds}
     panels = json.loads(board["attributes"]["panelsJSON"])
-    grids = [panel["gridData"] for panel in panels]
-    cells = [
-        (x, y)
-        for grid in grids
-        for x in range(grid["x"], grid["x"] + grid["w"])
-        for y in range(grid["y"], grid["y"] + grid["h"])
-    ]
+    cells = [cell for panel in panels for cell in grid_cells(panel["gridData"])]
     assert len(cells) == len(set(cells))
     assert max(x for x, _ in cells) < 48
     names = {item["name"] for item in board["references"]}
@@ -149,20 +145,20 @@ def read_chart(filled_index: tuple[Server, str], name: str) -> list[tuple[Any, .
     """Return the rows of a chart: the keys of its buckets, and then its metrics."""
     server, index = filled_index
     saved = find_object(server.engine, name)
-    aggs, body = visualization_state(saved)["aggs"], request_of(saved)
-    response = server.request("POST", f"/{index}/_search", body=body)
-    top = {**response.get("aggregations", {}), "doc_count": response["hits"]["total"]["value"]}
+    response = server.request("POST", f"/{index}/_search", body=request_of(saved))
+    total = response["hits"]["total"]["value"]
+    aggs = visualization_state(saved)["aggs"]
     # the last bucket of an object is the outermost of the request that the tests make of it
-    return list(_read_rows(top, [agg["id"] for agg in reversed(buckets(aggs))], metrics(aggs)))
+    bucket_ids = [agg["id"] for agg in reversed(buckets(aggs))]
+    top = {**response.get("aggregations", {}), "doc_count": total}
+    return list(_read_rows(top, bucket_ids, metrics(aggs)))
 
 
 def _read_rows(
     row: dict[str, Any], bucket_ids: list[str], shown: list[dict[str, Any]]
 ) -> Iterator[tuple[Any, ...]]:
     if not bucket_ids:
-        yield tuple(
-            row["doc_count"] if agg["type"] == "count" else row[agg["id"]]["value"] for agg in shown
-        )
+        yield tuple(metric_value(row, agg) for agg in shown)
         return
     for inner in row[bucket_ids[0]]["buckets"]:
         for values in _read_rows(inner, bucket_ids[1:], shown):
