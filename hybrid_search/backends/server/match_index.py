@@ -65,9 +65,9 @@ class MatchIndex:
             raise UsageError(
                 f"index {self._name!r} is not one of matches: choose another name for --to-index"
             )
-        properties = {"metadata": {"properties": _nest_properties(fields)}}
+        change = {"properties": {"metadata": {"properties": _nest_properties(fields)}}}
         try:
-            self._server.request("PUT", path, body={"properties": properties})
+            self._server.request("PUT", path, body=change, read=answers.ACKNOWLEDGED.read)
         except ServerError as error:
             if error.status != 400:
                 raise
