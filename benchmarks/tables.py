@@ -305,6 +305,20 @@ def mining() -> str:
     )
 
 
+def checks() -> str:
+    """Render what looking for damage costs."""
+    measured = results.read_result("checks-calls_sgd", results.SPEED)
+    ways = [
+        name for name, value in measured.items() if isinstance(value, dict) and "times" in value
+    ]
+    return table(
+        "CPU time",
+        ["with all checks, times without"],
+        ways,
+        lambda way: [f"{measured[way]['times']:.3f}"],
+    )
+
+
 def discovery() -> str:
     """Render what discover and its rivals bring to light, with each half of the intents hidden."""
     halves = results.read_result("discover", results.QUALITY)["halves"].values()
@@ -339,6 +353,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "quantization": quantization,
     "graph": graph,
     "faults": faults,
+    "checks": checks,
     "mining": mining,
     "discovery": discovery,
     **meaning.TABLES,

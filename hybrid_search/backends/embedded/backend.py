@@ -204,8 +204,9 @@ class EmbeddedBackend:
         the span leg, or all are scored if there are few, or a filter leaves few.
         """
         with self._open_reader(index) as reader:
-            filter_sql.check_filters(reader.connection, request.conditions)
-            allowed = filter_sql.find_allowed_passages(reader.connection, request.conditions)
+            with schema.read_transaction(reader.connection):
+                allowed = filter_sql.find_allowed_passages(reader.connection, request.conditions)
+                filter_sql.check_filters(reader.connection, request.conditions, allowed)
             matches = self._matches(reader, request, allowed)
             candidates = (
                 self._find_by_spans(reader, request, allowed) if request.semantic else Candidates()

@@ -37,15 +37,20 @@ def _build_test(condition: Condition) -> tuple[str, list[object]]:
     return f"{scope}{column} IN ({placeholders})", [*values, *condition.values]
 
 
-def check_filters(connection: sqlite3.Connection, conditions: Sequence[Condition]) -> None:
-    """Raise DamagedIndexError if what conditions read is not what was written."""
+def check_filters(
+    connection: sqlite3.Connection, conditions: Sequence[Condition], allowed: Numbers | None
+) -> None:
+    """Raise DamagedIndexError if what conditions read is not what was written.
+
+    `allowed` are the passages that they leave, by `find_allowed_passages` in the same transaction.
+    """
     for condition in conditions:
         if condition.field == ID:
             _check_ids(connection, condition)
         else:
             value_sums.check_documents(connection, *_build_test(condition))
-    if conditions:
-        _check_passages(connection, conditions)
+    if allowed is not None:
+        _check_passages(connection, conditions, len(allowed))
 
 
 def _check_ids(connection: sqlite3.Connection, condition: Condition) -> None:
@@ -66,14 +71,14 @@ def _check_ids(connection: sqlite3.Connection, condition: Condition) -> None:
         schema.raise_damage(connection, "its list of ids is not that of its documents")
 
 
-def _check_passages(connection: sqlite3.Connection, conditions: Sequence[Condition]) -> None:
+def _check_passages(
+    connection: sqlite3.Connection, conditions: Sequence[Condition], count: int
+) -> None:
     """Compare how many passages the documents of a filter have with how many they should."""
     clause, values = build_where(conditions)
-    expected = f"SELECT coalesce(sum(passages), 0) FROM documents WHERE {clause}"
-    actual = f"SELECT count(*) FROM passages WHERE {clause}"
-    with schema.read_transaction(connection):
-        counts = {connection.execute(query, values).fetchone() for query in (expected, actual)}
-    if len(counts) > 1:
+    query = f"SELECT coalesce(sum(passages), 0) FROM documents WHERE {clause}"
+    (expected,) = connection.execute(query, values).fetchone()
+    if count != expected:
         schema.raise_damage(connection, "passages of its documents are missing")
 
 
