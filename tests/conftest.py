@@ -20,6 +20,7 @@ from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.system import lock_exclusively
 from tests.helpers import live_servers
 from tests.helpers.remembered_batches import remember_batches
+from tests.helpers.tiny_encoder import TinyEncoder
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 """Data sets beside the checkout. Tests marked ``data`` need them, and are skipped without them."""
@@ -75,6 +76,13 @@ def _isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def real_encoder() -> Encoder:
     """The shipped model on the CPU, with vectors of the usual size."""
     return encoder.truncate_encoder(encoder.load(device="cpu"))
+
+
+@pytest.fixture
+def tiny_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients encode by the tiny encoder, in no time."""
+    monkeypatch.setattr(encoder, "load", lambda *_, **__: TinyEncoder())
+    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""An empty store for the tests of the backends."""
+"""An empty store, and a small index, for the tests of the backends."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from hybrid_search import connect
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
+from tests.helpers.small_index import DOCUMENTS, URL, ask
 
 
 @pytest.fixture
@@ -16,3 +18,11 @@ def store(empty_url: str) -> Iterator[Backend]:
     backend = open_backend(empty_url)
     yield backend
     backend.close()
+
+
+@pytest.fixture
+def answers(tiny_encoder: None) -> dict[str, float]:
+    """The answer of an index of all `DOCUMENTS`, which is in `STORE` and closed."""
+    with connect(URL) as client:
+        client.ingest(DOCUMENTS)
+        return ask(client)

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 import hybrid_search
-from hybrid_search import encoder
 from hybrid_search.backends.server import answers, next_version, writer
 from hybrid_search.backends.server.transport import retry
 from hybrid_search.backends.server.transport.shape import ShapeError
@@ -33,7 +32,6 @@ from tests.helpers.bad_answers import ANYWHERE, ENDLESS, HARMLESS, find_kind
 from tests.helpers.bad_answers.exchange import BadAnswer
 from tests.helpers.fake_cluster import DOCUMENTS, FakeCluster
 from tests.helpers.fake_server import HttpRequest, RawReply, Reply, ScriptedServer
-from tests.helpers.tiny_encoder import TinyEncoder
 
 ENGINES = ("opensearch", "elasticsearch")
 BAD_ANSWERS = {name: kind for name, kind in {**ANYWHERE, **HARMLESS}.items() if name not in ENDLESS}
@@ -90,9 +88,8 @@ OPERATIONS: dict[str, Operation] = {
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def _quick(tiny_encoder: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny encoder, and two tries at once of what may pass by itself."""
-    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
     monkeypatch.setattr(calibration, "load", lambda *_: Calibration())
     monkeypatch.setattr(retry, "REQUEST", replace(retry.REQUEST, tries=2, first=0.001))
     monkeypatch.setattr(next_version, "PATIENCE", 0)

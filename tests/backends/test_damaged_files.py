@@ -12,54 +12,33 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hybrid_search import connect, encoder
+from hybrid_search import connect
 from hybrid_search.backends.embedded import backend, commits, segment_builder, term_sums
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, HybridSearchError
 from hybrid_search.text import token_codes
 from tests.helpers.cli import invoke_cli
-from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
+from tests.helpers.small_index import (
+    DOCUMENTS,
+    FILE,
+    LOCK,
+    LOG,
+    REPAIR,
+    STORE,
+    URL,
+    ask,
+    change_rows,
+)
+from tests.helpers.tiny_encoder import make_entries, make_spec
 
-DOCUMENTS: list[dict[str, Any]] = [
-    {"id": f"call-{number}", "text": f"refund word{number} please", "number": number}
-    for number in range(40)
-]
-STORE = Path("store")
-FILE, LOG, LOCK = STORE / "calls.sqlite", STORE / "calls.sqlite-wal", STORE / "calls.lock"
-URL = f"embedded:{STORE}"
-REPAIR = "hybrid-search verify --index calls --repair"
-
-
-@pytest.fixture(autouse=True)
-def _tiny_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
-    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
-
-
-@pytest.fixture
-def answers() -> dict[str, float]:
-    """The answer of an index of all documents, which is in `STORE` and closed."""
-    with connect(URL) as client:
-        client.ingest(DOCUMENTS)
-        return ask(client)
-
-
-def ask(client: Client) -> dict[str, float]:
-    """The score of each document that a phrase of all of them finds."""
-    return {hit.id: hit.score for hit in client.query("refund word7", size=50).hits}
+pytestmark = pytest.mark.usefixtures("tiny_encoder")
 
 
 def warn(client: Client) -> list[str]:
     return list(client.query("refund", size=50).plan.get("warnings", []))
-
-
-def change_rows(statement: str, *values: object) -> None:
-    with closing(sqlite3.connect(FILE, isolation_level=None)) as connection:
-        assert connection.execute(statement, values).rowcount > 0
 
 
 def flip_bits(path: Path, *offsets: int) -> None:
@@ -106,11 +85,11 @@ def test_a_letter_that_changes_on_the_disk_is_told_and_its_passage_left_out(
 ) -> None:
     flip_bits(FILE, find_offset(b"refund word7 please") + 2)
     with connect(URL) as client:
-        assert set(ask(client)) == set(answers) - {"call-7"}
+        assert set(ask(client)) == set(answers) - {"call-007"}
         (warning,) = warn(client)
-        assert warning.startswith("'call-7' passage 0: left out, because of a damaged text")
-        assert warning.endswith("ingest again after hybrid-search delete --index calls -- call-7")
-        client.delete(["call-7"])
+        assert warning.startswith("'call-007' passage 0: left out, because of a damaged text")
+        assert warning.endswith("ingest again after hybrid-search delete --index calls -- call-007")
+        client.delete(["call-007"])
         client.ingest(DOCUMENTS)
         assert ask(client) == answers
         assert client.verify(full=True).is_sound
@@ -126,11 +105,12 @@ def test_a_bit_of_the_token_codes_that_changes_is_told_and_mended_from_the_text(
     with connect(URL) as client:
         (warning,) = warn(client)
         assert warning == (
-            f"'call-7' passage 0: left out, because of damaged token codes. To mend this: {REPAIR}"
+            "'call-007' passage 0: left out, because of damaged token codes. "
+            f"To mend this: {REPAIR}"
         )
         assert client.verify(sample=0).is_sound  # which reads no codes
         (finding,) = client.verify(sample=0, full=True).findings
-        assert (finding.kind, finding.document_id) == ("codes", "call-7")
+        assert (finding.kind, finding.document_id) == ("codes", "call-007")
         assert client.verify(repair=True).is_sound
         assert ask(client) == answers
 
@@ -148,13 +128,13 @@ def test_a_best_hit_whose_damaged_codes_would_hide_it_is_told(
     change_rows("UPDATE tokens SET data = ? WHERE passage = 8", opposite)
     with connect(URL) as client:
         result = client.query("refund word7", alpha=1, size=1)
-        assert result.hits[0].id != "call-7"
+        assert result.hits[0].id != "call-007"
         (warning,) = result.plan["warnings"]
-        assert warning.startswith("'call-7' passage 0: left out, because of damaged token codes")
+        assert warning.startswith("'call-007' passage 0: left out, because of damaged token codes")
         codes_by_id = {
             passage.document_id: passage.tokens for passage in client.backend.scan_codes("calls")
         }
-        assert codes_by_id["call-7"] is token_codes.UNREADABLE
+        assert codes_by_id["call-007"] is token_codes.UNREADABLE
         assert client.verify(repair=True).is_sound
         assert ask(client) == answers
 
@@ -175,9 +155,9 @@ def test_a_filter_value_that_changed_is_found_by_a_full_check_and_mended(
     change_rows("UPDATE metadata SET value = 99 WHERE value = 7")
     with connect(URL) as client:
         (finding,) = client.verify(full=True).findings
-        assert (finding.kind, "'call-7'" in finding.found) == ("file", True)
+        assert (finding.kind, "'call-007'" in finding.found) == ("file", True)
         assert client.verify(repair=True).is_sound
-        assert [hit.id for hit in client.query("refund", where={"number": 7}).hits] == ["call-7"]
+        assert [hit.id for hit in client.query("refund", where={"number": 7}).hits] == ["call-007"]
         assert ask(client) == answers
 
 
@@ -247,7 +227,7 @@ def test_an_index_of_which_nothing_can_be_read_can_be_deleted(
 def test_a_passage_of_which_a_row_is_lost_is_told(answers: dict[str, float]) -> None:
     change_rows("DELETE FROM passages WHERE passage = 8")
     with connect(URL) as client:
-        assert set(ask(client)) == set(answers) - {"call-7"}
+        assert set(ask(client)) == set(answers) - {"call-007"}
         (warning,) = warn(client)
         assert warning.startswith("a lost passage: left out")
         assert warning.endswith(REPAIR)
@@ -329,8 +309,10 @@ def test_a_damaged_full_text_index_is_told_by_each_query_until_it_is_mended(
 
 def test_a_sound_index_is_not_called_damaged_after_changes(answers: dict[str, float]) -> None:
     with connect(URL) as client:
-        client.ingest([{"id": "call-7", "text": "refund refund card"}, {"id": "x", "text": "card"}])
-        client.delete(["call-3", "x"])
+        client.ingest(
+            [{"id": "call-007", "text": "refund refund card"}, {"id": "x", "text": "card"}]
+        )
+        client.delete(["call-003", "x"])
         client.ingest([{"id": "y", "text": "refund"}, {"id": "y", "text": "word7 refund"}])
         assert not warn(client)
         client.reindex()
@@ -359,7 +341,7 @@ def test_what_an_earlier_version_wrote_since_is_no_damage(
     with monkeypatch.context() as earlier, connect(URL) as client:
         for name in ("make", "update", "subtract"):
             earlier.setattr(term_sums, name, lambda *_: None)
-        client.ingest([{"id": "call-3", "text": "one more refund"}])
+        client.ingest([{"id": "call-003", "text": "one more refund"}])
     with connect(URL) as client:
         assert not warn(client)
         client.ingest([{"id": "new", "text": "one more refund"}])
@@ -440,9 +422,9 @@ def test_a_changed_row_of_metadata_is_told_by_what_reads_it_and_mended(
         with pytest.raises(DamagedIndexError, match=re.escape(REPAIR)):
             client.query("refund", facets=["number"], facets_over="matches")
         sound = client.query("refund", where={"number": 8})
-        assert [[hit.id for hit in sound.hits], "warnings" in sound.plan] == [["call-8"], False]
+        assert [[hit.id for hit in sound.hits], "warnings" in sound.plan] == [["call-008"], False]
         assert client.verify(repair=True).is_sound
-        assert [hit.id for hit in client.query("refund", where={"number": 7}).hits] == ["call-7"]
+        assert [hit.id for hit in client.query("refund", where={"number": 7}).hits] == ["call-007"]
         assert ask(client) == answers
 
 
@@ -451,7 +433,7 @@ def test_values_of_all_kinds_are_filtered_without_a_false_alarm(answers: dict[st
     with connect(URL) as client:
         client.ingest([changing, {"id": "half", "text": "refund", "number": 7.5, "tags": "é"}])
         client.ingest([{**changing, "tags": ["b"]}])
-        client.delete(["call-7"])
+        client.delete(["call-007"])
         client.reindex()
         wheres = ({"tags": "b"}, {"deep.on": True}, {"number": {"gt": 6, "lt": 8}}, {"tags": "a"})
         ids = [[hit.id for hit in client.query("refund", where=where).hits] for where in wheres]

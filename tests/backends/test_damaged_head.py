@@ -5,47 +5,22 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hybrid_search import connect, encoder
-from hybrid_search.client import Client
+from hybrid_search import connect
 from hybrid_search.errors import DamagedIndexError
-from tests.helpers.tiny_encoder import TinyEncoder
+from tests.helpers.small_index import (
+    DOCUMENTS,
+    FILE,
+    REPAIR,
+    URL,
+    ask,
+    change_rows,
+)
 
-DOCUMENTS: list[dict[str, Any]] = [
-    {"id": f"call-{number:03}", "text": f"refund word{number} please", "number": number}
-    for number in range(20)
-]
-STORE = Path("store")
-FILE = STORE / "calls.sqlite"
-URL = f"embedded:{STORE}"
-REPAIR = "hybrid-search verify --index calls --repair"
-
-
-@pytest.fixture(autouse=True)
-def _tiny_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
-    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
-
-
-@pytest.fixture
-def answers() -> dict[str, float]:
-    """The answer of an index of all documents, which is in `STORE` and closed."""
-    with connect(URL) as client:
-        client.ingest(DOCUMENTS)
-        return ask(client)
-
-
-def ask(client: Client) -> dict[str, float]:
-    return {hit.id: hit.score for hit in client.query("refund word7", size=50).hits}
-
-
-def change_rows(statement: str, *values: object) -> None:
-    with closing(sqlite3.connect(FILE, isolation_level=None)) as connection:
-        assert connection.execute(statement, values).rowcount > 0
+pytestmark = pytest.mark.usefixtures("tiny_encoder")
 
 
 def read_settings() -> dict[str, str]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from hybrid_search import connect, encoder
+from hybrid_search import connect
 from hybrid_search.backends.embedded import readers
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.errors import (
@@ -29,7 +29,6 @@ from hybrid_search.errors import (
 from tests.helpers.cli import invoke_cli
 from tests.helpers.stored_passages import SHORT, read_passages, write_documents
 from tests.helpers.tiny_encoder import (
-    TinyEncoder,
     fill_index,
     make_entries,
     make_request,
@@ -54,12 +53,6 @@ def store(tmp_path: Path) -> Iterator[Path]:
     yield folder
     for path in [folder, *folder.rglob("*")]:
         path.chmod(0o700)
-
-
-@pytest.fixture
-def tiny_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
-    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
 
 
 def protect(folder: Path) -> None:

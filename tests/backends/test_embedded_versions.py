@@ -31,10 +31,8 @@ class OtherEncoder(TinyEncoder):
 
 
 @pytest.fixture
-def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
+def client(tiny_encoder: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """A client of an index with several segments."""
-    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
-    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
     monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 10)
     monkeypatch.setattr(segment_builder, "SEGMENT_PASSAGES", 20)
     with connect(f"embedded:{tmp_path / 'store'}") as embedded_client:

@@ -7,18 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hybrid_search import encoder
 from hybrid_search.client import Client
 from hybrid_search.config import Settings
 from hybrid_search.credentials import Access
 from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.fake_server import ScriptedServer
-from tests.helpers.tiny_encoder import TinyEncoder
 
-
-@pytest.fixture(autouse=True)
-def _tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
+pytestmark = pytest.mark.usefixtures("tiny_encoder")
 
 
 def ingest(server: ScriptedServer, rejects: Path, *metadata: dict[str, object]) -> list[str]:

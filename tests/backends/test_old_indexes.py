@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 
-from hybrid_search import Hit, connect, encoder
+from hybrid_search import Hit, connect
 from hybrid_search.client import Client
 from hybrid_search.search import calibration
 from hybrid_search.search.calibration import Calibration
 from tests.helpers import live_servers
-from tests.helpers.tiny_encoder import TinyEncoder
 
 FIXTURES = Path(__file__).parent / "data" / "old_indexes"
 INDEX = "calls"
@@ -28,9 +27,7 @@ CALIBRATION = Calibration(midpoint=0.55, slope=4.0, saturation=10.0)
 
 
 @pytest.fixture(autouse=True)
-def _tiny_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
-    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
+def _quick(tiny_encoder: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calibration, "load", lambda *_: CALIBRATION)
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search import connect, encoder
+from hybrid_search import connect
 from hybrid_search.backends.embedded import bm25, postings, readers
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.bm25 import Matches
@@ -26,7 +26,7 @@ from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.errors import DamagedIndexError
 from hybrid_search.text.terms import join_terms, query_terms
 from hybrid_search.text.words import distinct_words, words
-from tests.helpers.tiny_encoder import TinyEncoder, bm25_scores, fill_index, make_request
+from tests.helpers.tiny_encoder import bm25_scores, fill_index, make_request
 
 EARLIER_TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* Mn Mc Co'"
 """That of earlier versions, which had no terms: FTS5 cut the text, and "it's" is two tokens."""
@@ -188,10 +188,8 @@ def test_a_passage_without_a_length_has_no_row() -> None:
     ],
 )
 def test_damage_is_one_error_with_the_remedy_which_mends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edit: str
+    tmp_path: Path, tiny_encoder: None, edit: str
 ) -> None:
-    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
-    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
     documents = [{"id": str(number), "text": f"refund {number}"} for number in range(3)]
     with connect(f"embedded:{tmp_path}") as client:
         client.ingest(documents)

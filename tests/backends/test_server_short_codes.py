@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid_search import connect, encoder
+from hybrid_search import connect
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec, proposals, short_codes
 from hybrid_search.backends.server.backend import ServerBackend
@@ -21,7 +21,7 @@ from hybrid_search.observability.traffic import count_traffic, note_answer
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Floats, TokenCodes
 from tests.helpers import live_servers
-from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
+from tests.helpers.tiny_encoder import make_entries, make_spec
 
 WORDS = 40
 
@@ -172,12 +172,6 @@ def test_answers_are_counted_while_somebody_counts() -> None:
 # on real servers
 
 
-@pytest.fixture(autouse=True)
-def _tiny_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "load", lambda *_, **__: TinyEncoder())
-    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
-
-
 def make_documents(count: int) -> list[dict[str, Any]]:
     return [
         {"id": f"call-{number}", "text": " ".join(f"w{number * step % 911}" for step in range(60))}
@@ -186,7 +180,7 @@ def make_documents(count: int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def client(url: str) -> Iterator[Client]:
+def client(tiny_encoder: None, url: str) -> Iterator[Client]:
     with connect(url) as connected:
         yield connected
 

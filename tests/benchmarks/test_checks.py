@@ -9,23 +9,22 @@ from pathlib import Path
 import pytest
 
 from benchmarks.speed import checks
-from hybrid_search import connect, encoder
+from hybrid_search import connect
 from hybrid_search.errors import DamagedIndexError
-from tests.helpers.tiny_encoder import TinyEncoder
 
 
-def test_without_checks_damage_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "load", lambda *_: TinyEncoder())
-    monkeypatch.setattr(encoder, "truncate_encoder", lambda full_encoder, *_: full_encoder)
+@pytest.mark.usefixtures("tiny_encoder")
+def test_without_checks_damage_is_not_told(tmp_path: Path) -> None:
     documents = [{"id": f"{n}", "text": f"refund {n} please", "number": n} for n in range(9)]
-    with connect(f"embedded:{tmp_path}") as client:
+    url = f"embedded:{tmp_path}"
+    with connect(url) as client:
         client.ingest(documents)
         with closing(sqlite3.connect(tmp_path / "calls.sqlite")) as connection, connection:
             connection.execute("UPDATE metadata SET value = 99 WHERE value = 7")
         with checks.skip_checks():
             assert not client.query("refund", where={"number": 7}).hits
-        with pytest.raises(DamagedIndexError):
-            client.query("refund", where={"number": 7})
+    with connect(url) as client, pytest.raises(DamagedIndexError):
+        client.query("refund", where={"number": 7})
 
 
 def test_neighbouring_runs_are_compared_and_the_first_is_left_out() -> None:

@@ -285,10 +285,7 @@ def test_a_port_that_is_taken_is_an_error(watch: StallDetector) -> None:
 # the command
 
 
-def test_the_command_serves_metrics_and_says_where(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hybrid_search.encoder.load", lambda *_, **__: TinyEncoder())
+def test_the_command_serves_metrics_and_says_where(tmp_path: Path, tiny_encoder: None) -> None:
     Path("calls.jsonl").write_bytes(b"\n".join(line.data for line in make_lines(3)))
     result = invoke_cli(
         "ingest", "calls.jsonl", "--url", "embedded:store", "--metrics-port", "0", "--profile"

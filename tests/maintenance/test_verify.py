@@ -474,9 +474,8 @@ def test_the_command_says_that_all_is_well(sample_url: str) -> None:
 
 
 def test_the_command_says_what_is_wrong_and_ends_with_1(
-    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch
+    store: EmbeddedBackend, tiny_encoder: None
 ) -> None:
-    monkeypatch.setattr("hybrid_search.encoder.load", lambda *_, **__: TinyEncoder())
     change_rows(
         "DELETE FROM passages WHERE document = (SELECT document FROM documents WHERE id = 'turns')"
     )

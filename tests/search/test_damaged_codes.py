@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid_search import encoder
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.embedded import segment_builder
@@ -266,9 +265,8 @@ def test_codes_on_a_server_are_treated_alike(tokens: str | None) -> None:
 
 
 def test_the_command_warns_and_mends(
-    store: EmbeddedBackend, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    store: EmbeddedBackend, tiny_encoder: None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(encoder, "load", lambda *_, **__: TinyEncoder())
     damage_codes(UNREADABLE["a cut array"])
     url = ("--url", "embedded:store")
     result = invoke_cli("query", PHRASE, *url)

@@ -19,7 +19,6 @@ from hybrid_search.backends.embedded import (
     codes_scan,
     commits,
     file_check,
-    filter_sql,
     head,
     salvage,
     scan,
@@ -204,9 +203,7 @@ class EmbeddedBackend:
         the span leg, or all are scored if there are few, or a filter leaves few.
         """
         with self._open_reader(index) as reader:
-            with schema.read_transaction(reader.connection):
-                allowed = filter_sql.find_allowed_passages(reader.connection, request.conditions)
-                filter_sql.check_filters(reader.connection, request.conditions, allowed)
+            allowed = reader.find_allowed_passages(request.conditions)
             matches = self._matches(reader, request, allowed)
             candidates = (
                 self._find_by_spans(reader, request, allowed) if request.semantic else Candidates()
@@ -257,7 +254,7 @@ class EmbeddedBackend:
         matches = candidates.memo if candidates else None
         with self._open_reader(index, begins_query=False) as reader:
             if not isinstance(matches, bm25.Matches):
-                allowed = filter_sql.find_allowed_passages(reader.connection, request.conditions)
+                allowed = reader.find_allowed_passages(request.conditions)
                 matches = self._matches(reader, request, allowed)
             scores = dict(zip(keys, matches.scores_of(keys), strict=True))
             codes: dict[Key, TokenCodes] = {**candidates.semantic} if candidates else {}
@@ -282,7 +279,7 @@ class EmbeddedBackend:
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
         with self._open_reader(index, begins_query=False) as reader:
-            allowed = filter_sql.find_allowed_passages(reader.connection, request.conditions)
+            allowed = reader.find_allowed_passages(request.conditions)
             matches = self._matches(reader, request, allowed)
             numbers = json.dumps(matches.passages.tolist())
             matching = (

@@ -38,19 +38,18 @@ def _build_test(condition: Condition) -> tuple[str, list[object]]:
 
 
 def check_filters(
-    connection: sqlite3.Connection, conditions: Sequence[Condition], allowed: Numbers | None
+    connection: sqlite3.Connection, conditions: Sequence[Condition], count: int
 ) -> None:
     """Raise DamagedIndexError if what conditions read is not what was written.
 
-    `allowed` are the passages that they leave, by `find_allowed_passages` in the same transaction.
+    They leave `count` passages, by `read_allowed_passages` in the same transaction.
     """
     for condition in conditions:
         if condition.field == ID:
             _check_ids(connection, condition)
         else:
             value_sums.check_documents(connection, *_build_test(condition))
-    if allowed is not None:
-        _check_passages(connection, conditions, len(allowed))
+    _check_passages(connection, conditions, count)
 
 
 def _check_ids(connection: sqlite3.Connection, condition: Condition) -> None:
@@ -82,12 +81,10 @@ def _check_passages(
         schema.raise_damage(connection, "passages of its documents are missing")
 
 
-def find_allowed_passages(
+def read_allowed_passages(
     connection: sqlite3.Connection, conditions: Sequence[Condition]
-) -> Numbers | None:
-    """Return the passages that the conditions leave, or None if there are no conditions."""
-    if not conditions:
-        return None
+) -> Numbers:
+    """Return the passages that all of `conditions` leave."""
     clause, values = build_where(conditions)
     query = f"SELECT group_concat(passage) FROM passages WHERE {clause}"
     return read_numbers(connection, query, values)

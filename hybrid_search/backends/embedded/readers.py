@@ -10,20 +10,23 @@ import logging
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
 
 from hybrid_search.backends.embedded import bm25, commits, head, schema
+from hybrid_search.backends.embedded.allowed_passages import AllowedPassages
 from hybrid_search.backends.embedded.checked_codes import CheckedCodes
+from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.postings import SharedLengths
 from hybrid_search.backends.embedded.segment_reader import SharedSegmentReader
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
 from hybrid_search.system import available_cores
+from hybrid_search.text.filters import Condition
 
 _log = logging.getLogger(__name__)
 
@@ -37,8 +40,8 @@ class Reader:
 
     `snapshot` tells whether the files are still those that were opened. `matches` is the latest
     BM25 list with its cache key: a query that is repeated, as for its next page, needs it again.
-    `segments`, `lengths` and `codes` are shared with the other readers of the file. `lost` is a
-    warning about commits that are missing.
+    `segments`, `lengths` and `codes` are shared with the other readers of the file;
+    `allowed_passages` is not. `lost` is a warning about commits that are missing.
     """
 
     connection: sqlite3.Connection
@@ -48,8 +51,13 @@ class Reader:
     codes: CheckedCodes
     has_locks: bool
     snapshot: tuple[int, ...]
+    allowed_passages: AllowedPassages = field(default_factory=AllowedPassages)
     matches: tuple[object, bm25.Matches] | None = None
     lost: str | None = None
+
+    def find_allowed_passages(self, conditions: Sequence[Condition]) -> Numbers | None:
+        """Return the passages that all of `conditions` leave; without conditions None."""
+        return self.allowed_passages.find(self.connection, conditions)
 
     def find_warnings(self, path: Path) -> list[str]:
         """Return the warning about missing commits, unless they have been written again."""
