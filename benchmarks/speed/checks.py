@@ -1,7 +1,8 @@
 """What looking for damage costs: ``python -m benchmarks.speed.checks --url URL --index NAME``.
 
 The same queries and the same ingest run with all checks of stored bytes and with none, in turns
-within one process, so that what else the machine does falls on both. CPU time is compared.
+within one process: each query as soon as the same query of the other way has ended, so that what
+else the machine does falls on both. CPU time is compared.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -33,13 +34,18 @@ from hybrid_search.backends.embedded import (
     value_sums,
 )
 
-ROUNDS = 6
-"""How often each of the two runs; the median of the ratios of neighbours is what counts."""
+ROUNDS = 8
+"""How often new clients ask all phrases; the median of the rounds' ratios is what counts."""
 
-INGEST_ROUNDS = 3
+PASSES = 4
+"""How often a client asks all phrases; what it meets in the first pass, it checks."""
+
+INGEST_ROUNDS = 16
 FILTER = {"metadata.services": "RentalCars_1"}
 WIDE_FILTER = {"metadata.source": "sgd"}
 """A filter that leaves every call, the most that there is to check."""
+
+WAYS = ("with", "without")
 
 
 @contextmanager
@@ -64,34 +70,67 @@ def skip_checks() -> Iterator[None]:
         yield
 
 
-def compare(run: Callable[[], float], rounds: int) -> dict[str, Any]:
-    """Return the seconds of both ways, and the median ratio of neighbouring runs."""
-    run()  # what is done once a process
-    seconds: dict[str, list[float]] = {"with": [], "without": []}
-    for number in range(rounds):
-        for way in sorted(seconds, reverse=bool(number % 2)):
-            with skip_checks() if way == "without" else nullcontext():
-                seconds[way].append(run())
-    pairs = zip(seconds["with"], seconds["without"], strict=True)
-    ratio = statistics.median(checked / unchecked for checked, unchecked in pairs)
-    rounded = {way: [round(value, 3) for value in values] for way, values in seconds.items()}
-    return {"CPU seconds": rounded, "times": round(ratio, 4)}
+def in_turns(run: Callable[[str], float], number: int) -> dict[str, float]:
+    """Return the seconds that `run` takes with checks and without.
 
-
-def time_queries(
-    url: str, index: str, texts: Sequence[str], passes: int, where: dict[str, Any] | None
-) -> float:
-    """Return the CPU seconds of all queries by a client of its own, in the last of some passes.
-
-    A new client has checked nothing yet: in its first pass it checks the codes of each passage.
+    It gets the name of the way, and runs first with checks if `number` is even.
     """
-    with connect(url) as client:
-        client.query(texts[0], index=index, where=where)
-        for _ in range(passes):
+    seconds = {}
+    for way in sorted(WAYS, reverse=bool(number % 2)):
+        with skip_checks() if way == "without" else nullcontext():
+            seconds[way] = run(way)
+    return seconds
+
+
+def summarize(rounds: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Return the seconds of each way, and the quartiles of the ratio with checks to without."""
+    ratios = [seconds["with"] / seconds["without"] for seconds in rounds]
+    low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    rounded = {way: [round(seconds[way], 3) for seconds in rounds] for way in WAYS}
+    return {
+        "CPU seconds": rounded,
+        "times": round(median, 4),
+        "quartiles": [round(low, 4), round(high, 4)],
+    }
+
+
+def compare_queries(
+    url: str, index: str, texts: Sequence[str], where: dict[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the first pass of new clients takes, and what later passes take."""
+    rounds = [_ask_new_clients(url, index, texts, where) for _ in range(ROUNDS)]
+    first_passes = [passes[0] for passes in rounds]
+    later_passes = [_add(passes[1:]) for passes in rounds]
+    return summarize(first_passes), summarize(later_passes)
+
+
+def _ask_new_clients(
+    url: str, index: str, texts: Sequence[str], where: dict[str, Any] | None
+) -> list[dict[str, float]]:
+    """Return the CPU seconds of each pass over all phrases, by a client for each way."""
+    with connect(url) as checked, connect(url) as unchecked:
+        clients = {"with": checked, "without": unchecked}
+
+        def ask(text: str, way: str) -> float:
             started_at = time.process_time()
-            for text in texts:
-                client.query(text, index=index, where=where)
-        return time.process_time() - started_at
+            clients[way].query(text, index=index, where=where)
+            return time.process_time() - started_at
+
+        in_turns(partial(ask, texts[0]), 0)  # opens the files
+        return [
+            _add([in_turns(partial(ask, text), turn + number) for turn, text in enumerate(texts)])
+            for number in range(PASSES)
+        ]
+
+
+def _add(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {way: sum(seconds[way] for seconds in parts) for way in WAYS}
+
+
+def compare_ingests(documents: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what an ingest into a new index takes."""
+    time_ingest(documents)  # loads the encoder
+    return summarize([in_turns(lambda _: time_ingest(documents), n) for n in range(INGEST_ROUNDS)])
 
 
 def time_ingest(documents: Sequence[dict[str, Any]]) -> float:
@@ -109,20 +148,21 @@ def main() -> None:
     parser.add_argument("--index", default="calls_sgd", help="an index of all of calls_sgd")
     parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
     parser.add_argument("--phrases", type=int, default=64)
-    parser.add_argument("--calls", type=int, default=300, help="calls that are ingested")
+    parser.add_argument("--calls", type=int, default=100, help="calls that are ingested")
     options = parser.parse_args()
     texts = phrases(options.data)[: options.phrases]
     with connect(options.url) as client:
         info = client.describe(options.index)
     with gzip.open(options.data / "calls_sgd" / "calls.jsonl.gz", "rb") as calls:
         documents = [json.loads(line) for line in itertools.islice(calls, options.calls)]
-    ask = partial(time_queries, options.url, options.index, texts)
+    ask = partial(compare_queries, options.url, options.index, texts)
+    first, later = ask(None)
     figures = {
-        "queries": compare(partial(ask, 2, None), ROUNDS),
-        "queries, the first time": compare(partial(ask, 1, None), ROUNDS),
-        "queries with a filter": compare(partial(ask, 2, FILTER), ROUNDS),
-        "queries with a filter that leaves all": compare(partial(ask, 2, WIDE_FILTER), ROUNDS),
-        "ingest": compare(partial(time_ingest, documents), INGEST_ROUNDS),
+        "queries": later,
+        "queries, the first time": first,
+        "queries with a filter": ask(FILTER)[1],
+        "queries with a filter that leaves all": ask(WIDE_FILTER)[1],
+        "ingest": compare_ingests(documents),
     }
     sizes = {"passages": info.passages, "phrases": len(texts), "calls ingested": options.calls}
     results.write("checks-calls_sgd", {**sizes, **figures}, results.SPEED)

@@ -27,10 +27,23 @@ def test_without_checks_damage_is_not_told(tmp_path: Path) -> None:
         client.query("refund", where={"number": 7})
 
 
-def test_neighbouring_runs_are_compared_and_the_first_is_left_out() -> None:
-    """After a first run of 9: 2, 1 (with, without), then 3, 4 the other way round; 2/1 and 4/3."""
-    seconds = iter([9.0, 2.0, 1.0, 3.0, 4.0])
-    assert checks.compare(lambda: next(seconds), 2) == {
-        "CPU seconds": {"with": [2.0, 4.0], "without": [1.0, 3.0]},
-        "times": 1.6667,
+def test_both_ways_take_turns_and_every_other_time_the_other_one_is_first() -> None:
+    ways: list[str] = []
+
+    def run(way: str) -> float:
+        ways.append(way)
+        return float(len(ways))
+
+    assert checks.in_turns(run, 0) == {"with": 1.0, "without": 2.0}
+    assert checks.in_turns(run, 1) == {"without": 3.0, "with": 4.0}
+    assert ways == ["with", "without", "without", "with"]
+
+
+def test_the_median_of_the_ratios_counts() -> None:
+    """The ratios are 1, 2, 3, 4 and 5; their quartiles lie on 2, 3 and 4."""
+    rounds = [{"with": float(number), "without": 1.0} for number in (5, 1, 3, 2, 4)]
+    assert checks.summarize(rounds) == {
+        "CPU seconds": {"with": [5, 1, 3, 2, 4], "without": [1] * 5},
+        "times": 3.0,
+        "quartiles": [2.0, 4.0],
     }
