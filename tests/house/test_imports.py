@@ -47,8 +47,10 @@ ALLOWED_IMPORTERS = {
     },
     "onnx": {"encoder.quantization"},
     "tokenizers": {"encoder.onnx"},
+    "isal": {"backends.embedded.checksums"},
     "numkong": {"backends.short_vectors", "encoder.quantization", "text.token_codes"},
     "sqlite3": {
+        "backends.embedded.allowed_passages",
         "backends.embedded.backend",
         "backends.embedded.bm25",
         "backends.embedded.checked_codes",
@@ -128,6 +130,7 @@ HEAVY_LIBRARIES = (
     "onnx",
     "onnxruntime",
     "numkong",
+    "isal",
     "typer",
     "rich",
     "pydantic",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from hybrid_search.backends.embedded import checksums, schema, sql
 from hybrid_search.text import token_codes
@@ -28,24 +28,24 @@ class CheckedCodes:
 
         They are `token_codes.UNREADABLE` where they are not those that were written.
         """
-        data_by_passage = dict(sorted(sql.read_codes(connection, passages)))
-        changed = self._find_changed(connection, data_by_passage)
-        return {
-            passage: token_codes.UNREADABLE if passage in changed else token_codes.read(data)
-            for passage, data in data_by_passage.items()
-        }
+        written = self._read_unchecked(connection, passages)
+        codes_by_passage: dict[int, TokenCodes] = {}
+        changed: list[int] = []
+        for passage, data in sql.read_codes(connection, passages):
+            # at once, while the bytes are in the processor's cache
+            if checksums.is_changed(data, written.get(passage)):
+                changed.append(passage)
+            else:
+                codes_by_passage[passage] = token_codes.read(data)
+        self._sound.update(codes_by_passage)
+        codes_by_passage |= dict.fromkeys(changed, token_codes.UNREADABLE)
+        return dict(sorted(codes_by_passage.items()))
 
-    def _find_changed(
-        self, connection: sqlite3.Connection, data_by_passage: Mapping[int, bytes]
-    ) -> set[int]:
-        unchecked = [passage for passage in data_by_passage if passage not in self._sound]
+    def _read_unchecked(
+        self, connection: sqlite3.Connection, passages: Sequence[int]
+    ) -> dict[int, int]:
+        """Return the checksum of each of `passages` that was not compared with it yet."""
+        unchecked = [passage for passage in passages if passage not in self._sound]
         if not unchecked or not schema.has_checksums(connection):
-            return set()
-        written = dict(sql.read_codes_checksums(connection, unchecked))
-        changed = {
-            passage
-            for passage in unchecked
-            if checksums.is_changed(data_by_passage[passage], written.get(passage))
-        }
-        self._sound.update(set(unchecked) - changed)
-        return changed
+            return {}
+        return dict(sql.read_codes_checksums(connection, unchecked))

@@ -7,9 +7,10 @@ which show every change of up to three bits in a passage, and all but one in 4 b
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from collections.abc import Iterable
 from typing import Any
+
+from isal.isal_zlib import crc32
 
 from hybrid_search.backends.types import Fault
 
@@ -31,7 +32,7 @@ def compute_content_checksum(values: Iterable[str | int]) -> int:
     """
     checksum = 0
     for value in values:
-        checksum = zlib.crc32(f"{value}\0".encode(), checksum)
+        checksum = crc32(f"{value}\0".encode(), checksum)
     return checksum
 
 
@@ -56,17 +57,15 @@ def insert_checksums(
     connection: sqlite3.Connection, passage: int, content: int, data: bytes
 ) -> None:
     """Record the checksum of a passage's content, and that of `data`, its token codes."""
-    connection.execute(
-        "INSERT INTO checksums VALUES (?, ?, ?)", (passage, content, zlib.crc32(data))
-    )
+    connection.execute("INSERT INTO checksums VALUES (?, ?, ?)", (passage, content, crc32(data)))
 
 
 def replace_codes_checksum(connection: sqlite3.Connection, passage: int, data: bytes) -> None:
     """Record the checksum of `data`, the new token codes of a passage, if the old ones had one."""
-    checksum = zlib.crc32(data)
+    checksum = crc32(data)
     connection.execute("UPDATE checksums SET codes = ? WHERE passage = ?", (checksum, passage))
 
 
 def is_changed(data: object, checksum: int | None) -> bool:
     """Return whether token codes are not those of a checksum; False if one of them is missing."""
-    return isinstance(data, bytes) and checksum is not None and zlib.crc32(data) != checksum
+    return isinstance(data, bytes) and checksum is not None and crc32(data) != checksum

@@ -278,14 +278,25 @@ def read_codes(
     connection: sqlite3.Connection, passages: Sequence[int]
 ) -> Iterator[tuple[int, bytes]]:
     """Return passage and token codes of each of `passages` that still exists."""
-    return _select_in(connection, "SELECT passage, data FROM tokens WHERE passage IN", passages)
+    return _select_passages(connection, "data", "tokens", passages)
 
 
 def read_codes_checksums(
     connection: sqlite3.Connection, passages: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
     """Return passage and checksum of the token codes of each of `passages` that has one."""
-    return _select_in(connection, "SELECT passage, codes FROM checksums WHERE passage IN", passages)
+    return _select_passages(connection, "codes", "checksums", passages)
+
+
+def _select_passages(
+    connection: sqlite3.Connection, column: str, table: str, passages: Sequence[int]
+) -> Iterator[tuple[int, Any]]:
+    """Return passage and a column of each of `passages` that a table has.
+
+    The statement is the same for any number of passages, so that SQLite prepares it once.
+    """
+    query = f"SELECT passage, {column} FROM json_each(?) CROSS JOIN {table} ON passage = value"
+    return connection.execute(query, (json.dumps(passages),))
 
 
 def _select_in(
