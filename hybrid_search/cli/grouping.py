@@ -31,10 +31,6 @@ Speaker = Annotated[
     list[str] | None,
     typer.Option(help="Only what this speaker says counts; may be repeated."),
 ]
-Where = Annotated[
-    list[str] | None,
-    typer.Option(help="KEY=VALUE that the metadata must have; may be repeated."),
-]
 Distance = Annotated[
     float,
     typer.Option(help="Largest mean distance, 1 - cosine, of what is in one group, 0 to 2."),
@@ -52,7 +48,7 @@ def similar(
         float, typer.Option(help="Wordings with at least this cosine are one, -1 to 1.")
     ] = 0.85,
     speaker: Speaker = None,
-    where: Where = None,
+    where: options.Where = None,
     context: options.Context = None,
     url: options.Url = None,
     model: options.Model = None,
@@ -142,7 +138,7 @@ def discover(
     ] = None,
     groups: Annotated[int, typer.Option(help="Groups to show, at least 1.")] = 30,
     speaker: Speaker = None,
-    where: Where = None,
+    where: options.Where = None,
     least_words: Annotated[
         int, typer.Option(help="Leave out clauses with fewer words, 1 to 20.")
     ] = 3,

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from types import ModuleType
 from typing import Annotated
 
 import typer
 
-from hybrid_search import config
-from hybrid_search.cli import options
-from hybrid_search.errors import MissingExtraError
+from hybrid_search.cli import options, services
 from hybrid_search.observability import logs
 from hybrid_search.serve.options import PORT, QUERIES, TIMEOUT, ServeOptions
-from hybrid_search.system import install_command
 
 
 def mcp(
@@ -35,12 +29,8 @@ def mcp(
     model: options.Model = None,
     device: options.Device = None,
     precision: options.Precision = None,
-    log_format: Annotated[
-        logs.Format, typer.Option(help="text, or json: each line a JSON object.")
-    ] = logs.Format.text,
-    log_level: Annotated[
-        logs.Level | None, typer.Option(help="Lowest level that is logged.")
-    ] = None,
+    log_format: options.LogFormat = logs.Format.text,
+    log_level: options.LogLevel = None,
 ) -> None:
     """Offer the indexes as tools to an agent, which may only read them.
 
@@ -50,9 +40,9 @@ def mcp(
     with options.report_errors(log_format, log_level):
         from hybrid_search.async_client import THREADS, AsyncClient
 
-        server = _import_server()
+        server = services.import_server("hybrid_search.agents.server", "mcp")
         service_options = ServeOptions(port=port, queries=queries, timeout=timeout)
-        place = config.settings(url).url.partition(":")[2]
+        place = services.find_place(url)
 
         def open_client(threads: int) -> AsyncClient:
             return AsyncClient(
@@ -64,27 +54,6 @@ def mcp(
             )
 
         if http:
-            server.serve_http(service_options, open_client, place, _announce)
+            server.serve_http(service_options, open_client, place, services.announce_json)
         else:
             server.serve_stdio(service_options, open_client, place)
-
-
-def _import_server() -> ModuleType:
-    """Return the module that speaks the protocol.
-
-    Raises:
-        MissingExtraError: If its libraries are not installed.
-    """
-    try:
-        from hybrid_search.agents import server
-    except ModuleNotFoundError as missing:
-        raise MissingExtraError(
-            f"mcp needs the package {missing.name}: {install_command('mcp')}"
-        ) from missing
-    return server
-
-
-def _announce(address: str) -> None:
-    """Tell where the tools are, at once also where standard output is a pipe."""
-    options.print_json({"url": address, "pid": os.getpid()})
-    sys.stdout.flush()

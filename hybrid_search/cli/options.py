@@ -56,6 +56,12 @@ Context = Annotated[
     str | None,
     typer.Option(help="A text that contains the phrase, to show in which sense it is meant."),
 ]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(help="KEY=VALUE that the metadata must have; may be repeated."),
+]
+LogFormat = Annotated[logs.Format, typer.Option(help="text, or json: each line a JSON object.")]
+LogLevel = Annotated[logs.Level | None, typer.Option(help="Lowest level that is logged.")]
 SpansBy = Annotated[
     str,
     typer.Option(help="What spans are chosen by: score (cosine and ends of clauses) or cosine."),

@@ -32,10 +32,7 @@ def query(
     offset: Annotated[int, typer.Option(help="Hits to leave out before them.")] = Query.offset,
     spans: Annotated[int, typer.Option(help="Spans to show of each hit.")] = Query.spans,
     spans_by: options.SpansBy = Query.spans_by,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(help="KEY=VALUE that the metadata must have; may be repeated."),
-    ] = None,
+    where: options.Where = None,
     fusion: Annotated[
         str, typer.Option(help="calibrated, min_max, l2, z_score or rrf.")
     ] = Query.fusion,

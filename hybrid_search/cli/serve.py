@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated
 
 import typer
 
-from hybrid_search import config
-from hybrid_search.cli import options
-from hybrid_search.errors import MissingExtraError
+from hybrid_search.cli import options, services
 from hybrid_search.observability import logs
 from hybrid_search.serve.options import (
     BODY_KILOBYTES,
@@ -24,7 +18,6 @@ from hybrid_search.serve.options import (
     ServeOptions,
     read_token,
 )
-from hybrid_search.system import install_command
 
 
 def serve(
@@ -56,12 +49,8 @@ def serve(
     model: options.Model = None,
     device: options.Device = None,
     precision: options.Precision = None,
-    log_format: Annotated[
-        logs.Format, typer.Option(help="text, or json: each line a JSON object.")
-    ] = logs.Format.text,
-    log_level: Annotated[
-        logs.Level | None, typer.Option(help="Lowest level that is logged.")
-    ] = None,
+    log_format: options.LogFormat = logs.Format.text,
+    log_level: options.LogLevel = None,
     as_json: options.Json = False,
 ) -> None:
     """Answer queries over HTTP, and show them on a page in the browser.
@@ -71,7 +60,7 @@ def serve(
     with options.report_errors(log_format, log_level):
         from hybrid_search.async_client import AsyncClient
 
-        server = _import_server()
+        server = services.import_server("hybrid_search.serve.server", "serve")
         service_options = ServeOptions(
             host,
             port,
@@ -82,35 +71,12 @@ def serve(
             log_phrases,
             judgments,
         )
-        place = config.settings(url).url.partition(":")[2]
+        place = services.find_place(url)
+        announce = services.announce_json if as_json else services.announce_page
 
         def open_client(threads: int) -> AsyncClient:
             return AsyncClient(
                 url, model=model, device=device, precision=precision, threads=threads
             )
 
-        server.serve(service_options, open_client, place, partial(_announce, as_json))
-
-
-def _import_server() -> ModuleType:
-    """Return the module that runs the service.
-
-    Raises:
-        MissingExtraError: If its libraries are not installed.
-    """
-    try:
-        from hybrid_search.serve import server
-    except ModuleNotFoundError as missing:
-        raise MissingExtraError(
-            f"serve needs the package {missing.name}: {install_command('serve')}"
-        ) from missing
-    return server
-
-
-def _announce(as_json: bool, address: str) -> None:
-    """Tell where the service answers, at once also where standard output is a pipe."""
-    if as_json:
-        options.print_json({"url": address, "pid": os.getpid()})
-    else:
-        options.print_lines(f"open {address} in a browser; Ctrl-C ends the service")
-    sys.stdout.flush()
+        server.serve(service_options, open_client, place, announce)

@@ -30,7 +30,6 @@ from hybrid_search.backends.embedded.postings import PassageLengths, SharedLengt
 from hybrid_search.backends.embedded.term_sums import PostingsCheck
 from hybrid_search.backends.highlight_markers import OPEN, parse_marks, strip_marks
 from hybrid_search.backends.types import DamagedRowError, Key
-from hybrid_search.errors import DamagedIndexError
 from hybrid_search.text.terms import find_words, query_terms
 from hybrid_search.text.words import distinct_words
 
@@ -123,15 +122,13 @@ def _score_term(
 ) -> tuple[Numbers, NDArray[np.float64]]:
     """Return the rows of `lengths` whose passages contain a term, and its part of their scores.
 
-    The part is without the term's weight, and less than 1.
-
-    Raises:
-        DamagedIndexError: If the tables of the full-text index contradict each other.
+    The part is without the term's weight, and less than 1. Tables of the full-text index that
+    contradict each other are an error.
     """
     passages, frequencies = postings.read_postings(connection, tokens)
     rows = lengths.find_rows(passages)
     if rows is None or (len(rows) and not totals.tokens):
-        raise DamagedIndexError(postings.describe_damage(connection))
+        schema.raise_damage(connection, postings.LENGTHS_DAMAGE)
     if len(tokens) == 1:
         check.compare_postings(tokens[0], passages, frequencies, lengths.tokens[rows])
     average = totals.tokens / max(totals.passages, 1)

@@ -15,14 +15,12 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.embedded.number_columns import Numbers, parse_numbers, read_numbers
-from hybrid_search.errors import DamagedIndexError
 
 MAX_VARINT_BYTES = 9
 MAX_LENGTH_BYTES = 5
@@ -35,6 +33,9 @@ INSTANCES = (
     "CREATE VIRTUAL TABLE IF NOT EXISTS temp.instances USING fts5vocab (main, texts, instance)"
 )
 """A view of the full-text index; it is of the connection alone, and nothing is written."""
+
+LENGTHS_DAMAGE = "its full-text index does not know how long passages are"
+"""What is wrong with an index whose full-text tables contradict each other."""
 
 PLACE = np.dtype([("passage", np.int64), ("offset", np.int64)])
 
@@ -96,8 +97,7 @@ class SharedLengths:
 def read_totals(connection: sqlite3.Connection) -> Totals:
     """Return how many passages and tokens the full-text index has, as of the last commit.
 
-    Raises:
-        DamagedIndexError: If its record of them cannot be read.
+    A record of them that cannot be read is an error.
     """
     query = "SELECT block FROM texts_data WHERE id = ? AND typeof(block) = 'blob'"
     (block,) = connection.execute(query, (AVERAGES,)).fetchone() or (b"\xff",)
@@ -105,7 +105,7 @@ def read_totals(connection: sqlite3.Connection) -> Totals:
     if not len(data):
         return Totals(0, 0)  # nothing has been inserted yet
     if data[-1] & 0x80:
-        raise DamagedIndexError(describe_damage(connection))
+        schema.raise_damage(connection, LENGTHS_DAMAGE)
     passages, *tokens = decode_varints(data, data < 0x80).tolist()
     return Totals(passages, sum(tokens))
 
@@ -192,9 +192,3 @@ def decode_varints(data: NDArray[np.uint8], is_end: NDArray[np.bool_]) -> Number
         groups = data[starts[longer] + place] & 0x7F
         numbers[longer] = numbers[longer] << 7 | groups
     return numbers
-
-
-def describe_damage(connection: sqlite3.Connection) -> str:
-    """Return the message about a full-text index whose tables contradict each other."""
-    path = Path(connection.execute("PRAGMA database_list").fetchone()[2])
-    return schema.describe_damage(path, "its full-text index does not know how long passages are")
