@@ -111,7 +111,7 @@ def group_by_discover(client: Client, index: str, topics: Topics) -> Groups:
         client.backend, encoders.full, encoders.load_calibration, index, topics, options
     )
     grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
-    order = rank_groups(grouping, scan.known)
+    order = rank_groups(grouping, scan.topics)
     ranks = {number: rank for rank, number in enumerate(order[:FIRST])}
     groups: dict[Place, int] = {}
     by_length = sorted(
@@ -159,10 +159,10 @@ def judge(groups: Groups, labels: Mapping[Place, str], hidden: set[str]) -> dict
     places = [place for place, intent in labels.items() if intent in hidden]
     intents = [labels[place] for place in places]
     ranks = [groups.get(place, FIRST) for place in places]
-    found = find_intents(groups, labels) & hidden
+    discovered = find_intents(groups, labels) & hidden
     return {
-        "found": len(found),
-        "intents": sorted(found),
+        "found": len(discovered),
+        "intents": sorted(discovered),
         "V": round(float(metrics.v_measure_score(intents, ranks)), 4),
         "AMI": round(float(metrics.adjusted_mutual_info_score(intents, ranks)), 4),
     }
@@ -175,13 +175,13 @@ def find_intents(groups: Groups, labels: Mapping[Place, str]) -> set[str]:
     for place, intent in labels.items():
         if place in groups:
             counts[groups[place]][intent] += 1
-    found = set()
+    intents = set()
     for group_counts in counts.values():
         intent, count = group_counts.most_common(1)[0]
         is_pure = count >= LEAST_PURITY * group_counts.total()
         if is_pure and count >= LEAST_SHARE * totals[intent]:
-            found.add(intent)
-    return found
+            intents.add(intent)
+    return intents
 
 
 def measure(
@@ -196,9 +196,12 @@ def measure(
     here = set(turns.places)
     labels = {place: intent for place, intent in labels.items() if place in here}
     halves = {}
-    for name, known in (("second half hidden", queries[::2]), ("first half hidden", queries[1::2])):
-        topics = Topics.load(build_topics(known, THRESHOLD))
-        hidden = {query["id"] for query in queries} - {query["id"] for query in known}
+    for name, covered_queries in (
+        ("second half hidden", queries[::2]),
+        ("first half hidden", queries[1::2]),
+    ):
+        topics = Topics.load(build_topics(covered_queries, THRESHOLD))
+        hidden = {query["id"] for query in queries} - {query["id"] for query in covered_queries}
         covered = {(match.id, match.turn) for match in client.mine(topics, index=index)}
         rows = [row for row, place in enumerate(turns.places) if place not in covered]
         rest = turns.select(np.array(rows))

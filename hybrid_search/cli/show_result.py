@@ -80,11 +80,11 @@ def _mark(
     """
     text = Text()
     for piece, is_span in excerpt.split():
-        shown = blank_controls(piece)
+        visible = blank_controls(piece)
         if is_span and is_plain:
-            text.append(f"[{shown}]")
+            text.append(f"[{visible}]")
         else:
-            text.append(shown, style=MARK if is_span else None)
+            text.append(visible, style=MARK if is_span else None)
     if not is_plain:
         for first, last in words:
             if excerpt.start <= first and last <= excerpt.end:

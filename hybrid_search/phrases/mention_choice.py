@@ -28,8 +28,8 @@ def choose_mentions(candidates: Candidates, matrix: TopicMatrix) -> list[Mention
     Returns:
         The mentions.
     """
-    chosen = candidates.select(choose_rows(candidates))
-    meant = chosen.select(matrix.is_meant[chosen.phrases])
+    best = candidates.select(choose_rows(candidates))
+    meant = best.select(matrix.is_meant[best.phrases])
     columns = (
         meant.topics,
         meant.phrases,
@@ -56,14 +56,14 @@ def choose_rows(candidates: Candidates) -> Integers:
     """
     chains = _find_chains(candidates)
     order = np.lexsort((candidates.ends, candidates.starts, -candidates.scores, chains))
-    chosen = [np.zeros(0, dtype=np.int64)]
+    rounds = [np.zeros(0, dtype=np.int64)]
     while len(order):
         is_first = np.diff(chains[order], prepend=-1) != 0
         winners = order[is_first]
-        chosen.append(winners)
+        rounds.append(winners)
         rivals = winners[np.cumsum(is_first) - 1]
         order = order[~_share_clause(candidates, order, rivals)]
-    rows = np.concatenate(chosen)
+    rows = np.concatenate(rounds)
     columns = (candidates.topics, candidates.ends, candidates.starts, candidates.documents)
     return rows[np.lexsort([column[rows] for column in columns])]
 

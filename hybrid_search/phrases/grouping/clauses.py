@@ -44,10 +44,10 @@ def find_clauses(
     clauses = _number_clauses(joined)
     inside = np.flatnonzero(clauses[first] == clauses[last])
     order = inside[np.lexsort((-joined.priors[inside], clauses[first[inside]]))]
-    chosen = order[np.diff(clauses[first[order]], prepend=-1) != 0]
-    chosen = chosen[last[chosen] - first[chosen] + 1 >= least_words]
-    no_cosines = np.zeros(len(chosen), dtype=np.float32)
-    return _build(joined, first[chosen], last[chosen], joined.priors[chosen], no_cosines, damaged)
+    best = order[np.diff(clauses[first[order]], prepend=-1) != 0]
+    best = best[last[best] - first[best] + 1 >= least_words]
+    no_cosines = np.zeros(len(best), dtype=np.float32)
+    return _build(joined, first[best], last[best], joined.priors[best], no_cosines, damaged)
 
 
 def find_similar(

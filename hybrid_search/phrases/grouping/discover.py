@@ -106,9 +106,9 @@ def discover(
     """
     scan = scan_clauses(backend, encoder, load_calibration, index, topics, options)
     grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
-    numbers = rank_groups(grouping, scan.known)[: options.groups]
+    numbers = rank_groups(grouping, scan.topics)[: options.groups]
     return Discovery(
-        tuple(_describe(grouping, scan.known, numbers)),
+        tuple(_describe(grouping, scan.topics, numbers)),
         documents=scan.documents,
         sampled=scan.store.sampled,
         clauses=len(scan.store),
@@ -133,10 +133,10 @@ def scan_clauses(
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
     prior = require_prior(span_prior(encoder), spec.model)
-    known = KnownTopics.load(encoder, load_calibration, topics, spec) if topics else None
+    known_topics = KnownTopics.load(encoder, load_calibration, topics, spec) if topics else None
     conditions = compile_where(options.where, fields)
     reader = SpanReader(backend, index, frozenset(options.speakers), conditions)
-    scan = ClauseScan(reader, ClauseStore(options.seed, options.capacity), known)
+    scan = ClauseScan(reader, ClauseStore(options.seed, options.capacity), known_topics)
     scan.run(spec.dimension, prior, options.least_words)
     return scan
 
@@ -150,7 +150,7 @@ class ClauseScan:
 
     reader: SpanReader
     store: ClauseStore
-    known: KnownTopics | None
+    topics: KnownTopics | None
     damaged: int = 0
     _documents: set[str] = field(default_factory=set)
     _covered: Counter[str] = field(default_factory=Counter)
@@ -176,7 +176,7 @@ class ClauseScan:
         )
         for block, spans in score_blocks(blocks, choose):
             self.damaged += spans.damaged
-            covers = self.known.find_covered(spans) if self.known else None
+            covers = self.topics.find_covered(spans) if self.topics else None
             for row, place in self.reader.read(block.passages, spans):
                 if covers and covers(row, place.speaker):
                     self._covered[place.id] += 1
@@ -190,7 +190,7 @@ class ClauseScan:
                 yield passage
 
 
-def rank_groups(grouping: Grouping, known: KnownTopics | None) -> list[int]:
+def rank_groups(grouping: Grouping, topics: KnownTopics | None) -> list[int]:
     """Return the numbers of all groups, the most important first.
 
     A group counts by its documents, but by no more than its different wordings: what is said in
@@ -199,21 +199,21 @@ def rank_groups(grouping: Grouping, known: KnownTopics | None) -> list[int]:
     """
     wordings = [len(members) for members in grouping.split_members()]
     scores = np.minimum(grouping.count_documents(), wordings).astype(np.float64)
-    if known:
-        cosines = np.array([known.find_nearest(mean)[1] for mean in grouping.unit_means])
+    if topics:
+        cosines = np.array([topics.find_nearest(mean)[1] for mean in grouping.unit_means])
         scores *= np.clip((1.0 - cosines) / NEAR_TOPIC, 0.0, 1.0)
     order: list[int] = np.argsort(-scores, kind="stable").tolist()
     return order
 
 
 def _describe(
-    grouping: Grouping, known: KnownTopics | None, numbers: list[int]
+    grouping: Grouping, topics: KnownTopics | None, numbers: list[int]
 ) -> Iterator[PhraseGroup]:
     """Yield the groups of these numbers, with their nearest topics."""
     means = grouping.unit_means
     for number, group in zip(numbers, describe_groups(grouping, numbers), strict=True):
-        if known is None:
+        if topics is None:
             yield group
         else:
-            topic, cosine = known.find_nearest(means[number])
+            topic, cosine = topics.find_nearest(means[number])
             yield replace(group, topic=topic, topic_cosine=cosine)

@@ -172,15 +172,15 @@ def _topic_section(
 
 def _value_table(field: str, unit: str, values: Counter[str]) -> str:
     """Return the most frequent values of a field, the others added up."""
-    shown = values.most_common(MOST_VALUES)
-    rest = values.total() - sum(count for _, count in shown)
-    most = max((count for _, count in shown), default=1)
+    most_frequent = values.most_common(MOST_VALUES)
+    rest = values.total() - sum(count for _, count in most_frequent)
+    most = max((count for _, count in most_frequent), default=1)
     rows = [
         (_text(value), f"{count:,}", draw_share(count / most, f"{count:,} {unit}"))
-        for value, count in shown
+        for value, count in most_frequent
     ]
     if rest:
-        rows.append((f"{len(values) - len(shown):,} others", f"{rest:,}", ""))
+        rows.append((f"{len(values) - len(most_frequent):,} others", f"{rest:,}", ""))
     return f"<h3>By {_text(field)}</h3>" + _table((_text(field), unit, "plot"), rows)
 
 
