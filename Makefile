@@ -92,7 +92,7 @@ prove: $(VENV)/.dev
 
 # Kills, signals, a full disk, a broken encoder, a source that ends in a line, a server that is away: in the end every document once.
 soak: $(VENV)/.dev
-	$(BIN)/python -m tools.servers --servers "$${SERVERS:-opensearch-3.5.0}" --minutes 120 -- $(BIN)/python -m pytest -s -m long tests/ingest/test_soak.py
+	$(BIN)/python -m tools.servers --servers "$${SERVERS:-opensearch-3.5.0}" --minutes 120 -- $(BIN)/python -m pytest -s -m long tests/ingest/test_soak.py tests/phrases/test_match_file.py
 
 # Exit status 1 if a fault ends in a signal, a traceback or a wrong answer, or if anything is lost.
 break: $(VENV)/.dev
