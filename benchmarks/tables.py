@@ -14,7 +14,7 @@ from benchmarks import results
 from benchmarks.faults import report
 from benchmarks.markdown import head, row, table
 from benchmarks.peers import report as peers_report
-from benchmarks.quality import meaning, models
+from benchmarks.quality import meaning, mining_tables, models
 from benchmarks.quality.tasks import ALL, TASKS
 from hybrid_search.backends.server import mappings
 
@@ -294,17 +294,6 @@ def faults() -> str:
     return "\n".join(report.render_table(results.read_result("campaign", results.FAULTS)))
 
 
-def mining() -> str:
-    """Render how well intents that were kept out of the fit are mined, by threshold."""
-    thresholds = results.read_result("mining", results.QUALITY)["dev"]["thresholds"]
-    return table(
-        "probability at least",
-        ("precision", "recall"),
-        thresholds,
-        lambda name: [f"{thresholds[name][measure]:.2f}" for measure in ("precision", "recall")],
-    )
-
-
 def checks() -> str:
     """Render what looking for damage costs."""
     measured = results.read_result("checks-calls_sgd", results.SPEED)
@@ -317,23 +306,6 @@ def checks() -> str:
         ways,
         lambda way: [f"{measured[way]['times']:.3f}"],
     )
-
-
-def discovery() -> str:
-    """Render what discover and its rivals bring to light, with each half of the intents hidden."""
-    halves = results.read_result("discover", results.QUALITY)["halves"].values()
-    columns = [f"{measure}, {half}" for half in ("A", "B") for measure in ("found", "V", "AMI")]
-
-    def cells(way: str) -> list[str]:
-        figures = [(half["ways"][way], half["hidden"]) for half in halves]
-        return [
-            cell
-            for row, hidden in figures
-            for cell in (f"{row['found']} of {hidden}", f"{row['V']:.2f}", f"{row['AMI']:.2f}")
-        ]
-
-    ways = next(iter(halves))["ways"]
-    return table("first 30 groups", columns, ways, cells)
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -354,9 +326,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "graph": graph,
     "faults": faults,
     "checks": checks,
-    "mining": mining,
-    "discovery": discovery,
     **meaning.TABLES,
+    **mining_tables.TABLES,
     **models.TABLES,
     **peers_report.TABLES,
 }

@@ -210,7 +210,8 @@ def test_many_queries_at_once_find_what_each_finds_alone_over_few_connections(
         assert [hit_dicts(result) for result in results] == [alone[phrase] for phrase in phrases]
         gaps = [after - before for before, after in pairwise(ticks)]
         assert len(gaps) > 20
-        assert max(gaps) < 1.0  # a loop that computed itself would not tick before the end
+        # a loop that computed itself would not tick before the end
+        assert max(gaps) < (ticks[-1] - ticks[0]) / 2
         assert most[0] <= THREADS
         assert (most[0] > 0) == (not place.url.startswith("embedded:"))
 

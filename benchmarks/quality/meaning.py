@@ -58,7 +58,7 @@ def _agreement_cells(sets: dict[str, Any], way: str) -> list[str]:
         (STSB, "found"),
         (SQUAD, "f1"),
     )
-    return [_format_summary(sets[name]["ways"][way][measure]) for name, measure in columns]
+    return [format_summary(sets[name]["ways"][way][measure]) for name, measure in columns]
 
 
 def topics_table() -> str:
@@ -69,7 +69,7 @@ def topics_table() -> str:
     )
     for label, systems, system in _list_rows("topics", lambda result: result["systems"]):
         cells = [
-            _format_summary(systems[system][items][name])
+            format_summary(systems[system][items][name])
             for items in ("turns", "calls")
             for name in measures
         ]
@@ -133,7 +133,8 @@ def _read_result(measurement: str, model: str) -> dict[str, Any]:
     return results.read_result(f"{measurement}{SUFFIXES[model]}", results.QUALITY)
 
 
-def _format_summary(summary: dict[str, Any]) -> str:
+def format_summary(summary: dict[str, Any]) -> str:
+    """Return a mean with its interval."""
     low, high = summary["interval"]
     return f"{summary['mean']:.3f} ({low:.3f} to {high:.3f})"
 

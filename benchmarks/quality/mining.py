@@ -6,15 +6,15 @@ the same call may repeat the intent and are not labelled: they are left out. The
 probabilities is fitted on the intents of the part ``train`` and measured on those of ``dev``.
 
     python -m benchmarks.quality.mining --url embedded:FOLDER --index calls
+
+The same mentions say what judgments of them buy (`judging`), and are compared with what one might
+do without mining (`mining_rivals`).
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,15 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
 
 from benchmarks import results
+from benchmarks.quality import judging, mining_rivals
+from benchmarks.quality.discover import read_customer_turns
+from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions
 from benchmarks.quality.intent_topics import build_topics
 from hybrid_search import connect
 from hybrid_search.phrases.logistic import calibration_error, fit_logistic
-from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.topics import Topic
 from hybrid_search.search.calibration import MEASURED
+from hybrid_search.search.pipeline import match_encoder_to_index
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "calls_sgd"
 
@@ -39,49 +43,17 @@ LIKELY = 0.1
 
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
-Turn = tuple[str, str, int]
-"""Intent, call and number of a turn."""
 
-
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """The intents by part, and the turns in which each is stated."""
-
-    parts: Mapping[str, str]
-    turns: frozenset[Turn]
-
-    @classmethod
-    def read(cls, folder: Path, queries: Iterable[Mapping[str, Any]]) -> Labels:
-        """Read the labels of a data set."""
-        with gzip.open(folder / "qrels.tsv.gz", "rt") as file:
-            rows = [line.rstrip("\n").split("\t") for line in file][1:]
-        turns = frozenset((intent, call, int(turn)) for intent, call, turn, _ in rows)
-        return cls({query["id"]: query["part"] for query in queries}, turns)
-
-
-def find_best_probabilities(matches: Iterable[Match]) -> dict[Turn, float]:
-    """Return the probability of the best mention of each turn."""
-    best: dict[Turn, float] = {}
-    for match in matches:
-        turn = (match.topic, match.id, match.turn)
-        best[turn] = max(best.get(turn, 0.0), match.probability)
-    return best
-
-
-def measure(best: Mapping[Turn, float], labels: Labels, model: str) -> dict[str, Any]:
+def measure(judged: JudgedMentions, labels: Labels) -> dict[str, Any]:
     """Return the figures of both parts, by the map that is fitted on the first."""
-    calls = {(intent, call) for intent, call, _ in labels.turns}
-    judged = [turn for turn in best if turn in labels.turns or turn[:2] not in calls]
-    scores = np.array([MEASURED[model].inverse_span(_inside(best[turn])) for turn in judged])
-    are_right = np.array([turn in labels.turns for turn in judged])
-    is_train = np.array([labels.parts[turn[0]] == "train" for turn in judged])
-    fitted = fit_logistic(scores[is_train], are_right[is_train])
+    is_train = np.array([labels.parts[match.topic] == "train" for match in judged.matches])
+    fitted = fit_logistic(judged.scores[is_train], judged.labels[is_train])
     stated = {part: sum(labels.parts[turn[0]] == part for turn in labels.turns) for part in PARTS}
     return {
         "midpoint": round(fitted.midpoint, 4),
         "slope": round(fitted.slope, 3),
         **{
-            part: measure_part(fitted.span(scores[rows]), are_right[rows], stated[part])
+            part: measure_part(fitted.span(judged.scores[rows]), judged.labels[rows], stated[part])
             for part, rows in (("train", is_train), ("dev", ~is_train))
         },
     }
@@ -120,11 +92,6 @@ def _measure_threshold(
     }
 
 
-def _inside(probability: float) -> float:
-    """Return a probability that is neither 0 nor 1."""
-    return min(max(probability, 1e-12), 1 - 1e-12)
-
-
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -135,11 +102,32 @@ def main() -> None:
     lines = (options.data / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     queries = [json.loads(line) for line in lines]
     topics = build_topics(queries, LEAST_PROBABILITY)
+    labels = Labels.read(options.data, queries)
     with connect(options.url) as client:
         spec = client.describe(options.index).spec
-        best = find_best_probabilities(client.mine(topics, index=options.index))
-    figures = measure(best, Labels.read(options.data, queries), spec.fingerprint)
-    results.write("mining", {"model": spec.model, **figures}, results.QUALITY)
+        best = find_best_mentions(client.mine(topics, index=options.index))
+        turns = read_customer_turns(client, options.index)
+        encoder = match_encoder_to_index(client._encoders.full, options.index, spec)
+    judged = JudgedMentions.judge(best, labels, spec.fingerprint)
+    results.write("mining", {"model": spec.model, **measure(judged, labels)}, results.QUALITY)
+    dev_topics = [topic for topic in topics if labels.parts[topic["name"]] == "dev"]
+    intents = [mining_rivals.label_turns(topic, turns, labels) for topic in dev_topics]
+    rivals = mining_rivals.compare(intents, turns, best, encoder)
+    results.write(
+        "mining-rivals", {"model": spec.model, "intents": len(intents), **rivals}, results.QUALITY
+    )
+    figures = judging.compare(
+        [
+            Topic(topic["name"], tuple(topic["phrases"]), precision=judging.PRECISION)
+            for topic in dev_topics
+        ],
+        judged,
+        MEASURED[spec.fingerprint],
+        spec.fingerprint,
+    )
+    results.write(
+        "judging", {"model": spec.model, "topics": len(dev_topics), **figures}, results.QUALITY
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,79 @@
+"""Tables of docs/benchmarks.md about mining and discovery."""
+
+from __future__ import annotations
+
+from benchmarks import results
+from benchmarks.markdown import table
+from benchmarks.quality.meaning import format_summary
+
+
+def mining() -> str:
+    """Render how well intents that were kept out of the fit are mined, by threshold."""
+    thresholds = results.read_result("mining", results.QUALITY)["dev"]["thresholds"]
+    return table(
+        "probability at least",
+        ("precision", "recall"),
+        thresholds,
+        lambda name: [f"{thresholds[name][measure]:.2f}" for measure in ("precision", "recall")],
+    )
+
+
+def mining_rivals() -> str:
+    """Render how well mining ranks the turns that state an intent, and other ways."""
+    ways = {
+        name: value
+        for name, value in results.read_result("mining-rivals", results.QUALITY).items()
+        if isinstance(value, dict) and "mean" in value
+    }
+    return table(
+        "turns ranked by",
+        ("average precision (95% interval)",),
+        ways,
+        lambda way: [format_summary(ways[way])],
+    )
+
+
+WAYS = ("no judgment", "20 at random", "20 as judge asks")
+JUDGING = (
+    "calibration error of likely mentions",
+    "log loss",
+    "recall at the threshold",
+    "precision at the threshold",
+    "topics with mentions at the threshold",
+)
+
+
+def judging() -> str:
+    """Render what twenty judgments a topic buy."""
+    measured = results.read_result("judging", results.QUALITY)
+    return table(
+        "mean of the topics",
+        WAYS,
+        JUDGING,
+        lambda name: [f"{measured[way][name]:.3f}" for way in WAYS],
+    )
+
+
+def discovery() -> str:
+    """Render what discover and its rivals bring to light, with each half of the intents hidden."""
+    halves = results.read_result("discover", results.QUALITY)["halves"].values()
+    columns = [f"{measure}, {half}" for half in ("A", "B") for measure in ("found", "V", "AMI")]
+
+    def cells(way: str) -> list[str]:
+        figures = [(half["ways"][way], half["hidden"]) for half in halves]
+        return [
+            cell
+            for row, hidden in figures
+            for cell in (f"{row['found']} of {hidden}", f"{row['V']:.2f}", f"{row['AMI']:.2f}")
+        ]
+
+    ways = next(iter(halves))["ways"]
+    return table("first 30 groups", columns, ways, cells)
+
+
+TABLES = {
+    "mining": mining,
+    "mining_rivals": mining_rivals,
+    "judging": judging,
+    "discovery": discovery,
+}
