@@ -64,11 +64,9 @@ class JudgedMentions:
         """Judge the mentions by the labels, and leave out those that these say nothing of."""
         judged = [turn for turn in best if labels.know(turn)]
         probabilities = [_inside(best[turn].probability) for turn in judged]
-        return cls(
-            [best[turn] for turn in judged],
-            np.array([MEASURED[model].inverse_span(value) for value in probabilities]),
-            np.array([turn in labels.turns for turn in judged]),
-        )
+        scores = np.array([MEASURED[model].inverse_span(value) for value in probabilities])
+        are_right = np.array([turn in labels.turns for turn in judged])
+        return cls([best[turn] for turn in judged], scores, are_right)
 
     def select(self, rows: NDArray[np.bool_]) -> JudgedMentions:
         """Return some of the mentions."""

@@ -70,12 +70,9 @@ def compare(
 
     def judge(choose: Callable[[JudgedMentions], list[int]]) -> dict[str, float]:
         rows = {name: choose(items) for name, items in mentions.items()}
-        tuning = tune(
-            topics,
-            {name: mentions[name].scores[numbers] for name, numbers in rows.items()},
-            {name: mentions[name].labels[numbers] for name, numbers in rows.items()},
-            model,
-        )
+        scores = {name: mentions[name].scores[numbers] for name, numbers in rows.items()}
+        labels = {name: mentions[name].labels[numbers] for name, numbers in rows.items()}
+        tuning = tune(topics, scores, labels, model)
         return _mean([_measure_tuned(topic, tuning, mentions, rows) for topic in topics])
 
     draws = [
@@ -133,4 +130,9 @@ def _measure(
 
 def _mean(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Return the mean of each figure over the rows that have it."""
-    return {name: round(float(np.nanmean([row[name] for row in rows])), 4) for name in rows[0]}
+    means: dict[str, float] = {}
+    for name in rows[0]:
+        values = [row[name] for row in rows if not math.isnan(row.get(name, math.nan))]
+        if values:
+            means[name] = round(float(np.mean(values)), 4)
+    return means
