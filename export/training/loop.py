@@ -86,19 +86,20 @@ def train(run: Run) -> checkpoint.State:
     """Return the state after all stages, or those that remain.
 
     The folder then has the weights of the last stage, or the recipe's soup, and in ``stages/`` the
-    weights of each. Raises SystemExit if it is interrupted.
+    weights of each, in ``stages/0`` those of the start. Raises SystemExit if it is interrupted.
     """
     saved = checkpoint.load(run.folder, run.digest)
     state, tensors = saved or (checkpoint.State(run.digest), None)
     if saved:
         state.sittings += 1
+    else:
+        run.student.save(soup.folder_of(run.folder, soup.START_NUMBER), run.base)
     curve.rewind(run.folder, state.curve)
     with interruptions() as interrupted:
         while state.stage < len(run.recipe.stages):
             _stage(run, state, tensors, interrupted)
-            stage_model = SpanEncoder.load(
-                run.folder
-            )  # the next stage begins with this one's stored weights
+            # the next stage begins with this one's stored weights
+            stage_model = SpanEncoder.load(run.folder)
             stage_model.save(soup.folder_of(run.folder, state.stage), run.base)
             state.stage, state.step, state.best, state.since = state.stage + 1, 0, None, 0
             tensors = {"model": stage_model.state_dict()}
@@ -113,7 +114,7 @@ def _soup(run: Run, state: checkpoint.State) -> None:
 
     No checkpoint follows: run again, only this is repeated.
     """
-    stages = {stage.name: number for number, stage in enumerate(run.recipe.stages)}
+    stages = soup.number_stages([stage.name for stage in run.recipe.stages])
     model = soup.mean(
         {soup.folder_of(run.folder, stages[name]): share for name, share in run.recipe.soup.items()}
     )
@@ -151,8 +152,7 @@ def _steps(run: Run, trainer: Trainer, interrupted: Callable[[], bool]) -> None:
         if stage.eval_every and state.step % stage.eval_every == 0 and run.score:
             trainer.evaluate(run.score)
             if stage.patience and state.since >= stage.patience:
-                waited, step = state.since, state.step
-                curve.say(f"no better for {waited} evaluations: the stage ends at step {step}")
+                curve.say(f"no better for {state.since} evaluations: ends at step {state.step}")
                 return
         stopped = interrupted()
         if stopped or state.step % run.recipe.checkpoint_every == 0:

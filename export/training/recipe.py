@@ -17,6 +17,8 @@ RECIPES = Path(__file__).parent.parent / "recipes"
 HEADS = ("none", "identity", "principal", "aligned")
 KEEP_CHOICES = ("best", "last")
 DECAYS = ("linear", "cosine", "none")
+START = "start"
+"""What `soup` calls the weights that a run begins with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +133,9 @@ class Recipe:
     """A complete run.
 
     `window` is the longest text that is trained on, in tokens; `dimensions` are the Matryoshka
-    prefixes beside the full vector. `soup` maps names of stages to shares, together 1: the run ends
-    with the weighted mean of these stages' weights (model soups, arXiv:2203.05482), and without it
-    with those of the last stage.
+    prefixes beside the full vector. `soup` maps names of stages, and ``start`` for the weights that
+    the run begins with, to shares, together 1: the run ends with the weighted mean of their weights
+    (model soups, arXiv:2203.05482), and without it with those of the last stage.
     """
 
     name: str
@@ -226,7 +228,7 @@ def _check_pool(recipe: Recipe, where: str) -> None:
 
 
 def _check_soup(recipe: Recipe, where: str) -> None:
-    names = [stage.name for stage in recipe.stages]
+    names = [START, *(stage.name for stage in recipe.stages)]
     for name, share in recipe.soup.items():
         _require(
             names.count(name) == 1,

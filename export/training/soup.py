@@ -1,15 +1,27 @@
-"""A model soup: the weighted mean of some stages' weights (arXiv:2203.05482)."""
+"""A model soup: the weighted mean of some stages' weights (arXiv:2203.05482).
+
+With the weights that a run began with it is that of arXiv:2109.01903.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 
 from export.training.model import SpanEncoder
+from export.training.recipe import START
 
 STAGES = "stages"
+
+START_NUMBER = -1
+"""The number of the weights that a run begins with, among its stages."""
+
+
+def number_stages(names: Sequence[str]) -> dict[str, int]:
+    """Return the number of each stage by its name, and that of the start."""
+    return {START: START_NUMBER, **{name: number for number, name in enumerate(names)}}
 
 
 def folder_of(run: Path, stage: int) -> Path:

@@ -965,6 +965,25 @@ def test_blended_weights_lie_between_where_the_stage_began_and_where_it_went(
         )
 
 
+def test_a_soup_may_have_a_share_of_the_weights_that_the_run_began_with(
+    tiny: Path, triples_path: Path, tmp_path: Path
+) -> None:
+    from export.training import loop
+
+    recipe = {
+        "stages": [stage(2, "{ slice = 1.0 }", triples=4, name="a")],
+        "head": "principal",
+        "soup": "{ a = 0.25, start = 0.75 }",
+    }
+    loop.train(run(tiny, triples_path, tmp_path / "soup", recipe, constant_score))
+    first, last = (weights_of(tmp_path / "soup" / "stages" / number) for number in "01")
+    assert any(not torch.equal(first[name], last[name]) for name in last)
+    for name, value in weights_of(tmp_path / "soup").items():
+        torch.testing.assert_close(
+            value, 0.75 * first[name] + 0.25 * last[name], rtol=1e-5, atol=1e-7
+        )
+
+
 def test_a_soup_is_the_weighted_mean_of_stages_and_other_shares_need_no_training(
     tiny: Path, triples_path: Path, tmp_path: Path
 ) -> None:
