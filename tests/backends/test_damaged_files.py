@@ -6,8 +6,11 @@ The indexes are small ones of the tiny encoder; SQLite's own tables tell where a
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import sqlite3
+import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -16,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.embedded import backend, commits, segment_builder, term_sums
+from hybrid_search.backends.embedded import backend, checksums, commits, segment_builder, term_sums
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, HybridSearchError
 from hybrid_search.text import token_codes
@@ -78,6 +81,17 @@ def destroy_page(page: int) -> None:
 
 
 # Rows
+
+
+def test_checksums_are_the_same_where_the_faster_library_is_missing(
+    answers: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "isal.isal_zlib", None)
+    plain_checksums = runpy.run_path(str(checksums.__file__))
+    assert plain_checksums["crc32"] is zlib.crc32
+    monkeypatch.setattr(checksums, "crc32", zlib.crc32)
+    with connect(URL) as client:
+        assert (ask(client), warn(client)) == (answers, [])
 
 
 def test_a_letter_that_changes_on_the_disk_is_told_and_its_passage_left_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 from benchmarks.quality import judging, mining_rivals
 from benchmarks.quality.discover import Turns
 from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions
+from benchmarks.speed import mining as mining_speed
+from hybrid_search import Topics, connect
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.topics import Topic
 from hybrid_search.search.calibration import MEASURED, Calibration
@@ -115,3 +118,16 @@ def test_each_way_ranks_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
         "BM25, the name",
         "BM25, ten keywords",
     }
+
+
+@pytest.mark.usefixtures("tiny_encoder")
+def test_fifty_topics_are_mined_and_counted(tmp_path: Path) -> None:
+    topics = mining_speed.make_topics([], [f"word{number} refund" for number in range(160)])
+    assert len(Topics.load(topics)) == 50
+    assert all(len(topic["phrases"]) == 3 for topic in topics)
+    url = f"embedded:{tmp_path}"
+    with connect(url) as client:
+        client.ingest([{"id": "a", "text": "word1 refund please"}])
+    figures = mining_speed.measure(url, "calls", topics)
+    assert (figures["topics"], figures["passages"]) == (50, 1)
+    assert figures["matches"] >= 1
