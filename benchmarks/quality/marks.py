@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.quality.recognised import spell_words
 from benchmarks.quality.stsb_context import OVERLAP
 from benchmarks.quality.systems import Range
 from hybrid_search.text.types import Ints
@@ -69,12 +70,12 @@ def count_gold_words(marked_text: MarkedText) -> int:
 
 
 def write_as_recognised(marked_text: MarkedText) -> MarkedText:
-    """Return the text as speech recognisers write: its words in lower case, blanks between them.
+    """Return the text as speech recognisers write it.
 
     The phrase stays as somebody would type it. Gold spans keep their words.
     """
     bounds = words(marked_text.text)
-    spellings = [marked_text.text[start:end].lower() for start, end in bounds.tolist()]
+    spellings = spell_words(marked_text.text, bounds)
     ends = np.cumsum([len(spelling) + 1 for spelling in spellings]) - 1
     starts = [0, *(ends[:-1] + 1).tolist()]
     golds = [_find_words(bounds, gold) for gold in marked_text.golds]

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+from benchmarks.quality.recognised import spell_words
 from export.boundaries import corpora
 from hybrid_search.text.boundaries import Flags, find_marks
 from hybrid_search.text.passages import WINDOW_WORDS
@@ -121,6 +122,5 @@ def write_as_recognised(text: str, bounds: Ints) -> str:
         text: A text.
         bounds: Start and end of each of its words, int32 ``[words, 2]``.
     """
-    spelled_words = [text[start:end].lower() for start, end in bounds.tolist()]
-    recognised = " ".join(spelled_words)
+    recognised = " ".join(spell_words(text, bounds))
     return recognised if len(words(recognised)) == len(bounds) else ""
