@@ -30,6 +30,7 @@ DRAWS = 10
 """How often mentions are drawn at random."""
 
 LIKELY = 0.1
+"""From here on probabilities are measured by themselves: most of all mentions are below."""
 
 
 def choose_as_judge(mentions: JudgedMentions) -> list[int]:

@@ -27,6 +27,7 @@ from benchmarks.quality import judging, mining_rivals
 from benchmarks.quality.discover import read_customer_turns
 from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions
 from benchmarks.quality.intent_topics import build_topics
+from benchmarks.quality.judging import LIKELY
 from hybrid_search import connect
 from hybrid_search.phrases.logistic import calibration_error, fit_logistic
 from hybrid_search.phrases.topics import Topic
@@ -38,9 +39,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data" / "calls_sgd"
 LEAST_PROBABILITY = 0.001
 """Mentions below it are not looked at: of 1,000 of them one would be right."""
 
-LIKELY = 0.1
-"""From here on probabilities are measured by themselves: most of all mentions are below."""
-
+PARTS = ("train", "dev")
 THRESHOLDS = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
 
 
@@ -57,9 +56,6 @@ def measure(judged: JudgedMentions, labels: Labels) -> dict[str, Any]:
             for part, rows in (("train", is_train), ("dev", ~is_train))
         },
     }
-
-
-PARTS = ("train", "dev")
 
 
 def measure_part(
@@ -110,24 +106,18 @@ def main() -> None:
         encoder = match_encoder_to_index(client._encoders.full, options.index, spec)
     judged = JudgedMentions.judge(best, labels, spec.fingerprint)
     results.write("mining", {"model": spec.model, **measure(judged, labels)}, results.QUALITY)
-    dev_topics = [topic for topic in topics if labels.parts[topic["name"]] == "dev"]
+    dev_topics = [
+        Topic(topic["name"], tuple(topic["phrases"]), precision=judging.PRECISION)
+        for topic in topics
+        if labels.parts[topic["name"]] == "dev"
+    ]
     intents = [mining_rivals.label_turns(topic, turns, labels) for topic in dev_topics]
-    rivals = mining_rivals.compare(intents, turns, best, encoder)
-    results.write(
-        "mining-rivals", {"model": spec.model, "intents": len(intents), **rivals}, results.QUALITY
-    )
-    figures = judging.compare(
-        [
-            Topic(topic["name"], tuple(topic["phrases"]), precision=judging.PRECISION)
-            for topic in dev_topics
-        ],
-        judged,
-        MEASURED[spec.fingerprint],
-        spec.fingerprint,
-    )
-    results.write(
-        "judging", {"model": spec.model, "topics": len(dev_topics), **figures}, results.QUALITY
-    )
+    ways = mining_rivals.compare(intents, turns, best, encoder)
+    head = {"model": spec.model, "topics": len(dev_topics)}
+    results.write("mining-rivals", {**head, **ways}, results.QUALITY)
+    shipped = MEASURED[spec.fingerprint]
+    orders = judging.compare(dev_topics, judged, shipped, spec.fingerprint)
+    results.write("judging", {**head, **orders}, results.QUALITY)
 
 
 if __name__ == "__main__":

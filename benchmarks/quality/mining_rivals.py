@@ -21,6 +21,7 @@ from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.topics import Topic
 from hybrid_search.search.types import Scores
 
 # fmt: off
@@ -107,13 +108,12 @@ def compare(
     }
 
 
-def label_turns(topic: Mapping[str, Any], turns: Turns, labels: Labels) -> IntentTurns:
+def label_turns(topic: Topic, turns: Turns, labels: Labels) -> IntentTurns:
     """Return which of all turns are judged for a topic, and whether they state it."""
-    name = topic["name"]
-    places = [(name, *place) for place in turns.places]
+    places = [(topic.name, *place) for place in turns.places]
     rows = np.array([row for row, place in enumerate(places) if labels.know(place)])
     stated = np.array([places[row] in labels.turns for row in rows])
-    return IntentTurns(name, topic["phrases"], rows, stated)
+    return IntentTurns(topic.name, topic.phrases, rows, stated)
 
 
 def _probability(match: Match | None) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +102,7 @@ def test_each_way_ranks_every_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """The second of four turns is right: mining has it second, so its average precision is 1/2."""
     monkeypatch.setattr(mining_rivals, "KEYWORDS", {"refund": "money back"})
     turns = make_turns("the car", "money back please", "refund policy", "a table")
-    topic: dict[str, Any] = {"name": "refund", "phrases": ["refund", "pay me back"]}
+    topic = Topic("refund", ("refund", "pay me back"))
     intent = mining_rivals.label_turns(topic, turns, make_labels(("call-1", 0)))
     mined = find_best_mentions([make_match("call-2", 0, 0.9), make_match("call-1", 0, 0.4)])
     ways = mining_rivals.compare([intent], turns, mined, TinyEncoder())
