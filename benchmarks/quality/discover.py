@@ -19,7 +19,6 @@ out for them as well.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import resource
 import time
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 
 from benchmarks import results
 from benchmarks.libraries import import_library
+from benchmarks.quality.intent_labels import read_statements
 from benchmarks.quality.intent_topics import build_topics
 from hybrid_search import Topics, connect
 from hybrid_search.client import Client
@@ -79,9 +79,7 @@ class Turns:
 
 def read_labels(folder: Path) -> dict[Place, str]:
     """Return the intent that is stated in each turn."""
-    with gzip.open(folder / "qrels.tsv.gz", "rt") as file:
-        rows = [line.rstrip("\n").split("\t") for line in file][1:]
-    return {(call, int(turn)): intent for intent, call, turn, _ in rows}
+    return {(call, turn): intent for intent, call, turn in read_statements(folder)}
 
 
 def read_customer_turns(client: Client, index: str) -> Turns:

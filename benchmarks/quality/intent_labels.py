@@ -19,6 +19,13 @@ Turn = tuple[str, str, int]
 """Intent, call and number of a turn."""
 
 
+def read_statements(folder: Path) -> list[Turn]:
+    """Return the turns of a data set in which an intent is stated."""
+    with gzip.open(folder / "qrels.tsv.gz", "rt") as file:
+        rows = [line.rstrip("\n").split("\t") for line in file][1:]
+    return [(intent, call, int(turn)) for intent, call, turn, _ in rows]
+
+
 @dataclass(frozen=True, slots=True)
 class Labels:
     """The intents by part, and the turns and the calls in which each is stated."""
@@ -30,9 +37,7 @@ class Labels:
     @classmethod
     def read(cls, folder: Path, queries: Iterable[Mapping[str, Any]]) -> Labels:
         """Read the labels of a data set."""
-        with gzip.open(folder / "qrels.tsv.gz", "rt") as file:
-            rows = [line.rstrip("\n").split("\t") for line in file][1:]
-        turns = frozenset((intent, call, int(turn)) for intent, call, turn, _ in rows)
+        turns = frozenset(read_statements(folder))
         calls = frozenset((intent, call) for intent, call, _ in turns)
         return cls({query["id"]: query["part"] for query in queries}, turns, calls)
 

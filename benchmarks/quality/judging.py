@@ -19,7 +19,7 @@ from hybrid_search.phrases.judging_queue import CandidateSample, JudgingQueue
 from hybrid_search.phrases.judging_run import LEAST_PROBABILITY
 from hybrid_search.phrases.logistic import calibration_error
 from hybrid_search.phrases.topics import Topic
-from hybrid_search.phrases.tuning import TunedMap, Tuning, find_threshold, tune
+from hybrid_search.phrases.tuning import Tuning, tune
 from hybrid_search.search.calibration import Calibration
 
 JUDGMENTS = 20
@@ -66,8 +66,8 @@ def compare(
         model: The fingerprint of the model.
     """
     is_asked = [match.probability >= LEAST_PROBABILITY for match in judged.matches]
-    asked = judged.select(np.array(is_asked))
-    mentions = {topic.name: asked.of_topic(topic.name) for topic in topics}
+    candidates = judged.select(np.array(is_asked))
+    mentions = {topic.name: candidates.of_topic(topic.name) for topic in topics}
 
     def judge(choose: Callable[[JudgedMentions], list[int]]) -> dict[str, float]:
         rows = {name: choose(items) for name, items in mentions.items()}
@@ -96,18 +96,14 @@ def _measure_tuned(
 ) -> dict[str, float]:
     """Return the figures of one topic on the mentions that were not judged."""
     items, rows = mentions[topic.name], judged[topic.name]
-    tuned: TunedMap = tuning.find_map(topic)
-    probabilities = tuned.calibration.span(items.scores[rows])
-    has_own_map = topic.name in tuning.topics
-    threshold = (
-        find_threshold(probabilities, items.labels[rows], PRECISION) if has_own_map else PRECISION
-    )
+    tuned = tuning.find_map(topic)
+    threshold = PRECISION if tuned.threshold is None else tuned.threshold
     is_open = np.ones(len(items.matches), dtype=np.bool_)
     is_open[rows] = False
     return {
         **_measure(items.select(is_open), tuned.calibration, threshold),
         "judged to be mentions": float(items.labels[rows].sum()),
-        "topics with a map of their own": float(has_own_map),
+        "topics with a map of their own": float(topic.name in tuning.topics),
     }
 
 
