@@ -25,7 +25,7 @@ help:
 	@echo "make house        counts of names, width and density, folder by folder"
 	@echo "make test-wheel   what a user gets: the wheel, installed in an environment of its own"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
-	@echo "make test-ray     ingest by the workers of a local Ray cluster (0.3 GB of downloads)"
+	@echo "make test-ray     ingest and mine by the workers of a local Ray cluster (0.3 GB of downloads)"
 	@echo "make docs         the documentation as a site, in .site/ (60 MB of downloads)"
 	@echo "make papers       the papers' evaluations whose weights and data are available (half an hour on two cores; needs ../shared/data)"
 	@echo "make meaning      what is marked and found where words differ, by four models (half an hour on two cores; needs ../shared/data)"
@@ -129,7 +129,7 @@ test-export: .venv-export/.done
 	@touch $@
 
 test-ray: .venv-ray/.done
-	.venv-ray/bin/python -m pytest -m ray tests/ingest/test_ray.py
+	.venv-ray/bin/python -m pytest -m ray tests/ingest/test_ray.py tests/phrases/test_mining_on_ray.py
 
 # Every evaluation whose weights and data are available; McPhraSy's embedder is trained first.
 papers: .venv-export/.done

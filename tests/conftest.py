@@ -19,6 +19,7 @@ from hybrid_search.encoder import Encoder
 from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.system import lock_exclusively
 from tests.helpers import live_servers
+from tests.helpers.ray_cluster import start_cluster
 from tests.helpers.remembered_batches import remember_batches
 from tests.helpers.tiny_encoder import TinyEncoder
 
@@ -38,6 +39,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if "data" in item.keywords:
                 item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A Ray cluster on this machine, one for all tests that need it."""
+    with start_cluster(tmp_path_factory.mktemp("home")) as ray:
+        yield ray
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,11 @@ def mine(
         typer.Option(help="Metadata field by which the report counts weeks."),
     ] = None,
     shard: ingest_options.ShardName = None,
+    engine: Annotated[
+        str,
+        typer.Option(help="Where spans are scored: local, or ray: by actors of a Ray cluster."),
+    ] = "local",
+    workers: ingest_options.Workers = None,
     url: options.Url = None,
     model: options.Model = None,
     device: options.Device = None,
@@ -87,7 +92,7 @@ def mine(
         loaded_topics = Topics.load(topics)
         documents = Shard.parse(shard) if shard else ALL_DOCUMENTS
         with connect(url, model=model, device=device, precision=precision) as client:
-            job = MiningJob(client, loaded_topics, index, documents, output_format)
+            job = MiningJob(client, loaded_topics, index, documents, output_format, engine, workers)
             page.check_index(client, index)
             upload = open_upload(client, index, to_index) if to_index else None
             summary = job.mine(out, since)

@@ -30,6 +30,8 @@ class MiningJob:
     index: str
     shard: Shard
     output_format: str
+    engine: str
+    workers: int | None
 
     def mine(self, out: Path | None, since: Path | None) -> MiningSummary:
         """Write the matches to a file or to standard output, and return what was done."""
@@ -40,7 +42,12 @@ class MiningJob:
         def open_blocks(*, after: Position) -> Iterator[MinedBlock]:
             start = first if after is None else after
             return self.client.mine_blocks(
-                self.topics, index=self.index, after=start, shard=self.shard
+                self.topics,
+                index=self.index,
+                after=start,
+                shard=self.shard,
+                engine=self.engine,
+                workers=self.workers,
             )
 
         with mining_progress(self.client.describe(self.index).documents) as report:

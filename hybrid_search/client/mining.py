@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hybrid_search.client.admin import IndexAdmin
 from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.topics import Topics, TopicSource
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
 class TopicMining(IndexAdmin):
     """Finds every mention of topics in the indexes of one backend."""
 
-    def mine(self, topics: TopicSource, *, index: str = DEFAULT_INDEX) -> Iterator[Match]:
+    def mine(
+        self,
+        topics: TopicSource,
+        *,
+        index: str = DEFAULT_INDEX,
+        engine: str = LOCAL,
+        workers: int | None = None,
+    ) -> Iterator[Match]:
         """Yield every mention of some topics in an index, document by document.
 
         Every span of every passage is compared with every phrase. A clause is at most one mention
@@ -36,6 +44,8 @@ class TopicMining(IndexAdmin):
         Args:
             topics: What to look for, as `hybrid_search.Topics.load` takes it: a file, or dicts.
             index: The index.
+            engine: Where spans are scored: ``local``, or ``ray`` for the actors of a Ray cluster.
+            workers: How many actors of the cluster; one a core if not given.
 
         Raises:
             UsageError: If a topic is not valid, or names a metadata field that is not in the index.
@@ -47,7 +57,7 @@ class TopicMining(IndexAdmin):
         ...     next(client.mine(topics)).text
         'Could you just put the money back on my card instead'
         """
-        for block in self.mine_blocks(topics, index=index):
+        for block in self.mine_blocks(topics, index=index, engine=engine, workers=workers):
             yield from block.matches
 
     def check_topics(self, topics: TopicSource) -> list[TopicDistances]:
@@ -145,6 +155,8 @@ class TopicMining(IndexAdmin):
         index: str = DEFAULT_INDEX,
         after: Any = None,
         shard: Shard = ALL_DOCUMENTS,
+        engine: str = LOCAL,
+        workers: int | None = None,
     ) -> Iterator[MinedBlock]:
         """Yield the matches of `mine` block by block, with how far the run has come.
 
@@ -153,6 +165,8 @@ class TopicMining(IndexAdmin):
             index: As in `mine`.
             after: The `position` of a block of an earlier run; this one goes on behind it.
             shard: Look only at the documents of this shard.
+            engine: As in `mine`.
+            workers: As in `mine`.
 
         Returns:
             The blocks; the last one says how many documents and passages were looked at.
@@ -163,6 +177,7 @@ class TopicMining(IndexAdmin):
         5
         """
         from hybrid_search.phrases import mining
+        from hybrid_search.phrases.scoring import choose_scoring
 
         valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
         encoders = self._encoders
@@ -174,4 +189,5 @@ class TopicMining(IndexAdmin):
             index,
             after,
             shard,
+            choose_scoring(engine, workers),
         )

@@ -1,9 +1,9 @@
 """Mine an index: every mention of some topics, by an exact scan of all its token codes.
 
-The passages of the index are read in the order of its documents and scored block by block on all
-cores. The mentions of a document are chosen when all its passages are scored, and then their words
-are fetched. Nothing is sampled and nothing approximated: every span of every passage is compared
-with every phrase.
+The passages of the index are read in the order of its documents and scored block by block, on all
+cores or on a cluster. The mentions of a document are chosen when all its passages are scored, and
+then their words are fetched. Nothing is sampled and nothing approximated: every span of every
+passage is compared with every phrase.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Position, ScannedPassage
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
-from hybrid_search.phrases.blocks import read_blocks, score_blocks
+from hybrid_search.phrases.blocks import read_blocks
 from hybrid_search.phrases.match_builder import MatchBuilder
 from hybrid_search.phrases.mention_calibration import choose_calibrations
 from hybrid_search.phrases.mention_choice import choose_mentions
-from hybrid_search.phrases.span_scores import find_candidates
+from hybrid_search.phrases.scoring import ScoreBlocks, score_in_threads
 from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
 from hybrid_search.phrases.topics import Topics
 from hybrid_search.phrases.types import Candidates, MinedBlock, ScannedBlock
@@ -43,6 +43,7 @@ def mine(
     index: str,
     after: Position = None,
     shard: Shard = ALL_DOCUMENTS,
+    score: ScoreBlocks = score_in_threads,
 ) -> Iterator[MinedBlock]:
     """Yield the matches of all topics in an index, block by block.
 
@@ -54,6 +55,7 @@ def mine(
         index: The index.
         after: The position of a block that an earlier run yielded; this run goes on behind it.
         shard: Only the documents of this shard are looked at.
+        score: Where the spans are scored.
 
     Errors of the stages pass through: IndexMissingError, ModelError for an index of another model,
     UsageError for an unknown field or a phrase without a word.
@@ -69,9 +71,8 @@ def mine(
     conditions = [compile_where(topic.where, fields) for topic in topics]
     builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint)
     blocks = read_blocks(backend.scan_codes(index, after), shard)
-    score = partial(find_candidates, matrix=matrix, prior=prior)
     assembly = _Assembly(matrix, builder, after)
-    for block, (candidates, damaged) in score_blocks(blocks, score):
+    for block, (candidates, damaged) in score(blocks, matrix, prior):
         yield assembly.add(block, candidates, damaged)
     yield assembly.finish()
     if assembly.damaged:

@@ -19,13 +19,15 @@ import pytest
 
 from hybrid_search import config, connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.cluster import connection
+from hybrid_search.cluster.actors import AHEAD, RETRIES
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError, WorkerError
 from hybrid_search.ingest.executors import ray as ray_executor
 from hybrid_search.ingest.executors.base import Executor
 from hybrid_search.ingest.executors.cache import ExecutorCache
 from hybrid_search.ingest.executors.local import LocalExecutor
-from hybrid_search.ingest.executors.ray import AHEAD, RETRIES, RayExecutor
+from hybrid_search.ingest.executors.ray import RayExecutor
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.sources.files import SAMPLE, read
@@ -33,31 +35,7 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.text.types import Encoding
 from tests.helpers.cli import invoke_cli, run_cli
-
-WORKERS = 2
-CI = ("CI", "GITHUB_ACTIONS", "GITLAB_CI", "TF_BUILD", "JENKINS_URL")
-"""Variables of CI services: ONNX Runtime reports nothing to its makers where it sees one."""
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Start Ray with two cores, and nothing of it in the user's home folder."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
-        patch.setenv(config.RAY_SWITCH, "0")
-        import ray
-
-        with pytest.MonkeyPatch.context() as start:  # a cluster that knows nothing of this project
-            for name in (config.ONNX_RUNTIME_SWITCH, "XDG_CACHE_HOME", *CI):
-                start.delenv(name, raising=False)
-            ray.init(
-                num_cpus=WORKERS,
-                log_to_driver=False,
-                include_dashboard=False,
-                object_store_memory=300_000_000,
-            )
-        yield ray
-        ray.shutdown()
+from tests.helpers.ray_cluster import WORKERS, list_processes
 
 
 @pytest.fixture
@@ -90,22 +68,6 @@ def encodings_match(encodings: Sequence[EncodingOrError], expected: list[Encodin
         and (a.offsets == b.offsets).all()
         for a, b in pairs
     )
-
-
-def processes() -> list[int]:
-    """Return the processes of the cluster's workers."""
-    return [
-        int(path.parent.name)
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if title(path).startswith(b"ray::Worker")
-    ]
-
-
-def title(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:  # the process is gone
-        return b""
 
 
 @pytest.mark.ray
@@ -166,17 +128,17 @@ def test_a_worker_that_is_killed_is_started_again_and_nothing_is_lost(
         assert encodings_match(encodings, real_encoder.encode(texts(number))), number
         finished.append(number)
         if number == 10:
-            before = processes()
+            before = list_processes("Worker")
             assert len(before) == WORKERS
             os.kill(before[0], signal.SIGKILL)
     assert finished == list(range(60))
-    assert set(processes()) != set(before)
+    assert set(list_processes("Worker")) != set(before)
 
 
 @pytest.mark.ray
 def test_the_workers_report_nothing_to_the_makers_of_onnx_runtime(executor: RayExecutor) -> None:
     list(executor.run(iter(Jobs(4)), Summary()))
-    assert processes()
+    assert list_processes("Worker")
     assert list(Path.home().rglob(".onnxruntime")) == []
 
 
@@ -198,7 +160,7 @@ def test_a_cluster_that_is_started_reports_only_if_the_user_wants_it(
 ) -> None:
     monkeypatch.setenv(config.RAY_SWITCH, value)
     fake_ray = FakeRay()
-    ray_executor._join_cluster(fake_ray)
+    connection.join_cluster(fake_ray)
     assert fake_ray.reports == result
 
 

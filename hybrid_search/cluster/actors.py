@@ -1,0 +1,174 @@
+"""Some equal actors of a Ray cluster, and a stream of jobs that they share.
+
+These are actors of Ray's core, not of Ray Data, which expects sources that can be read again, and
+has none that is an iterator of this process. Fed through a queue and a task that empties it, Ray
+Data 2.60 kept the order, but read 99 of 100 blocks before it encoded the first (73, with blocks of
+one row), needed a core more than its actors, and when that task was killed went on with 27 blocks
+lost and no error. Here each actor has `AHEAD` jobs under way, and this process keeps a job until
+its result is there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from hybrid_search.cluster.allocation import WorkerAllocation
+from hybrid_search.cluster.connection import import_ray, join_cluster
+from hybrid_search.errors import HybridSearchError, WorkerError
+
+T = TypeVar("T")
+
+AHEAD = 3
+"""Jobs under way for each actor: one that it does, one that waits, one on its way back."""
+
+RETRIES = 3
+"""How often a job is tried again if its actor dies. Ray restarts the actor each time; a job that
+kills every actor must not go on for ever.
+"""
+
+
+class Actors:
+    """Equal actors on the cluster that this process joins, used in a ``with`` block.
+
+    The end of the block frees what the actors take, and leaves a cluster that was joined for it.
+
+    Args:
+        worker: The class whose instances the actors hold.
+        make_arguments: Returns the arguments of its constructor for the device that was allocated.
+        device: One of `hybrid_search.encoder.devices.DEVICES`.
+        workers: How many actors; None for as many as the cluster has room for.
+
+    Raises:
+        MissingExtraError: If Ray is not installed.
+        UsageError: If there is no room for so many actors.
+        WorkerError: If the cluster cannot be joined.
+    """
+
+    def __init__(
+        self,
+        worker: type[Any],
+        make_arguments: Callable[[str], tuple[Any, ...]],
+        device: str,
+        workers: int | None,
+    ) -> None:
+        self._ray = import_ray()
+        self._owns_cluster, self._actors = join_cluster(self._ray), list[Any]()
+        self._arguments = list[Any]()
+        try:
+            allocation = WorkerAllocation.from_resources(
+                self._ray.cluster_resources(), device, workers
+            )
+            self._start(worker, make_arguments(allocation.device), allocation)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(
+        self, worker: type[Any], arguments: tuple[Any, ...], allocation: WorkerAllocation
+    ) -> None:
+        actor = self._ray.remote(worker).options(
+            **allocation.resources_per_worker,
+            max_restarts=-1,
+            max_task_retries=RETRIES,
+            scheduling_strategy="SPREAD",
+        )
+        # stored once in the cluster, and as long as an actor may be restarted with them
+        self._arguments = [self._ray.put(argument) for argument in arguments]
+        self._actors += [actor.remote(*self._arguments) for _ in range(allocation.workers)]
+
+    def call_all(self, method: str) -> list[Any]:
+        """Return what a method without arguments returns in each actor."""
+        return [
+            self._fetch(reference)
+            for reference in [getattr(actor, method).remote() for actor in self._actors]
+        ]
+
+    def map(self, method: str, jobs: Iterable[tuple[T, Any]]) -> Iterator[tuple[T, Any]]:
+        """Yield each job with what a method returns for its argument, in the order of `jobs`.
+
+        Only a few jobs are taken ahead. Arrays in a result are in memory that Ray's processes
+        share: they are not copied on their way here, and are read-only.
+
+        Args:
+            method: The method of the worker.
+            jobs: Pairs of a job, which stays in this process, and the method's argument.
+
+        An error of ours in an actor is raised here as it is; any other is a WorkerError.
+        """
+        pending_jobs: deque[_PendingJob[T]] = deque()
+        for job, argument in jobs:
+            number = self._find_idlest(pending_jobs)
+            reference = getattr(self._actors[number], method).remote(argument)
+            pending_jobs.append(_PendingJob(job, number, reference))
+            if len(pending_jobs) == AHEAD * len(self._actors):
+                yield self._finish(pending_jobs.popleft())
+        while pending_jobs:
+            yield self._finish(pending_jobs.popleft())
+
+    def _find_idlest(self, pending_jobs: Collection[_PendingJob[T]]) -> int:
+        """Return the number of the actor with the fewest unfinished jobs.
+
+        An actor that was restarted, or is on a slower machine, thus gets fewer.
+        """
+        references = [pending.reference for pending in pending_jobs]
+        finished = (
+            set(self._ray.wait(references, num_returns=len(references), timeout=0)[0])
+            if references
+            else set()
+        )
+        load = Counter(
+            pending.actor for pending in pending_jobs if pending.reference not in finished
+        )
+        return min(range(len(self._actors)), key=lambda number: load[number])
+
+    def _finish(self, pending: _PendingJob[T]) -> tuple[T, Any]:
+        return pending.job, self._fetch(pending.reference)
+
+    def _fetch(self, reference: Any) -> Any:
+        """Return the result of a call, or raise its error as one of ours."""
+        errors = self._ray.exceptions
+        try:
+            return self._ray.get(reference)
+        except errors.RayTaskError as error:
+            if isinstance(error.cause, HybridSearchError):
+                raise error.cause from None
+            raise WorkerError(
+                f"a Ray worker failed: {error.cause!r}. "
+                "What was written stays: run the same command again to go on from there"
+            ) from error
+        except errors.RayError as error:
+            message = str(error).partition("\n")[0]
+            raise WorkerError(
+                f"a Ray worker died {RETRIES + 1} times, or cannot be reached: {message} "
+                "Check the logs of the cluster"
+            ) from error
+
+    def close(self) -> None:
+        """End the actors, and leave the cluster if this process joined it."""
+        for actor in self._actors:
+            self._ray.kill(actor)
+        self._actors, self._arguments = [], []
+        if self._owns_cluster:
+            self._ray.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PendingJob(Generic[T]):
+    job: T
+    actor: int
+    reference: Any
