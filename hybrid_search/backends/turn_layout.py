@@ -18,6 +18,16 @@ def build_layout(entry: Entry) -> str:
     )
 
 
+def read_speakers(layout: str) -> list[str]:
+    """Return the speaker of each turn that has one; none if the layout is damaged."""
+    try:
+        turns = json.loads(layout)
+    except (ValueError, RecursionError):
+        return []
+    speakers = [turn.get("speaker") for turn in turns if isinstance(turn, dict)]
+    return [speaker for speaker in speakers if isinstance(speaker, str)]
+
+
 def _build_turn(document: Document, number: int) -> dict[str, Any]:
     turn = document.turns[number]
     fields = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -12,13 +12,18 @@ from typing import Any, Protocol
 from hybrid_search.errors import DocumentMissingError
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.match_formats import read_matches
-from hybrid_search.phrases.report.counts import find_date_field, parse_date
+from hybrid_search.phrases.report.counts import find_date_field
 from hybrid_search.phrases.surroundings import Surroundings, read_sentence
 from hybrid_search.search.document_view import DocumentView
+from hybrid_search.text.dates import parse_date
 from hybrid_search.text.filters import leaves
 
 MARKS = ("«", "»")
 """What stands around the words in ``marked``: no product takes it for anything but text."""
+
+
+LABEL_CHARACTERS = 100
+"""Longer texts in metadata are no labels: hardly two documents have the same."""
 
 
 class MatchSink(Protocol):
@@ -81,6 +86,21 @@ def _build_document(match: Match, around: Surroundings, date_field: str | None) 
     before, after = MARKS
     return {
         **values,
+        "labels": list_labels(match.metadata),
         "sentence": str(around),
         "marked": f"{around.before}{before}{around.text}{after}{around.after}",
     }
+
+
+def list_labels(metadata: Mapping[str, Any]) -> list[str]:
+    """Return the texts and truth values in metadata as ``name: value``, to be counted by.
+
+    Dates, long texts and numbers are none: their values hardly repeat.
+    """
+    labels = []
+    for name, kind, value in leaves(metadata):
+        if kind == "boolean":
+            labels.append(f"{name}: {str(value).lower()}")
+        elif kind == "string" and len(str(value)) <= LABEL_CHARACTERS and not parse_date(value):
+            labels.append(f"{name}: {value}")
+    return labels

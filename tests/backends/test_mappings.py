@@ -30,6 +30,7 @@ FILES = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("*/*.jso
 PASSAGE_FIELDS = {
     *("document_id", "ordinal", "passages", "start", "end"),  # where it is
     *("text", "metadata", "layout", "span_count"),  # what it is
+    *("speakers", "call_date"),  # what dashboards filter by
     *("source_hash", "indexed_at"),  # of which writing
     *("tokens", "short_codes", "spans"),  # what it is found by
 }
@@ -86,7 +87,8 @@ def test_a_server_has_the_fields_of_a_passage_and_takes_no_other(engine: str) ->
 
 
 def test_the_writer_fills_these_fields_and_no_other() -> None:
-    (entry,) = tiny_encoder.make_entries({"id": "a", "text": "where is my refund"})
+    document = {"id": "a", "text": "where is my refund", "date": "2026-01-01"}
+    (entry,) = tiny_encoder.make_entries(document)
     passage_source = passage_codec.build_source(
         entry, tiny_encoder.make_spec(), "2026-01-02T03:04:05+00:00"
     )

@@ -17,6 +17,7 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server import mappings
 from hybrid_search.backends.server.match_index import MatchIndex
 from hybrid_search.phrases.match_formats import read_matches
 from hybrid_search.phrases.match_upload import upload_matches
@@ -85,6 +86,8 @@ def test_each_match_is_a_document_with_its_sentence_and_its_time(url: str) -> No
         assert document["probability"] == match.probability
         assert document["metadata"] == match.metadata
         assert document["time"] == match.metadata["date"]
+        is_member = str(match.metadata["is_member"]).lower()
+        assert document["labels"] == ["product.name: kettle", f"is_member: {is_member}"]
         assert document["marked"].replace("«", "").replace("»", "") == document["sentence"]
         assert f"«{match.text}»" in document["marked"]
         assert "broken" not in document["sentence"] or "broken" in match.text
@@ -109,6 +112,15 @@ def test_the_metadata_has_the_types_of_the_index_and_can_be_counted(url: str) ->
     assert counts["price"]["value"] == 19.5
     assert [bucket["key"] for bucket in counts["topics"]["buckets"]] == ["refund"]
     assert len(counts["days"]["buckets"]) >= 1
+
+
+def test_an_index_of_matches_of_an_earlier_version_takes_more(url: str) -> None:
+    with open_server(url) as server:
+        body = mappings.matches_body(server.engine, IndexOptions(replicas=0))
+        del body["mappings"]["properties"]["labels"]
+        server.request("PUT", "/calls-matches", body=body)
+    assert mine(url, [REFUND]).status == 0
+    assert all(document["labels"] for document in list_documents(url).values())
 
 
 def test_a_topic_is_replaced_as_a_set_and_the_others_stay(url: str) -> None:

@@ -22,6 +22,9 @@ _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
 """Ends the name of the index with notes on rejected documents."""
 
+LATER_FIELDS = frozenset({"short_codes", "speakers", "call_date"})
+"""Fields of a passage that indexes of earlier versions lack; `reindex` adds them."""
+
 TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "boolean"}
 """The types of metadata fields: the server's names and ours."""
 
@@ -32,7 +35,7 @@ class ServerIndex:
 
     `name` is its own name and `alias` the name it stands behind. It was created with `spec` and
     `options`; `fields` are its metadata fields (dotted name -> type). An index that an earlier
-    version created does not take short codes.
+    version created does not take its `absent_fields`, some of `LATER_FIELDS`.
     """
 
     name: str
@@ -40,7 +43,12 @@ class ServerIndex:
     spec: IndexSpec
     fields: Mapping[str, str]
     options: Mapping[str, Any]
-    has_short_codes: bool = True
+    absent_fields: frozenset[str] = frozenset()
+
+    @property
+    def has_short_codes(self) -> bool:
+        """Whether passages are chosen by short codes."""
+        return "short_codes" not in self.absent_fields
 
 
 def find_index(server: Server, alias: str) -> ServerIndex:
@@ -105,7 +113,7 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     metadata = properties.get("metadata", {}).get("properties", {})
     fields = dict(sorted(_flatten_fields(metadata, "")))
     options = meta.get("options", {})
-    return ServerIndex(name, alias, spec, fields, options, "short_codes" in properties)
+    return ServerIndex(name, alias, spec, fields, options, LATER_FIELDS - properties.keys())
 
 
 def read_options(server: Server, index: ServerIndex) -> dict[str, str]:

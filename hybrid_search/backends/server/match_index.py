@@ -65,7 +65,10 @@ class MatchIndex:
             raise UsageError(
                 f"index {self._name!r} is not one of matches: choose another name for --to-index"
             )
-        change = {"properties": {"metadata": {"properties": _nest_properties(fields)}}}
+        # all of them: an index of an earlier version lacks some
+        properties = body["mappings"]["properties"]
+        metadata = {**properties["metadata"], "properties": _nest_properties(fields)}
+        change = {"properties": {**properties, "metadata": metadata}}
         try:
             self._server.request("PUT", path, body=change, read=answers.ACKNOWLEDGED.read)
         except ServerError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,11 @@ import pybase64
 from hybrid_search.backends.highlight_markers import parse_marks, strip_marks
 from hybrid_search.backends.server import short_codes
 from hybrid_search.backends.server.short_codes import ShortCodes
-from hybrid_search.backends.turn_layout import build_layout
+from hybrid_search.backends.turn_layout import build_layout, read_speakers
 from hybrid_search.backends.types import IndexSpec, PassageContent, StoredPassage
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import token_codes, window_policy
+from hybrid_search.text.dates import find_call_date
 from hybrid_search.text.types import Entry, Floats, TokenCodes
 
 DECIMALS = 5
@@ -37,14 +38,14 @@ def parse_passage_id(id_: str) -> tuple[str, int]:
 
 
 def build_source(
-    entry: Entry, spec: IndexSpec, written_at: str, *, has_short_codes: bool = True
+    entry: Entry, spec: IndexSpec, written_at: str, absent_fields: Collection[str] = ()
 ) -> dict[str, Any]:
     """Return the server document of a passage; `written_at` is the time in ISO 8601.
 
-    An index without `has_short_codes` takes none.
+    The `absent_fields`, which an index of an earlier version does not take, are left out.
     """
-    passage = entry.passage
-    return {
+    passage, layout = entry.passage, build_layout(entry)
+    source = {
         "document_id": entry.document.id,
         "ordinal": passage.ordinal,
         "passages": entry.passages,
@@ -54,14 +55,23 @@ def build_source(
         "end": passage.end,
         "text": entry.text,
         "metadata": entry.document.metadata,
-        "layout": build_layout(entry),
-        **derive_fields(entry.tokens, passage.start, spec.policy, has_short_codes=has_short_codes),
+        "layout": layout,
+        **describe_call(entry.document.metadata, layout),
+        **derive_fields(entry.tokens, passage.start, spec.policy),
+    }
+    return {name: value for name, value in source.items() if name not in absent_fields}
+
+
+def describe_call(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
+    """Return the fields that dashboards filter by: who speaks in a passage, the day of its call."""
+    day = find_call_date(metadata)
+    return {
+        "speakers": sorted(set(read_speakers(layout))),
+        **({"call_date": str(day)} if day else {}),
     }
 
 
-def derive_fields(
-    codes: TokenCodes, start: int, policy: str, *, has_short_codes: bool = True
-) -> dict[str, Any]:
+def derive_fields(codes: TokenCodes, start: int, policy: str) -> dict[str, Any]:
     """Return the fields that follow from a passage's token codes.
 
     They are the codes themselves, the short codes, and the covering spans of `policy` with their
@@ -70,7 +80,7 @@ def derive_fields(
     spans = build_window_fields(codes, start, policy)
     return {
         "tokens": pybase64.b64encode_as_string(token_codes.to_bytes(codes)),
-        **({"short_codes": encode_short_codes(codes)} if has_short_codes else {}),
+        "short_codes": encode_short_codes(codes),
         "span_count": len(spans),
         "spans": spans,
     }

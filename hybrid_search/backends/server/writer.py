@@ -140,7 +140,7 @@ class ServerWriter:
                             entry,
                             self._index.spec,
                             datetime.now(UTC).isoformat(timespec="seconds"),
-                            has_short_codes=self._index.has_short_codes,
+                            self._index.absent_fields,
                         )
                     )
                 )

@@ -11,6 +11,7 @@ from itertools import combinations, islice
 from typing import Any
 
 from hybrid_search.phrases.match import Match
+from hybrid_search.text.dates import CALL_DATES, parse_date
 from hybrid_search.text.filters import leaves
 
 SHOWN_MENTIONS = 50
@@ -21,8 +22,6 @@ WEEKS_BEFORE = 4
 
 PROBED_MATCHES = 1000
 """Matches in which a field with dates is looked for."""
-
-USUAL_DATES = ("call_date", "date")
 
 
 @dataclass(slots=True)
@@ -104,24 +103,14 @@ class MatchCounts:
 
 
 def find_date_field(matches: Iterable[Match]) -> str | None:
-    """Return the field whose values are all dates, `USUAL_DATES` first; None if there is none."""
+    """Return the field whose values are all dates, `CALL_DATES` first; None if there is none."""
     kinds: dict[str, bool] = {}
     for match in islice(matches, PROBED_MATCHES):
         for name, _, value in leaves(match.metadata):
             if value is not None:
                 kinds[name] = kinds.get(name, True) and parse_date(value) is not None
     dates = [name for name, are_dates in kinds.items() if are_dates]
-    return next((name for name in (*USUAL_DATES, *dates) if name in dates), None)
-
-
-def parse_date(value: object) -> date | None:
-    """Return the day of a date or a time in ISO 8601, None for anything else."""
-    if not isinstance(value, str):
-        return None
-    try:
-        return date.fromisoformat(value[:10]) if len(value) >= 10 else None
-    except ValueError:
-        return None
+    return next((name for name in (*CALL_DATES, *dates) if name in dates), None)
 
 
 def count_matches(

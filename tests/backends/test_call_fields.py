@@ -1,0 +1,107 @@
+"""The fields of a passage that dashboards filter by: who speaks, and the day of the call."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.turn_layout import read_speakers
+from hybrid_search.client import Client
+from tests.helpers import live_servers
+
+OLD_INDEXES = Path(__file__).parent / "data" / "old_indexes"
+CALLS: list[dict[str, Any]] = [
+    {
+        "id": "dated",
+        "date": "2026-03-01T09:30:00Z",
+        "turns": [
+            {"speaker": "agent", "text": "Hello."},
+            {"speaker": "customer", "text": "My parcel is late."},
+            {"speaker": "agent", "text": "I am sorry."},
+        ],
+    },
+    {"id": "plain", "text": "No speaker and no date.", "order": "2026-13-01"},
+]
+Fields = dict[str, tuple[list[str] | None, str | None]]
+
+
+@pytest.fixture(autouse=True)
+def _quick(tiny_encoder: None) -> None:
+    pass
+
+
+@pytest.mark.parametrize("layout", ["", "no JSON", "[1]", '{"speaker": "a"}', '[{"speaker": 3}]'])
+def test_a_damaged_layout_has_no_speakers(layout: str) -> None:
+    assert read_speakers(layout) == []
+
+
+@pytest.fixture(params=live_servers.URLS)
+def server(request: pytest.FixtureRequest) -> Iterator[tuple[Client, Server, str]]:
+    url = request.param
+    with (
+        live_servers.unique_index_name(url) as name,
+        live_servers.open_server(url) as server,
+        connect(url) as client,
+    ):
+        yield client, server, name
+
+
+def read_call_fields(server: Server, index: str) -> Fields:
+    """Return speakers and day of the first passage of each document."""
+    server.request("POST", f"/{index}/_refresh")
+    body = {
+        "size": 50,
+        "query": {"term": {"ordinal": 0}},
+        "_source": ["document_id", "speakers"],
+        "docvalue_fields": [{"field": "call_date", "format": "yyyy-MM-dd"}],
+    }
+    response = server.request("POST", f"/{index}/_search", body=body)
+    fields: Fields = {}
+    for hit in response["hits"]["hits"]:
+        source, columns = hit["_source"], hit.get("fields", {})
+        (day,) = columns.get("call_date", [None])
+        fields[source["document_id"]] = (source.get("speakers"), day)
+    return fields
+
+
+@pytest.mark.server
+def test_calls_can_be_filtered_by_speaker_and_day(server: tuple[Client, Server, str]) -> None:
+    client, transport, index = server
+    client.ingest(CALLS, index=index)
+    assert read_call_fields(transport, index) == {
+        "dated": (["agent", "customer"], "2026-03-01"),
+        "plain": ([], None),
+    }
+    query = {"bool": {"filter": [{"term": {"speakers": "customer"}}]}}
+    response = transport.request("POST", f"/{index}/_count", body={"query": query})
+    assert response["count"] == 1
+
+
+@pytest.mark.server
+def test_an_earlier_index_takes_more_calls_and_reindex_adds_the_fields(
+    server: tuple[Client, Server, str],
+) -> None:
+    client, transport, index = server
+    fixture = read_old_index(transport.engine)
+    transport.request("PUT", f"/{index}-000001", body={**fixture["index"], "aliases": {index: {}}})
+    for id_, source in fixture["documents"].items():
+        path = f"/{index}-000001/_doc/{id_.replace('#', '%23')}"
+        transport.request("PUT", path, body=source)
+    assert client.ingest(CALLS, index=index).failed == 0
+    assert set(read_call_fields(transport, index).values()) == {(None, None)}
+    client.reindex(index)
+    fields = read_call_fields(transport, index)
+    assert fields["dated"] == (["agent", "customer"], "2026-03-01")
+    assert all(speakers is not None for speakers, _ in fields.values())
+
+
+def read_old_index(engine: str) -> dict[str, Any]:
+    path = OLD_INDEXES / f"{engine}.json"
+    fixture: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return fixture
