@@ -23,6 +23,7 @@ def connect(
     dimension: int | None = None,
     precision: str | None = None,
     patience: float | None = None,
+    tuning: str | Path | None = None,
 ) -> Client:
     """Return a client for the indexes at a URL.
 
@@ -40,6 +41,8 @@ def connect(
             int8 on CPUs, float16 elsewhere). An index of one can be searched in another.
         patience: How many seconds an ingest waits for a server that takes nothing (default:
             ``HYBRID_SEARCH_PATIENCE``, else 600).
+        tuning: A file that ``tune`` has written, for `min_probability` of queries (default:
+            ``HYBRID_SEARCH_TUNING``, else the shipped probabilities).
 
     Returns:
         A client, to be closed by leaving its ``with`` block.
@@ -56,7 +59,7 @@ def connect(
     from hybrid_search.client import Client
     from hybrid_search.config import settings
 
-    return Client(settings(url, model, device, dimension, precision, patience))
+    return Client(settings(url, model, device, dimension, precision, patience, tuning))
 
 
 @expand_options(QueryOptions)

@@ -72,6 +72,7 @@ class AsyncClient:
         dimension: How many numbers the vectors of new indexes have.
         precision: auto, int8, float16 or float32.
         patience: How many seconds an ingest waits for a server that takes nothing.
+        tuning: A file that ``tune`` has written, for `min_probability` of queries.
         threads: How many calls run at once; more of them wait.
 
     >>> async def count_hits(*phrases: str) -> list[int]:
@@ -91,6 +92,7 @@ class AsyncClient:
         dimension: int | None = None,
         precision: str | None = None,
         patience: float | None = None,
+        tuning: str | Path | None = None,
         threads: int = THREADS,
     ) -> None:
         self._client = connect(
@@ -100,6 +102,7 @@ class AsyncClient:
             dimension=dimension,
             precision=precision,
             patience=patience,
+            tuning=tuning,
         )
         self._threads = _open_threads(threads)
 

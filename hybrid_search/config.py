@@ -10,6 +10,8 @@ HYBRID_SEARCH_PRECISION    auto, int8, float16 or float32
 HYBRID_SEARCH_CACHE        folder of the graphs in other precisions (default: the user's cache)
 HYBRID_SEARCH_DIMENSION    vector dimension of new indexes, one of the model's sizes
                            (default: the model's usual one)
+HYBRID_SEARCH_TUNING       file of tuned probabilities, by which queries with min_probability go
+                           (default: none, for the shipped ones)
 
 How a server is reached. At most one login; a secret is either given or read from a file:
 
@@ -101,6 +103,7 @@ class Settings:
     access: Access = field(default_factory=Access)
     dimension: int | None = None
     precision: str = "auto"
+    tuning: Path | None = None
 
 
 def settings(
@@ -110,6 +113,7 @@ def settings(
     dimension: int | None = None,
     precision: str | None = None,
     patience: float | None = None,
+    tuning: str | Path | None = None,
 ) -> Settings:
     """Return the settings, with missing arguments read from the environment or set to defaults.
 
@@ -123,7 +127,8 @@ def settings(
     access = _access()
     if patience is not None:
         access = replace(access, patience=patience)
-    return Settings(url, model, device, access, dimension or _dimension(), precision)
+    dimension = dimension or _dimension()
+    return Settings(url, model, device, access, dimension, precision, _tuning_file(tuning))
 
 
 def cache_folder() -> Path:
@@ -271,6 +276,17 @@ def _header(name: str) -> Secret | None:
 
 def _is_ascii_word(text: str) -> bool:
     return text.isascii() and text.isprintable() and " " not in text
+
+
+def _tuning_file(path: str | Path | None) -> Path | None:
+    """Return the file of tuned probabilities; it must exist."""
+    path = path or _read("TUNING")
+    if path is not None and not Path(path).is_file():
+        raise UsageError(
+            f"the tuned probabilities {str(path)!r} are not a file: name one that hybrid-search "
+            "tune has written, or unset HYBRID_SEARCH_TUNING"
+        )
+    return Path(path) if path else None
 
 
 def _dimension() -> int | None:

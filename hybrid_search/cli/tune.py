@@ -9,8 +9,10 @@ import typer
 
 from hybrid_search.cli import options
 from hybrid_search.config import DEFAULT_INDEX
+from hybrid_search.search.query import Query
 
 if TYPE_CHECKING:
+    from hybrid_search.phrases.alpha_tuning import TunedAlpha
     from hybrid_search.phrases.tuning import TunedMap, Tuning
 
 BAR_COLUMNS = 20
@@ -36,7 +38,8 @@ def tune(
     """Fit the probabilities of topics to judgments; mine uses them from then on.
 
     They are written beside the file of topics: topics.tuned.json beside topics.yaml. A topic with
-    at least 20 judgments of both kinds has a map of its own; all others share one.
+    at least 20 judgments of both kinds has a map of its own; all others share one. From five
+    judged topics on, the best alpha of queries for them is said as well.
     """
     with options.report_errors():
         from hybrid_search.api import connect
@@ -53,6 +56,17 @@ def _show(tuning: Tuning) -> None:
     for name, tuned in tuning.topics.items():
         _show_map(name, tuned)
     _show_map("all other topics", tuning.others)
+    if tuning.alpha:
+        _show_alpha(tuning.alpha)
+
+
+def _show_alpha(tuned: TunedAlpha) -> None:
+    low, high = tuned.interval
+    options.print_lines(
+        f"alpha {tuned.alpha:g} ({low:g} to {high:g}, by {tuned.topics} topics): average precision "
+        f"{tuned.average_precision:.3f} of judged documents, {tuned.default_precision:.3f} at the "
+        f"default of {Query.alpha:g}"
+    )
 
 
 def _show_map(name: str, tuned: TunedMap) -> None:

@@ -21,7 +21,7 @@ from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
-from hybrid_search.search.calibration import SCORE
+from hybrid_search.search.calibration import SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.parameters import check_choice, check_text
 from hybrid_search.search.query import (
@@ -68,7 +68,16 @@ class Client(PhraseGrouping):
         """
         query = Query.from_options(phrase, **options)
         encoders = self._encoders
-        return pipeline.search(self.backend, encoders.full, encoders.load_calibration, query)
+        return pipeline.search(
+            self.backend, encoders.full, encoders.load_calibration, query, self._find_tuned_map
+        )
+
+    def _find_tuned_map(self, fingerprint: str, phrases: Sequence[str]) -> Calibration | None:
+        if self._settings.tuning is None:
+            return None
+        from hybrid_search.phrases.mention_calibration import find_query_map
+
+        return find_query_map(self._settings.tuning, fingerprint, phrases)
 
     def open_document(
         self,

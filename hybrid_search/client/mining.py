@@ -127,7 +127,8 @@ class TopicMining(IndexAdmin):
             index: The index that the judged spans are in.
 
         Returns:
-            The map of each topic that has enough judgments, and that of all others.
+            The map of each topic that has enough judgments, that of all others, and the alpha at
+            which queries for the topics rank the judged documents best.
 
         Raises:
             UsageError: If a file is not valid, or all judgments are of one kind.
@@ -141,8 +142,14 @@ class TopicMining(IndexAdmin):
         from hybrid_search.phrases.tuning import write_tuning
 
         loaded_topics = Topics.load(topics)
+        encoders = self._encoders
         tuning, _ = tune_topics(
-            self.backend, self._encoders.full, loaded_topics, read_judgments(Path(judgments)), index
+            self.backend,
+            encoders.full,
+            encoders.load_calibration,
+            loaded_topics,
+            read_judgments(Path(judgments)),
+            index,
         )
         if loaded_topics.tuning_file:
             write_tuning(loaded_topics.tuning_file, tuning)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.phrases.topic_matrix import CalibrateTopic
@@ -27,16 +28,8 @@ def choose_calibrations(
         load_rough: Returns the map by which queries are fused, for a model without a measured one.
         has_prior: Whether scores have a prior in them, as for the measured map.
     """
-    tuning = read_tuning(topics.tuning_file) if topics.tuning_file else None
-    if tuning and tuning.model != spec.fingerprint:
-        _log.warning(
-            "%s was tuned with model %s, and the index was written with %s: its probabilities are "
-            "not used. Run hybrid-search tune again",
-            topics.tuning_file,
-            tuning.model,
-            spec.fingerprint,
-        )
-        tuning = None
+    path = topics.tuning_file
+    tuning = _read_tuning(path, spec.fingerprint) if path else None
     if tuning is None:
         default = choose_mention_map(spec.fingerprint, load_rough(), has_prior=has_prior)
         return (lambda _: default), None
@@ -46,3 +39,34 @@ def choose_calibrations(
         return used_tuning.find_map(topic).calibration
 
     return calibrate, used_tuning
+
+
+def find_query_map(
+    tuning_file: Path, fingerprint: str, phrases: Sequence[str]
+) -> Calibration | None:
+    """Return the map of the topic with exactly these phrases, else that of all other topics.
+
+    A tuning of another model is not used, and a warning says so.
+
+    Args:
+        tuning_file: What `hybrid-search tune` has written.
+        fingerprint: The model of the index.
+        phrases: The phrases of a query.
+    """
+    tuning = _read_tuning(tuning_file, fingerprint)
+    return tuning.find_phrases_map(phrases).calibration if tuning else None
+
+
+def _read_tuning(path: Path, fingerprint: str) -> Tuning | None:
+    """Return the tuning in a file, None if there is no file or it is of another model."""
+    tuning = read_tuning(path)
+    if tuning is None or tuning.model == fingerprint:
+        return tuning
+    _log.warning(
+        "%s was tuned with model %s, and the index was written with %s: its probabilities are "
+        "not used. Run hybrid-search tune again",
+        path,
+        tuning.model,
+        fingerprint,
+    )
+    return None

@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.errors import UsageError
+from hybrid_search.phrases.alpha_tuning import tune_alpha
 from hybrid_search.phrases.judged_spans import ScoredJudgment, score_judgments
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.logistic import Labels, Scores
 from hybrid_search.phrases.topic_matrix import build_matrix
-from hybrid_search.phrases.topics import Topics
+from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.tuning import Tuning, tune
+from hybrid_search.search import pipeline
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.pipeline import match_encoder_to_index
+from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
+from hybrid_search.search.query import Query
+
+SEARCHED_DOCUMENTS = 200
+"""Documents that each query for an alpha finds."""
 
 
 def tune_topics(
-    backend: Backend, encoder: Encoder, topics: Topics, judgments: Sequence[Judgment], index: str
+    backend: Backend,
+    encoder: Encoder,
+    load_calibration: LoadCalibration,
+    topics: Topics,
+    judgments: Sequence[Judgment],
+    index: str,
 ) -> tuple[Tuning, int]:
     """Return the maps that fit the judgments, and how many of these were of no use.
 
@@ -29,6 +41,7 @@ def tune_topics(
     Args:
         backend: The store that holds the index.
         encoder: The full encoder of the model.
+        load_calibration: Returns the maps by which queries are fused.
         topics: The topics.
         judgments: What was said of spans.
         index: The index that the spans are in.
@@ -40,18 +53,29 @@ def tune_topics(
         UsageError: If no judgment is of use, or all are of one kind.
     """
     spec, _ = backend.read_head(index)
-    encoder = match_encoder_to_index(encoder, index, spec)
-    matrix = build_matrix(encoder, topics, lambda _: Calibration())
+    index_encoder = match_encoder_to_index(encoder, index, spec)
+    matrix = build_matrix(index_encoder, topics, lambda _: Calibration())
     names = {topic.name for topic in topics}
     usable = [judgment for judgment in judgments if judgment.topic in names]
     passages = backend.scan_codes(index)
-    scored = list(score_judgments(passages, usable, matrix, span_prior(encoder)))
+    scored = list(score_judgments(passages, usable, matrix, span_prior(index_encoder)))
     if not scored:
         raise UsageError(
             f"none of {len(judgments)} judgments is of a span in index {index!r} and a topic of "
             "the file: name the index and the topics that were judged"
         )
-    return _fit(topics, scored, spec.fingerprint), len(judgments) - len(scored)
+
+    def rank(topic: Topic, alpha: float) -> list[str]:
+        query = Query(
+            topic.phrases, index=index, alpha=alpha, size=SEARCHED_DOCUMENTS, where=topic.where
+        )
+        result = pipeline.search(backend, encoder, load_calibration, query)
+        return [hit.id for hit in result.hits]
+
+    tuning = _fit(topics, scored, spec.fingerprint)
+    of_use = [row.judgment for row in scored]
+    tuning = replace(tuning, alpha=tune_alpha(list(topics), of_use, rank))
+    return tuning, len(judgments) - len(scored)
 
 
 def _fit(topics: Topics, scored: Sequence[ScoredJudgment], model: str) -> Tuning:

@@ -19,6 +19,7 @@ import numpy as np
 
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.rejects import write_all
+from hybrid_search.phrases.alpha_tuning import TunedAlpha
 from hybrid_search.phrases.logistic import (
     Labels,
     Scores,
@@ -80,16 +81,26 @@ class TunedMap:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The maps of some topics by their names, and that of all others, for one model."""
+    """The maps of some topics by their names, that of all others, and the best alpha.
+
+    It is for one model. There is no `alpha` if too few topics were judged.
+    """
 
     model: str
     others: TunedMap
     topics: Mapping[str, TunedMap] = field(default_factory=dict)
+    alpha: TunedAlpha | None = None
 
     def find_map(self, topic: Topic) -> TunedMap:
         """Return the map of a topic, or that of all others if it has none for its phrases."""
         tuned = self.topics.get(topic.name)
         return tuned if tuned and tuned.phrases == digest_phrases(topic) else self.others
+
+    def find_phrases_map(self, phrases: Sequence[str]) -> TunedMap:
+        """Return the map of the topic with exactly these phrases, else that of all others."""
+        digest = digest_phrases(Topic("", tuple(phrases)))
+        own = (tuned for tuned in self.topics.values() if tuned.phrases == digest)
+        return next(own, self.others)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tuning as it stands in JSON."""
@@ -188,13 +199,21 @@ def read_tuning(path: Path) -> Tuning | None:
     try:
         values = json.loads(path.read_bytes())
         maps = {name: _parse_map(value) for name, value in values["topics"].items()}
-        return Tuning(values["model"], _parse_map(values["others"]), maps)
+        alpha = _parse_alpha(values.get("alpha"))
+        return Tuning(values["model"], _parse_map(values["others"]), maps, alpha)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UsageError(
             f"{path} is not a tuning: remove it, or make it again with hybrid-search tune"
         ) from error
+
+
+def _parse_alpha(values: Mapping[str, Any] | None) -> TunedAlpha | None:
+    if values is None:
+        return None
+    low, high = values["interval"]
+    return TunedAlpha(**{**values, "interval": (float(low), float(high))})
 
 
 def _parse_map(values: Mapping[str, Any]) -> TunedMap:

@@ -44,12 +44,16 @@ from hybrid_search.text.span_prior import SpanPrior
 LoadCalibration = Callable[[str, int, str], Calibration]
 """Returns the maps for passages of a precision and a dimension, and for how spans are chosen."""
 
+FindTunedMap = Callable[[str, Sequence[str]], Calibration | None]
+"""Returns the map that judgments gave to some phrases, for the fingerprint of a model."""
+
 
 def search(
     backend: Backend,
     encoder: Encoder,
     load_calibration: LoadCalibration,
     query: Query,
+    find_tuned_map: FindTunedMap | None = None,
 ) -> Result:
     """Answer `query`.
 
@@ -59,6 +63,7 @@ def search(
         load_calibration: Returns the calibration for passages of a precision and a dimension, and
             for spans chosen by "score" or by "cosine".
         query: The phrases and all options.
+        find_tuned_map: Returns tuned probabilities; None for those of the model.
 
     Returns:
         The hits of the page, how many there are in all, and the plan that was followed.
@@ -71,7 +76,7 @@ def search(
         result = answer_by_head(
             backend,
             query.index,
-            partial(_search, backend, encoder, load_calibration, query),
+            partial(_search, backend, encoder, load_calibration, query, find_tuned_map),
         )
     milliseconds = round((time.perf_counter() - started_at) * 1000, 1)
     measured = {"answer_bytes": traffic.answer_bytes} if traffic.answer_bytes else {}
@@ -83,6 +88,7 @@ def _search(
     encoder: Encoder,
     load_calibration: LoadCalibration,
     query: Query,
+    find_tuned_map: FindTunedMap | None,
     head: Head,
 ) -> Result:
     """Answer `query` in an index with this head."""
@@ -94,7 +100,9 @@ def _search(
     spans_by = SCORE if prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
     scored, actions = _score_phrases(backend, requests, calibration, prior, query)
-    mention_map = choose_mention_map(spec.fingerprint, calibration, has_prior=prior is not None)
+    measured_map = choose_mention_map(spec.fingerprint, calibration, has_prior=prior is not None)
+    tuned_map = _find_tuned_map(query, spec, find_tuned_map)
+    mention_map = tuned_map or measured_map
     groups = _group_above_min_score(_select_likely(scored, mention_map, query), query)
     contents = fetch_contents(backend, query, groups)
     if query.sort:
@@ -113,7 +121,9 @@ def _search(
     plan = {
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,
-        **_plan_probability(query, is_measured=mention_map is not calibration),
+        **_plan_probability(
+            query, is_tuned=tuned_map is not None, is_measured=measured_map is not calibration
+        ),
         **actions,
         **({"warnings": warnings} if warnings else {}),
     }
@@ -228,13 +238,25 @@ def _select_likely(
     ]
 
 
-def _plan_probability(query: Query, *, is_measured: bool) -> dict[str, Any]:
+def _find_tuned_map(
+    query: Query, spec: IndexSpec, find_tuned_map: FindTunedMap | None
+) -> Calibration | None:
+    """Return the tuned map of a query's phrases, if probabilities are asked for and there is one.
+
+    Judgments are of spans that were chosen by their score, so the map is for those alone.
+    """
+    if query.min_probability is None or query.spans_by != SCORE or find_tuned_map is None:
+        return None
+    return find_tuned_map(spec.fingerprint, query.phrases)
+
+
+def _plan_probability(query: Query, *, is_tuned: bool, is_measured: bool) -> dict[str, Any]:
     """Return what the plan says of probabilities; nothing if none was asked for."""
     if query.min_probability is None:
         return {}
     return {
         "min_probability": query.min_probability,
-        "probabilities": "measured" if is_measured else "rough",
+        "probabilities": "tuned" if is_tuned else "measured" if is_measured else "rough",
     }
 
 

@@ -50,7 +50,14 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "phrase_similarity": ({"a": EMPTY, "b": EMPTY}, {"context1": None, "context2": None}),
     "connect": (
         {"url": None},
-        {"model": None, "device": None, "dimension": None, "precision": None, "patience": None},
+        {
+            "model": None,
+            "device": None,
+            "dimension": None,
+            "precision": None,
+            "patience": None,
+            "tuning": None,
+        },
     ),
 }
 """The parameters of each function: positional ones, and those only by name, with their

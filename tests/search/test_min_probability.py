@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
+from hybrid_search.phrases.topics import Topic
+from hybrid_search.phrases.tuning import TunedMap, Tuning, digest_phrases, write_tuning
 from hybrid_search.search.calibration import MEASURED
 from hybrid_search.search.query import Query
 from tests.helpers.cli import invoke_cli
@@ -86,6 +93,59 @@ def test_it_stays_with_refine_and_pages_join(sample: Client) -> None:
 def test_by_cosine_probabilities_are_rough(sample: Client) -> None:
     result = sample.query(PHRASE, min_probability=0.5, spans_by="cosine")
     assert result.plan["probabilities"] == "rough"
+
+
+OWN_MAP, OTHER_MAP = (
+    TunedMap(midpoint, 9.0, 40, 20, 0.05, (midpoint - 0.1, midpoint + 0.1))
+    for midpoint in (0.3, 0.7)
+)
+
+
+@contextmanager
+def open_tuned(client: Client, folder: Path, model: str | None = None) -> Iterator[Client]:
+    """A client of the same index with probabilities that were tuned for `PHRASE` alone."""
+    path = folder / "topics.tuned.json"
+    own_map = replace(OWN_MAP, phrases=digest_phrases(Topic("refund", (PHRASE,))))
+    fingerprint = model or client.describe("calls").spec.fingerprint
+    write_tuning(path, Tuning(fingerprint, OTHER_MAP, {"refund": own_map}))
+    with Client(replace(client._settings, tuning=path)) as tuned_client:
+        yield tuned_client
+
+
+@pytest.mark.parametrize(
+    ("phrase", "tuned_map"), [(PHRASE, OWN_MAP), ("waiting on hold", OTHER_MAP)]
+)
+def test_tuned_probabilities_are_those_of_the_topic_else_of_all_others(
+    sample: Client, tmp_path: Path, phrase: str, tuned_map: TunedMap
+) -> None:
+    with open_tuned(sample, tmp_path) as client:
+        result = client.query(phrase, min_probability=0)
+    assert result.plan["probabilities"] == "tuned"
+    for span in (span for hit in result for span in hit.spans):
+        logit = tuned_map.slope * (span.cosine + span.prior - tuned_map.midpoint)
+        assert span.probability == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-6)
+
+
+def test_probabilities_tuned_with_another_model_are_not_used(
+    sample: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with open_tuned(sample, tmp_path, model="another") as client:
+        assert client.query(PHRASE, min_probability=0.5).plan["probabilities"] == "measured"
+    assert "was tuned with model another" in caplog.text
+
+
+def test_tuned_probabilities_are_not_for_spans_chosen_by_cosine(
+    sample: Client, tmp_path: Path
+) -> None:
+    with open_tuned(sample, tmp_path) as client:
+        result = client.query(PHRASE, min_probability=0.5, spans_by="cosine")
+    assert result.plan["probabilities"] == "rough"
+
+
+def test_a_tuning_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HYBRID_SEARCH_TUNING", "gone.json")
+    with pytest.raises(UsageError, match=r"the tuned probabilities 'gone.json' are not a file"):
+        connect("memory:")
 
 
 def test_every_backend_leaves_out_the_same(client: Client) -> None:
