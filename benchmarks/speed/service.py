@@ -34,7 +34,7 @@ def measure(requests: int, rounds: int) -> dict[str, Any]:
         requests: How many requests are answered while memory is read.
         rounds: How many times each phrase is asked of both.
     """
-    phrases = _read_phrases()
+    phrases = read_phrases()
     with tempfile.TemporaryDirectory() as folder:
         url = f"embedded:{Path(folder) / 'store'}"
         with connect(url) as client:
@@ -55,7 +55,8 @@ def measure(requests: int, rounds: int) -> dict[str, Any]:
                 }
 
 
-def _read_phrases() -> list[str]:
+def read_phrases() -> list[str]:
+    """Return the phrases of the bundled topics, each once."""
     lines = SAMPLE.with_name("topics.jsonl").read_text(encoding="utf-8").splitlines()
     return list(dict.fromkeys(json.loads(line)["phrase"] for line in lines))
 

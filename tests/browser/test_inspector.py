@@ -52,6 +52,24 @@ def test_a_query_shows_the_calls_that_python_finds_with_the_span_marked(
     assert "money" in first.locator("b.term").all_text_contents()
 
 
+WATCH_SHIFTS = """
+window.shifts = 0;
+new PerformanceObserver(list => {
+  for (const entry of list.getEntries()) window.shifts += entry.value;
+}).observe({type: "layout-shift"});
+"""
+
+
+def test_nothing_moves_once_the_first_hit_is_there(page: Any) -> None:
+    """A layout shift is what https://web.dev/articles/cls says; 0 is none."""
+    page.fill("#phrase", PHRASE)
+    page.press("#phrase", "Enter")
+    page.wait_for_selector(".hit")
+    page.evaluate(WATCH_SHIFTS)
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.shifts") == 0
+
+
 def test_why_tells_both_parts_of_the_score(page: Any, sample: Client) -> None:
     ask(page)
     hit = sample.query(PHRASE, size=1, explain=True).hits[0]
