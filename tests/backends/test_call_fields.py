@@ -70,6 +70,14 @@ def read_call_fields(server: Server, index: str) -> Fields:
     return fields
 
 
+def read_span_texts(server: Server, index: str) -> list[str]:
+    """Return the words of the covering windows of the call without turns."""
+    body = {"query": {"term": {"document_id": "plain"}}, "_source": ["spans.text"]}
+    response = server.request("POST", f"/{index}/_search", body=body)
+    (hit,) = response["hits"]["hits"]
+    return [span["text"] for span in hit["_source"]["spans"]]
+
+
 @pytest.mark.server
 def test_calls_can_be_filtered_by_speaker_and_day(server: tuple[Client, Server, str]) -> None:
     client, transport, index = server
@@ -78,6 +86,7 @@ def test_calls_can_be_filtered_by_speaker_and_day(server: tuple[Client, Server, 
         "dated": (["agent", "customer"], "2026-03-01"),
         "plain": ([], None),
     }
+    assert read_span_texts(transport, index) == ["No speaker and no date"]
     query = {"bool": {"filter": [{"term": {"speakers": "customer"}}]}}
     response = transport.request("POST", f"/{index}/_count", body={"query": query})
     assert response["count"] == 1
@@ -99,6 +108,7 @@ def test_an_earlier_index_takes_more_calls_and_reindex_adds_the_fields(
     fields = read_call_fields(transport, index)
     assert fields["dated"] == (["agent", "customer"], "2026-03-01")
     assert all(speakers is not None for speakers, _ in fields.values())
+    assert read_span_texts(transport, index) == ["No speaker and no date"]
 
 
 def read_old_index(engine: str) -> dict[str, Any]:

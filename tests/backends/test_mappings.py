@@ -27,6 +27,7 @@ SPEC = IndexSpec("mini", "0123abcd", 384, "int8", "turn", "6/1", 1)
 NEWEST: dict[str, ServerVersion] = {"opensearch": (3, 9, 0), "elasticsearch": (9, 5, 3)}
 FILES = [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("*/*.json"))]
 
+SPAN_FIELDS = {"start", "end", "text", "vector"}
 PASSAGE_FIELDS = {
     *("document_id", "ordinal", "passages", "start", "end"),  # where it is
     *("text", "metadata", "layout", "span_count"),  # what it is
@@ -82,7 +83,7 @@ def read_json(file: str) -> Any:
 @pytest.mark.parametrize("engine", mappings.ENGINES)
 def test_a_server_has_the_fields_of_a_passage_and_takes_no_other(engine: str) -> None:
     assert set(properties(engine)) == set(mappings.FIELDS) == PASSAGE_FIELDS
-    assert set(properties(engine)["spans"]["properties"]) == {"start", "end", "vector"}
+    assert set(properties(engine)["spans"]["properties"]) == SPAN_FIELDS
     assert make_body(engine)["mappings"]["dynamic"] == "strict"
 
 
@@ -93,7 +94,9 @@ def test_the_writer_fills_these_fields_and_no_other() -> None:
         entry, tiny_encoder.make_spec(), "2026-01-02T03:04:05+00:00"
     )
     assert set(passage_source) == set(mappings.FIELDS)
-    assert {name for span in passage_source["spans"] for name in span} == {"start", "end", "vector"}
+    assert {name for span in passage_source["spans"] for name in span} == SPAN_FIELDS
+    for span in passage_source["spans"]:
+        assert document["text"][span["start"] : span["end"]] == span["text"]
 
 
 def test_both_servers_are_told_the_same_but_for_the_vectors() -> None:
@@ -665,13 +668,13 @@ def test_an_index_says_on_the_server_what_it_was_made_for_and_how(server: Server
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("field", ["speaker", "spans.text"])
+@pytest.mark.parametrize("field", ["speaker", "spans.words"])
 def test_a_field_that_is_none_of_ours_is_refused(server: Server, field: str) -> None:
     wrong = make_passage((1, 2, 3))
     if field == "speaker":
         wrong["speaker"] = "agent"
     else:
-        wrong["spans"][0]["text"] = "hello"
+        wrong["spans"][0]["words"] = "hello"
     with (
         live_servers.scratch_index(
             server, make_body(server.engine, STANDARD, server.version, SERVER_SPEC)

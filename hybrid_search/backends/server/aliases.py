@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +22,7 @@ _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
 """Ends the name of the index with notes on rejected documents."""
 
-LATER_FIELDS = frozenset({"short_codes", "speakers", "call_date"})
+LATER_FIELDS = frozenset({"short_codes", "speakers", "call_date", "spans.text"})
 """Fields of a passage that indexes of earlier versions lack; `reindex` adds them."""
 
 TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "boolean"}
@@ -113,7 +113,14 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     metadata = properties.get("metadata", {}).get("properties", {})
     fields = dict(sorted(_flatten_fields(metadata, "")))
     options = meta.get("options", {})
-    return ServerIndex(name, alias, spec, fields, options, LATER_FIELDS - properties.keys())
+    absent_fields = LATER_FIELDS - set(_list_passage_fields(properties))
+    return ServerIndex(name, alias, spec, fields, options, absent_fields)
+
+
+def _list_passage_fields(properties: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the fields of a passage, those of its spans by their dotted names."""
+    yield from properties
+    yield from (f"spans.{name}" for name in properties.get("spans", {}).get("properties", {}))
 
 
 def read_options(server: Server, index: ServerIndex) -> dict[str, str]:

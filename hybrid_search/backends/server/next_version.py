@@ -143,7 +143,10 @@ class NextVersion:
                     f"hybrid-search verify --index {self.new.alias} --repair"
                 )
             derived_fields = passage_codec.derive_fields(
-                complete(codes, source["text"]), source["start"], self.new.spec.policy
+                complete(codes, source["text"]),
+                source["start"],
+                self.new.spec.policy,
+                source["text"],
             )
             source |= {
                 "source_hash": rehash(source["source_hash"], self.new.spec),

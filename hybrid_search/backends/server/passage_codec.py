@@ -57,7 +57,9 @@ def build_source(
         "metadata": entry.document.metadata,
         "layout": layout,
         **describe_call(entry.document.metadata, layout),
-        **derive_fields(entry.tokens, passage.start, spec.policy),
+        **derive_fields(
+            entry.tokens, passage.start, spec.policy, span_text(entry.text, absent_fields)
+        ),
     }
     return {name: value for name, value in source.items() if name not in absent_fields}
 
@@ -71,13 +73,18 @@ def describe_call(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
     }
 
 
-def derive_fields(codes: TokenCodes, start: int, policy: str) -> dict[str, Any]:
+def span_text(text: str, absent_fields: Collection[str]) -> str | None:
+    """Return the text that spans are read from, None if the index takes no texts of spans."""
+    return None if "spans.text" in absent_fields else text
+
+
+def derive_fields(codes: TokenCodes, start: int, policy: str, text: str | None) -> dict[str, Any]:
     """Return the fields that follow from a passage's token codes.
 
     They are the codes themselves, the short codes, and the covering spans of `policy` with their
-    vectors.
+    vectors, and with their words if the passage's `text` is there.
     """
-    spans = build_window_fields(codes, start, policy)
+    spans = build_window_fields(codes, start, policy, text)
     return {
         "tokens": pybase64.b64encode_as_string(token_codes.to_bytes(codes)),
         "short_codes": encode_short_codes(codes),
@@ -91,8 +98,10 @@ def encode_short_codes(codes: TokenCodes) -> str:
     return pybase64.b64encode_as_string(short_codes.to_bytes(short_codes.shorten(codes)))
 
 
-def build_window_fields(codes: TokenCodes, start: int, policy: str) -> list[dict[str, Any]]:
-    """Return the covering spans: start and end in the document, and the unit vector.
+def build_window_fields(
+    codes: TokenCodes, start: int, policy: str, text: str | None
+) -> list[dict[str, Any]]:
+    """Return the covering spans: start and end in the document, the words, and the unit vector.
 
     A span without tokens has no vector, which no server accepts: it is left out.
     """
@@ -109,7 +118,12 @@ def build_window_fields(codes: TokenCodes, start: int, policy: str) -> list[dict
         strict=True,
     )
     return [
-        {"start": first, "end": last, "vector": vector}
+        {
+            "start": first,
+            "end": last,
+            **({} if text is None else {"text": text[first - start : last - start]}),
+            "vector": vector,
+        }
         for first, last, has_vector, vector in rows
         if has_vector
     ]
