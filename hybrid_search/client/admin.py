@@ -37,6 +37,15 @@ class IndexAdmin:
         self.backend = backends.open_backend(settings.url, settings.access)
         self._encoders = ClientEncoders(settings)
 
+    def _encoders_of(self, index: str) -> ClientEncoders:
+        """Return the encoders that an index is searched with.
+
+        Its head is only read if there is a choice of models.
+        """
+        if not self._encoders.may_choose:
+            return self._encoders
+        return self._encoders.for_spec(self.backend.read_head(index)[0])
+
     @property
     def encoder(self) -> Encoder:
         """Return the encoder, with vectors as new indexes of this client have them."""
@@ -72,7 +81,8 @@ class IndexAdmin:
 
         info = self.describe(index) if index else None
         spec = info.spec if info else None
-        index_encoder, span_policy = self._encoders.truncated_to(spec), policy or policy_of(spec)
+        encoders = self._encoders.for_spec(spec)
+        index_encoder, span_policy = encoders.truncated_to(spec), policy or policy_of(spec)
         window_policy.parse(span_policy)
         sample = take_sample(index_encoder, lines)
         planned_documents = documents or (info.documents if info else 0) or sample.documents
@@ -83,7 +93,7 @@ class IndexAdmin:
             index_encoder.info.dimension,
             planned_documents,
             policies,
-            on_gpu=self._encoders.full.info.is_accelerated,
+            on_gpu=encoders.full.info.is_accelerated,
         )
 
     def setup(
@@ -109,7 +119,8 @@ class IndexAdmin:
         ['notes']
         """
         window_policy.parse(policy)
-        index_encoder = self._encoders.truncated_to(self._spec(index))
+        earlier = self._spec(index)
+        index_encoder = self._encoders.for_spec(earlier).truncated_to(earlier)
         spec = IndexSpec.from_encoder(index_encoder.info, policy)
         self.backend.create_index(index, spec, options or {})
 
@@ -150,15 +161,16 @@ class IndexAdmin:
         from hybrid_search.maintenance import reindex
 
         spec = self._spec(index)
+        encoders = self._encoders.for_spec(spec)
         if lines is None:
-            prior = self._encoders.find_prior(spec)
+            prior = encoders.find_prior(spec)
             return reindex.copy_index(
                 self.backend, index, policy, options or {}, report, keep=keep, prior=prior
             )
         rejects_path = Path(rejects or default_rejects_path(index))
         return reindex.ingest_new_version(
             self.backend,
-            self._encoders.for_new_version(spec),
+            encoders.for_new_version(spec),
             index,
             lines,
             rejects_path,
@@ -197,7 +209,7 @@ class IndexAdmin:
 
         salvage = verify.salvage_file(self.backend, index) if repair else None
         spec, _ = self.backend.read_head(index)
-        encoder = self._encoders.truncated_to(spec)
+        encoder = self._encoders.for_spec(spec).truncated_to(spec)
         return verify.verify(
             self.backend, encoder, index, sample, full=full, repair=repair, salvage=salvage
         )

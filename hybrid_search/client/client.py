@@ -67,7 +67,7 @@ class Client(PhraseGrouping):
         'shop-001'
         """
         query = Query.from_options(phrase, **options)
-        encoders = self._encoders
+        encoders = self._encoders_of(query.index)
         return pipeline.search(
             self.backend, encoders.full, encoders.load_calibration, query, self._find_tuned_map
         )
@@ -120,7 +120,7 @@ class Client(PhraseGrouping):
         )
         if phrase is None:
             return open_document.read_document(self.backend, index, document_id)
-        encoders = self._encoders
+        encoders = self._encoders_of(index)
         return open_document.score_document(
             self.backend, encoders.full, encoders.load_calibration, document_id, query
         )
@@ -143,7 +143,7 @@ class Client(PhraseGrouping):
         ['/calls/_search', '/calls/_search']
         """
         query = Query.from_options(phrase, **options)
-        return pipeline.requests(self.backend, self._encoders.full, query)
+        return pipeline.requests(self.backend, self._encoders_of(query.index).full, query)
 
     def best_spans(
         self,
@@ -305,7 +305,8 @@ class Client(PhraseGrouping):
 
         spec = self._spec(options.index)
         options = replace(options, policy=options.policy or policy_of(spec))
-        executor = self._encoders.acquire_executor(options.executor, options.workers, spec)
+        encoders = self._encoders.for_spec(spec)
+        executor = encoders.acquire_executor(options.executor, options.workers, spec)
         with executor as encoder:
             return ingest(lines, self.backend, encoder, options)
 

@@ -1,8 +1,12 @@
-"""The encoders of one client: of its model, with vectors as each index has them."""
+"""The encoders of one client: of its model, with vectors as each index has them.
+
+A client for which no model was chosen searches an index with the model that wrote it.
+"""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +15,7 @@ from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import Settings
 from hybrid_search.encoder import Encoder, model_folder
 from hybrid_search.encoder.base import span_prior
+from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.encoder.truncated import default_dimension
 from hybrid_search.errors import HybridSearchError
 from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
@@ -26,10 +31,37 @@ class ClientEncoders:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._executors = ExecutorCache()
+        self._encoders_by_name: dict[str, ClientEncoders] = {}
+        self._names: dict[tuple[str, int], str | None] = {}
 
     @cached_property
     def _folder(self) -> Path:
         return encoder.find_model(self._settings.model)
+
+    @cached_property
+    def may_choose(self) -> bool:
+        """Whether no model was chosen, and others than the shipped one are installed."""
+        return self._settings.model is None and len(encoder.list_models()) > 1
+
+    def for_spec(self, spec: IndexSpec | None) -> ClientEncoders:
+        """Return the encoders of the model that wrote an index, if none was chosen.
+
+        They are these if that model is the shipped one, or is not installed.
+
+        Args:
+            spec: That of the index, None if there is no index yet.
+        """
+        if spec is None or not self.may_choose:
+            return self
+        key = spec.fingerprint, spec.dimension
+        if key not in self._names:
+            self._names[key] = find_name(*key)
+        name = self._names[key]
+        if name in (None, encoder.SHIPPED.name):
+            return self
+        if name not in self._encoders_by_name:
+            self._encoders_by_name[name] = ClientEncoders(replace(self._settings, model=name))
+        return self._encoders_by_name[name]
 
     @property
     def full(self) -> Encoder:
@@ -86,3 +118,5 @@ class ClientEncoders:
     def close(self) -> None:
         """Stop the workers."""
         self._executors.close()
+        for encoders in self._encoders_by_name.values():
+            encoders.close()

@@ -65,7 +65,7 @@ class PhraseGrouping(TopicMining):
         options = similar.SimilarOptions(
             size, min_cosine, fold, _check_speakers(speakers), where, context
         )
-        encoder = self._encoders.full
+        encoder = self._encoders_of(index).full
         return similar.find_similar_phrases(self.backend, encoder, index, phrase, options)
 
     def cluster(
@@ -110,7 +110,8 @@ class PhraseGrouping(TopicMining):
         phrases = read_source(source, topic)
         if phrases.mentions and index is None:
             index = DEFAULT_INDEX
-        encoder = self._encoders.full
+        encoders = self._encoders if index is None else self._encoders_of(index)
+        encoder = encoders.full
         return cluster.cluster(self.backend, encoder, index, phrases, distance, seed)
 
     def discover(
@@ -165,7 +166,7 @@ class PhraseGrouping(TopicMining):
             groups, _check_speakers(speakers), where, least_words, distance, seed
         )
         known = topics if topics is None or isinstance(topics, Topics) else Topics.load(topics)
-        encoders = self._encoders
+        encoders = self._encoders_of(index)
         return discover.discover(
             self.backend, encoders.full, encoders.load_calibration, index, known, options
         )

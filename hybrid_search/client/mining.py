@@ -142,7 +142,7 @@ class TopicMining(IndexAdmin):
         from hybrid_search.phrases.tuning import write_tuning
 
         loaded_topics = Topics.load(topics)
-        encoders = self._encoders
+        encoders = self._encoders_of(index)
         tuning, _ = tune_topics(
             self.backend,
             encoders.full,
@@ -187,7 +187,7 @@ class TopicMining(IndexAdmin):
         from hybrid_search.phrases.scoring import choose_scoring
 
         valid_topics = topics if isinstance(topics, Topics) else Topics.load(topics)
-        encoders = self._encoders
+        encoders = self._encoders_of(index)
         return mining.mine(
             self.backend,
             encoders.full,

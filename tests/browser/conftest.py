@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
+from hybrid_search.ingest.sources.files import SAMPLE, read
 from tests.helpers.service import RunningService, run_service
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -61,6 +62,8 @@ def service(
     url = f"embedded:{store}"
     with connect(url) as client:
         assert client.ingest(HOSTILE, index="hostile").documents == len(HOSTILE)
+    with connect(url, dimension=64) as client:
+        client.ingest_lines(read([str(SAMPLE)]), index="short")
     arguments = ("--log-level", "info", "--judgments", str(judgments_file))
     with run_service(url, *arguments) as running:
         yield running

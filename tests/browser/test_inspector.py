@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -150,6 +151,34 @@ def test_a_call_is_compared_with_itself_under_another_phrase(page: Any, sample: 
     second.locator("[data-jump='0']").wait_for()
     assert spans[0].text in second.locator("[data-jump='0']").inner_text()
     assert "money" in page.locator(".pane").first.locator("[data-jump='0']").inner_text()
+
+
+def test_a_call_is_compared_with_itself_in_another_index(
+    page: Any, service: RunningService
+) -> None:
+    ask(page)
+    page.click(".hit .open >> nth=0")
+    page.click(".compare")
+    page.wait_for_selector("#pane-index-1")
+    names = page.locator("#pane-index-1 option").all_text_contents()
+    assert names == [f"{name} (slice-minilm-l6)" for name in ("calls", "hostile", "short")]
+    with page.expect_response("**/v1/documents/**index=short**"):
+        page.select_option("#pane-index-1", "short")
+    expected = service.get(
+        "/v1/documents/shop-001?" + urlencode({"phrase": PHRASE, "index": "short"})
+    )
+    page.wait_for_timeout(200)
+    second = page.locator(".pane").nth(1).locator("[data-jump='0'] .number")
+    assert second.inner_text() == f"{expected.json['spans'][0]['cosine']:.2f}"
+    address = page.url
+    page.goto("about:blank")
+    page.goto(address)
+    page.wait_for_selector("#pane-index-1")
+    assert page.input_value("#pane-index-1") == "short"
+    assert page.input_value("#pane-index-0") == "calls"
+    page.select_option("#pane-index-1", "hostile")
+    page.wait_for_selector("#problem:not([hidden])")
+    assert "shop-001" in page.inner_text("#problem")
 
 
 def test_yes_and_no_are_written_and_shown_again(page: Any, judgments_file: Path) -> None:

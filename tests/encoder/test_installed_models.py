@@ -156,10 +156,37 @@ def test_an_index_of_an_installed_model_says_how_that_is_chosen(site: Path) -> N
         check_spec("calls", index_spec, IndexSpec.from_encoder(shipped.info, "6/1"))
 
 
-def test_an_index_of_a_named_model_is_written_and_searched_with_that_name(site: Path) -> None:
+def test_an_index_is_used_with_the_model_that_wrote_it_unless_another_is_chosen(
+    site: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rename_model(install_acme(site), "acme-small", "0123456789abcdef")
     Path("calls.jsonl").write_text('{"id": "a", "text": "I want my money back."}\n')
+    Path("more.jsonl").write_text('{"id": "b", "text": "Where is my refund?"}\n')
     store = ("--url", "embedded:store")
     assert invoke_cli("ingest", "calls.jsonl", "--model", "acme-small", *store).status == 0
-    assert "HYBRID_SEARCH_MODEL=acme-small" in invoke_cli("query", "refund", *store).error
-    assert invoke_cli("query", "refund", "--model", "acme-small", *store).status == 0
+    assert invoke_cli("ingest", "more.jsonl", *store).json["documents"] == 1
+    found = invoke_cli("query", "refund", "--format", "json", *store).json
+    assert {hit["id"] for hit in found["hits"]} == {"a", "b"}
+    assert found["plan"]["model"] == "acme-small"
+    assert invoke_cli("verify", *store).status == 0
+    message = "HYBRID_SEARCH_MODEL=acme-small"
+    assert message in invoke_cli("query", "refund", "--model", "slice-minilm-l6", *store).error
+    monkeypatch.setenv("HYBRID_SEARCH_MODEL", "slice-minilm-l6")
+    assert message in invoke_cli("query", "refund", *store).error
+
+
+def test_one_client_searches_indexes_of_several_models(site: Path) -> None:
+    rename_model(install_acme(site), "acme-small", "0123456789abcdef")
+    calls = [{"id": "a", "text": "I want my money back."}]
+    with connect("embedded:store", model="acme-small", device="cpu") as client:
+        client.ingest(calls, index="others")
+    topics = [{"name": "refund", "phrases": ["money back"], "threshold": 0.01}]
+    with connect("embedded:store", device="cpu") as client:
+        client.ingest(calls)
+        models = []
+        for index in ("calls", "others"):
+            models.append(client.query("refund", index=index).plan["model"])
+            (match,) = client.mine(topics, index=index)
+            assert match.text == client.open_document("a", "money back", index=index).spans[0].text
+            assert client.similar("money back", index=index, min_cosine=0.1)[0].count == 1
+        assert models == ["slice-minilm-l6", "acme-small"]

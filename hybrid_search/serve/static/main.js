@@ -108,6 +108,7 @@ function buildPane(number) {
   const replace = (pane) => state.panes.map((other, place) => (place === number ? pane : other));
   const pane = new Pane({
     index: state.index || "calls",
+    indexes,
     number,
     changed: (values) => {
       change({ panes: replace(values) });

@@ -13,16 +13,20 @@ const CHUNK = 20_000; // characters of a long turn that are laid out together
 
 export class Pane {
   constructor(options) {
-    this.options = options; // {index, number, changed, close, compare}
+    this.options = options; // {index, indexes, number, changed, remember, close, compare}
     this.root = build("article", { class: "pane" });
     this.current = -1;
+  }
+
+  get index() {
+    return this.pane.index || this.options.index;
   }
 
   async show(pane) {
     this.pane = pane;
     this.abort?.abort();
     this.abort = new AbortController();
-    const parameters = { index: this.options.index };
+    const parameters = { index: this.index };
     if (pane.phrase.trim()) Object.assign(parameters, { phrase: pane.phrase, alpha: pane.alpha, spans: SPANS });
     this.view = await openDocument(pane.id, parameters, this.abort.signal);
     this.points = new CodePoints(this.view.text);
@@ -63,7 +67,8 @@ export class Pane {
       this.pane.alpha = Number(alpha.value);
       this.shade(this.pane.alpha);
     });
-    const change = () => this.options.changed({ ...this.pane, phrase: phrase.value, alpha: Number(alpha.value) });
+    const index = this.buildIndexes();
+    const change = () => this.options.changed({ ...this.pane, phrase: phrase.value, alpha: Number(alpha.value), index: index?.value ?? this.pane.index });
     alpha.addEventListener("change", () => this.options.remember());
     const form = build(
       "form",
@@ -71,12 +76,25 @@ export class Pane {
       build("div", { class: "field" }, build("label", { for: phrase.id }, "Phrase"), phrase),
       build("div", { class: "field alpha" }, build("label", { for: alpha.id }, "Alpha ", output), alpha),
       build("button", { type: "submit" }, "Show"),
+      index ? build("div", { class: "field whole" }, build("label", { for: index.id }, "Index"), index) : null,
     );
+    index?.addEventListener("change", change);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       change();
     });
     return form;
+  }
+
+  // The same call may be in several indexes, of several models: a choice where two are compared.
+  buildIndexes() {
+    const { indexes, number, compare } = this.options;
+    const isAlone = compare !== null && !this.pane.index;
+    if (isAlone || indexes.length < 2) return null;
+    const options = indexes.map(({ name, model }) => build("option", { value: name }, model ? `${name} (${model})` : name));
+    const select = build("select", { id: `pane-index-${number}` }, options);
+    select.value = this.index;
+    return select;
   }
 
   buildSpans() {
@@ -86,8 +104,7 @@ export class Pane {
       const words = build("span", { class: "words", dir: "auto" }, shorten(span.text));
       const score = build("span", { class: "number" }, formatScore(span.cosine));
       const button = build("button", { type: "button", "data-jump": number, onclick: () => this.jump(number) }, score, words);
-      const { index } = this.options;
-      return build("li", {}, button, buildQuestion(index, this.pane.phrase.trim(), this.view.id, span));
+      return build("li", {}, button, buildQuestion(this.index, this.pane.phrase.trim(), this.view.id, span));
     });
     const step = (by) => () => this.jump((this.current + by + spans.length) % spans.length);
     return build(

@@ -23,7 +23,8 @@ export function writeState(state, { push = false } = {}) {
     for (const value of wanted) values.append("where", JSON.stringify([field, value]));
   }
   for (const pane of state.panes) {
-    values.append("open", JSON.stringify([pane.id, pane.phrase, pane.alpha]));
+    const place = pane.index ? [pane.index] : [];
+    values.append("open", JSON.stringify([pane.id, pane.phrase, pane.alpha, ...place]));
   }
   const hash = values.size ? `#${values}` : "";
   if (hash === location.hash) return;
@@ -51,7 +52,7 @@ function readPanes(values) {
     .map(parseList)
     .filter(([id]) => typeof id === "string")
     .slice(0, 2)
-    .map(([id, phrase, alpha]) => ({ id, phrase: String(phrase ?? ""), alpha: readAlpha(alpha) }));
+    .map(([id, phrase, alpha, index]) => ({ id, phrase: String(phrase ?? ""), alpha: readAlpha(alpha), index: String(index ?? "") }));
 }
 
 function parseList(text) {
