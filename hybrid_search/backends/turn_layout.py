@@ -24,6 +24,8 @@ def read_speakers(layout: str) -> list[str]:
         turns = json.loads(layout)
     except (ValueError, RecursionError):
         return []
+    if not isinstance(turns, list):
+        return []
     speakers = [turn.get("speaker") for turn in turns if isinstance(turn, dict)]
     return [speaker for speaker in speakers if isinstance(speaker, str)]
 
