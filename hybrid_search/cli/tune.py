@@ -63,7 +63,8 @@ def _show(tuning: Tuning) -> None:
 def _show_alpha(tuned: TunedAlpha) -> None:
     low, high = tuned.interval
     options.print_lines(
-        f"alpha {tuned.alpha:g} ({low:g} to {high:g}, by {tuned.topics} topics): average precision "
+        f"alpha {tuned.alpha:g} ({low:g} to {high:g}, by {tuned.topics} topics; "
+        f"{tuned.topics_to_halve} more would halve that): average precision "
         f"{tuned.average_precision:.3f} of judged documents, {tuned.default_precision:.3f} at the "
         f"default of {Query.alpha:g}"
     )

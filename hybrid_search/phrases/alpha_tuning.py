@@ -53,6 +53,11 @@ class TunedAlpha:
     interval: tuple[float, float]
     topics: int
 
+    @property
+    def topics_to_halve(self) -> int:
+        """How many more judged topics would halve the interval: it shrinks with their root."""
+        return 3 * self.topics
+
 
 def tune_alpha(
     topics: Sequence[Topic], judgments: Sequence[Judgment], rank: RankDocuments

@@ -36,7 +36,9 @@ def _quick(tiny_encoder: None) -> None:
     pass
 
 
-@pytest.mark.parametrize("layout", ["", "no JSON", "3", "[1]", '{"speaker": "a"}', '[{"speaker": 3}]'])
+@pytest.mark.parametrize(
+    "layout", ["", "no JSON", "3", "[1]", '{"speaker": "a"}', '[{"speaker": 3}]']
+)
 def test_a_damaged_layout_has_no_speakers(layout: str) -> None:
     assert read_speakers(layout) == []
 
