@@ -92,6 +92,9 @@ def query(
         group_by: What a hit is: document or passage (default: ``"document"``).
         refine: isolate: rank the spans of each hit again, each encoded by itself. Hits and scores
             stay (default: None).
+        feedback: Search a second time, with a vector halfway to the best spans of so many of the
+            best documents, 0 to 100. It finds more of what means the same, and takes twice as long;
+            a question that has one answer is better without (default: 0, once; 10 if wanted).
         explain: Add the numbers that each score is made of (default: False).
         compat: opensearch: rank as that server's own hybrid query does (default: None).
         highlight: Add the offsets of the words that BM25 matched (default: False).

@@ -111,6 +111,7 @@ GOOD: dict[str, Sequence[Any]] = {
     "group_by": ("document", "passage"),
     "spans_by": ("score", "cosine"),
     "refine": (None, "isolate"),
+    "feedback": (0, 1, 10, 100),
     "explain": (False, True),
     "compat": (None, "opensearch"),
     "highlight": (False, True),

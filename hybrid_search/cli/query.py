@@ -49,6 +49,10 @@ def query(
         str | None,
         typer.Option(help="isolate: rank the shown spans again, each encoded by itself."),
     ] = Query.refine,
+    feedback: Annotated[
+        int,
+        typer.Option(help="Search again with the best spans of so many documents: 10 is usual."),
+    ] = Query.feedback,
     explain: Annotated[
         bool, typer.Option("--explain", help="Add the numbers that each score is made of.")
     ] = Query.explain,
@@ -112,6 +116,7 @@ def query(
             "min_probability": min_probability,
             "group_by": group_by,
             "refine": refine,
+            "feedback": feedback,
             "explain": explain,
             "highlight": highlight,
             "sort": sort,

@@ -4,7 +4,8 @@ In: a `Query`, an encoder and a backend. Out: a `Result` of `Hit`s.
 
 Modules in reading order: `query` (parameters and defaults), `parameters` (the checks of their
 values), `pipeline` (all stages in their order), `phrase_vector` (a phrase to its vector),
-`candidates` (retrieve, complete both scores, fuse), `fusion` (a package: one module a fusion),
+`candidates` (retrieve, complete both scores, fuse), `feedback` (ask again with what was found),
+`fusion` (a package: one module a fusion),
 `calibration` (the maps of the default fusion), `contents` (one fetch of texts and metadata),
 `facets` (sort and count), `span_content` (words and turns), `hit_builder`, `refine`, `result` (the
 public classes), `excerpts` (the sentences around spans, for people), `result_html` and

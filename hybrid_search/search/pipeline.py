@@ -34,6 +34,7 @@ from hybrid_search.search import facets, hit_builder, phrase_vector
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration, choose_mention_map
 from hybrid_search.search.candidates import fuse, retrieve
 from hybrid_search.search.contents import fetch_contents
+from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.opensearch import ranking
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
@@ -208,9 +209,10 @@ def _score_phrases(
                 backend, query.index, request, query.alpha, query.fusion
             )
         else:
-            answer = retrieve(backend, query.index, request, prior)
-            scored = fuse(answer.passages, request, query.fusion, query.alpha, calibration)
-            actions = answer.actions
+            scored, actions = _score(backend, request, calibration, prior, query)
+            if query.feedback:
+                moved = add_feedback(request, scored, query.feedback, prior)
+                scored, actions = _score(backend, moved, calibration, prior, query)
         warnings |= dict.fromkeys(actions.pop("warnings", ()))
         for passage in scored:
             rival = best.setdefault(passage.stored.key, passage)
@@ -218,6 +220,19 @@ def _score_phrases(
                 best[passage.stored.key] = passage
     ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
     return ranked, {**actions, "passages": len(best), "warnings": list(warnings)}
+
+
+def _score(
+    backend: Backend,
+    request: Request,
+    calibration: Calibration,
+    prior: SpanPrior | None,
+    query: Query,
+) -> tuple[list[ScoredPassage], dict[str, Any]]:
+    """Return the fused passages of a request, and what was done for them."""
+    answer = retrieve(backend, query.index, request, prior)
+    scored = fuse(answer.passages, request, query.fusion, query.alpha, calibration)
+    return scored, answer.actions
 
 
 def _select_likely(
@@ -284,6 +299,7 @@ def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
         **({"compat": query.compat} if query.compat else {}),
         "legs": [name for name in requested_legs if requested_legs[name] or query.compat],
         "window": query.window,
+        **({"feedback": query.feedback} if query.feedback else {}),
         **({"sort": query.sort} if query.sort else {}),
         "model": spec.model,
         "precision": spec.precision,

@@ -28,6 +28,7 @@ MAX_SIZE = 10_000
 """The largest offset + size, which is also the default limit of servers."""
 
 MAX_SPANS = 100
+MAX_FEEDBACK = 100
 DOCUMENT_SPANS = 10
 """How many spans of an opened document are listed, unless the caller says otherwise."""
 
@@ -37,6 +38,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "size": (1, MAX_SIZE),
     "offset": (0, MAX_SIZE),
     "spans": (0, MAX_SPANS),
+    "feedback": (0, MAX_FEEDBACK),
 }
 """The smallest and the largest value of each parameter that is a number."""
 
@@ -80,6 +82,7 @@ class QueryOptions(RequestOptions, total=False):
     min_probability: float | None
     group_by: str
     refine: str | None
+    feedback: int
     explain: bool
     highlight: bool
     sort: str | None
@@ -87,7 +90,7 @@ class QueryOptions(RequestOptions, total=False):
     facets_over: str
 
 
-NUMBERS = {"alpha": float, "size": int, "offset": int, "spans": int}
+NUMBERS = {"alpha": float, "size": int, "offset": int, "spans": int, "feedback": int}
 """Parameters that may be given as any number of their kind."""
 
 
@@ -115,6 +118,7 @@ class Query:
     offset: int = 0
     group_by: str = "document"
     refine: str | None = None
+    feedback: int = 0
     explain: bool = False
     compat: str | None = None
     highlight: bool = False
@@ -149,11 +153,7 @@ class Query:
         _check_facets(self.facets)
         for name, choices in CHOICES.items():
             parameters.check_choice(name, getattr(self, name), choices)
-        if self.compat and self.min_probability is not None:
-            raise UsageError(
-                f"min_probability is {self.min_probability} with compat={self.compat!r}, which "
-                "ranks by the server's own scores: leave out one of them"
-            )
+        _check_combinations(self)
         parameters.check_text("fusion", self.fusion)
         from hybrid_search.search.fusion import get_fusion
 
@@ -168,8 +168,8 @@ class Query:
     def depth(self) -> int | None:
         """Return how many passages have to be right, None if that is all of the window.
 
-        The page shows so many. Order by metadata, facets, a least score or probability, and
-        fusions whose scores depend on the other passages, take all.
+        The page shows so many, and feedback reads the best. Order by metadata, facets, a least
+        score or probability, and fusions whose scores depend on the other passages, take all.
         """
         depends_on_all = (
             self.fusion != DEFAULT_FUSION
@@ -179,7 +179,7 @@ class Query:
             or self.min_probability is not None
             or (self.facets and self.facets_over == "window")
         )
-        return None if depends_on_all else self.offset + self.size
+        return None if depends_on_all else max(self.offset + self.size, self.feedback)
 
 
 def _check_phrases(phrases: Any) -> None:
@@ -211,12 +211,31 @@ def _check_numbers(query: Query) -> None:
         parameters.check_number(
             "min_probability", query.min_probability, "a number from 0 to 1", 0.0, 1.0
         )
-    for name in ("size", "offset", "spans"):
+    for name in ("size", "offset", "spans", "feedback"):
         parameters.check_integer(name, getattr(query, name), *RANGES[name])
     if query.offset + query.size > MAX_SIZE:
         raise UsageError(
             f"offset is {query.offset}: with a size of {query.size} it must be at most "
             f"{MAX_SIZE - query.size}, so that both together are at most {MAX_SIZE}"
+        )
+
+
+def _check_combinations(query: Query) -> None:
+    """Raise UsageError for two parameters that exclude each other."""
+    if query.compat and query.min_probability is not None:
+        raise UsageError(
+            f"min_probability is {query.min_probability} with compat={query.compat!r}, which "
+            "ranks by the server's own scores: leave out one of them"
+        )
+    if query.feedback and query.compat:
+        raise UsageError(
+            f"feedback is {query.feedback} with compat={query.compat!r}, which ranks by the "
+            "server's own scores: leave out one of them"
+        )
+    if query.feedback and query.min_probability is not None:
+        raise UsageError(
+            f"feedback is {query.feedback} with min_probability={query.min_probability}, which was "
+            "measured for phrases as they are: leave out one of them"
         )
 
 

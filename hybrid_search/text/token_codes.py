@@ -100,6 +100,17 @@ def vectors(tokens: TokenCodes) -> Floats:
     return tokens.codes * tokens.scales[:, None]
 
 
+def span_sum(tokens: TokenCodes, span: int) -> Floats:
+    """Return the sum of the token vectors of a span, float32 ``[dimension]``.
+
+    `span` is its number, word by word and from the shortest on, as in `TokenCodes`.
+    """
+    first, last = spans.bounds(tokens.counts)
+    inside = slice(int(tokens.words[first[span], 2]), int(tokens.words[last[span], 3]))
+    summed: Floats = (tokens.codes[inside] * tokens.scales[inside, None]).sum(axis=0)
+    return summed
+
+
 def pack(token_vectors: Floats, words: Ints, counts: Bytes) -> TokenCodes:
     """Return the codes and inverse norms of tokens joined by `gather`.
 

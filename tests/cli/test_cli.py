@@ -237,6 +237,8 @@ def test_every_option_of_query_reaches_the_query() -> None:
         "passage",
         "--refine",
         "isolate",
+        "--feedback",
+        "3",
         "--alpha",
         "0.7",
     ]

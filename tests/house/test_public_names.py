@@ -34,6 +34,7 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "offset": 0,
             "group_by": "document",
             "refine": None,
+            "feedback": 0,
             "explain": False,
             "compat": None,
             "highlight": False,

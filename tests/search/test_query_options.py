@@ -155,6 +155,8 @@ def test_an_unknown_name_is_a_type_error_with_the_nearest(name: str, hint: str) 
         ("size", 10**30, "an integer from 1 to 10,000"),
         ("offset", None, "an integer from 0 to 10,000"),
         ("spans", "3", "an integer from 0 to 100"),
+        ("feedback", 101, "an integer from 0 to 100"),
+        ("feedback", True, "an integer from 0 to 100"),
         ("min_score", "high", "a finite number"),
         ("min_probability", "high", "a number from 0 to 1"),
         ("index", 7, "a string"),

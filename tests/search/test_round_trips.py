@@ -70,6 +70,7 @@ class CountingBackend:
             {"find_highlights": 1, "count_facets": 1},
         ),
         (["money", "card"], {}, {"find_candidates": 1, "complete_candidates": 1}),
+        (["money"], {"feedback": 10}, {"find_candidates": 1, "complete_candidates": 1}),
         (
             ["money", "card"],
             {"highlight": True},

@@ -394,6 +394,7 @@ def test_pages_are_disjoint_and_make_one_long_page(
         {"fusion": "min_max"},
         {"min_score": 0.3},
         {"refine": "isolate"},
+        {"feedback": 2},
     ],
 )
 def test_small_pages_make_one_long_page_on_every_backend(

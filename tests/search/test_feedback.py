@@ -1,0 +1,108 @@
+"""Feedback: the vector of the second search, by naive arithmetic, and what the answer shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hybrid_search import UsageError
+from hybrid_search.backends.types import Request, StoredPassage
+from hybrid_search.client import Client
+from hybrid_search.search.feedback import add_feedback
+from hybrid_search.search.query import Query
+from hybrid_search.search.types import ScoredPassage
+from hybrid_search.text import token_codes
+from hybrid_search.text.types import Floats, TokenCodes
+from tests.text.test_token_codes import no_codes, random_codes, unit_query
+
+PHRASE = "lost luggage"
+LUGGAGE = "airline-002"
+"""A call about two suitcases that "never came out on the belt"."""
+
+
+def scale(vector: Floats) -> Floats:
+    return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
+
+
+def best_span_vector(request: Request, tokens: TokenCodes) -> Floats:
+    """Build every span's vector and return the nearest, as the product never does."""
+    vectors, means = token_codes.vectors(tokens), []
+    for first, count in enumerate(tokens.counts.tolist()):
+        for last in range(first, first + count):
+            inside = vectors[tokens.words[first, 2] : tokens.words[last, 3]]
+            means.append(scale(inside.mean(axis=0)))
+    return max(means, key=lambda mean: float(mean @ request.vector))
+
+
+def scored_passage(request: Request, seed: int, document: str, score: float) -> ScoredPassage:
+    tokens = random_codes(seed) if seed else no_codes()
+    cosines = token_codes.cosines(request.vector, tokens)
+    stored = StoredPassage(seed, document, seed, 0.0, tokens)
+    best = float(cosines.max(initial=0.0))
+    return ScoredPassage(stored, request, cosines, best, best, score=score)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 2**31), st.integers(1, 4))
+def test_the_vector_is_halfway_to_the_best_spans_of_the_best_documents(
+    seed: int, documents: int
+) -> None:
+    request = Request("phrase", unit_query(seed), 100)
+    passages = [
+        scored_passage(request, seed + number, f"call-{number // 2}", score=1.0 - 0.1 * number)
+        for number in range(8)  # two of each of four calls, the better one first
+    ]
+    wordless = scored_passage(request, 0, "silence", score=2.0)
+    moved = add_feedback(request, [wordless, *reversed(passages)], documents, prior=None)
+    best_passages = passages[: 2 * documents : 2]
+    best = [best_span_vector(request, passage.stored.tokens) for passage in best_passages]
+    expected = scale(request.vector + scale(np.mean(best, axis=0)))
+    assert moved.vector == pytest.approx(expected, abs=1e-4)
+    assert moved.phrase == request.phrase
+
+
+def test_without_an_answer_the_phrase_stays_as_it_is() -> None:
+    request = Request("phrase", unit_query(1), 100)
+    assert add_feedback(request, [], 10, prior=None) is request
+
+
+def test_what_says_the_same_in_other_words_moves_up(sample: Client) -> None:
+    plain, again = (sample.query(PHRASE, feedback=feedback) for feedback in (0, 10))
+    assert again.hits[0].id == LUGGAGE != plain.hits[0].id
+    assert (again.plan["feedback"], "feedback" in plain.plan) == (10, False)
+    for hit in again:
+        assert 0 <= hit.score <= 1
+        assert -1 <= hit.cosine <= 1.001
+        assert all(-1 <= span.cosine <= 1.001 for span in hit.spans)
+
+
+def test_each_of_several_phrases_has_its_own_feedback(sample: Client) -> None:
+    together = sample.query([PHRASE, "refund request"], feedback=5, size=1000)
+    alone = [sample.query(phrase, feedback=5, size=1000) for phrase in (PHRASE, "refund request")]
+    best = {hit.id: hit.score for hit in alone[0]}
+    for hit in alone[1]:
+        best[hit.id] = max(hit.score, best.get(hit.id, 0.0))
+    assert {hit.id: hit.score for hit in together} == pytest.approx(best, abs=1e-6)
+
+
+def test_the_index_may_be_empty(client: Client) -> None:
+    client.ingest([], index="calls")
+    assert client.query(PHRASE, feedback=10).hits == []
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({"compat": "opensearch"}, ("feedback is 10", "compat='opensearch'")),
+        ({"min_probability": 0.5}, ("feedback is 10", "min_probability=0.5")),
+    ],
+)
+def test_what_excludes_feedback_is_named(
+    options: dict[str, object], names: tuple[str, str]
+) -> None:
+    with pytest.raises(UsageError) as error:
+        Query.from_options(PHRASE, feedback=10, **options)  # type: ignore[arg-type]
+    assert all(name in str(error.value) for name in names)
+    assert "leave out one of them" in str(error.value)
