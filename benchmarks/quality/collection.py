@@ -58,9 +58,12 @@ class Collection:
         """Return what the product's two legs find, with raw scores, before fusion."""
         vector = phrase_vector.query_vector(self.model.encoder, query.text)
         request = Request(query.text, vector, WINDOW, self.conditions(query))
-        return request, retrieve(
-            self.client.backend, self.task.name, request, span_prior(self.model.encoder)
-        ).passages
+        return request, self.retrieve(request)
+
+    def retrieve(self, request: Request) -> list[ScoredPassage]:
+        """Return what both legs find for a request, with raw scores, before fusion."""
+        prior = span_prior(self.model.encoder)
+        return retrieve(self.client.backend, self.task.name, request, prior).passages
 
     def conditions(self, query: Query) -> tuple[Condition, ...]:
         """Return the filter to the only document that a query searches, if it has one."""

@@ -12,7 +12,7 @@ from benchmarks.quality.intents import SETS, WORDINGS
 from benchmarks.quality.localisation import RECOGNISED, SAMPLE, SQUAD, STSB
 from benchmarks.quality.marking import BY_COSINE, CLAUSE, MATCHES, WHOLE
 from benchmarks.quality.measures import MAP, NDCG, R_PRECISION
-from benchmarks.quality.text_ranking import BEST_SPAN, BM25, ONE_VECTOR
+from benchmarks.quality.text_ranking import BEST_SPAN, BM25, FEEDBACK, ONE_VECTOR
 
 SHIPPED, LARGER = "slice-minilm-l6 (shipped)", "slice-mpnet"
 
@@ -116,7 +116,8 @@ def _list_rows(
     for model in _list_models(measurement):
         figures = select(_read_result(measurement, model))
         # without a prior the best span is that by cosine
-        for system in (BEST_SPAN, *([BY_COSINE] if model in WITH_PRIOR else []), ONE_VECTOR):
+        by_cosine = [BY_COSINE] if model in WITH_PRIOR else []
+        for system in (BEST_SPAN, FEEDBACK, *by_cosine, ONE_VECTOR):
             yield f"{model}, {system}", figures, system
 
 

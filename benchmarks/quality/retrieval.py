@@ -1,7 +1,8 @@
 """nDCG@10, MRR@10 and recall of every way of ranking, on the queries marked `dev`.
 
-The ways are BM25, spans, the hybrid at alpha 0 to 1, every fusion at 0.5, and one vector a passage.
-Ranked are places (passages as the turns in them). Both legs return 100 passages, so recall@100 is
+The ways are BM25, spans, the hybrid at alpha 0 to 1, every fusion at 0.5, the hybrid with feedback,
+and one vector a passage. Ranked are places (passages as the turns in them). Both legs return 100
+passages, so recall@100 is that of the product's own candidates.
 that of the product's own candidates.
 """
 
@@ -17,9 +18,11 @@ from benchmarks.quality.collection import Collection, Place, sample_evenly
 from benchmarks.quality.measures import difference, evaluate, row
 from benchmarks.quality.tasks import Query
 from hybrid_search.backends.types import Request
+from hybrid_search.encoder.base import span_prior
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.candidates import fuse
+from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.fusion import FUSIONS
 from hybrid_search.search.query import DEFAULT_FUSION as DEFAULT
 from hybrid_search.search.types import ScoredPassage
@@ -29,6 +32,8 @@ ALPHAS = tuple(round(0.1 * step, 1) for step in range(11))
 MOST = 700
 """Queries of a task that are measured, evenly spread: squad_dev has 2,000."""
 BM25, SPANS, HYBRID, MEANS = "bm25", "spans", "hybrid 0.5", "one vector a passage"
+FEEDBACK, DOCUMENTS = "hybrid 0.5, feedback 10", 10
+"""The name of a second search, and the documents whose best spans it asks with."""
 PAIRS = ((HYBRID, BM25), (HYBRID, MEANS), (SPANS, MEANS))
 """Ways of ranking whose difference is reported with its interval."""
 DEPTH = 100
@@ -76,6 +81,7 @@ def rank(collection: Collection, queries: Sequence[Query]) -> Rankings:
     ways: dict[str, list[list[Place]]] = {}
     for query in queries:
         request, scored = collection.candidates(query)
+        ways.setdefault(FEEDBACK, []).append(_rank_with_feedback(collection, request, scored))
         for name, fusion, alpha in _ways():
             ways.setdefault(name, []).append(
                 _rank_places(collection, scored, request, fusion, alpha)
@@ -98,6 +104,16 @@ def _ways() -> list[tuple[str, str, float]]:
     fused = [(f"hybrid {alpha}", DEFAULT, alpha) for alpha in ALPHAS[1:-1]]
     other_fusions = [(f"{name} 0.5", name, 0.5) for name in FUSIONS if name != DEFAULT]
     return [(BM25, DEFAULT, 0.0), (SPANS, DEFAULT, 1.0), *fused, *other_fusions]
+
+
+def _rank_with_feedback(
+    collection: Collection, request: Request, scored: Sequence[ScoredPassage]
+) -> list[Place]:
+    """Return places as the default fusion ranks what a second search finds."""
+    model = collection.model
+    fused = fuse(scored, request, DEFAULT, 0.5, model.calibration or Calibration())
+    moved = add_feedback(request, fused, DOCUMENTS, span_prior(model.encoder))
+    return _rank_places(collection, collection.retrieve(moved), moved, DEFAULT, 0.5)
 
 
 def _rank_places(

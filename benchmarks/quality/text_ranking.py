@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.quality import bootstrap
 from benchmarks.quality.measures import evaluate
+from benchmarks.quality.moved_queries import move_queries
 from benchmarks.quality.span_scores import score_texts
 from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
@@ -19,7 +20,7 @@ from hybrid_search.encoder.base import span_prior
 from hybrid_search.search.types import Scores
 
 BM25, BEST_SPAN, ONE_VECTOR = "bm25", "best span", "one vector a text"
-BY_COSINE = "best span by cosine"
+BY_COSINE, FEEDBACK = "best span by cosine", "best span, feedback 10"
 
 Rankings = list[list[int]]
 """The numbers of the texts, best first, for each phrase."""
@@ -32,9 +33,12 @@ def rank_texts(
 
     Of equal scores the first text is first. Only a model with a prior has spans by cosine as well.
     """
-    scores = score_texts(encoder, texts, means(encoder, phrases))
+    queries = means(encoder, phrases)
+    scores = score_texts(encoder, texts, queries)
+    moved = move_queries(encoder, texts, queries, scores.span)
+    by_feedback = {FEEDBACK: score_texts(encoder, texts, moved).span}
     by_cosine = {BY_COSINE: scores.cosine} if span_prior(encoder) else {}
-    tables = {BEST_SPAN: scores.span, **by_cosine, ONE_VECTOR: scores.mean}
+    tables = {BEST_SPAN: scores.span, **by_feedback, **by_cosine, ONE_VECTOR: scores.mean}
     return {
         BM25: [_order(scores, 0.0) for scores in score_bm25(texts, phrases)],
         **{name: [_order(column) for column in table.T] for name, table in tables.items()},
