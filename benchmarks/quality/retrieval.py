@@ -3,7 +3,6 @@
 The ways are BM25, spans, the hybrid at alpha 0 to 1, every fusion at 0.5, the hybrid with feedback,
 and one vector a passage. Ranked are places (passages as the turns in them). Both legs return 100
 passages, so recall@100 is that of the product's own candidates.
-that of the product's own candidates.
 """
 
 from __future__ import annotations
