@@ -10,11 +10,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from benchmarks.quality import intents, sample, topics
+from benchmarks.quality import intents, moved_queries, sample, topics
 from benchmarks.quality.intents import PHRASINGS, SETS, Request, draw, spell_name
+from benchmarks.quality.moved_queries import move_queries
 from benchmarks.quality.sample import Topic, TurnKey
+from benchmarks.quality.span_scores import score_texts
 from hybrid_search.backends.memory import Stemmer
 from tests.helpers.table_encoder import TableEncoder
 
@@ -51,6 +54,16 @@ def test_topics_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_means("one vector a text") == pytest.approx([SECOND, 1, SECOND, 1], abs=1e-4)
     # words: b0 alone
     assert read_means("bm25") == [0, 0, 0, 0]
+
+
+def test_feedback_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moved_queries, "TEXTS", 2)
+    texts, query = list(TURNS.values()), np.array([[1, 0, 0]], dtype=np.float32)
+    scores = score_texts(ENCODER, texts, query).span
+    moved = move_queries(ENCODER, texts, query, scores)
+    # "refund" (1, 0, 0) and "money" (.8, .6, 0) are nearest: their mean is (.9, .3, 0), as a unit
+    # vector (.949, .316, 0), and halfway to it from (1, 0, 0) is (.987, .160, 0)
+    assert moved[0] == pytest.approx([0.9871, 0.1602, 0], abs=2e-3)
 
 
 def test_labels_in_other_languages_are_cut_off() -> None:
