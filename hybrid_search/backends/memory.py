@@ -267,13 +267,19 @@ class MemoryBackend:
         memory_index = self._get_index(index)
         lexical = self._bm25_scores(memory_index, request) if request.lexical else {}
         passages = memory_index.passages(request.conditions) if request.semantic else {}
-        semantic, damaged = best_passages(
+        best = best_passages(
             request.vector,
             {key: passages[key].entry.tokens for key in sorted(passages)},
             request.window,
         )
         ranked = sorted(lexical, key=lambda key: (-lexical[key], key))[: request.window]
-        return Candidates({key: lexical[key] for key in ranked}, semantic, "exact", damaged=damaged)
+        return Candidates(
+            {key: lexical[key] for key in ranked},
+            best.codes,
+            "exact",
+            damaged=best.damaged,
+            cosines=best.cosines,
+        )
 
     def _bm25_scores(self, memory_index: _Index, request: Request) -> dict[tuple[str, int], float]:
         """Return Lucene's BM25 score of each passage that matches.

@@ -138,6 +138,8 @@ class Candidates:
         damaged: Passages that the span leg could not score, because their codes are damaged.
         warnings: What else is damaged, and is done without: sentences with the remedy.
         memo: Whatever the store wants to see again in `complete_candidates`.
+        cosines: The cosine of every span of passages in `semantic`, as far as the store has
+            computed them, float32 ``[spans]``.
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
@@ -147,6 +149,7 @@ class Candidates:
     damaged: Sequence[Key] = ()
     warnings: Sequence[str] = ()
     memo: object = None
+    cosines: Mapping[Key, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -64,12 +64,14 @@ def complete_scores(
     Those with damaged token codes are left out, and named in the second list, of warnings.
     """
     stored = backend.complete_candidates(index, request, list(dict.fromkeys(keys)), candidates)
-    cosines = token_codes.span_cosines_by_passage(
-        request.vector, [passage.tokens for passage in stored]
-    )
+    cosines: dict[Key, Floats | None] = {**candidates.cosines} if candidates else {}
+    unscored = {passage.key: passage.tokens for passage in stored if passage.key not in cosines}
+    new_cosines = token_codes.span_cosines_by_passage(request.vector, list(unscored.values()))
+    cosines |= zip(unscored, new_cosines, strict=True)
     sound: list[tuple[StoredPassage, Floats]] = []
     damaged: list[StoredPassage] = []
-    for passage, passage_cosines in zip(stored, cosines, strict=True):
+    for passage in stored:
+        passage_cosines = cosines[passage.key]
         if passage_cosines is None:
             damaged.append(passage)
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numkong
@@ -174,6 +175,21 @@ def span_cosines_by_passage(
                 yield from span_cosines_by_passage(query, [codes])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BestPassages:
+    """The passages whose best spans are nearest to a query.
+
+    Attributes:
+        codes: Their token codes by key, the nearest passage first.
+        cosines: The cosine of every span of each, float32 ``[spans]``.
+        damaged: The keys of those whose codes are damaged; they have no cosine.
+    """
+
+    codes: dict[Any, TokenCodes]
+    cosines: dict[Any, Floats]
+    damaged: list[Any]
+
+
 def best_cosine_by_passage(query: Floats, token_codes: Sequence[TokenCodes]) -> Floats:
     """Return the cosine of each passage's best span, float32 ``[passages]``.
 
@@ -188,16 +204,26 @@ def best_cosine_by_passage(query: Floats, token_codes: Sequence[TokenCodes]) -> 
 
 def best_passages(
     query: Floats, codes_by_key: Mapping[Any, TokenCodes], limit: int
-) -> tuple[dict[Any, TokenCodes], list[Any]]:
+) -> BestPassages:
     """Return the `limit` passages whose best span is nearest to `query`, and the damaged ones.
 
     The best come first; of equal ones those that come first in `codes_by_key` are returned.
     """
-    keys, best = list(codes_by_key), best_cosine_by_passage(query, list(codes_by_key.values()))
-    damaged = [keys[number] for number in np.flatnonzero(np.isnan(best)).tolist()]
-    order = np.argsort(-best, kind="stable")[: len(keys) - len(damaged)]  # NaN comes last
-    best_keys = [keys[number] for number in order[:limit].tolist()]
-    return {key: codes_by_key[key] for key in best_keys}, damaged
+    cosines = span_cosines_by_passage(query, list(codes_by_key.values()))
+    cosines_by_key, damaged = {}, []
+    for key, passage_cosines in zip(codes_by_key, cosines, strict=True):
+        if passage_cosines is None:
+            damaged.append(key)
+        else:
+            cosines_by_key[key] = passage_cosines
+    keys = list(cosines_by_key)
+    best = np.array([cosines_by_key[key].max(initial=-1.0) for key in keys])
+    best_keys = [keys[number] for number in np.argsort(-best, kind="stable")[:limit].tolist()]
+    return BestPassages(
+        {key: codes_by_key[key] for key in best_keys},
+        {key: cosines_by_key[key] for key in best_keys},
+        damaged,
+    )
 
 
 def is_sound(tokens: TokenCodes, dimension: int) -> bool:

@@ -53,6 +53,7 @@ from hybrid_search.private_files import FOLDER_MODE
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.name_lists import list_names
+from hybrid_search.text.token_codes import BestPassages
 from hybrid_search.text.types import TokenCodes
 
 _log = logging.getLogger(__name__)
@@ -230,17 +231,24 @@ class EmbeddedBackend:
             passages, limit = allowed, EXACT_PASSAGES
             method = "exact, on what the filter leaves"
         if len(passages) <= limit:
-            best, damaged = _score_exactly(reader, request, passages)
+            best = _score_exactly(reader, request, passages)
             warnings = [] if lists_all else [describe_lost_passages(schema.index_name(connection))]
-            return Candidates(semantic=best, method=method, damaged=damaged, warnings=warnings)
+            return Candidates(
+                semantic=best.codes,
+                method=method,
+                damaged=best.damaged,
+                warnings=warnings,
+                cosines=best.cosines,
+            )
         current_segments = reader.segments.refresh(connection)
-        best, damaged = _score_nearest(reader, current_segments, request, count, allowed)
+        best = _score_nearest(reader, current_segments, request, count, allowed)
         left_out = current_segments.damaged.union(sql.read_left_out(connection))
         return Candidates(
-            semantic=best,
+            semantic=best.codes,
             method=current_segments.method,
-            damaged=[*damaged, *sorted(left_out)],
+            damaged=[*best.damaged, *sorted(left_out)],
             warnings=current_segments.warnings,
+            cosines=best.cosines,
         )
 
     def complete_candidates(
@@ -366,28 +374,26 @@ def _score_nearest(
     request: Request,
     count: int,
     allowed: Numbers | None,
-) -> tuple[dict[Key, TokenCodes], list[Key]]:
+) -> BestPassages:
     """Return the best of the nearest `count` passages, and the damaged ones among them.
 
     If so many of them are damaged that fewer than the request's window are left, more are scored.
     """
     while True:
         passages = current_segments.find_passages(request.vector, count, allowed)
-        best, damaged = _score_exactly(reader, request, passages)
-        if len(best) >= request.window or count >= len(current_segments):
-            return best, damaged
+        best = _score_exactly(reader, request, passages)
+        if len(best.codes) >= request.window or count >= len(current_segments):
+            return best
         count *= 2
 
 
-def _score_exactly(
-    reader: Reader, request: Request, passages: Numbers
-) -> tuple[dict[Key, TokenCodes], list[Key]]:
-    """Return the best of `passages` with their token codes, and those with damaged or no codes.
+def _score_exactly(reader: Reader, request: Request, passages: Numbers) -> BestPassages:
+    """Return the best of `passages`, and with the damaged ones those that have no codes.
 
     All their spans are scored. There are at most `request.window`. Those without codes may have
     been deleted meanwhile.
     """
     codes_by_passage = reader.codes.read(reader.connection, passages.tolist())
-    best, damaged = token_codes.best_passages(request.vector, codes_by_passage, request.window)
+    best = token_codes.best_passages(request.vector, codes_by_passage, request.window)
     missing = [number for number in passages.tolist() if number not in codes_by_passage]
-    return best, [*damaged, *missing]
+    return replace(best, damaged=[*best.damaged, *missing])

@@ -157,17 +157,16 @@ class ServerBackend:
         scores, codes = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
         present = sorted(codes.keys() & set(nearest), key=passage_codec.parse_passage_id)
-        semantic, damaged = best_passages(
-            request.vector, {key: codes[key] for key in present}, request.window
-        )
+        best = best_passages(request.vector, {key: codes[key] for key in present}, request.window)
         return Candidates(
             lexical,
-            semantic,
+            best.codes,
             f"HNSW, {len(proposals.short_codes)} passages proposed, {len(keys)} scored exactly",
             codes,
-            damaged,
+            best.damaged,
             self._advise(index, request, proposals),
             scores,
+            best.cosines,
         )
 
     def complete_candidates(
