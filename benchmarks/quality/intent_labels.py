@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.phrases.match import Match
-from hybrid_search.search.calibration import MEASURED
+from hybrid_search.search.calibration import Calibration
 
 Turn = tuple[str, str, int]
 """Intent, call and number of a turn."""
@@ -65,11 +65,13 @@ class JudgedMentions:
     labels: NDArray[np.bool_]
 
     @classmethod
-    def judge(cls, best: Mapping[Turn, Match], labels: Labels, model: str) -> JudgedMentions:
-        """Judge the mentions by the labels, and leave out those that these say nothing of."""
+    def judge(
+        cls, best: Mapping[Turn, Match], labels: Labels, used_map: Calibration
+    ) -> JudgedMentions:
+        """Return the mentions that the labels judge; `used_map` gave them their probabilities."""
         judged = [turn for turn in best if labels.know(turn)]
         probabilities = [_inside(best[turn].probability) for turn in judged]
-        scores = np.array([MEASURED[model].inverse_span(value) for value in probabilities])
+        scores = np.array([used_map.inverse_span(value) for value in probabilities])
         are_right = np.array([turn in labels.turns for turn in judged])
         return cls([best[turn] for turn in judged], scores, are_right)
 

@@ -31,7 +31,7 @@ from benchmarks.quality.judging import LIKELY
 from hybrid_search import connect
 from hybrid_search.phrases.logistic import calibration_error, fit_logistic
 from hybrid_search.phrases.topics import Topic
-from hybrid_search.search.calibration import MEASURED
+from hybrid_search.search.calibration import MEASURED, MEASURED_WITH_FEEDBACK
 from hybrid_search.search.pipeline import match_encoder_to_index
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "calls_sgd"
@@ -93,6 +93,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--url", required=True, help="where calls_sgd is indexed")
     parser.add_argument("--index", default="calls")
+    parser.add_argument(
+        "--feedback", type=int, default=0, help="move the phrases first; writes mining-feedback"
+    )
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of calls_sgd")
     options = parser.parse_args()
     lines = (options.data / "queries.jsonl").read_text(encoding="utf-8").splitlines()
@@ -101,10 +104,16 @@ def main() -> None:
     labels = Labels.read(options.data, queries)
     with connect(options.url) as client:
         spec = client.describe(options.index).spec
-        best = find_best_mentions(client.mine(topics, index=options.index))
+        matches = client.mine(topics, index=options.index, feedback=options.feedback)
+        best = find_best_mentions(matches)
         turns = read_customer_turns(client, options.index)
         encoder = match_encoder_to_index(client._encoders.full, options.index, spec)
-    judged = JudgedMentions.judge(best, labels, spec.fingerprint)
+    maps = MEASURED_WITH_FEEDBACK if options.feedback else MEASURED
+    judged = JudgedMentions.judge(best, labels, maps[spec.fingerprint])
+    if options.feedback:
+        measured = {"model": spec.model, "feedback": options.feedback, **measure(judged, labels)}
+        results.write("mining-feedback", measured, results.QUALITY)
+        return
     results.write("mining", {"model": spec.model, **measure(judged, labels)}, results.QUALITY)
     dev_topics = [
         Topic(topic["name"], tuple(topic["phrases"]), precision=judging.PRECISION)

@@ -9,12 +9,16 @@ from benchmarks.quality.meaning import format_summary
 
 def mining() -> str:
     """Render how well intents that were kept out of the fit are mined, by threshold."""
-    thresholds = results.read_result("mining", results.QUALITY)["dev"]["thresholds"]
+    ways = [
+        results.read_result(name, results.QUALITY)["dev"]["thresholds"]
+        for name in ("mining", "mining-feedback")
+    ]
+    measures = ("precision", "recall")
     return table(
         "probability at least",
-        ("precision", "recall"),
-        thresholds,
-        lambda name: [f"{thresholds[name][measure]:.2f}" for measure in ("precision", "recall")],
+        [*measures, *[f"{measure}, feedback 10" for measure in measures]],
+        ways[0],
+        lambda name: [f"{way[name][measure]:.2f}" for way in ways for measure in measures],
     )
 
 

@@ -62,6 +62,12 @@ def mine(
         typer.Option(help="Where spans are scored: local, or ray: by actors of a Ray cluster."),
     ] = "local",
     workers: ingest_options.Workers = None,
+    feedback: Annotated[
+        int,
+        typer.Option(
+            help="Move each phrase to the best spans of so many documents first: 10 is usual."
+        ),
+    ] = 0,
     url: options.Url = None,
     model: options.Model = None,
     device: options.Device = None,
@@ -92,7 +98,16 @@ def mine(
         loaded_topics = Topics.load(topics)
         documents = Shard.parse(shard) if shard else ALL_DOCUMENTS
         with connect(url, model=model, device=device, precision=precision) as client:
-            job = MiningJob(client, loaded_topics, index, documents, output_format, engine, workers)
+            job = MiningJob(
+                client,
+                loaded_topics,
+                index,
+                documents,
+                output_format,
+                engine,
+                workers,
+                feedback,
+            )
             page.check_index(client, index)
             upload = open_upload(client, index, to_index) if to_index else None
             summary = job.mine(out, since)

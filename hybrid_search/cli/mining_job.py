@@ -32,6 +32,7 @@ class MiningJob:
     output_format: str
     engine: str
     workers: int | None
+    feedback: int
 
     def mine(self, out: Path | None, since: Path | None) -> MiningSummary:
         """Write the matches to a file or to standard output, and return what was done."""
@@ -48,6 +49,7 @@ class MiningJob:
                 shard=self.shard,
                 engine=self.engine,
                 workers=self.workers,
+                feedback=self.feedback,
             )
 
         with mining_progress(self.client.describe(self.index).documents) as report:
@@ -67,7 +69,7 @@ class MiningJob:
         tuning = read_tuning(tuning_file) if tuning_file else None
         spec = self.client.describe(self.index).spec
         topics = Topics(self.topics.topics)  # wherever their file lies
-        return run.make_run_key(topics, tuning, spec, self.shard)
+        return run.make_run_key(topics, tuning, spec, self.shard, self.feedback)
 
 
 def _write_jsonl(data: bytes) -> None:

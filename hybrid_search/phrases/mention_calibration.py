@@ -16,22 +16,36 @@ _log = logging.getLogger(__name__)
 
 
 def choose_calibrations(
-    topics: Topics, spec: IndexSpec, load_rough: Callable[[], Calibration], *, has_prior: bool
+    topics: Topics,
+    spec: IndexSpec,
+    load_rough: Callable[[], Calibration],
+    *,
+    has_prior: bool,
+    has_feedback: bool = False,
 ) -> tuple[CalibrateTopic, Tuning | None]:
     """Return the function that gives each topic its map, and the tuning that it uses, if any.
 
-    A tuning of another model is not used, and a warning says so.
+    A tuning of another model is not used, and none with feedback; a warning says so.
 
     Args:
         topics: The topics, with the file of their tuning if they were read from a file.
         spec: The spec of the index.
         load_rough: Returns the map by which queries are fused, for a model without a measured one.
         has_prior: Whether scores have a prior in them, as for the measured map.
+        has_feedback: Whether the phrases are moved by feedback, which no tuning knows.
     """
     path = topics.tuning_file
     tuning = _read_tuning(path, spec.fingerprint) if path else None
+    if tuning and has_feedback:
+        _log.warning(
+            "%s was tuned for phrases as they are: its probabilities are not used with feedback",
+            path,
+        )
+        tuning = None
     if tuning is None:
-        default = choose_mention_map(spec.fingerprint, load_rough(), has_prior=has_prior)
+        default = choose_mention_map(
+            spec.fingerprint, load_rough(), has_prior=has_prior, has_feedback=has_feedback
+        )
         return (lambda _: default), None
     used_tuning = tuning
 

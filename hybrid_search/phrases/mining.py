@@ -23,6 +23,7 @@ from hybrid_search.phrases.blocks import read_blocks
 from hybrid_search.phrases.match_builder import MatchBuilder
 from hybrid_search.phrases.mention_calibration import choose_calibrations
 from hybrid_search.phrases.mention_choice import choose_mentions
+from hybrid_search.phrases.phrase_feedback import add_feedback_to_topics
 from hybrid_search.phrases.scoring import ScoreBlocks, score_in_threads
 from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
 from hybrid_search.phrases.topics import Topics
@@ -44,6 +45,7 @@ def mine(
     after: Position = None,
     shard: Shard = ALL_DOCUMENTS,
     score: ScoreBlocks = score_in_threads,
+    feedback: int = 0,
 ) -> Iterator[MinedBlock]:
     """Yield the matches of all topics in an index, block by block.
 
@@ -56,6 +58,7 @@ def mine(
         after: The position of a block that an earlier run yielded; this run goes on behind it.
         shard: Only the documents of this shard are looked at.
         score: Where the spans are scored.
+        feedback: Phrases are moved to the best spans of so many documents; 0 for as they are.
 
     Errors of the stages pass through: IndexMissingError, ModelError for an index of another model,
     UsageError for an unknown field or a phrase without a word.
@@ -66,9 +69,15 @@ def mine(
     load_rough = partial(
         load_calibration, spec.precision, spec.dimension, SCORE if prior else COSINE
     )
-    calibrate, tuning = choose_calibrations(topics, spec, load_rough, has_prior=prior is not None)
+    calibrate, tuning = choose_calibrations(
+        topics, spec, load_rough, has_prior=prior is not None, has_feedback=feedback > 0
+    )
     matrix = build_matrix(encoder, topics, calibrate, tuning)
     conditions = [compile_where(topic.where, fields) for topic in topics]
+    if feedback:
+        matrix = add_feedback_to_topics(
+            matrix, backend, index, conditions, load_rough(), prior, feedback
+        )
     builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint)
     blocks = read_blocks(backend.scan_codes(index, after), shard)
     assembly = _Assembly(matrix, builder, after)

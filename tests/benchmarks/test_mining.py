@@ -57,7 +57,7 @@ def test_later_turns_of_a_call_that_states_the_intent_are_not_judged() -> None:
     best = find_best_mentions(
         [make_match("a", 0, 0.9), make_match("a", 4, 0.8), make_match("b", 0, 0.3)]
     )
-    judged = JudgedMentions.judge(best, make_labels(("a", 0)), MODEL)
+    judged = JudgedMentions.judge(best, make_labels(("a", 0)), MEASURED[MODEL])
     assert [(match.id, match.turn) for match in judged.matches] == [("a", 0), ("b", 0)]
     assert judged.labels.tolist() == [True, False]
     assert judged.scores[0] > judged.scores[1]
