@@ -37,6 +37,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "size": (1, MAX_SIZE),
     "offset": (0, MAX_SIZE),
     "spans": (0, MAX_SPANS),
+    "min_probability": (0.0, 1.0),
 }
 """The smallest and the largest value of each parameter that is a number."""
 
@@ -209,7 +210,10 @@ def _check_numbers(query: Query) -> None:
         parameters.check_number("min_score", query.min_score, "a finite number", -largest, largest)
     if query.min_probability is not None:
         parameters.check_number(
-            "min_probability", query.min_probability, "a number from 0 to 1", 0.0, 1.0
+            "min_probability",
+            query.min_probability,
+            "a number from 0 to 1",
+            *RANGES["min_probability"],
         )
     for name in ("size", "offset", "spans"):
         parameters.check_integer(name, getattr(query, name), *RANGES[name])
