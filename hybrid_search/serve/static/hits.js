@@ -24,8 +24,9 @@ export function buildHit(call, rank, { alpha, index, phrases }, open) {
       build("h2", {}, button, title ? build("bdi", { class: "title" }, title) : null),
       buildBar(best, alpha),
     ),
+    phrases.length > 1 ? build("p", { class: "fits" }, "by ", build("bdi", {}, `“${best.phrase}”`)) : null,
     buildExcerpts(call),
-    bestSpans(call, SPANS).map(({ span }) => buildQuestion(index, phrases[0], best.id, span)),
+    bestSpans(call, SPANS).map(({ span }) => buildQuestion(index, best.phrase ?? phrases[0], best.id, span)),
     buildReasons(best, alpha),
   );
 }
@@ -129,7 +130,7 @@ function buildReasons(hit, alpha) {
           "tbody",
           {},
           row("spans", "spans", [
-            `cosine ${formatScore(raw.cosine, 3)}${raw.prior ? ` + prior ${formatScore(raw.prior, 3)}` : ""}`,
+            `cosine\u00a0${formatScore(raw.cosine, 3)}${raw.prior ? ` +\u00a0prior\u00a0${formatScore(raw.prior, 3)}` : ""}`,
             formatScore(spans, 3),
             formatScore(alpha * spans, 3),
             rank(hit.cosine_rank),
