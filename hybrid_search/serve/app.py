@@ -27,7 +27,13 @@ from hybrid_search.serve.judging import Judging
 from hybrid_search.serve.metrics import RequestMetrics
 from hybrid_search.serve.mining import stream_matches
 from hybrid_search.serve.options import ServeOptions
-from hybrid_search.serve.problems import Problem, build_response, describe_error, dump_json
+from hybrid_search.serve.problems import (
+    Problem,
+    build_response,
+    describe_error,
+    dump_json,
+    is_for_log,
+)
 from hybrid_search.serve.signatures import Schema
 
 PAGE_FOLDER = Path(__file__).parent / "static"
@@ -153,7 +159,7 @@ class Service:
     def _explain(self, error: HybridSearchError) -> Problem:
         """Return the problem that an error is; one that the caller cannot mend is logged."""
         problem = describe_error(error, self._place)
-        if problem.status >= 500:
+        if is_for_log(problem):
             _log.error("a request failed: %s", error)
         return problem
 

@@ -15,6 +15,7 @@ import pytest
 
 import hybrid_search
 from hybrid_search.client import Client
+from hybrid_search.encoder import SHIPPED
 from hybrid_search.phrases.judgments import read_judgments
 from hybrid_search.search.query import Query, QueryOptions
 from hybrid_search.serve.guard import ROUTES
@@ -337,6 +338,22 @@ def test_a_message_with_a_place_is_answered_without_it() -> None:
         problem = describe_error(error, "/data/store")
         assert problem.status == status
         assert "search.example" not in problem.detail
+
+
+def test_an_index_of_a_model_that_is_not_there_is_told_and_its_name_is_in_the_log(
+    sample_url: str, tmp_path: Path
+) -> None:
+    settings = json.loads((SHIPPED / "encoder.json").read_text())
+    renamed = {**settings, "name": "acme-small", "fingerprint": "0123456789abcdef"}
+    for file in SHIPPED.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "encoder.json").unlink()
+    (tmp_path / "encoder.json").write_text(json.dumps(renamed))
+    with run_service(sample_url, "--model", str(tmp_path)) as service:
+        answer = service.post("/v1/query", {"phrase": PHRASE})
+        assert_problem(answer, 409, "its log says which")
+        service.stop()
+        assert any("slice-minilm-l6" in line for line in service.log)
 
 
 def test_browsers_are_told_to_load_nothing_from_elsewhere(service: RunningService) -> None:
