@@ -176,7 +176,7 @@ function scrollTo(pane, element) {
 
 function buildLegend() {
   const steps = LEVELS.map((least, number) => build("span", { class: `heat heat-${number + 1}` }, formatScore(least)));
-  return build("p", { class: "legend" }, "Words are shaded by the score of the best span that holds them, from ", ...steps, " on.");
+  return build("p", { class: "legend" }, "Shaded by the best span around a word and by BM25, as alpha weighs them, from ", ...steps, " on.");
 }
 
 function findLevel(score) {
