@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -261,8 +262,28 @@ def test_a_call_is_compared_with_itself_in_another_index(
     assert page.input_value("#pane-index-1") == "short"
     assert page.input_value("#pane-index-0") == "calls"
     page.select_option("#pane-index-1", "hostile")
-    page.wait_for_selector("#problem:not([hidden])")
-    assert "shop-001" in page.inner_text("#problem")
+    problem = page.locator(".pane").nth(1).locator(".problem")
+    problem.wait_for()
+    assert "shop-001" in problem.inner_text()
+    page.select_option("#pane-index-1", "calls")
+    problem.wait_for(state="detached")
+
+
+def test_a_view_that_cannot_be_shown_says_why_beside_the_other_and_can_be_closed(
+    page: Any, service: RunningService
+) -> None:
+    views = [["shop-001", "money", 0.5], ["shop-001", "money", 0.5, "nothing"]]
+    page.goto(
+        f"{service.url}/#"
+        + urlencode({"q": "money", "open": [*map(json.dumps, views)]}, doseq=True)
+    )
+    page.wait_for_selector(".hit", state="attached")
+    page.wait_for_selector(".pane .turn")
+    second = page.locator(".pane").nth(1)
+    assert "no index of this name" in second.locator(".problem").inner_text()
+    second.get_by_role("button", name="Close").click()
+    page.wait_for_selector(".pane .turn")
+    assert page.locator(".pane").count() == 1
 
 
 def test_yes_and_no_are_written_and_shown_again(page: Any, judgments_file: Path) -> None:

@@ -111,7 +111,7 @@ function endAtBlank(points, place, high) {
 
 function buildReasons(hit, alpha) {
   const { spans, bm25, raw, ranks } = hit.explanation;
-  const rank = (number) => (number ? `${number} of ${ranks.window}` : "–");
+  const rank = (number) => (number ? String(number) : "–");
   const row = (name, kind, cells) =>
     build("tr", {}, build("th", { scope: "row" }, build("span", { class: `key ${kind}` }, name)), ...cells.map((cell) => build("td", {}, cell)));
   const terms = listTerms(hit);
@@ -125,7 +125,7 @@ function buildReasons(hit, alpha) {
       build(
         "table",
         {},
-        build("thead", {}, build("tr", {}, ...["leg", "raw", "mapped to 0–1", "× weight", "rank"].map((name) => build("th", { scope: "col" }, name)))),
+        build("thead", {}, build("tr", {}, ...["leg", "raw", "mapped to 0–1", "× weight", `rank of ${ranks.window}`].map((name) => build("th", { scope: "col" }, name)))),
         build(
           "tbody",
           {},

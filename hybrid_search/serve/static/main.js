@@ -163,11 +163,10 @@ function focusHit(id) {
 
 // Returns what `call` does, or shows why it failed.
 async function attempt(call) {
+  find("problem").hidden = true;
+  find("login").hidden = true;
   try {
-    const value = await call();
-    find("problem").hidden = true;
-    find("login").hidden = true;
-    return value ?? true;
+    return (await call()) ?? true;
   } catch (error) {
     if (error.name === "AbortError") return null;
     if (error.status === 401) {

@@ -29,24 +29,42 @@ export class Pane {
     this.abort = new AbortController();
     const parameters = { index: this.index };
     if (pane.phrase.trim()) Object.assign(parameters, { phrase: pane.phrase, alpha: pane.alpha, spans: SPANS });
-    this.view = await openDocument(pane.id, parameters, this.abort.signal);
+    const { signal } = this.abort;
+    try {
+      this.view = await openDocument(pane.id, parameters, signal);
+    } catch (error) {
+      if (signal.aborted || error.status === 401) throw error;
+      this.renderProblem(error);
+      return;
+    }
     this.points = new CodePoints(this.view.text);
     this.render();
   }
 
-  render() {
-    const { view, pane, options } = this;
-    const title = typeof view.metadata.title === "string" ? view.metadata.title : "";
-    const heading = build("h2", { tabindex: "-1" }, build("bdi", { class: "id" }, view.id), title ? build("bdi", { class: "title" }, title) : null);
+  // What failed is told where it would stand: another phrase or index may do, and it can be closed.
+  renderProblem(error) {
+    const problem = build("p", { class: "notice problem", role: "alert" }, error.message);
+    this.root.replaceChildren(this.buildHead(""), this.buildForm(this.pane), problem);
+  }
+
+  buildHead(title) {
+    const { options } = this;
+    this.heading = build("h2", { tabindex: "-1" }, build("bdi", { class: "id" }, this.pane.id), title ? build("bdi", { class: "title" }, title) : null);
     const buttons = build(
       "div",
       { class: "buttons" },
       options.compare ? build("button", { type: "button", class: "compare", onclick: options.compare }, "Compare") : null,
       build("button", { type: "button", class: "close", onclick: options.close }, "Close"),
     );
-    this.text = build("div", { class: view.text.length > LONG ? "text long" : "text", tabindex: "0", role: "region", "aria-label": `Text of the call, view ${this.options.number + 1}` });
+    return build("div", { class: "pane-head" }, this.heading, buttons);
+  }
+
+  render() {
+    const { view, pane, options } = this;
+    const title = typeof view.metadata.title === "string" ? view.metadata.title : "";
+    this.text = build("div", { class: view.text.length > LONG ? "text long" : "text", tabindex: "0", role: "region", "aria-label": `Text of the call, view ${options.number + 1}` });
     const parts = [
-      build("div", { class: "pane-head" }, heading, buttons),
+      this.buildHead(title),
       this.buildForm(pane),
       buildMetadata(view.metadata),
       this.buildSpans(),
@@ -55,7 +73,6 @@ export class Pane {
     ];
     this.root.replaceChildren(...parts.filter(Boolean));
     this.shade(pane.alpha);
-    this.heading = heading;
   }
 
   buildForm(pane) {
