@@ -137,6 +137,7 @@ def test_a_second_value_of_a_filter_can_be_added_also_from_a_link(
     where = {"sector": ["bank", "telecom"]}
     assert list_ids(page) == [hit.id for hit in sample.query("refund", size=10, where=where)]
     unfiltered = sample.query("refund", size=60, group_by="passage", facets=["sector"]).facets
+    assert unfiltered is not None
     shown = page.locator(".filters fieldset:has-text('sector') label").all_inner_texts()
     assert [text.split() for text in shown] == [
         [value, str(count)] for value, count in unfiltered["sector"].items()
