@@ -21,7 +21,7 @@ from hybrid_search.errors import HybridSearchError, IndexMissingError
 from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.guard import Guard
 from hybrid_search.serve.options import ServeOptions
-from hybrid_search.serve.problems import Problem, describe_error, dump_json
+from hybrid_search.serve.problems import Problem, describe_error, dump_json, is_for_log
 from hybrid_search.serve.server import run_app
 
 PATH = "/mcp"
@@ -99,7 +99,7 @@ class AgentServer:
 
     def _explain(self, error: HybridSearchError) -> mcp_types.CallToolResult:
         problem = describe_error(error, self._place)
-        if problem.status >= 500:
+        if is_for_log(problem):
             _log.error("a call failed: %s", error)
         return _answer_error(problem.detail)
 

@@ -39,6 +39,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "offset": (0, MAX_SIZE),
     "spans": (0, MAX_SPANS),
     "feedback": (0, MAX_FEEDBACK),
+    "min_probability": (0.0, 1.0),
 }
 """The smallest and the largest value of each parameter that is a number."""
 
@@ -209,7 +210,10 @@ def _check_numbers(query: Query) -> None:
         parameters.check_number("min_score", query.min_score, "a finite number", -largest, largest)
     if query.min_probability is not None:
         parameters.check_number(
-            "min_probability", query.min_probability, "a number from 0 to 1", 0.0, 1.0
+            "min_probability",
+            query.min_probability,
+            "a number from 0 to 1",
+            *RANGES["min_probability"],
         )
     for name in ("size", "offset", "spans", "feedback"):
         parameters.check_integer(name, getattr(query, name), *RANGES[name])

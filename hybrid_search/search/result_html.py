@@ -14,14 +14,16 @@ from hybrid_search.observability.escapes import blank_controls
 from hybrid_search.search.excerpts import Excerpt, list_excerpts
 from hybrid_search.search.result import Hit, Result, Span
 
-SPANS_COLOR, BM25_COLOR, SOFT_COLOR = "#1f6f8b", "#b8741a", "#6b7680"
+SPANS_COLOR, BM25_COLOR = "#1f6f8b", "#b8741a"
 MARK_STYLE = "background:#ffe08a;color:#1b2127;border-radius:2px;padding:0 1px"
 TEXT_STYLE = "margin:2px 0 0;white-space:pre-wrap;overflow-wrap:anywhere"
 
 
 def format_html(result: Result) -> str:
     """Return a result as HTML."""
-    count = f"{len(result)} of {result.total} hits for {result.plan.get('phrase')!r}"
+    phrases = result.plan.get("phrase")
+    names = " or ".join(map(repr, [phrases] if isinstance(phrases, str) else phrases or ()))
+    count = f"{len(result)} of {result.total} hits for {names}"
     items = "".join(f"<li style='margin:0 0 12px'>{_format_hit(hit)}</li>" for hit in result.hits)
     return (
         f"<div style='max-width:60em;line-height:1.5'><p>{_encode(count)}</p>"
@@ -30,7 +32,8 @@ def format_html(result: Result) -> str:
 
 
 def _format_hit(hit: Hit) -> str:
-    numbers = f"BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f}"
+    reason = f", by {hit.phrase!r}" if hit.phrase is not None else ""
+    numbers = f"BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f}{reason}"
     heading = f"<b>{_encode(hit.id)}</b> {hit.score:.3f} {_soften(numbers)}"
     bar = _format_bar(hit.explanation) if hit.explanation else ""
     return f"{heading}{bar}{''.join(map(_format_excerpt, list_excerpts(hit)))}"
@@ -48,7 +51,7 @@ def _format_bar(explanation: Mapping[str, Any]) -> str:
         f"width:{100 * min(max(share, 0), 1):.1f}%;background:{color}'></span>"
         for color, (name, share) in shares.items()
     )
-    return f"<div style='width:12em;font-size:0;background:#d5dade'>{parts}</div>"
+    return f"<div style='width:12rem;font-size:0;background:#d5dade'>{parts}</div>"
 
 
 def _format_excerpt(excerpt: Excerpt) -> str:
@@ -70,13 +73,16 @@ def format_place(span: Span) -> str:
 
 
 def format_time(milliseconds: float) -> str:
-    """Return a time of a call as minutes and seconds."""
-    seconds = int(milliseconds // 1000)
-    return f"{seconds // 60}:{seconds % 60:02}"
+    """Return a time of a call as the inspector writes it: 00:55 or 1:02:03."""
+    minutes, seconds = divmod(int(milliseconds // 1000), 60)
+    hours, minutes = divmod(minutes, 60)
+    clock = f"{minutes:02}:{seconds:02}"
+    return f"{hours}:{clock}" if hours else clock
 
 
 def _soften(text: str) -> str:
-    return f"<span style='color:{SOFT_COLOR};font-size:90%'>{_encode(text)}</span>"
+    # readable on the ground of any notebook, light or dark
+    return f"<span style='opacity:.75;font-size:90%'>{_encode(text)}</span>"
 
 
 def _encode(text: str) -> str:

@@ -7,8 +7,7 @@ Modules in reading order: `options` (address, token, limits), `server` (runs uvi
 routes and what they share), `guard` (around every request: host, token, headers, counts), `bodies`
 (read the JSON of a request), `gate` (how many calls run at once, and for how long), `problems`
 (errors to answers), `signatures` and `openapi` (the description, made from the functions), `mining`
-(the stream of `/v1/mine`), `metrics`. It needs the extra ``serve``, and ``metrics`` for
-``/metrics``.
+(the stream of `/v1/mine`), `metrics`. It needs the extra ``serve``.
 
 A new route goes into `app`, and what it takes and answers into `openapi`.
 """

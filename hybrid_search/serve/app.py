@@ -18,15 +18,22 @@ from starlette.types import ASGIApp
 import hybrid_search
 from hybrid_search.async_client import AsyncClient
 from hybrid_search.backends.types import IndexInfo
-from hybrid_search.errors import HybridSearchError, MissingExtraError, UsageError
+from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.serve import openapi
 from hybrid_search.serve.bodies import JSON_TYPE, read_object
 from hybrid_search.serve.gate import Gate
 from hybrid_search.serve.guard import Guard
 from hybrid_search.serve.judging import Judging
+from hybrid_search.serve.metrics import RequestMetrics
 from hybrid_search.serve.mining import stream_matches
 from hybrid_search.serve.options import ServeOptions
-from hybrid_search.serve.problems import Problem, build_response, describe_error, dump_json
+from hybrid_search.serve.problems import (
+    Problem,
+    build_response,
+    describe_error,
+    dump_json,
+    is_for_log,
+)
 from hybrid_search.serve.signatures import Schema
 
 PAGE_FOLDER = Path(__file__).parent / "static"
@@ -49,7 +56,7 @@ class Service:
         self._client, self._options, self._place = client, options, place
         self._gate = Gate(options.queries, options.timeout)
         self._judging = Judging(options.judgments, client) if options.judgments else None
-        self._metrics = self._open_metrics()
+        self._metrics = RequestMetrics(self._gate)
 
     def build_app(self) -> ASGIApp:
         """Return the application with all routes."""
@@ -72,8 +79,7 @@ class Service:
             Problem: _answer_problem,
         }
         app = Starlette(routes=routes, exception_handlers=handlers)
-        count = self._metrics.add if self._metrics else _ignore_count
-        return Guard(app, self._options, count)
+        return Guard(app, self._options, self._metrics.add)
 
     async def _query(self, request: Request) -> Response:
         values = await read_object(request, self._options)
@@ -140,8 +146,6 @@ class Service:
         return answer_json({"status": "ok", "version": hybrid_search.__version__})
 
     async def _list_metrics(self, _: Request) -> Response:
-        if not self._metrics:
-            raise Problem(404, "there are no metrics: install the extra metrics")
         return Response(self._metrics.format(), media_type=self._metrics.content_type)
 
     async def _show_page(self, _: Request) -> Response:
@@ -155,21 +159,13 @@ class Service:
     def _explain(self, error: HybridSearchError) -> Problem:
         """Return the problem that an error is; one that the caller cannot mend is logged."""
         problem = describe_error(error, self._place)
-        if problem.status >= 500:
+        if is_for_log(problem):
             _log.error("a request failed: %s", error)
         return problem
 
     def _log_phrase(self, phrase: object) -> None:
         if self._options.log_phrases:
             _log.info("phrase %r", phrase)
-
-    def _open_metrics(self) -> Any:
-        """Return the metrics of this service, None if the extra is not installed."""
-        try:
-            from hybrid_search.serve.metrics import RequestMetrics
-        except MissingExtraError:
-            return None
-        return RequestMetrics(self._gate)
 
 
 def answer_json(value: Mapping[str, Any]) -> Response:
@@ -240,7 +236,3 @@ async def _answer_http_error(_: Request, error: Exception) -> Response:
     else:
         detail = "there is nothing at this path: GET /openapi.json lists what there is"
     return build_response(Problem(error.status_code, detail, headers=headers))
-
-
-def _ignore_count(_: str, __: int, ___: float) -> None:
-    """Count nothing: the metrics are not installed."""

@@ -75,6 +75,7 @@ def build_description() -> dict[str, Any]:
             "/v1/indexes": {"get": _describe_indexes()},
             "/v1/judgments": {"get": _describe_judgments(), "post": _describe_judging()},
             "/healthz": {"get": _describe_health()},
+            "/metrics": {"get": _describe_metrics()},
         },
         "components": {
             "schemas": _describe_schemas(),
@@ -218,11 +219,18 @@ def _describe_judgments() -> Schema:
 
 
 def _describe_judging() -> Schema:
-    schema = BODY.json_schema()
+    example = {
+        "phrase": "I want my money back",
+        "id": EXAMPLE_DOCUMENT,
+        "start": 673,
+        "end": 725,
+        "text": "Could you just put the money back on my card instead",
+        "answer": "yes",
+    }
     return {
         "operationId": "judge",
         "summary": "Say of a span whether it is what the phrase means.",
-        "requestBody": {"required": True, "content": {"application/json": {"schema": schema}}},
+        "requestBody": _describe_content(BODY.json_schema(), example),
         "responses": _list_responses(_refer("Judgment"), (*BODY_PROBLEMS, *READ_PROBLEMS)),
     }
 
@@ -237,8 +245,21 @@ def _describe_health() -> Schema:
     }
 
 
+def _describe_metrics() -> Schema:
+    responses = _list_responses({}, (400, 401, 421))
+    content = {"text/plain": {"schema": {"type": "string"}}}
+    return {
+        "operationId": "metrics",
+        "summary": "List requests by route and status and their seconds, as Prometheus reads them.",
+        "responses": {**responses, "200": {"description": "The numbers.", "content": content}},
+    }
+
+
 def _describe_body(properties: dict[str, Schema], required: list[str], example: Any) -> Schema:
-    schema = {**_describe_object(properties), "required": required}
+    return _describe_content({**_describe_object(properties), "required": required}, example)
+
+
+def _describe_content(schema: Schema, example: Any) -> Schema:
     return {
         "required": True,
         "content": {"application/json": {"schema": schema, "example": example}},

@@ -53,7 +53,7 @@ ANSWERS: dict[type[HybridSearchError], Answer] = {
     DocumentMissingError: Answer(404),
     IndexMissingError: Answer(404, "there is no index of this name: GET /v1/indexes lists all"),
     ModelError: Answer(
-        409, "the index was written with another model than the one of this service, or it is lost"
+        409, "the index was written with a model that this service lacks: its log says which"
     ),
     DamagedIndexError: Answer(500, "the index is damaged: hybrid-search verify says what to do"),
     IndexBusyError: Answer(503, "the index is being written: ask again"),
@@ -110,6 +110,11 @@ def describe_error(error: HybridSearchError, hidden: str) -> Problem:
         status = 503  # it is away or busy, which passes
     detail = answer.detail or hide_places(str(error), hidden)
     return Problem(status, detail, type(error).__name__)
+
+
+def is_for_log(problem: Problem) -> bool:
+    """Return whether the one who runs the service has to read the whole message."""
+    return problem.status == 409 or problem.status >= 500
 
 
 def hide_places(text: str, hidden: str) -> str:

@@ -17,7 +17,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hybrid_search.async_client import THREADS, AsyncClient
 from hybrid_search.errors import UsageError
-from hybrid_search.serve.app import Service
 from hybrid_search.serve.options import ServeOptions
 
 WAITING_CONNECTIONS = 1_000
@@ -45,6 +44,7 @@ def serve(
 
     UsageError is raised if nothing can listen at the address.
     """
+    from hybrid_search.serve.app import Service  # here, as the agents' server has no metrics
 
     @asynccontextmanager
     async def open_app(client: AsyncClient) -> AsyncIterator[ASGIApp]:
@@ -103,7 +103,10 @@ def _configure(app: Any, options: ServeOptions) -> uvicorn.Config:
 
 
 class PatientProtocol(H11Protocol):
-    """A connection that is closed if its first request does not arrive within some seconds."""
+    """A connection that is closed if its next request does not begin within some seconds.
+
+    A request has begun when its head is there; its body has a time of its own.
+    """
 
     seconds = 30.0
 
@@ -112,13 +115,19 @@ class PatientProtocol(H11Protocol):
         super().connection_made(transport)
         self._deadline = self.loop.call_later(self.seconds, self._close_if_silent)
 
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request."""
+        self._deadline.cancel()
+        self._deadline = self.loop.call_later(self.seconds, self._close_if_silent)
+        super().on_response_complete()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self._deadline.cancel()
         super().connection_lost(exc)
 
     def _close_if_silent(self) -> None:
-        if self.cycle is None:
+        if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
 
 

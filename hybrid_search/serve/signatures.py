@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import cache
 from typing import Any, get_type_hints
@@ -18,11 +18,10 @@ from pydantic import TypeAdapter
 
 from hybrid_search.search import parameters
 from hybrid_search.search.fusion import FUSIONS
-from hybrid_search.search.query import CHOICES, RANGES
+from hybrid_search.search.query import CHOICES, RANGES, QueryOptions
 
 Schema = dict[str, Any]
 
-_NAMES = {"Mapping": Mapping, "Sequence": Sequence, "Any": Any, "str": str}
 _PHRASE = {"minLength": 1, "maxLength": parameters.MAX_PHRASE, "pattern": r"\S"}
 
 LIMITS: dict[str, Schema] = {
@@ -40,27 +39,28 @@ LIMITS: dict[str, Schema] = {
 def describe_parameters(function: Callable[..., Any]) -> dict[str, Schema]:
     """Return the schema of each parameter of `function`, without its default if it is required."""
     words = read_descriptions(function, "Args")
+    types = {**get_type_hints(function), **get_type_hints(QueryOptions)}
     schemas: dict[str, Schema] = {}
     for parameter in inspect.signature(function).parameters.values():
         name = parameter.name.rstrip("_")
         if name in ("self", "url"):
             continue
-        schema = _describe_type(name, parameter.annotation)
+        schema = _describe_type(name, types[parameter.name])
         if parameter.default is not inspect.Parameter.empty:
             schema["default"] = parameter.default
         schemas[name] = {**schema, "description": words.get(name, "")}
     return schemas
 
 
-def _describe_type(name: str, annotation: Any) -> Schema:
+def _describe_type(name: str, kind: Any) -> Schema:
     if name == "phrase":
-        return _describe_phrase(annotation)
-    # the text of an annotation of our own signature, as all modules postpone them
-    kind = eval(annotation, _NAMES) if isinstance(annotation, str) else annotation  # noqa: S307
+        return _describe_phrase(kind)
     schema = TypeAdapter(kind).json_schema()
     if name == "facets":
         schema = {"anyOf": [schema, {"type": "string"}, {"type": "null"}]}
     limits = LIMITS.get(name, {})
+    if schema.get("type") == "boolean":
+        return schema
     if "enum" in limits:
         return {**limits}
     variants = schema.get("anyOf", [])
@@ -73,11 +73,11 @@ def _limit(variant: Schema, limits: Schema) -> Schema:
     return variant if variant.get("type") == "null" else {**variant, **limits}
 
 
-def _describe_phrase(annotation: Any) -> Schema:
+def _describe_phrase(kind: Any) -> Schema:
     single = {"type": "string", **_PHRASE}
-    if "None" in str(annotation):
+    if kind == str | None:
         return {"anyOf": [single, {"type": "null"}]}
-    if "Sequence" not in str(annotation):
+    if kind is str:
         return single
     several = {
         "type": "array",

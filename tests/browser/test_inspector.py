@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -27,6 +28,11 @@ def ask(page: Any, phrase: str = PHRASE) -> None:
 def list_ids(page: Any) -> list[str]:
     ids: list[str] = page.eval_on_selector_all(".hit", "hits => hits.map(hit => hit.dataset.id)")
     return ids
+
+
+def find_box(page: Any, value: str) -> Any:
+    """Return the box of a value of the filters, also where they are not seen."""
+    return page.locator(".filters label", has_text=value).locator("input")
 
 
 def slide(page: Any, alpha: float, *, release: bool = True) -> None:
@@ -114,10 +120,63 @@ def test_several_phrases_and_filters(page: Any, sample: Client) -> None:
     phrases = ["refund", "waiting on hold"]
     assert list_ids(page) == [hit.id for hit in sample.query(phrases, size=10)]
     with page.expect_response("**/v1/query"):
-        page.get_by_label("bank").check()
-    page.wait_for_function("document.querySelector('.hit').dataset.id.startsWith('bank')")
+        find_box(page, "bank").check()
+    page.wait_for_selector(".hit:first-child[data-id^=bank]")
     where = {"sector": ["bank"]}
     assert list_ids(page) == [hit.id for hit in sample.query(phrases, size=10, where=where)]
+
+
+def test_a_second_value_of_a_filter_can_be_added_also_from_a_link(
+    page: Any, service: RunningService, sample: Client
+) -> None:
+    page.goto(f"{service.url}/#q=refund&where=" + quote('["sector","bank"]'))
+    page.wait_for_selector(".hit")
+    assert find_box(page, "bank").is_checked()
+    find_box(page, "telecom").check()
+    page.wait_for_selector(".hit[data-id^=telecom]")
+    where = {"sector": ["bank", "telecom"]}
+    assert list_ids(page) == [hit.id for hit in sample.query("refund", size=10, where=where)]
+    unfiltered = sample.query("refund", size=60, group_by="passage", facets=["sector"]).facets
+    assert unfiltered is not None
+    shown = page.locator(".filters fieldset:has-text('sector') label").all_inner_texts()
+    assert [text.split() for text in shown] == [
+        [value, str(count)] for value, count in unfiltered["sector"].items()
+    ]
+
+
+def test_of_several_phrases_a_call_is_opened_and_judged_under_the_one_that_it_fits(
+    page: Any, service: RunningService, sample: Client
+) -> None:
+    phrases = ["refund", "waiting on hold"]
+    page.goto(f"{service.url}/#" + urlencode({"q": phrases}, doseq=True))
+    page.wait_for_selector(".hit")
+    hits = sample.query(phrases, size=10).hits
+    hit = next(hit for hit in hits if hit.phrase == "waiting on hold")
+    shown = page.locator(f".hit[data-id={hit.id}]")
+    assert "waiting on hold" in shown.locator(".fits").inner_text()
+    with page.expect_request("**/v1/judgments") as sent:
+        shown.locator("[data-answer=yes]").first.click()
+    assert sent.value.post_data_json["phrase"] == "waiting on hold"
+    shown.locator(".open").click()
+    page.wait_for_selector(".pane .turn")
+    assert page.input_value("#pane-phrase-0") == "waiting on hold"
+
+
+def test_examples_can_be_tried_by_a_click(page: Any, sample: Client) -> None:
+    page.get_by_role("link", name="refund request").click()
+    page.wait_for_selector(".hit")
+    assert page.input_value("#phrase") == "refund request"
+    assert list_ids(page) == [hit.id for hit in sample.query("refund request", size=10)]
+
+
+def test_hits_of_an_earlier_phrase_do_not_stay_beside_an_error(page: Any) -> None:
+    ask(page)
+    page.route("**/v1/query", lambda route: route.fulfill(status=503, json={"detail": "ask again"}))
+    page.fill("#phrase", "something else")
+    page.press("#phrase", "Enter")
+    page.wait_for_selector("#problem:not([hidden])")
+    assert page.locator(".hit").count() == 0
+    assert page.inner_text("#status") == ""
 
 
 def test_a_call_is_opened_whole_with_its_spans_to_jump_between(page: Any, sample: Client) -> None:
@@ -135,6 +194,33 @@ def test_a_call_is_opened_whole_with_its_spans_to_jump_between(page: Any, sample
     current = page.locator(".pane mark[aria-current]")
     assert "".join(current.all_text_contents()) == view.spans[0].text
     assert current.first.evaluate("mark => mark === document.activeElement")
+
+
+def test_an_opened_call_has_its_whole_height_and_jumps_leave_the_hits_where_they_are(
+    page: Any,
+) -> None:
+    page.set_viewport_size({"width": 1280, "height": 700})
+    ask(page)
+    page.click(".hit .open >> nth=1")
+    page.wait_for_selector(".pane .turn")
+    height = "document.querySelector('.pane .text').offsetHeight"
+    before = page.evaluate(height)
+    for _ in range(3):
+        page.click(".pane .next")
+        mark = page.locator(".pane mark[aria-current]").first
+        top, bottom = mark.evaluate("m => [m.getBoundingClientRect().top, innerHeight]")
+        assert 0 < top < bottom
+        assert page.evaluate("scrollY") == 0
+    page.wait_for_timeout(200)
+    assert page.evaluate(height) == before
+
+
+def test_words_are_shaded_within_their_turn(page: Any, service: RunningService) -> None:
+    page.goto(f"{service.url}/#q=dog&open=" + quote('["shop-001","a dog bed",0.5]'))
+    page.wait_for_selector(".pane .heat")
+    shaded = page.locator(".pane .turn .heat:not(mark .heat)").all_text_contents()
+    assert [text for text in shaded if text.strip() and not any(map(str.isalnum, text))] == []
+    assert page.locator(".pane .legend .heat").count() == 5
 
 
 def test_a_call_is_compared_with_itself_under_another_phrase(page: Any, sample: Client) -> None:
@@ -177,8 +263,28 @@ def test_a_call_is_compared_with_itself_in_another_index(
     assert page.input_value("#pane-index-1") == "short"
     assert page.input_value("#pane-index-0") == "calls"
     page.select_option("#pane-index-1", "hostile")
-    page.wait_for_selector("#problem:not([hidden])")
-    assert "shop-001" in page.inner_text("#problem")
+    problem = page.locator(".pane").nth(1).locator(".problem")
+    problem.wait_for()
+    assert "shop-001" in problem.inner_text()
+    page.select_option("#pane-index-1", "calls")
+    problem.wait_for(state="detached")
+
+
+def test_a_view_that_cannot_be_shown_says_why_beside_the_other_and_can_be_closed(
+    page: Any, service: RunningService
+) -> None:
+    views = [["shop-001", "money", 0.5], ["shop-001", "money", 0.5, "nothing"]]
+    page.goto(
+        f"{service.url}/#"
+        + urlencode({"q": "money", "open": [*map(json.dumps, views)]}, doseq=True)
+    )
+    page.wait_for_selector(".hit", state="attached")
+    page.wait_for_selector(".pane .turn")
+    second = page.locator(".pane").nth(1)
+    assert "no index of this name" in second.locator(".problem").inner_text()
+    second.get_by_role("button", name="Close").click()
+    page.wait_for_selector(".pane .turn")
+    assert page.locator(".pane").count() == 1
 
 
 def test_yes_and_no_are_written_and_shown_again(page: Any, judgments_file: Path) -> None:
@@ -199,7 +305,7 @@ def test_a_link_shows_the_same_again(page: Any) -> None:
     ask(page)
     with page.expect_response("**/v1/query"):
         slide(page, 0.3)
-    page.get_by_label("shop").check()
+    find_box(page, "shop").check()
     page.wait_for_timeout(300)
     page.click(".hit .open >> nth=1")
     page.wait_for_selector(".pane .turn")
@@ -212,7 +318,7 @@ def test_a_link_shows_the_same_again(page: Any) -> None:
     assert page.inner_text(".pane h2") == title
     assert page.input_value("#phrase") == PHRASE
     assert page.inner_text("#alpha-value") == "0.30"
-    assert page.get_by_label("shop").is_checked()
+    assert find_box(page, "shop").is_checked()
 
 
 def test_everything_works_by_keyboard_alone(page: Any) -> None:
@@ -280,8 +386,12 @@ def test_a_turn_of_two_megabytes_is_shown_to_its_end(page: Any) -> None:
     ask(page, "a zebra refund")
     page.locator(".hit[data-id=huge] .open").click()
     page.wait_for_selector(".pane .turn")
+    hits, pane = (page.locator(name).bounding_box() for name in (".hits", ".pane"))
+    assert pane["y"] == hits["y"]  # side by side, also where there are no filters
     shown = page.locator(".pane .text .words").evaluate_all("all => all.map(p => p.textContent)")
     assert "".join(shown) == huge["text"]
+    pieces = page.locator(".pane").evaluate("pane => [...pane.childNodes].map(n => n.nodeName)")
+    assert "#text" not in pieces  # it has no metadata, of which nothing is shown
     page.click("[data-jump='0']")
     mark = page.locator(".pane mark[aria-current]")
     assert "zebra refund" in "".join(mark.all_text_contents())

@@ -10,6 +10,7 @@ import pytest
 
 from hybrid_search.client import Client
 from hybrid_search.search.result import Hit, Result, Span
+from hybrid_search.search.result_html import format_time
 
 TEXT = "I want <b>my money</b> back & soon"
 # 20 code points stand before the passage in its document; "my money" is 10..18 in the passage,
@@ -124,6 +125,20 @@ def test_html_shows_the_parts_of_a_score_as_a_bar_where_they_are_known() -> None
     assert "width:20.0%" in html
     assert "title='BM25 0.300'" in html
     assert "width:30.0%" in html
+
+
+def test_html_of_several_phrases_tells_which_a_hit_fits() -> None:
+    phrases = {"phrase": ["refund", "waiting on hold"]}
+    html = Result([replace(HIT, phrase="refund")], 1, phrases)._repr_html_()
+    assert "1 of 1 hits for &#x27;refund&#x27; or &#x27;waiting on hold&#x27;" in html
+    assert "by &#x27;refund&#x27;" in html
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"), [(55_044, "00:55"), (3_599_999, "59:59"), (3_723_000, "1:02:03")]
+)
+def test_a_time_in_a_call_is_written_as_in_the_inspector(milliseconds: int, text: str) -> None:
+    assert format_time(milliseconds) == text
 
 
 def test_html_loads_nothing_and_runs_nothing() -> None:

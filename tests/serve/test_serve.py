@@ -15,8 +15,10 @@ import pytest
 
 import hybrid_search
 from hybrid_search.client import Client
+from hybrid_search.encoder import SHIPPED
 from hybrid_search.phrases.judgments import read_judgments
 from hybrid_search.search.query import Query, QueryOptions
+from hybrid_search.serve.guard import ROUTES
 from hybrid_search.serve.problems import PROBLEM_TYPE
 from tests.helpers.cli import run_cli
 from tests.helpers.service import JSON, HttpAnswer, RunningService, run_service
@@ -166,6 +168,29 @@ def test_the_description_has_the_parameters_and_defaults_of_python(
     assert described == {"phrase": None, **defaults, "texts": False}
     assert all(schema["description"] for schema in body["properties"].values())
     assert body["properties"]["size"]["maximum"] == 10_000
+    kinds = {name: schema.get("type") for name, schema in body["properties"].items()}
+    assert (kinds["explain"], kinds["highlight"], kinds["texts"]) == ("boolean",) * 3
+    probability, nothing = body["properties"]["min_probability"]["anyOf"]
+    assert probability == {"type": "number", "minimum": 0, "maximum": 1}
+    assert nothing == {"type": "null"}
+
+
+def test_every_path_that_answers_programs_is_described(service: RunningService) -> None:
+    description = service.get("/openapi.json").json
+    routes = ROUTES - {"/", "/openapi.json", "/mcp"} | {"/v1/documents/{id}"}
+    assert set(description["paths"]) == routes
+
+
+def test_every_body_that_is_described_has_an_example_that_is_answered(
+    sample_url: str, tmp_path: Path
+) -> None:
+    with run_service(sample_url, "--judgments", str(tmp_path / "judgments.jsonl")) as service:
+        paths = service.get("/openapi.json").json["paths"]
+        for path, methods in paths.items():
+            if "post" in methods:
+                content = methods["post"]["requestBody"]["content"]["application/json"]
+                answer = service.post(path, content["example"])
+                assert answer.status == 200, (path, answer.body)
 
 
 def test_an_answer_has_all_that_its_description_requires(service: RunningService) -> None:
@@ -315,6 +340,22 @@ def test_a_message_with_a_place_is_answered_without_it() -> None:
         assert "search.example" not in problem.detail
 
 
+def test_an_index_of_a_model_that_is_not_there_is_told_and_its_name_is_in_the_log(
+    sample_url: str, tmp_path: Path
+) -> None:
+    settings = json.loads((SHIPPED / "encoder.json").read_text())
+    renamed = {**settings, "name": "acme-small", "fingerprint": "0123456789abcdef"}
+    for file in SHIPPED.iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    (tmp_path / "encoder.json").unlink()
+    (tmp_path / "encoder.json").write_text(json.dumps(renamed))
+    with run_service(sample_url, "--model", str(tmp_path)) as service:
+        answer = service.post("/v1/query", {"phrase": PHRASE})
+        assert_problem(answer, 409, "its log says which")
+        service.stop()
+        assert any("slice-minilm-l6" in line for line in service.log)
+
+
 def test_browsers_are_told_to_load_nothing_from_elsewhere(service: RunningService) -> None:
     for path in ("/", "/v1/indexes", "/nothing"):
         headers = service.get(path).headers
@@ -397,6 +438,19 @@ def test_a_slow_client_is_cut_off_and_harms_nobody(sample_url: str) -> None:
             slow.settimeout(20)
             assert silent.recv(100) == b""
             assert slow.recv(1000).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_client_that_falls_silent_after_an_answer_is_cut_off(sample_url: str) -> None:
+    """Half of a second request on the same connection, and then nothing."""
+    with run_service(sample_url, "--timeout", "1") as service:
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.settimeout(20)
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /heal")
+            answer = b""
+            while part := connection.recv(1000):
+                answer += part
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_a_cut_connection_harms_nobody(service: RunningService) -> None:

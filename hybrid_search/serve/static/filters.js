@@ -16,7 +16,7 @@ export function buildFilters(facets, where, change) {
     .map(([name, counts]) => buildGroup(name, counts, where[name] ?? [], change));
   if (!groups.length) return [];
   const isOpen = Object.keys(where).length > 0 || matchMedia("(min-width: 44rem)").matches;
-  return [build("details", { open: isOpen }, build("summary", {}, "Filters"), build("div", { class: "groups" }, groups))];
+  return [build("details", { open: isOpen }, build("summary", {}, "Filters"), build("small", {}, "Calls among all ranked passages"), build("div", { class: "groups" }, groups))];
 }
 
 // Titles and dates, of which each call has its own, are no filters.

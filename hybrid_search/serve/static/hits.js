@@ -24,8 +24,9 @@ export function buildHit(call, rank, { alpha, index, phrases }, open) {
       build("h2", {}, button, title ? build("bdi", { class: "title" }, title) : null),
       buildBar(best, alpha),
     ),
+    phrases.length > 1 ? build("p", { class: "fits" }, "by ", build("bdi", {}, `“${best.phrase}”`)) : null,
     buildExcerpts(call),
-    bestSpans(call, SPANS).map(({ span }) => buildQuestion(index, phrases[0], best.id, span)),
+    bestSpans(call, SPANS).map(({ span }) => buildQuestion(index, best.phrase ?? phrases[0], best.id, span)),
     buildReasons(best, alpha),
   );
 }
@@ -110,7 +111,7 @@ function endAtBlank(points, place, high) {
 
 function buildReasons(hit, alpha) {
   const { spans, bm25, raw, ranks } = hit.explanation;
-  const rank = (number) => (number ? `${number} of ${ranks.window}` : "–");
+  const rank = (number) => (number ? String(number) : "–");
   const row = (name, kind, cells) =>
     build("tr", {}, build("th", { scope: "row" }, build("span", { class: `key ${kind}` }, name)), ...cells.map((cell) => build("td", {}, cell)));
   const terms = listTerms(hit);
@@ -124,12 +125,12 @@ function buildReasons(hit, alpha) {
       build(
         "table",
         {},
-        build("thead", {}, build("tr", {}, ...["leg", "raw", "mapped to 0–1", "× weight", "rank"].map((name) => build("th", { scope: "col" }, name)))),
+        build("thead", {}, build("tr", {}, ...["leg", "raw", "mapped to 0–1", "× weight", `rank of ${ranks.window}`].map((name) => build("th", { scope: "col" }, name)))),
         build(
           "tbody",
           {},
           row("spans", "spans", [
-            `cosine ${formatScore(raw.cosine, 3)}${raw.prior ? ` + prior ${formatScore(raw.prior, 3)}` : ""}`,
+            `cosine\u00a0${formatScore(raw.cosine, 3)}${raw.prior ? ` +\u00a0prior\u00a0${formatScore(raw.prior, 3)}` : ""}`,
             formatScore(spans, 3),
             formatScore(alpha * spans, 3),
             rank(hit.cosine_rank),

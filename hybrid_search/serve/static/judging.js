@@ -39,7 +39,7 @@ export function buildQuestion(index, phrase, id, { start, end, text }) {
     "div",
     { class: "question", role: "group", "aria-label": `Is this meant: ${words}` },
     build("span", { class: "asked" }, "Meant? ", build("bdi", {}, `“${words}”`)),
-    buttons,
+    build("span", { class: "answers" }, buttons),
   );
 }
 

@@ -25,8 +25,13 @@ async function search({ fresh = true } = {}) {
   if (!state.phrases.length) return;
   abort = new AbortController();
   const { signal } = abort;
-  const result = await attempt(() => query(buildQuery(), signal));
-  if (!result) return;
+  find("status").textContent = "Searching…";
+  const result = await attempt(() => ask(signal, fresh));
+  if (signal.aborted) return;
+  if (!result) {
+    clearHits();
+    return;
+  }
   if (fresh) {
     candidates = new Candidates();
     facets = result.facets;
@@ -38,8 +43,29 @@ async function search({ fresh = true } = {}) {
   const calls = candidates.rank(state.alpha).length;
   const warnings = result.plan.warnings?.length ? ` ${result.plan.warnings.join(" ")}` : "";
   find("status").textContent = calls
-    ? `${calls} calls among the best ${result.hits.length} passages, by ${result.plan.model}.${warnings}`
+    ? `${calls} calls in the best ${result.hits.length} of ${result.total} ranked passages, by ${result.plan.model}.${warnings}`
     : `Nothing fits.${warnings}`;
+}
+
+// The values of a field that is filtered are counted without its own filter, so that others can be added.
+async function ask(signal, isCounted) {
+  const body = buildQuery();
+  const names = isCounted ? Object.keys(state.where) : [];
+  const [result, ...counts] = await Promise.all([query(body, signal), ...names.map((name) => countValues(body, name, signal))]);
+  return { ...result, facets: Object.assign(result.facets ?? {}, ...counts) };
+}
+
+async function countValues(body, name, signal) {
+  const { [name]: _, ...where } = body.where;
+  const { facets: counts } = await query({ ...body, where, facets: [name], spans: 0, explain: false, highlight: false, texts: false }, signal);
+  return counts;
+}
+
+function clearHits() {
+  candidates = new Candidates();
+  find("status").textContent = "";
+  find("list").replaceChildren();
+  for (const id of ["filters", "more", "legend"]) find(id).hidden = true;
 }
 
 function buildQuery() {
@@ -64,7 +90,7 @@ function showHits() {
   const opened = new Set([...list.querySelectorAll("details[open]")].map((item) => item.closest("li").dataset.id));
   const focused = list.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.id : null;
   const items = calls.slice(0, shown).map((call, number) => {
-    const item = buildHit(call, number + 1, state, () => openCall(call.best.id));
+    const item = buildHit(call, number + 1, state, () => openCall(call.best));
     if (opened.has(call.best.id)) item.querySelector("details").open = true;
     return item;
   });
@@ -72,6 +98,7 @@ function showHits() {
   items.find((item) => item.dataset.id === focused)?.querySelector("button")?.focus();
   find("more").hidden = calls.length <= shown;
   find("welcome").hidden = true;
+  find("legend").hidden = !calls.length;
 }
 
 function showFilters() {
@@ -84,8 +111,8 @@ function showFilters() {
   find("filters").hidden = !groups.length;
 }
 
-function openCall(id) {
-  change({ panes: [{ id, phrase: state.phrases[0] ?? "", alpha: state.alpha }] }, { push: true });
+function openCall({ id, phrase }) {
+  change({ panes: [{ id, phrase: phrase ?? state.phrases[0] ?? "", alpha: state.alpha }] }, { push: true });
   return showPanes({ focus: true });
 }
 
@@ -99,7 +126,7 @@ async function showPanes({ focus = false } = {}) {
   const shows = panes.map((pane, number) => attempt(() => pane.show({ ...state.panes[number] }).then(() => true)));
   const [first] = await Promise.all(shows);
   if (first && focus) {
-    window.scrollTo(0, 0);
+    if (!isWide() || panes.length > 1) window.scrollTo(0, 0);
     panes.at(-1)?.heading?.focus({ preventScroll: true });
   }
 }
@@ -136,11 +163,10 @@ function focusHit(id) {
 
 // Returns what `call` does, or shows why it failed.
 async function attempt(call) {
+  find("problem").hidden = true;
+  find("login").hidden = true;
   try {
-    const value = await call();
-    find("problem").hidden = true;
-    find("login").hidden = true;
-    return value ?? true;
+    return (await call()) ?? true;
   } catch (error) {
     if (error.name === "AbortError") return null;
     if (error.status === 401) {
@@ -189,13 +215,16 @@ async function follow() {
   showIndexes();
   showForm();
   if (!state.phrases.length) {
-    find("list").replaceChildren();
-    find("filters").hidden = true;
-    find("more").hidden = true;
+    clearHits();
     find("welcome").hidden = false;
   }
   await Promise.all([search(), showPanes()]);
   document.body.dataset.ready = "true";
+}
+
+// Hits and an opened call stand side by side, as in style.css.
+function isWide() {
+  return matchMedia("(min-width: 70rem)").matches;
 }
 
 function submit() {
@@ -204,7 +233,7 @@ function submit() {
     find("phrase").focus();
     return;
   }
-  const panesLeft = matchMedia("(min-width: 70rem)").matches ? state.panes : [];
+  const panesLeft = isWide() ? state.panes : [];
   change({ phrases, panes: panesLeft }, { push: true });
   if (panesLeft.length !== panes.length) showPanes();
   search();
@@ -245,6 +274,7 @@ find("login").addEventListener("submit", (event) => {
   useToken(find("token").value);
   load();
 });
+new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--top", `${target.offsetHeight}px`)).observe(find("top"));
 addEventListener("popstate", follow);
 addEventListener("hashchange", follow);
 document.addEventListener("keydown", (event) => {

@@ -9,6 +9,7 @@ import { openDocument } from "./service.js";
 
 const LEVELS = [0.15, 0.2, 0.26, 0.33, 0.42]; // scores from which a word is shaded more
 const SPANS = 10;
+const LONG = 100_000; // characters of a text that is laid out only where it is seen
 const CHUNK = 20_000; // characters of a long turn that are laid out together
 
 export class Pane {
@@ -28,31 +29,50 @@ export class Pane {
     this.abort = new AbortController();
     const parameters = { index: this.index };
     if (pane.phrase.trim()) Object.assign(parameters, { phrase: pane.phrase, alpha: pane.alpha, spans: SPANS });
-    this.view = await openDocument(pane.id, parameters, this.abort.signal);
+    const { signal } = this.abort;
+    try {
+      this.view = await openDocument(pane.id, parameters, signal);
+    } catch (error) {
+      if (signal.aborted || error.status === 401) throw error;
+      this.renderProblem(error);
+      return;
+    }
     this.points = new CodePoints(this.view.text);
     this.render();
   }
 
-  render() {
-    const { view, pane, options } = this;
-    const title = typeof view.metadata.title === "string" ? view.metadata.title : "";
-    const heading = build("h2", { tabindex: "-1" }, build("bdi", { class: "id" }, view.id), title ? build("bdi", { class: "title" }, title) : null);
+  // What failed is told where it would stand: another phrase or index may do, and it can be closed.
+  renderProblem(error) {
+    const problem = build("p", { class: "notice problem", role: "alert" }, error.message);
+    this.root.replaceChildren(this.buildHead(""), this.buildForm(this.pane), problem);
+  }
+
+  buildHead(title) {
+    const { options } = this;
+    this.heading = build("h2", { tabindex: "-1" }, build("bdi", { class: "id" }, this.pane.id), title ? build("bdi", { class: "title" }, title) : null);
     const buttons = build(
       "div",
       { class: "buttons" },
       options.compare ? build("button", { type: "button", class: "compare", onclick: options.compare }, "Compare") : null,
       build("button", { type: "button", class: "close", onclick: options.close }, "Close"),
     );
-    this.text = build("div", { class: "text", tabindex: "0", role: "region", "aria-label": `Text of the call, view ${this.options.number + 1}` });
-    this.root.replaceChildren(
-      build("div", { class: "pane-head" }, heading, buttons),
+    return build("div", { class: "pane-head" }, this.heading, buttons);
+  }
+
+  render() {
+    const { view, pane, options } = this;
+    const title = typeof view.metadata.title === "string" ? view.metadata.title : "";
+    this.text = build("div", { class: view.text.length > LONG ? "text long" : "text", tabindex: "0", role: "region", "aria-label": `Text of the call, view ${options.number + 1}` });
+    const parts = [
+      this.buildHead(title),
       this.buildForm(pane),
       buildMetadata(view.metadata),
       this.buildSpans(),
+      view.words.length ? buildLegend() : null,
       this.text,
-    );
+    ];
+    this.root.replaceChildren(...parts.filter(Boolean));
     this.shade(pane.alpha);
-    this.heading = heading;
   }
 
   buildForm(pane) {
@@ -110,7 +130,7 @@ export class Pane {
     return build(
       "details",
       { class: "best", open: true },
-      build("summary", {}, `Best spans (${spans.length})`),
+      build("summary", {}, `Best spans (${spans.length}), with their cosines`),
       build("div", { class: "buttons" }, build("button", { type: "button", onclick: step(-1) }, "Previous"), build("button", { type: "button", class: "next", onclick: step(1) }, "Next")),
       build("ol", {}, items),
     );
@@ -131,7 +151,8 @@ export class Pane {
     for (const [start, end, score] of view.words) {
       while (passage + 1 < view.passages.length && view.passages[passage + 1].start <= start) passage += 1;
       const level = findLevel(alpha * score + (1 - alpha) * (view.passages[passage]?.bm25_part ?? 0));
-      if (last && last.level === level && last.passage === passage) last.end = end;
+      const isNext = last?.level === level && last.passage === passage && !this.points.slice(last.end, start).includes("\n");
+      if (isNext) last.end = end;
       else {
         last = { start, end, kind: "heat", level, passage };
         if (level) marks.push(last);
@@ -158,9 +179,21 @@ export class Pane {
     for (const piece of pieces) piece.setAttribute("aria-current", "true");
     if (!pieces.length) return;
     pieces[0].setAttribute("tabindex", "-1");
-    pieces[0].scrollIntoView({ block: "center", behavior: "instant" });
+    scrollTo(this.root, pieces[0]);
     pieces[0].focus({ preventScroll: true });
   }
+}
+
+// A pane that scrolls by itself leaves the rest of the page where it is.
+function scrollTo(pane, element) {
+  const top = window.scrollY;
+  element.scrollIntoView({ block: "center", behavior: "instant" });
+  if (pane.scrollHeight > pane.clientHeight) window.scrollTo(0, top);
+}
+
+function buildLegend() {
+  const steps = LEVELS.map((least, number) => build("span", { class: `heat heat-${number + 1}` }, formatScore(least)));
+  return build("p", { class: "legend" }, "Shaded by the best span around a word and by BM25, as alpha weighs them, from ", ...steps, " on.");
 }
 
 function findLevel(score) {
