@@ -6,6 +6,7 @@ What only one of them needs is imported in it, so that the first query does not 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,6 +165,7 @@ class TopicMining(IndexAdmin):
         shard: Shard = ALL_DOCUMENTS,
         engine: str = LOCAL,
         workers: int | None = None,
+        written_since: datetime | None = None,
     ) -> Iterator[MinedBlock]:
         """Yield the matches of `mine` block by block, with how far the run has come.
 
@@ -174,6 +176,7 @@ class TopicMining(IndexAdmin):
             shard: Look only at the documents of this shard.
             engine: As in `mine`.
             workers: As in `mine`.
+            written_since: Look only at documents that were written then or later; on servers.
 
         Returns:
             The blocks; the last one says how many documents and passages were looked at.
@@ -197,4 +200,5 @@ class TopicMining(IndexAdmin):
             after,
             shard,
             choose_scoring(engine, workers),
+            written_since,
         )

@@ -9,8 +9,9 @@ passage is compared with every phrase.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -18,18 +19,20 @@ import numpy as np
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Position, ScannedPassage
 from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.errors import UsageError
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.phrases.blocks import read_blocks
 from hybrid_search.phrases.match_builder import MatchBuilder
 from hybrid_search.phrases.mention_calibration import choose_calibrations
 from hybrid_search.phrases.mention_choice import choose_mentions
 from hybrid_search.phrases.scoring import ScoreBlocks, score_in_threads
+from hybrid_search.phrases.since import scan_passages
 from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
-from hybrid_search.phrases.topics import Topics
+from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.types import Candidates, MinedBlock, ScannedBlock
 from hybrid_search.search.calibration import COSINE, SCORE
 from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
-from hybrid_search.text.filters import compile_where
+from hybrid_search.text.filters import Condition, compile_where
 from hybrid_search.text.token_codes import UNREADABLE
 
 _log = logging.getLogger(__name__)
@@ -44,6 +47,7 @@ def mine(
     after: Position = None,
     shard: Shard = ALL_DOCUMENTS,
     score: ScoreBlocks = score_in_threads,
+    written_since: datetime | None = None,
 ) -> Iterator[MinedBlock]:
     """Yield the matches of all topics in an index, block by block.
 
@@ -56,9 +60,10 @@ def mine(
         after: The position of a block that an earlier run yielded; this run goes on behind it.
         shard: Only the documents of this shard are looked at.
         score: Where the spans are scored.
+        written_since: Only documents that were written then or later are looked at.
 
     Errors of the stages pass through: IndexMissingError, ModelError for an index of another model,
-    UsageError for an unknown field or a phrase without a word.
+    UsageError for an unknown field or a phrase without a word, or if the store has no times.
     """
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
@@ -68,9 +73,9 @@ def mine(
     )
     calibrate, tuning = choose_calibrations(topics, spec, load_rough, has_prior=prior is not None)
     matrix = build_matrix(encoder, topics, calibrate, tuning)
-    conditions = [compile_where(topic.where, fields) for topic in topics]
+    conditions = [_compile_conditions(topic, fields) for topic in topics]
     builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint)
-    blocks = read_blocks(backend.scan_codes(index, after), shard)
+    blocks = read_blocks(scan_passages(backend, index, after, written_since), shard)
     assembly = _Assembly(matrix, builder, after)
     for block, (candidates, damaged) in score(blocks, matrix, prior):
         yield assembly.add(block, candidates, damaged)
@@ -82,6 +87,13 @@ def mine(
             assembly.damaged,
             index,
         )
+
+
+def _compile_conditions(topic: Topic, fields: Mapping[str, str]) -> Sequence[Condition]:
+    try:
+        return compile_where(topic.where, fields)
+    except UsageError as error:
+        raise UsageError(f"topic {topic.name!r}: where: {error}") from error
 
 
 @dataclass(slots=True, eq=False)
