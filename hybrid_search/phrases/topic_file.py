@@ -6,6 +6,7 @@ A mistake is one line that names the topic, the key, the value and what is allow
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -43,8 +44,8 @@ SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 def _check_name(name: str) -> str:
     parameters.check_phrase("name", name)
     parameters.check_text("name", name, MAX_NAME)
-    if not name.isprintable():
-        raise ValueError(f"{show_value(name)} has characters that nobody sees: leave them out")
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        raise ValueError(f"{show_value(name)} has control characters: leave them out")
     return name
 
 
