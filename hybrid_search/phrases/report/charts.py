@@ -48,11 +48,12 @@ def draw_lines(lines: Sequence[Sequence[int]], title: str) -> str:
     """
     highest = max((count for counts in lines for count in counts), default=0) or 1
     shapes = [f'<line x1="0" x2="{WIDTH}" y1="{HEIGHT - 0.5}" y2="{HEIGHT - 0.5}"/>']
+    lowest = HEIGHT - BASELINE - STROKE
+    height = (lowest - STROKE) / highest
     for number, counts in enumerate(lines):
         step = (WIDTH - 2 * STROKE) / max(len(counts) - 1, 1)
-        height = (HEIGHT - BASELINE - 2 * STROKE) / highest
         points = " ".join(
-            f"{STROKE + place * step:.1f},{HEIGHT - BASELINE - STROKE - height * count:.1f}"
+            f"{STROKE + place * step:.1f},{lowest - height * count:.1f}"
             for place, count in enumerate(counts)
         )
         shapes.append(f'<polyline class="line-{number}" points="{points}"/>')
