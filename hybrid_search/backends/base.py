@@ -7,6 +7,7 @@ every span of every passage: it is the reference that the other backends are tes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -333,6 +334,20 @@ class WriteOrderBackend(Protocol):
 
         Raises:
             IndexMissingError: If the index does not exist.
+        """
+        ...
+
+
+@runtime_checkable
+class WriteTimeBackend(Protocol):
+    """Capability: the store knows when each document was written."""
+
+    def scan_codes_since(
+        self, index: str, written_since: datetime, after: Position = None
+    ) -> Iterator[ScannedPassage]:
+        """Yield the passages of `scan_codes` that were written at a time or later.
+
+        The time is that of the computer that wrote them, when it took up the document.
         """
         ...
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from hybrid_search.backends.server.backend import ServerBackend
@@ -11,8 +10,10 @@ from hybrid_search.backends.server.match_index import MatchIndex
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.observability import logs
-from hybrid_search.phrases.match_upload import upload_matches
+from hybrid_search.phrases.match_upload import ReadDocuments, upload_matches
 from hybrid_search.phrases.run import MiningSummary
+from hybrid_search.search.document_view import DocumentView
+from hybrid_search.search.open_document import join_contents
 
 Upload = Callable[[Path, MiningSummary, str | None], None]
 """Writes the matches of a file, of a complete run, with the time in a metadata field."""
@@ -53,11 +54,22 @@ def open_upload(client: Client, index: str, to_index: str) -> Upload:
     sink = MatchIndex(backend.server, to_index, index, backend.options)
     sink.open(client.describe(index).fields)
 
+    read_documents = build_reader(backend, index)
+
     def upload(out: Path, summary: MiningSummary, date_field: str | None) -> None:
-        read_document = partial(client.open_document, index=index)
-        written, removed = upload_matches(sink, out, summary.topics, read_document, date_field)
+        written, removed = upload_matches(sink, out, summary.topics, read_documents, date_field)
         logs.log_or_print(
             f"{written:,} matches written to {to_index}, {removed:,} of earlier runs removed"
         )
 
     return upload
+
+
+def build_reader(backend: ServerBackend, index: str) -> ReadDocuments:
+    """Return what reads many documents of an index together."""
+
+    def read_documents(ids: Sequence[str]) -> dict[str, DocumentView]:
+        documents = backend.read_documents(index, ids)
+        return {name: join_contents(index, name, items)[0] for name, items in documents.items()}
+
+    return read_documents

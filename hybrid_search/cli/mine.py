@@ -38,10 +38,10 @@ def mine(
         ),
     ] = None,
     since: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="The --out of an earlier, complete run: only documents written since are mined. "
-            "For embedded indexes."
+            help="Only documents written since are mined. On a server a time in ISO 8601, in UTC "
+            "if it has no offset; on an embedded index the --out of an earlier, complete run."
         ),
     ] = None,
     report: Annotated[
@@ -126,9 +126,9 @@ def mine(
     options.exit_with(EXIT_DAMAGED if summary.progress.damaged else 0)
 
 
-def _check_since(since: Path | None, out: Path | None) -> None:
+def _check_since(since: str | None, out: Path | None) -> None:
     """Raise UsageError if the matches of the earlier run would be overwritten."""
-    if since and out and since.resolve() == out.resolve():
+    if since and out and Path(since).resolve() == out.resolve():
         raise UsageError(
             f"--since and --out are both {out}, whose matches would be lost: name another --out"
         )

@@ -15,7 +15,7 @@ from hybrid_search.observability.escapes import blank_controls, escape_json
 from hybrid_search.phrases import run
 from hybrid_search.phrases.match_file import MatchFile
 from hybrid_search.phrases.run import MiningSummary
-from hybrid_search.phrases.since import begin_mark, read_position, write_mark
+from hybrid_search.phrases.since import begin_mark, find_start, write_mark
 from hybrid_search.phrases.topics import Topics
 from hybrid_search.phrases.tuning import read_tuning
 from hybrid_search.phrases.types import MinedBlock
@@ -34,28 +34,29 @@ class MiningJob:
     workers: int | None
     feedback: int
 
-    def mine(self, out: Path | None, since: Path | None) -> MiningSummary:
+    def mine(self, out: Path | None, since: str | None) -> MiningSummary:
         """Write the matches to a file or to standard output, and return what was done."""
         content = self._digest()
         mark = begin_mark(self.client.backend, self.index, content)
-        first = read_position(since, mark, self.index) if since else None
+        start = find_start(since, mark, self.client.backend, self.index)
 
         def open_blocks(*, after: Position) -> Iterator[MinedBlock]:
-            start = first if after is None else after
             return self.client.mine_blocks(
                 self.topics,
                 index=self.index,
-                after=start,
+                after=start.position if after is None else after,
                 shard=self.shard,
                 engine=self.engine,
                 workers=self.workers,
                 feedback=self.feedback,
+                written_since=start.written_since,
             )
 
         with mining_progress(self.client.describe(self.index).documents) as report:
             if out is None:
                 write = _write_csv if self.output_format == "csv" else _write_jsonl
                 return run.write_stream(open_blocks, write, self.output_format, self.topics, report)
+            first = start.written_since or start.position
             run_key = run.make_run_key(self.topics, content, first, self.client, self.output_format)
             with MatchFile(out, self.output_format, run_key) as file:
                 summary = run.write_file(open_blocks, file, self.topics, report)

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from hybrid_search.phrases.alpha_tuning import TunedAlpha
     from hybrid_search.phrases.tuning import TunedMap, Tuning
 
+SCORES = (-1.0, 1.0)
+"""Between these are the scores of nearly all spans."""
+
 BAR_COLUMNS = 20
 """How long the bar of a reliability plot is if all say yes."""
 
@@ -81,5 +84,11 @@ def _show_map(name: str, tuned: TunedMap) -> None:
     for count, probability, share in tuned.reliability:
         bar = "#" * round(BAR_COLUMNS * share)
         options.print_lines(f"  {count:>6,}  {probability:>11.2f}  {share:<4.2f}  {bar}".rstrip())
+    low_score, high_score = SCORES
+    if not low_score <= tuned.midpoint <= high_score:
+        options.print_lines(
+            "  the answers hardly go with the score, so all spans are about as probable: judge "
+            "more of them, or look at the answers and the phrases again"
+        )
     if tuned.threshold is not None:
         options.print_lines(f"  threshold for the wanted precision: {tuned.threshold:.3f}")

@@ -6,6 +6,7 @@ What only one of them needs is imported in it, so that the first query does not 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,6 +174,7 @@ class TopicMining(IndexAdmin):
         engine: str = LOCAL,
         workers: int | None = None,
         feedback: int = 0,
+        written_since: datetime | None = None,
     ) -> Iterator[MinedBlock]:
         """Yield the matches of `mine` block by block, with how far the run has come.
 
@@ -184,6 +186,7 @@ class TopicMining(IndexAdmin):
             engine: As in `mine`.
             workers: As in `mine`.
             feedback: As in `mine`.
+            written_since: Look only at documents that were written then or later; on servers.
 
         Returns:
             The blocks; the last one says how many documents and passages were looked at.
@@ -209,4 +212,5 @@ class TopicMining(IndexAdmin):
             shard,
             choose_scoring(engine, workers),
             feedback,
+            written_since,
         )

@@ -5,11 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from hybrid_search.errors import DocumentMissingError
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.match_formats import read_matches
 from hybrid_search.phrases.report.counts import find_date_field
@@ -21,9 +20,14 @@ from hybrid_search.text.filters import leaves
 MARKS = ("«", "»")
 """What stands around the words in ``marked``: no product takes it for anything but text."""
 
+BATCH_DOCUMENTS = 50
+"""Documents that are read together, for the sentences of their matches."""
 
 LABEL_CHARACTERS = 100
 """Longer texts in metadata are no labels: hardly two documents have the same."""
+
+
+ReadDocuments = Callable[[Sequence[str]], Mapping[str, DocumentView]]
 
 
 class MatchSink(Protocol):
@@ -42,7 +46,7 @@ def upload_matches(
     sink: MatchSink,
     matches_file: Path,
     topics: Sequence[str],
-    read_document: Callable[[str], DocumentView],
+    read_documents: ReadDocuments,
     date_field: str | None = None,
 ) -> tuple[int, int]:
     """Replace the matches of some topics by those in a file.
@@ -51,7 +55,7 @@ def upload_matches(
         sink: The index of matches.
         matches_file: All matches of these topics, in JSON lines.
         topics: The names of all topics; one without a match in the file has none afterwards.
-        read_document: Returns a document by its id, or raises DocumentMissingError.
+        read_documents: Returns those documents of some ids that exist, by id.
         date_field: The field with the time of a call; None for the first whose values are dates.
 
     Returns:
@@ -59,22 +63,24 @@ def upload_matches(
     """
     run = secrets.token_hex(8)
     date_field = date_field or find_date_field(read_matches(matches_file))
-    written = sink.write(run, _build_documents(matches_file, read_document, date_field))
+    written = sink.write(run, _build_documents(matches_file, read_documents, date_field))
     return written, sink.remove_earlier(run, topics)
 
 
 def _build_documents(
-    matches_file: Path, read_document: Callable[[str], DocumentView], date_field: str | None
+    matches_file: Path, read_documents: ReadDocuments, date_field: str | None
 ) -> Iterator[dict[str, Any]]:
     mined_at = datetime.now(UTC).isoformat(timespec="seconds")
-    for name, group in groupby(read_matches(matches_file), key=lambda match: match.id):
-        try:
-            view = read_document(name)
-        except DocumentMissingError:  # deleted since: the words are all that is known
-            view = DocumentView(name, "", (), {})
-        for match in group:
-            document = _build_document(match, read_sentence(view, match), date_field)
-            yield {**document, "mined_at": mined_at}
+    groups = groupby(read_matches(matches_file), key=lambda match: match.id)
+    matches_by_document = ((name, list(group)) for name, group in groups)
+    while batch := list(islice(matches_by_document, BATCH_DOCUMENTS)):
+        views = read_documents([name for name, _ in batch])
+        for name, matches in batch:
+            # of one that was deleted since, the words are all that is known
+            view = views.get(name) or DocumentView(name, "", (), {})
+            for match in matches:
+                document = _build_document(match, read_sentence(view, match), date_field)
+                yield {**document, "mined_at": mined_at}
 
 
 def _build_document(match: Match, around: Surroundings, date_field: str | None) -> dict[str, Any]:

@@ -9,8 +9,9 @@ passage is compared with every phrase.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 
 import numpy as np
@@ -18,6 +19,7 @@ import numpy as np
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Position, ScannedPassage
 from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.errors import UsageError
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.phrases.blocks import read_blocks
 from hybrid_search.phrases.match_builder import MatchBuilder
@@ -25,12 +27,13 @@ from hybrid_search.phrases.mention_calibration import choose_calibrations
 from hybrid_search.phrases.mention_choice import choose_mentions
 from hybrid_search.phrases.phrase_feedback import add_feedback_to_topics
 from hybrid_search.phrases.scoring import ScoreBlocks, score_in_threads
+from hybrid_search.phrases.since import scan_passages
 from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
-from hybrid_search.phrases.topics import Topics
+from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.types import Candidates, MinedBlock, ScannedBlock
 from hybrid_search.search.calibration import COSINE, SCORE
 from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
-from hybrid_search.text.filters import compile_where
+from hybrid_search.text.filters import Condition, compile_where
 from hybrid_search.text.token_codes import UNREADABLE
 
 _log = logging.getLogger(__name__)
@@ -46,6 +49,7 @@ def mine(
     shard: Shard = ALL_DOCUMENTS,
     score: ScoreBlocks = score_in_threads,
     feedback: int = 0,
+    written_since: datetime | None = None,
 ) -> Iterator[MinedBlock]:
     """Yield the matches of all topics in an index, block by block.
 
@@ -59,9 +63,10 @@ def mine(
         shard: Only the documents of this shard are looked at.
         score: Where the spans are scored.
         feedback: Phrases are moved to the best spans of so many documents; 0 for as they are.
+        written_since: Only documents that were written then or later are looked at.
 
     Errors of the stages pass through: IndexMissingError, ModelError for an index of another model,
-    UsageError for an unknown field or a phrase without a word.
+    UsageError for an unknown field or a phrase without a word, or if the store has no times.
     """
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
@@ -73,13 +78,13 @@ def mine(
         topics, spec, load_rough, has_prior=prior is not None, has_feedback=feedback > 0
     )
     matrix = build_matrix(encoder, topics, calibrate, tuning)
-    conditions = [compile_where(topic.where, fields) for topic in topics]
+    conditions = [_compile_conditions(topic, fields) for topic in topics]
     if feedback:
         matrix = add_feedback_to_topics(
             matrix, backend, index, conditions, load_rough(), prior, feedback
         )
     builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint)
-    blocks = read_blocks(backend.scan_codes(index, after), shard)
+    blocks = read_blocks(scan_passages(backend, index, after, written_since), shard)
     assembly = _Assembly(matrix, builder, after)
     for block, (candidates, damaged) in score(blocks, matrix, prior):
         yield assembly.add(block, candidates, damaged)
@@ -91,6 +96,13 @@ def mine(
             assembly.damaged,
             index,
         )
+
+
+def _compile_conditions(topic: Topic, fields: Mapping[str, str]) -> Sequence[Condition]:
+    try:
+        return compile_where(topic.where, fields)
+    except UsageError as error:
+        raise UsageError(f"topic {topic.name!r}: where: {error}") from error
 
 
 @dataclass(slots=True, eq=False)

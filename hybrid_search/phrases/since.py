@@ -1,19 +1,22 @@
-"""Go on where an earlier, complete run ended: only documents that were written since are mined.
+"""Mine only documents that were written since an earlier run, or since a time.
 
-Beside the file of matches the run leaves a mark, ``matches.jsonl.position``: which index it was,
-how often that had been committed, and the last passage. Only a store that numbers its passages in
-the order of writing can tell what is behind that, which is the embedded one.
+A server has the time at which each document was written. An embedded index has none, but numbers
+its passages in the order of writing, so that a run can go on where an earlier one ended. Beside the
+file of matches a run leaves a mark, ``matches.jsonl.position``: which index it was, how often that
+had been committed, and the last passage.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
 
-from hybrid_search.backends.base import Backend, WriteOrderBackend
-from hybrid_search.backends.types import Position
+from hybrid_search.backends.base import Backend, WriteOrderBackend, WriteTimeBackend
+from hybrid_search.backends.types import Position, ScannedPassage
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.rejects import flush_to_disk, write_all
 from hybrid_search.private_files import create_file
@@ -34,6 +37,74 @@ class RunMark:
     commits: int
     topics: str
     position: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Which documents a run leaves out.
+
+    Attributes:
+        position: Those up to this position; None for none.
+        written_since: Those that were written before this time; None for none.
+    """
+
+    position: Position = None
+    written_since: datetime | None = None
+
+
+def find_start(since: str | None, mark: RunMark | None, backend: Backend, index: str) -> Start:
+    """Return where a run starts.
+
+    Args:
+        since: The file of an earlier run, or a time in ISO 8601; None for all documents.
+        mark: That of this run, which begins.
+        backend: The store that holds the index.
+        index: The index.
+
+    Raises:
+        UsageError: If the store cannot tell what was written since.
+    """
+    if since is None:
+        return Start()
+    time = None if Path(since).exists() else parse_time(since)
+    if isinstance(backend, WriteTimeBackend):
+        if time is None:
+            raise UsageError(
+                f"--since {since} is no time in ISO 8601, and a server tells by their times which "
+                "documents are new: give the time at which the earlier run began, as "
+                "2026-01-31T09:00"
+            )
+        return Start(written_since=time)
+    if time:
+        raise UsageError(
+            f"--since {since} is a time, and only a server knows when documents were written: "
+            "give the --out of an earlier run on this index"
+        )
+    return Start(read_position(Path(since), mark, index))
+
+
+def parse_time(text: str) -> datetime | None:
+    """Return a date or a time in ISO 8601, in UTC if it has no offset; None for anything else."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def scan_passages(
+    backend: Backend, index: str, after: Position, written_since: datetime | None
+) -> Iterator[ScannedPassage]:
+    """Return the passages behind a position, of all documents or of those written since a time.
+
+    Raises:
+        UsageError: If the store has no times.
+    """
+    if written_since is None:
+        return backend.scan_codes(index, after)
+    if not isinstance(backend, WriteTimeBackend):
+        raise UsageError("only a server knows when documents were written: leave out written_since")
+    return backend.scan_codes_since(index, written_since, after)
 
 
 def mark_path(matches_file: Path) -> Path:
@@ -83,8 +154,8 @@ def read_position(matches_file: Path, mark: RunMark | None, index: str) -> Posit
     """
     if mark is None:
         raise UsageError(
-            f"only an embedded index can tell which documents were written since {matches_file}: "
-            "mine all without --since, or choose by metadata with the topics' where"
+            f"index {index!r} does not tell what was written since {matches_file}, until more is "
+            "written into it: mine all without --since"
         )
     earlier = _read_mark(mark_path(matches_file))
     is_older = mark.commits < earlier.commits

@@ -6,6 +6,7 @@ A mistake is one line that names the topic, the key, the value and what is allow
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -43,12 +44,27 @@ SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
 def _check_name(name: str) -> str:
     parameters.check_phrase("name", name)
     parameters.check_text("name", name, MAX_NAME)
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
+        raise ValueError(f"{show_value(name)} has control characters: leave them out")
     return name
 
 
 def _check_phrase(phrase: str) -> str:
     parameters.check_phrase("phrase", phrase)
+    if any("\ud800" <= character <= "\udfff" for character in phrase):
+        raise ValueError(f"{show_value(phrase)} has half a character (a lone surrogate): remove it")
+    if not any(map(str.isalnum, phrase)):
+        raise ValueError(f"{show_value(phrase)} has no word: say what to look for")
     return phrase
+
+
+def _check_where(where: dict[Any, Any]) -> Mapping[str, Any]:
+    for field, criterion in where.items():
+        if isinstance(criterion, list) and not criterion:
+            raise ValueError(
+                f"{field!r} has no values, which no document fulfils: give at least one"
+            )
+    return check_where(where)
 
 
 def _list_speakers(value: object) -> object:
@@ -66,7 +82,7 @@ class _Topic(BaseModel):
     phrases: Annotated[list[Phrase], Field(min_length=1, max_length=MAX_PHRASES)]
     not_phrases: Annotated[list[Phrase], Field(alias="not", max_length=MAX_PHRASES)] = []
     speaker: Annotated[list[Phrase], BeforeValidator(_list_speakers)] = []
-    where: Annotated[dict[str, Any], AfterValidator(check_where)] = {}
+    where: Annotated[dict[Any, Any], AfterValidator(_check_where)] = {}
     threshold: Share | None = None
     precision: Share | None = None
     notes: StrictStr = ""
@@ -145,14 +161,35 @@ def _parse_file(path: Path) -> object:
     text = _read_text(path)
     try:
         if path.suffix == ".jsonl":
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
+            return list(_parse_lines(text))
         if path.suffix == ".json":
             return json.loads(text, object_pairs_hook=_refuse_duplicates)
         return yaml.load(text, _Loader)  # noqa: S506 (a SafeLoader that refuses duplicate keys)
+    except yaml.MarkedYAMLError as error:
+        raise UsageError(f"{path} is not YAML: {_describe_yaml_error(error)}") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         kind = "JSON" if path.suffix.startswith(".json") else "YAML"
         words = " ".join(str(error).split())
         raise UsageError(f"{path} is not {kind}: {words}") from error
+
+
+def _parse_lines(text: str) -> Iterator[object]:
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                yield json.loads(line, object_pairs_hook=_refuse_duplicates)
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from error
+
+
+def _describe_yaml_error(error: yaml.MarkedYAMLError) -> str:
+    """Return what is wrong, where, and what usually is the remedy."""
+    mark = error.problem_mark or error.context_mark
+    place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    return (
+        f"{error.problem or error.context}{place}: put words with : or # in quotes, and indent "
+        "with blanks"
+    )
 
 
 def _read_text(path: Path) -> str:
@@ -174,7 +211,10 @@ def _read_text(path: Path) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads plain YAML, without aliases: a few of them can stand for gigabytes."""
+    """Reads plain YAML, without aliases: a few of them can stand for gigabytes.
+
+    A date is the text that it is: so metadata has it, and so a condition compares it.
+    """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.events.AliasEvent):
@@ -188,6 +228,12 @@ class _Loader(yaml.SafeLoader):
             keys = Counter(str(key.value) for key, _ in node.value)
             _refuse_key(keys.most_common(1)[0][0], f" in line {node.start_mark.line + 1}")
         return mapping
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def _refuse_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -204,6 +250,13 @@ def _refuse_key(key: str, place: str = "") -> NoReturn:
 def _check_mapping(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise UsageError(f" is {show_value(value)}: it must be a mapping with name and phrases")
+    for key in value:
+        if not isinstance(key, str):
+            no = " (YAML takes no, off, yes and on for truth values)" * isinstance(key, bool)
+            raise UsageError(
+                f"{_name_of(value)}: unknown key {show_value(key)}{no}: the keys are "
+                f"{', '.join(KEYS)}"
+            )
     return value
 
 
@@ -237,12 +290,17 @@ def _find_contradictions(topics: Sequence[_Topic]) -> Iterator[str]:
     for topic in topics:
         if topic.threshold is not None and topic.precision is not None:
             yield f"topic {topic.name!r}: threshold and precision are both given: give one of them"
-        common = set(topic.phrases) & set(topic.not_phrases)
+        denied = {_normalize(phrase) for phrase in topic.not_phrases}
+        common = [phrase for phrase in topic.phrases if _normalize(phrase) in denied]
         if common:
             yield (
                 f"topic {topic.name!r}: {min(common)!r} is among its phrases and under not: "
                 "leave it out of one"
             )
+
+
+def _normalize(phrase: str) -> str:
+    return " ".join(phrase.split()).casefold()
 
 
 def _build_topic(model: _Topic) -> Topic:

@@ -37,7 +37,7 @@ BLOCK = 64
 def read_document(backend: Backend, index: str, document_id: str) -> DocumentView:
     """Return a document of an index as it is stored; DocumentMissingError if there is none."""
     contents = _fetch_contents(backend, index, document_id)
-    view, _ = _join_contents(index, document_id, contents)
+    view, _ = join_contents(index, document_id, contents)
     return replace(view, plan={"index": index})
 
 
@@ -56,7 +56,7 @@ def score_document(
     spec, fields = backend.read_head(query.index)
     encoder = pipeline.match_encoder_to_index(encoder, query.index, spec)
     contents = _fetch_contents(backend, query.index, document_id)
-    view, warnings = _join_contents(query.index, document_id, contents)
+    view, warnings = join_contents(query.index, document_id, contents)
     (request,) = pipeline.build_requests(query, query.phrases, encoder, fields)
     scorer = _build_scorer(backend, encoder, load_calibration, query, spec, request)
     for block in _split_blocks(list(contents)):
@@ -98,7 +98,7 @@ def _split_blocks(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
     return (keys[start : start + BLOCK] for start in range(0, len(keys), BLOCK))
 
 
-def _join_contents(
+def join_contents(
     index: str, document_id: str, contents: Mapping[Key, PassageContent]
 ) -> tuple[DocumentView, list[str]]:
     """Return the document that its passages make, and warnings of what is damaged in it."""

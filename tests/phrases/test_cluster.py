@@ -188,6 +188,7 @@ def write(folder: Path, text: str, name: str = "some.jsonl") -> Path:
         ("", "empty.txt", None, "has no phrase and no match"),
         ("refund\n", "phrases.txt", "refund", "belong to no topic"),
         ("refund\n", "phrases.jsonl", None, r"phrases.jsonl:1 is not JSON"),
+        ("refund\n", "matches.csv", None, "ends in .csv, and matches are read from JSON lines"),
         ("\n[1]\n", "list.jsonl", None, r"list.jsonl:2 is not a match: it is not an object"),
         (
             json.dumps({**MATCH, "start": "0"}),

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,10 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import mappings
+from hybrid_search.backends.server import mappings, scan
+from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.match_index import MatchIndex
+from hybrid_search.cli.match_upload import build_reader
 from hybrid_search.phrases.match_formats import read_matches
 from hybrid_search.phrases.match_upload import upload_matches
 from tests.helpers.cli import CommandResult, invoke_cli
@@ -158,13 +160,59 @@ def test_killed_and_run_again_the_set_is_the_same(url: str) -> None:
 
     with connect(url) as client, open_server(url) as server:
         index = MatchIndex(server, "calls-matches", "calls", IndexOptions())
-        arguments = (Path("matches.jsonl"), ["refund", "hold"], client.open_document)
+        assert isinstance(client.backend, ServerBackend)
+        views_of = build_reader(client.backend, "calls")
+        arguments = (Path("matches.jsonl"), ["refund", "hold"], views_of)
         with pytest.raises(KilledError):
             upload_matches(Dying(), *arguments)
         written, removed = upload_matches(index, *arguments)
     assert written == len(expected)
     assert removed > 0
     assert list_documents(url).keys() == expected
+
+
+def test_many_calls_are_read_by_few_requests(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests: list[int] = []
+    read = scan.read_documents
+
+    def count(server: Any, index: Any, ids: Sequence[str]) -> Any:
+        requests.append(len(ids))
+        return read(server, index, ids)
+
+    monkeypatch.setattr(scan, "read_documents", count)
+    monkeypatch.setattr(scan, "PAGE_CONTENTS", 3)
+    mine(url, [REFUND, HOLD])
+    assert requests == [len(CALLS)]
+    assert all(row["marked"] != row["sentence"] for row in list_documents(url).values())
+    assert {row["document_id"] for row in list_documents(url).values()} == {
+        call["id"] for call in CALLS
+    }
+
+
+def test_of_a_call_that_was_deleted_the_words_are_the_sentence(url: str) -> None:
+    mine(url, [REFUND])
+    gone, *_ = {match.id for match in read_matches(Path("matches.jsonl"))}
+    written: list[dict[str, Any]] = []
+
+    class Sink:
+        """Keeps what it gets."""
+
+        def write(self, run: str, matches: Iterator[dict[str, Any]]) -> int:
+            assert run
+            written.extend(matches)
+            return len(written)
+
+        def remove_earlier(self, run: str, topics: Any) -> int:
+            assert (run, topics) == (run, ["refund"])
+            return 0
+
+    with connect(url) as client:
+        client.delete([gone])
+        assert isinstance(client.backend, ServerBackend)
+        read = build_reader(client.backend, "calls")
+        upload_matches(Sink(), Path("matches.jsonl"), ["refund"], read)
+    for row in written:
+        assert (row["sentence"] == row["text"]) == (row["document_id"] == gone)
 
 
 @pytest.mark.long

@@ -307,7 +307,7 @@ def test_what_cannot_be_mined_is_an_error(store: Backend) -> None:
     with pytest.raises(IndexMissingError):
         mine_blocks(store, encoder)
     fill(store, encoder, make_documents(0))
-    with pytest.raises(UsageError, match="cannot filter on 'colour'"):
+    with pytest.raises(UsageError, match="topic 'a': where: cannot filter on 'colour'"):
         mine_blocks(store, encoder, [{"name": "a", "phrases": ["b"], "where": {"colour": "red"}}])
     with pytest.raises(UsageError, match="has no word"):
         mine_blocks(store, encoder, [{"name": "a", "phrases": ["..."]}])

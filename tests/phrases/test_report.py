@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 from hybrid_search import Match, connect
-from hybrid_search.phrases.report.charts import MOST_BARS, draw_columns
+from hybrid_search.phrases.report.charts import MOST_BARS, MOST_LINES, draw_columns, draw_lines
 from hybrid_search.phrases.report.counts import (
     SHOWN_MENTIONS,
     RisingTopic,
     count_matches,
     find_date_field,
 )
+from hybrid_search.phrases.report.page import build_page
 from hybrid_search.phrases.surroundings import Surroundings, read_sentence
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.search.result import TurnPlace
@@ -112,6 +113,35 @@ def test_no_column_is_thinner_than_a_screen_can_show() -> None:
     svg = draw_columns([(f"week {number}", 1) for number in range(1000)], "weeks")
     assert 0 < svg.count("<rect") <= MOST_BARS
     assert draw_columns([], "none").count("<rect") == 0
+
+
+def test_a_line_goes_up_with_its_counts_and_stays_in_the_plot() -> None:
+    svg = draw_lines([[0, 4, 2], [1, 0, 0]], "weeks")
+    first, second = re.findall(r'points="([^"]+)"', svg)
+    heights = [float(point.split(",")[1]) for point in first.split()]
+    assert heights[0] > heights[2] > heights[1] >= 0
+    assert heights[2] == pytest.approx((heights[0] + heights[1]) / 2, abs=0.1)
+    assert len(second.split()) == 3
+
+
+def test_the_most_frequent_topics_are_lines_of_one_plot() -> None:
+    matches = [
+        make_match(number, f"topic {topic}", 7 * number)
+        for topic in range(7)
+        for number in range(topic + 1)
+    ]
+    topics = [f"topic {topic}" for topic in range(7)]
+    page = build_page(count_matches(matches, topics, 9, "date"), {}, "calls", "model")
+    (keys,) = re.findall(r'<ul class="keys">(.*?)</ul>', page)
+    assert re.findall(r"topic \d", keys) == [f"topic {topic}" for topic in (6, 5, 4, 3, 2)]
+    assert "The 5 most frequent topics." in page
+    assert keys.count("<polyline") == MOST_LINES
+
+
+def test_a_single_week_is_no_line() -> None:
+    matches = [make_match(1, name, 0) for name in "ab"]
+    page = build_page(count_matches(matches, ["a", "b"], 9, "date"), {}, "calls", "model")
+    assert "Week by week" not in page
 
 
 # The sentence around

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hybrid_search import connect
+from hybrid_search.backends.server import passage_codec
+from hybrid_search.phrases.since import parse_time
 from tests.helpers.cli import CommandResult, invoke_cli
+from tests.helpers.live_servers import URLS, open_server, remove_new_indexes
 
 TOPIC = '[{"name": "refund", "phrases": ["I want my money back"], "threshold": 0.3}]'
 
@@ -118,3 +124,72 @@ def test_only_a_store_that_knows_the_order_of_writing_can_tell(client: Any, empt
     client.ingest([call("a")])
     mark = begin_mark(client.backend, "calls", "topics")
     assert (mark is not None) == empty_url.startswith("embedded:")
+
+
+def test_an_embedded_index_has_no_times(url: str) -> None:
+    ingest(url, "a")
+    message = "is a time, and only a server knows when documents were written: give the --out"
+    assert message in mine(url, "2.jsonl", "2026-01-31").error
+    assert "there is no yesterday.position" in mine(url, "2.jsonl", "yesterday").error
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-01-31", datetime(2026, 1, 31, tzinfo=UTC)),
+        ("2026-01-31T09:30", datetime(2026, 1, 31, 9, 30, tzinfo=UTC)),
+        ("2026-01-31T09:30:00Z", datetime(2026, 1, 31, 9, 30, tzinfo=UTC)),
+        ("2026-01-31T09:30+02:00", datetime(2026, 1, 31, 7, 30, tzinfo=UTC)),
+        ("yesterday", None),
+        ("matches.jsonl", None),
+        ("2026-13-01", None),
+    ],
+)
+def test_a_time_is_in_utc_if_it_has_no_offset(text: str, expected: datetime | None) -> None:
+    assert parse_time(text) == expected
+
+
+@pytest.fixture(params=URLS)
+def server_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    Path("topics.json").write_text(TOPIC)
+    with remove_new_indexes(request.param):
+        yield request.param
+
+
+def test_a_server_tells_by_a_time_what_was_written_since(server_url: str) -> None:
+    ingest(server_url, "a", "b")
+    time.sleep(1.1)  # times are stored in seconds
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    with connect(server_url) as client:
+        long_call = {"id": "c", "text": " ".join(call("c")["text"] for _ in range(40))}
+        client.ingest([{"id": "a", "text": "At last: I want my money back."}, long_call])
+        ingested = client.describe("calls").documents
+    assert ingested == 3
+    result = mine(server_url, "new.jsonl", began)
+    assert result.json["documents"] == 2
+    assert set(mined_ids("new.jsonl")) == {"a", "c"}
+    assert mined_ids("new.jsonl").count("c") == 40
+    assert mine(server_url, "none.jsonl", "2999-01-01").json["documents"] == 0
+    assert mine(server_url, "all.jsonl", "2000-01-01").json["documents"] == 3
+    message = "--since all.jsonl is no time in ISO 8601, and a server tells by their times"
+    assert message in mine(server_url, "2.jsonl", "all.jsonl").error
+
+
+def test_all_passages_of_a_document_have_one_time(
+    server_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = passage_codec.build_source
+
+    def build_slowly(*arguments: Any) -> dict[str, Any]:
+        time.sleep(0.4)
+        return build(*arguments)
+
+    monkeypatch.setattr(passage_codec, "build_source", build_slowly)
+    with connect(server_url) as client:
+        client.ingest([{"id": "a", "text": " ".join(call("a")["text"] for _ in range(60))}])
+        passages = client.describe("calls").passages
+    with open_server(server_url) as server:
+        answer = server.request("POST", "/calls/_search", body={"size": 100})
+    times = [hit["_source"]["indexed_at"] for hit in answer["hits"]["hits"]]
+    assert len(times) == passages >= 4  # 0.4 s each: more than a second in all
+    assert len(set(times)) == 1

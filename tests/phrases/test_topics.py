@@ -49,6 +49,13 @@ def test_a_file_in_json_is_taken_too(tmp_path: Path, suffix: str) -> None:
     assert list(Topics.load(str(path))) == [HOLD]
 
 
+def test_a_date_in_a_condition_is_text_as_in_metadata(tmp_path: Path) -> None:
+    path = tmp_path / "topics.yaml"
+    path.write_text("- {name: a, phrases: [b], where: {date: {gte: 2026-01-31}}}")
+    (topic,) = Topics.load(path)
+    assert topic.where == {"date": {"gte": "2026-01-31"}}
+
+
 def test_topics_are_taken_from_dicts_and_chosen_by_name() -> None:
     topics = Topics.load([{"name": name, "phrases": [name]} for name in ("a", "b", "c")])
     assert [topic.name for topic in topics.select(["c", "a"])] == ["a", "c"]
@@ -65,7 +72,7 @@ BAD_FILES = {
     "": "holds nothing: a file of topics is a list",
     "name: a": "holds a mapping: a file of topics is a list",
     "[]": "has no topics: give at least one",
-    "- [": "is not YAML: while parsing",
+    "- [": "is not YAML: expected the node content, but found '<stream end>' in line 1, column 4",
     "- 3": "topic 1 is 3: it must be a mapping with name and phrases",
     "- {phrases: [a]}": "topic 1: it has no name: every topic has name and phrases",
     "- {name: a}": "topic 1 ('a'): it has no phrases",
@@ -95,6 +102,17 @@ BAD_FILES = {
     "- name: a\n  name: b\n  phrases: [c]": "the key 'name' stands twice in one mapping in line 1",
     "- name: a\n  phrases: &x [c]\n- name: b\n  phrases: *x": "an alias (*) up to line 4",
     "- !!python/object/apply:os.getcwd []": "is not YAML: could not determine a constructor",
+    "- {name: a, phrases: [b], no: [c]}": "topic 1 ('a'): unknown key False (YAML takes no, off,",
+    "- {3: a}": "topic 1: unknown key 3: the keys are name, phrases, not",
+    '- {name: "a\\ud800", phrases: [b]}': "has control characters: leave them out",
+    '- {name: "a\\nb", phrases: [b]}': "has control characters: leave them out",
+    '- {name: a, phrases: ["b\\ud800"]}': "phrases[0]: 'b\\ud800' has half a character",
+    "- {name: a, phrases: ['...']}": "topic 1 ('a'): phrases[0]: '...' has no word",
+    "- {name: a, phrases: [b], where: {shop: []}}": "where: 'shop' has no values, which no",
+    "- {name: a, phrases: [b], where: {3: x}}": "where has the field 3: the name of a field is a",
+    "- name: refund: now": "not allowed here in line 1, column 15: put words with : or # in quotes",
+    "- name: a\n\tphrases: [b]": "cannot start any token in line 2, column 1: put words with",
+    "- {name: a, phrases: [Refund], not: [refund ]}": "'Refund' is among its phrases and under not",
 }
 
 
@@ -115,6 +133,8 @@ def test_a_mistake_is_one_line_that_names_it(tmp_path: Path, text: str) -> None:
     [
         ("topics.txt", b"[]", "has the ending '.txt': a file of topics ends in .yaml, .yml, .json"),
         ("topics.json", b"[", "is not JSON: Expecting value"),
+        ("topics.jsonl", b'{}\n{"name":', "is not JSON: line 2: Expecting value"),
+        ("topics.jsonl", b'{"name": "a", "name": "b"}', "line 1: the key 'name' stands twice"),
         ("topics.json", b'[{"name": "a", "name": "b"}]', "the key 'name' stands twice"),
         ("topics.yaml", b"\xff\xfe\xff", "is not UTF-8 at byte 0"),
         ("topics.yaml", b"#" * (4 * 1024 * 1024 + 1), "has more than 4,194,304 bytes"),

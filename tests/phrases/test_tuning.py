@@ -97,6 +97,21 @@ def test_the_command_says_how_sure_it_is(
     assert low <= as_json["others"]["midpoint"] <= high
 
 
+def test_answers_that_do_not_go_with_the_score_are_told(
+    sample_url: str, sample: Client, topics_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "judgments.jsonl"
+    judge(sample, topics_file, path)
+    arguments = ("--topics", str(topics_file), "--judgments", str(path), "--url", sample_url)
+    message = "the answers hardly go with the score"
+    assert message not in invoke_cli("tune", *arguments).stdout
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows:
+        row["answer"] = {"yes": "no", "no": "yes"}[row["answer"]]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert message in invoke_cli("tune", *arguments).stdout
+
+
 def test_judgments_of_nothing_that_is_there_are_an_error(
     sample: Client, topics_file: Path, tmp_path: Path
 ) -> None:

@@ -180,6 +180,7 @@ LISTED_COLUMNS = _hits(
     ),
     sort=_SortValues,
 )
+LISTED_CONTENTS = _hits(_id=_PassageId, _source=_Content, sort=_SortValues)
 SCANNED_CODES = _hits(
     fields=_object(**_key, start=tuple[_Offset], tokens=NotRequired[list[str]]), sort=_SortValues
 )

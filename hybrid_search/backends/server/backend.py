@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     aliases,
     answers,
+    facets,
     legs,
     passage_codec,
     request_bodies,
@@ -138,6 +140,19 @@ class ServerBackend:
     def scan_codes(self, index: str, after: Position = None) -> Iterator[ScannedPassage]:
         """Yield every passage that searches see, with its token codes."""
         return scan.scan_codes(self.server, aliases.find_index(self.server, index), after)
+
+    def scan_codes_since(
+        self, index: str, written_since: datetime, after: Position = None
+    ) -> Iterator[ScannedPassage]:
+        """Yield the passages that were written at a time or later, with their token codes."""
+        server_index = aliases.find_index(self.server, index)
+        return scan.scan_codes(self.server, server_index, after, written_since)
+
+    def read_documents(
+        self, index: str, ids: Sequence[str]
+    ) -> dict[str, dict[Key, PassageContent]]:
+        """Return the contents of the passages of documents, in order, as far as they exist."""
+        return scan.read_documents(self.server, aliases.find_index(self.server, index), ids)
 
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg, from two ``_msearch``.
@@ -280,13 +295,8 @@ class ServerBackend:
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
         body = request_bodies.facets_body(request, fields)
-        aggregations = self._searcher.search(index, body, answers.facets(len(fields)))[
-            "aggregations"
-        ]
-        return {
-            name: _count_documents(aggregations[str(number)]["buckets"])
-            for number, name in enumerate(fields)
-        }
+        answer = self._searcher.search(index, body, answers.facets(len(fields)))
+        return facets.read_counts(answer["aggregations"], fields)
 
     def fetch_hybrid_scores(
         self, index: str, request: Request, alpha: float, technique: str
@@ -381,18 +391,3 @@ def _check_options(index: str, options: Mapping[str, str], current: Mapping[str,
 def _collect_codes(hit_lists: Iterable[Hits]) -> dict[Key, TokenCodes]:
     hits = (hit for hits in hit_lists for hit in hits)
     return {passage_codec.hit_key(hit): passage_codec.decode_codes(hit) for hit in hits}
-
-
-def _count_documents(buckets: Iterable[Mapping[str, Any]]) -> dict[Scalar, int]:
-    return {_bucket_value(bucket): bucket["documents"]["value"] for bucket in buckets}
-
-
-def _bucket_value(bucket: Mapping[str, Any]) -> Scalar:
-    """Return the value that a bucket counts.
-
-    To a server booleans are numbers, and a string beside them says which they are.
-    """
-    if bucket.get("key_as_string") in ("true", "false"):
-        return bool(bucket["key"])
-    key: Scalar = bucket["key"]
-    return int(key) if isinstance(key, float) and key.is_integer() else key

@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import IO
 
 from hybrid_search.errors import IndexStoreError
@@ -20,10 +21,14 @@ temporary file.
 
 
 class DocumentBuffer:
-    """The passages of one version of a document, each a line of JSON."""
+    """The passages of one version of a document, each a line of JSON.
+
+    `taken_at` is when its first passage came, in ISO 8601; all its passages have it.
+    """
 
     def __init__(self, document: Document, passages: int) -> None:
         self.document, self.passages = document, passages
+        self.taken_at = datetime.now(UTC).isoformat(timespec="seconds")
         self._sources: list[bytes] = []
         self._bytes = 0
         self._file: IO[bytes] | None = None

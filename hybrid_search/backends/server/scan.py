@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from hybrid_search.backends.codes_fault import find_codes_fault
@@ -17,7 +18,14 @@ from hybrid_search.backends.server import (
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.errors import UNUSABLE
 from hybrid_search.backends.server.transport.shape import Shape
-from hybrid_search.backends.types import Fault, ListedPassage, Position, ScannedPassage
+from hybrid_search.backends.types import (
+    Fault,
+    Key,
+    ListedPassage,
+    PassageContent,
+    Position,
+    ScannedPassage,
+)
 from hybrid_search.errors import ServerError
 
 PAGE_PASSAGES = 5000
@@ -25,6 +33,9 @@ PAGE_PASSAGES = 5000
 
 PAGE_CODES = 200
 """Passages in a page with token codes: 7 MB."""
+
+PAGE_CONTENTS = 1000
+"""Passages in a page with texts and metadata: 1 MB."""
 
 COLUMNS = ["document_id", "ordinal", "passages", "source_hash"]
 
@@ -125,10 +136,18 @@ def iterate_passages(
 
 
 def scan_codes(
-    server: Server, index: aliases.ServerIndex, after: Position = None
+    server: Server,
+    index: aliases.ServerIndex,
+    after: Position = None,
+    written_since: datetime | None = None,
 ) -> Iterator[ScannedPassage]:
-    """Yield all passages behind the position `after` with their token codes."""
+    """Yield all passages behind the position `after` with their token codes.
+
+    With `written_since` only those that were written then or later.
+    """
     body = {**request_bodies.KEYS, "docvalue_fields": SCANNED_COLUMNS}
+    if written_since is not None:
+        body["query"] = {"range": {"indexed_at": {"gte": written_since.isoformat()}}}
     if after is not None:
         body["search_after"] = after
     for hit in iterate_hits(server, index.name, body, PAGE_CODES, answers.SCANNED_CODES):
@@ -143,6 +162,23 @@ def scan_codes(
             passage_codec.decode_codes(hit),
             hit["sort"],
         )
+
+
+def read_documents(
+    server: Server, index: aliases.ServerIndex, ids: Sequence[str]
+) -> dict[str, dict[Key, PassageContent]]:
+    """Return the contents of the passages of documents, in order, as far as they exist."""
+    body = {
+        "_source": request_bodies.CONTENT_FIELDS,
+        "track_total_hits": False,
+        "query": {"terms": {"document_id": list(ids)}},
+    }
+    documents: dict[str, dict[Key, PassageContent]] = {}
+    for hit in iterate_hits(server, index.name, body, PAGE_CONTENTS, answers.LISTED_CONTENTS):
+        document_id, _ = passage_codec.parse_passage_id(hit["_id"])
+        contents = documents.setdefault(document_id, {})
+        contents[hit["_id"]] = passage_codec.build_content(hit)
+    return documents
 
 
 def _find_code_faults(hit: Mapping[str, Any], index: aliases.ServerIndex) -> list[Fault]:

@@ -16,7 +16,14 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import aliases, answers, mappings, passage_codec, scan
+from hybrid_search.backends.server import (
+    aliases,
+    answers,
+    mappings,
+    passage_codec,
+    scan,
+    stored_versions,
+)
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
 from hybrid_search.backends.server.field_types import FieldTypes
 from hybrid_search.backends.server.transport.base import Outcome, Server
@@ -92,13 +99,13 @@ class ServerWriter:
         """
         hashes: dict[str, str] = {}
         for start in range(0, len(ids), BATCH_IDS):
-            body = _build_versions_body(ids[start : start + BATCH_IDS])
+            body = stored_versions.build_versions_body(ids[start : start + BATCH_IDS])
             answer = self._search(body, answers.VERSIONS)
             buckets = answer["aggregations"]["documents"]["buckets"]
             hashes |= {
                 bucket["key"]: bucket["hashes"]["buckets"][0]["key"]
                 for bucket in buckets
-                if _is_complete(bucket)
+                if stored_versions.is_complete(bucket)
             }
         return hashes
 
@@ -139,7 +146,7 @@ class ServerWriter:
                         passage_codec.build_source(
                             entry,
                             self._index.spec,
-                            datetime.now(UTC).isoformat(timespec="seconds"),
+                            self._buffer.taken_at,
                             self._index.absent_fields,
                         )
                     )
@@ -341,31 +348,6 @@ class ServerWriter:
         self.abandon()
         if kind is None:
             self._refresh()
-
-
-def _build_versions_body(ids: Sequence[str]) -> dict[str, Any]:
-    """Return the search that counts the passages of each document by version."""
-    hashes = {
-        "terms": {"field": "source_hash", "size": 2},
-        "aggs": {"passages": {"max": {"field": "passages"}}},
-    }
-    document_terms = {
-        "terms": {"field": "document_id", "size": len(ids)},
-        "aggs": {"hashes": hashes},
-    }
-    return {
-        "size": 0,
-        "query": {"terms": {"document_id": list(ids)}},
-        "aggs": {"documents": document_terms},
-    }
-
-
-def _is_complete(bucket: dict[str, Any]) -> bool:
-    """Return whether a document has all passages of one version, and none of another."""
-    versions = bucket["hashes"]["buckets"]
-    if len(versions) != 1:
-        return False
-    return bool(versions[0]["doc_count"] == versions[0]["passages"]["value"])
 
 
 def _batch_distinct(buffers: Iterable[DocumentBuffer]) -> Iterator[list[DocumentBuffer]]:

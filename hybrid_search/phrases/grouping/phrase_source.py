@@ -16,6 +16,9 @@ from hybrid_search.search.parameters import check_phrase
 PhraseSource: TypeAlias = "str | Path | Iterable[str] | Iterable[Match]"
 """A file, or phrases, or matches."""
 
+OTHER_FORMATS = (".csv", ".parquet", ".json")
+"""Endings of files that are neither JSON lines nor a phrase a line."""
+
 _FIELDS = {"id": str, "turn": int, "start": int, "end": int, "text": str, "topic": str}
 """What a match must have, and of which type."""
 
@@ -83,6 +86,11 @@ def _check(
 
 
 def _read_file(path: Path) -> Iterator[str | Match]:
+    if path.suffix in OTHER_FORMATS:
+        raise UsageError(
+            f"{path} ends in {path.suffix}, and matches are read from JSON lines: write them by "
+            "mine --out matches.jsonl, or put phrases into a file of another name, as phrases.txt"
+        )
     try:
         with path.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):

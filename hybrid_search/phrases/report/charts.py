@@ -7,8 +7,12 @@ from html import escape
 
 WIDTH, HEIGHT = 340, 80
 BASELINE = 1
+STROKE = 2
 MOST_BARS = 170
 """More columns would be thinner than a pixel of a narrow screen: neighbours are added up."""
+
+MOST_LINES = 5
+"""More lines in one plot cannot be told apart."""
 
 Bars = Sequence[tuple[str, int]]
 """Labels with their counts."""
@@ -33,6 +37,33 @@ def draw_columns(bars: Bars, title: str) -> str:
         shapes.append(f"<rect {place} {size}><title>{escape(label)}: {count:,}</title></rect>")
     line = f'<line x1="0" x2="{WIDTH}" y1="{HEIGHT - 0.5}" y2="{HEIGHT - 0.5}"/>'
     return _frame([*shapes, line], title, HEIGHT)
+
+
+def draw_lines(lines: Sequence[Sequence[int]], title: str) -> str:
+    """Return a line for each list of counts, the highest count as high as the plot.
+
+    Args:
+        lines: The counts of each line, at the same places; line 0 is of the class ``line-0``.
+        title: What the plot shows, for those who hear the page.
+    """
+    highest = max((count for counts in lines for count in counts), default=0) or 1
+    shapes = [f'<line x1="0" x2="{WIDTH}" y1="{HEIGHT - 0.5}" y2="{HEIGHT - 0.5}"/>']
+    lowest = HEIGHT - BASELINE - STROKE
+    height = (lowest - STROKE) / highest
+    for number, counts in enumerate(lines):
+        step = (WIDTH - 2 * STROKE) / max(len(counts) - 1, 1)
+        points = " ".join(
+            f"{STROKE + place * step:.1f},{lowest - height * count:.1f}"
+            for place, count in enumerate(counts)
+        )
+        shapes.append(f'<polyline class="line-{number}" points="{points}"/>')
+    return _frame(shapes, title, HEIGHT)
+
+
+def draw_key(number: int) -> str:
+    """Return a short piece of a line of `draw_lines`, for the legend."""
+    line = f'<polyline class="line-{number}" points="0,4 30,4"/>'
+    return f'<svg class="key" aria-hidden="true" viewBox="0 0 30 8">{line}</svg>'
 
 
 def draw_share(share: float, title: str) -> str:

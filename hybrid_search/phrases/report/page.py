@@ -13,7 +13,13 @@ from html import escape
 
 from hybrid_search.observability.escapes import blank_controls
 from hybrid_search.phrases.match import Match
-from hybrid_search.phrases.report.charts import draw_columns, draw_share
+from hybrid_search.phrases.report.charts import (
+    MOST_LINES,
+    draw_columns,
+    draw_key,
+    draw_lines,
+    draw_share,
+)
 from hybrid_search.phrases.report.counts import WEEKS_BEFORE, MatchCounts, TopicCounts
 from hybrid_search.phrases.surroundings import Surroundings
 
@@ -23,13 +29,19 @@ MOST_VALUES = 12
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1f; --paper: #fff; --soft: #5c5c66; --line: #d9d9e0;
-  --bar: #2f6f9f; --mark: #ffe27a; }
+  --bar: #2f6f9f; --mark: #ffe27a; --second: #b4520a; --third: #4a7a1e; }
 @media (prefers-color-scheme: dark) { :root { --ink: #ececf1; --paper: #17171a; --soft: #a3a3ad;
-  --line: #3a3a42; --bar: #6fb1de; --mark: #6b5600; } }
+  --line: #3a3a42; --bar: #6fb1de; --mark: #6b5600; --second: #f0954a; --third: #9ccb66; } }
 body { font: 16px/1.45 system-ui, sans-serif; color: var(--ink); background: var(--paper);
   max-width: 60rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.25rem; margin-top: 2.5rem; } h3 { font-size: 1rem; }
 a { color: var(--bar); } p, figcaption, .soft { color: var(--soft); }
+polyline { fill: none; stroke: var(--bar); stroke-width: 2; stroke-linejoin: round; }
+.line-1 { stroke: var(--second); stroke-dasharray: 7 3; } .line-2 { stroke: var(--third);
+  stroke-dasharray: 2 3; } .line-3 { stroke: var(--ink); stroke-width: 1; }
+.line-4 { stroke: var(--soft); stroke-dasharray: 10 3 2 3; }
+.keys { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; }
+.keys svg { display: inline-block; width: 30px; vertical-align: middle; }
 figure { margin: 0; max-width: 42rem; } svg { display: block; width: 100%; height: auto; }
 rect { fill: var(--bar); } .rest { fill: var(--line); } line { stroke: var(--soft); }
 table { border-collapse: collapse; width: 100%; } th { text-align: left; font-weight: 600; }
@@ -64,6 +76,7 @@ def build_page(
         f"<h1>Mentions in {_text(index)}</h1>",
         f"<p>{_describe(counts)} Model {_text(model)}.</p>",
         *_overview(counts),
+        *_weeks(counts),
         *_rising(counts),
         *_pairs(counts),
     ]
@@ -116,6 +129,23 @@ def _overview(counts: MatchCounts) -> Iterator[str]:
         )
     yield _table(("topic", "mentions", "expected right", "documents", "share", "plot"), rows)
     yield '<p class="soft">Expected right is the sum of the probabilities.</p>'
+
+
+def _weeks(counts: MatchCounts) -> Iterator[str]:
+    """Yield a plot of the topics that are in most documents, a line each, week by week."""
+    weeks = counts.list_weeks()
+    dated = [(name, topic) for name, topic in counts.topics.items() if topic.weeks]
+    dated.sort(key=lambda item: -item[1].weeks.total())
+    lines = {name: [topic.weeks[week] for week in weeks] for name, topic in dated[:MOST_LINES]}
+    if len(weeks) < 2 or len(lines) < 2:
+        return
+    most = max(max(line) for line in lines.values())
+    caption = f"Documents by week, {weeks[0]} to {weeks[-1]}; at most {most:,} in a week"
+    keys = (f"<li>{draw_key(number)} {_text(name)}</li>" for number, name in enumerate(lines))
+    rest = f" The {MOST_LINES} most frequent topics." if len(dated) > MOST_LINES else ""
+    yield "<h2>Week by week</h2>"
+    yield f"<figure>{draw_lines(list(lines.values()), caption)}"
+    yield f'<figcaption>{caption}.{rest}</figcaption><ul class="keys">{"".join(keys)}</ul></figure>'
 
 
 def _rising(counts: MatchCounts) -> Iterator[str]:
