@@ -110,6 +110,25 @@ def test_where_the_slider_rests_the_list_is_that_of_a_query(
     assert list_ids(page) == [hit.id for hit in sample.query(PHRASE, size=10, alpha=alpha)]
 
 
+def test_feedback_searches_a_second_time_and_is_in_the_link(page: Any, sample: Client) -> None:
+    ask(page, "lost luggage")
+    with page.expect_response("**/v1/query"):
+        page.check("#feedback")
+    page.wait_for_timeout(300)
+    again = [hit.id for hit in sample.query("lost luggage", feedback=10)]
+    assert list_ids(page) == again
+    assert again != [hit.id for hit in sample.query("lost luggage")]
+    with page.expect_response("**/v1/query"):
+        slide(page, 1)
+    page.wait_for_timeout(300)
+    again = [hit.id for hit in sample.query("lost luggage", feedback=10, alpha=1)]
+    assert list_ids(page) == again
+    page.reload()
+    page.wait_for_selector(".hit")
+    assert page.is_checked("#feedback")
+    assert list_ids(page) == again
+
+
 def test_several_phrases_and_filters(page: Any, sample: Client) -> None:
     page.focus("#phrase")
     page.keyboard.type("refund")

@@ -6,13 +6,13 @@ import { buildHit } from "./hits.js";
 import { openJudging } from "./judging.js";
 import { Candidates } from "./ranking.js";
 import { Pane } from "./reader.js";
-import { ALPHA, readState, writeState } from "./state.js";
+import { ALPHA, FEEDBACK, readState, writeState } from "./state.js";
 import { listIndexes, query, useToken } from "./service.js";
 
 const PASSAGES = 60; // that are fetched, to be ranked here at every alpha
 const SHOWN = 10;
 
-let state = { phrases: [], index: "", alpha: ALPHA, where: {}, panes: [] };
+let state = { phrases: [], index: "", alpha: ALPHA, feedback: 0, where: {}, panes: [] };
 let indexes = [];
 let candidates = new Candidates();
 let facets = {};
@@ -74,6 +74,7 @@ function buildQuery() {
     phrase: state.phrases.length === 1 ? state.phrases[0] : state.phrases,
     index: state.index || "calls",
     alpha: state.alpha,
+    feedback: state.feedback,
     size: PASSAGES,
     where: Object.keys(state.where).length ? state.where : null,
     facets: chooseFields(index),
@@ -190,6 +191,7 @@ function showForm() {
   find("phrase").rows = Math.max(1, Math.min(6, state.phrases.length));
   find("alpha").value = String(state.alpha);
   find("alpha-value").textContent = formatScore(state.alpha);
+  find("feedback").checked = state.feedback > 0;
   find("index").value = state.index;
 }
 
@@ -258,7 +260,11 @@ find("alpha").addEventListener("input", () => {
 });
 find("alpha").addEventListener("change", () => {
   change({ alpha: Number(find("alpha").value) });
-  search({ fresh: false });
+  search({ fresh: state.feedback > 0 }); // the second search depends on alpha
+});
+find("feedback").addEventListener("change", () => {
+  change({ feedback: find("feedback").checked ? FEEDBACK : 0 });
+  search();
 });
 find("index").addEventListener("change", () => {
   change({ index: find("index").value, where: {}, panes: [] });

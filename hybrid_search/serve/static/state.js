@@ -1,6 +1,7 @@
 // What is seen, as the part of the address behind "#", which browsers never send to a server.
 
 export const ALPHA = 0.5;
+export const FEEDBACK = 10; // documents whose best spans a second search asks with
 
 export function readState() {
   const values = new URLSearchParams(location.hash.slice(1));
@@ -9,6 +10,7 @@ export function readState() {
     phrases: values.getAll("q").filter((phrase) => phrase.trim()),
     index: values.get("index") ?? "",
     alpha: alpha === null ? ALPHA : readAlpha(alpha),
+    feedback: values.get("feedback") === String(FEEDBACK) ? FEEDBACK : 0,
     where: readFilters(values.getAll("where")),
     panes: readPanes(values),
   };
@@ -19,6 +21,7 @@ export function writeState(state, { push = false } = {}) {
   for (const phrase of state.phrases) values.append("q", phrase);
   if (state.index) values.set("index", state.index);
   if (state.alpha !== ALPHA) values.set("alpha", state.alpha);
+  if (state.feedback) values.set("feedback", state.feedback);
   for (const [field, wanted] of Object.entries(state.where)) {
     for (const value of wanted) values.append("where", JSON.stringify([field, value]));
   }
