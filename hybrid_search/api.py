@@ -93,7 +93,7 @@ def query(
         refine: isolate: rank the spans of each hit again, each encoded by itself. Hits and scores
             stay (default: None).
         feedback: Search a second time, with a vector halfway to the best spans of so many of the
-            best documents, 0 to 100. It finds more of what means the same, and takes twice as long;
+            best documents, 0 to 100. It finds more of what means the same, and takes longer;
             a question that has one answer is better without (default: 0, once; 10 if wanted).
         explain: Add the numbers that each score is made of (default: False).
         compat: opensearch: rank as that server's own hybrid query does (default: None).

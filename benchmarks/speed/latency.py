@@ -27,6 +27,7 @@ def measure(client: Client, index: str, phrases: Sequence[str]) -> dict[str, Any
         "query, alpha 0.5": lambda text: client.query(text, index=index),
         "query, alpha 0": lambda text: client.query(text, index=index, alpha=0.0),
         "query, alpha 1": lambda text: client.query(text, index=index, alpha=1.0),
+        "query, alpha 0.5, feedback 10": lambda text: client.query(text, index=index, feedback=10),
         "encoding the phrase": lambda text: phrase_vector.query_vector(usual, text),
         "BM25 leg": lambda text: client.backend.find_candidates(
             index, Request(text, vectors[text], WINDOW, semantic=False)
