@@ -78,7 +78,7 @@ def similar(
         if as_json:
             options.print_json({"phrases": [item.to_dict() for item in phrases]})
         else:
-            _show_similar(phrases)
+            _show_similar(phrases, min_cosine)
 
 
 def cluster(
@@ -196,7 +196,11 @@ def _cluster_topic(
     return client.cluster(matches, index=index, distance=distance, seed=seed)
 
 
-def _show_similar(phrases: Sequence[SimilarPhrase]) -> None:
+def _show_similar(phrases: Sequence[SimilarPhrase], min_cosine: float) -> None:
+    if not phrases:
+        options.print_lines(
+            f"no wording has a cosine of at least {min_cosine:g}: a smaller --min-cosine shows more"
+        )
     for item in phrases:
         folded = f", {item.wordings} wordings" if item.wordings > 1 else ""
         options.print_lines(
