@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,6 +29,7 @@ class MatchBuilder:
         conditions: The conditions of each topic on a document's metadata.
         model: The fingerprint of the model.
         damaged: The keys of passages that were left out, because what is stored is damaged.
+        speakers: How many mentions each speaker said, before conditions were looked at.
     """
 
     backend: Backend
@@ -36,6 +38,7 @@ class MatchBuilder:
     conditions: Sequence[Sequence[Condition]]
     model: str
     damaged: set[Key] = field(default_factory=set)
+    speakers: Counter[str | None] = field(default_factory=Counter)
 
     def build(
         self, mentions: Sequence[Mention], passages: Mapping[int, ScannedPassage]
@@ -76,6 +79,7 @@ class MatchBuilder:
             return None
         topic = self.matrix.topics[mention.topic]
         span = build_span(content, turn, Place(0, mention.start, mention.end, mention.cosine))
+        self.speakers[span.speaker] += 1
         if topic.speakers and span.speaker not in topic.speakers:
             return None
         for condition in self.conditions[mention.topic]:

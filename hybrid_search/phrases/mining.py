@@ -38,6 +38,9 @@ from hybrid_search.text.token_codes import UNREADABLE
 
 _log = logging.getLogger(__name__)
 
+FEWEST_MENTIONS = 10
+"""Of fewer mentions it is no wonder if a speaker said none."""
+
 
 def mine(
     backend: Backend,
@@ -89,6 +92,7 @@ def mine(
     for block, (candidates, damaged) in score(blocks, matrix, prior):
         yield assembly.add(block, candidates, damaged)
     yield assembly.finish()
+    _warn_of_speakers(topics, builder)
     if assembly.damaged:
         _log.warning(
             "%d passages were left out, because what is stored of them is damaged. To mend this: "
@@ -96,6 +100,19 @@ def mine(
             assembly.damaged,
             index,
         )
+
+
+def _warn_of_speakers(topics: Topics, builder: MatchBuilder) -> None:
+    """Warn of topics whose speaker said nothing: the name may be another one in the index."""
+    if builder.speakers.total() < FEWEST_MENTIONS:
+        return
+    for topic in topics:
+        if topic.speakers and not builder.speakers.keys() & set(topic.speakers):
+            _log.warning(
+                "topic %r: no mention of any topic was said by %s: look up in a match who speaks",
+                topic.name,
+                " or ".join(map(repr, topic.speakers)),
+            )
 
 
 def _compile_conditions(topic: Topic, fields: Mapping[str, str]) -> Sequence[Condition]:

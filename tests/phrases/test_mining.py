@@ -334,3 +334,17 @@ def test_the_best_mentions_are_the_words_that_a_query_shows(sample: Client) -> N
     by_place = {(match.id, match.start): match.cosine for match in matches}
     for hit in result:
         assert by_place[hit.id, hit.spans[0].start] == pytest.approx(hit.spans[0].cosine, abs=1e-5)
+
+
+def test_a_speaker_who_says_nothing_is_told(
+    store: Backend, caplog: pytest.LogCaptureFixture
+) -> None:
+    encoder = ENCODERS["clauses"]
+    fill(store, encoder, make_documents(1))
+    misspelled = {**TOPICS[2], "speaker": "agnet"}
+    assert not list_matches(mine_blocks(store, encoder, [misspelled]))
+    expected = "topic 'staff': no mention of any topic was said by 'agnet'"
+    assert [expected in record.getMessage() for record in caplog.records] == [True]
+    caplog.clear()
+    assert list_matches(mine_blocks(store, encoder, [TOPICS[2]]))
+    assert not caplog.records
