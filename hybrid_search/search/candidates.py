@@ -64,7 +64,7 @@ def complete_scores(
     Those with damaged token codes are left out, and named in the second list, of warnings.
     """
     stored = backend.complete_candidates(index, request, list(dict.fromkeys(keys)), candidates)
-    cosines: dict[Key, Floats | None] = {**candidates.cosines} if candidates else {}
+    cosines = _find_computed(stored, candidates) if candidates else {}
     unscored = {passage.key: passage.tokens for passage in stored if passage.key not in cosines}
     new_cosines = token_codes.span_cosines_by_passage(request.vector, list(unscored.values()))
     cosines |= zip(unscored, new_cosines, strict=True)
@@ -77,6 +77,20 @@ def complete_scores(
         else:
             sound.append((passage, passage_cosines))
     return _score_spans(request, sound, prior), damage.describe_left_out(index, damaged)
+
+
+def _find_computed(
+    stored: Sequence[StoredPassage], candidates: Candidates
+) -> dict[Key, Floats | None]:
+    """Return the cosines that were computed from the very codes of passages.
+
+    A passage that turned out to be damaged since has other codes, which cannot be read.
+    """
+    return {
+        passage.key: candidates.cosines[passage.key]
+        for passage in stored
+        if passage.key in candidates.cosines and candidates.semantic[passage.key] is passage.tokens
+    }
 
 
 def _score_spans(
