@@ -190,18 +190,6 @@ class BestPassages:
     damaged: list[Any]
 
 
-def best_cosine_by_passage(query: Floats, token_codes: Sequence[TokenCodes]) -> Floats:
-    """Return the cosine of each passage's best span, float32 ``[passages]``.
-
-    It is -1 without a span, and NaN where the codes are damaged.
-    """
-    best_cosines = [
-        np.nan if span_cosines is None else span_cosines.max(initial=-1.0)
-        for span_cosines in span_cosines_by_passage(query, token_codes)
-    ]
-    return np.array(best_cosines, dtype=np.float32)
-
-
 def best_passages(
     query: Floats, codes_by_key: Mapping[Any, TokenCodes], limit: int
 ) -> BestPassages:

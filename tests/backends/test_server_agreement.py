@@ -45,7 +45,7 @@ from hybrid_search.search.candidates import complete_scores, fuse
 from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
 from hybrid_search.search.types import ScoredPassage
-from hybrid_search.text.token_codes import best_cosine_by_passage
+from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import Entry, Floats
 from tests.conftest import DATA
 from tests.helpers import live_servers
@@ -125,13 +125,9 @@ class Corpus:
 
     def _exact(self, text: str, vector: Floats) -> Exact:
         places = [(entry.document.id, entry.passage.ordinal) for entry in self.entries]
-        cosines = dict(
-            zip(
-                places,
-                best_cosine_by_passage(vector, [entry.tokens for entry in self.entries]).tolist(),
-                strict=True,
-            )
-        )
+        codes = dict(zip(places, [entry.tokens for entry in self.entries], strict=True))
+        best = best_passages(vector, codes, len(codes))
+        cosines = {place: float(best.cosines[place].max(initial=-1.0)) for place in places}
         return Exact(cosines, find_legs(self.memory, "calls", Request(text, vector, WINDOW)))
 
 

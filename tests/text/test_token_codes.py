@@ -132,15 +132,15 @@ def test_many_passages_are_scored_together_as_each_by_itself(seed: int) -> None:
         np.testing.assert_allclose(
             batch_cosines, token_codes.cosines(unit_query(seed), codes), atol=1e-5
         )
-    best = token_codes.best_cosine_by_passage(unit_query(seed), all_codes)
-    assert best.tolist() == [
+    best = token_codes.best_passages(unit_query(seed), dict(enumerate(all_codes)), len(all_codes))
+    assert [best.cosines[number].max(initial=-1.0) for number in range(200)] == [
         max(span_cosines, default=-1.0) for span_cosines in together if span_cosines is not None
     ]
 
 
 def test_no_passages_are_no_cosines() -> None:
     assert list(token_codes.span_cosines_by_passage(unit_query(0), [])) == []
-    assert token_codes.best_cosine_by_passage(unit_query(0), []).shape == (0,)
+    assert not token_codes.best_passages(unit_query(0), {}, 10).cosines
 
 
 def test_cosines_from_codes_are_those_of_the_vectors(
