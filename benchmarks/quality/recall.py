@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from benchmarks.quality.collection import Collection
 from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.types import Request
+from hybrid_search.client import Client
+from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW
 from hybrid_search.text import spans
@@ -26,17 +28,20 @@ DEPTH = 10
 
 def measure(collection: Collection, phrases: Sequence[str]) -> dict[str, Any]:
     """Measure recall over `phrases`, without a filter."""
-    vectors = np.array(
-        [
-            phrase_vector.query_vector(collection.model.encoder, phrase_text)
-            for phrase_text in phrases
-        ]
-    )
-    numbers, best = search_exhaustively(collection.store, collection.task.name, vectors)
+    encoder = collection.model.encoder
+    return compare(collection.client, collection.store, collection.task.name, encoder, phrases)
+
+
+def compare(
+    client: Client, store: Path, index: str, encoder: Encoder, phrases: Sequence[str]
+) -> dict[str, Any]:
+    """Compare what the span leg of an embedded index finds with an exhaustive search."""
+    vectors = np.array([phrase_vector.query_vector(encoder, text) for text in phrases])
+    numbers, best = search_exhaustively(store, index, vectors)
     recall, same, methods = [], [], set()
     for column, (text, vector) in enumerate(zip(phrases, vectors, strict=True)):
-        candidates = collection.client.backend.find_candidates(
-            collection.task.name, Request(text, vector, WINDOW, lexical=False)
+        candidates = client.backend.find_candidates(
+            index, Request(text, vector, WINDOW, lexical=False)
         )
         exact = numbers[np.argsort(-best[:, column], kind="stable")[:DEPTH]].tolist()
         first = list(candidates.semantic)[:DEPTH]
