@@ -280,7 +280,7 @@ class EmbeddedBackend:
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return start and end of the matching words of each passage that has any."""
         with self._open_reader(index, begins_query=False) as reader:
-            return bm25.find_highlights(reader.connection, request.phrase, keys)
+            return bm25.find_highlights(reader.connection, request.phrase, keys, reader.terms)
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
@@ -302,7 +302,7 @@ class EmbeddedBackend:
         version = reader.connection.execute("PRAGMA data_version").fetchone()[0]
         cache_key = (request.phrase, request.conditions, version)
         if reader.matches is None or reader.matches[0] != cache_key:
-            matches = bm25.search(reader.connection, request.phrase, reader.lengths, allowed)
+            matches = bm25.search(reader.connection, request.phrase, reader.terms, allowed)
             reader.matches = cache_key, matches
         return reader.matches[1]
 
