@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid_search.backends.types import ScannedPassage
 from hybrid_search.phrases.types import Integers, ScannedBlock
 from hybrid_search.text import token_codes
-from hybrid_search.text.boundaries import read_probabilities
+from hybrid_search.text.boundaries import join_probabilities
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats, TokenCodes
 
@@ -110,8 +110,7 @@ def _measure_words(
 
 def _find_clauses(codes: Sequence[TokenCodes], prior: SpanPrior) -> NDArray[np.bool_]:
     """Return which words of all passages begin a clause, bool ``[words]``."""
-    probabilities = [read_probabilities(tokens, prior.boundaries)[:-1] for tokens in codes]
-    begins_clause = np.concatenate(probabilities) >= CLAUSE_BOUNDARY
+    begins_clause = join_probabilities(codes, prior.boundaries) >= CLAUSE_BOUNDARY
     counts = [len(tokens.words) for tokens in codes]
     first_words = np.cumsum(counts) - counts
     begins_clause[first_words[np.array(counts) > 0]] = True
