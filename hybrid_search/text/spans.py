@@ -171,9 +171,11 @@ def best(
     but not including ``ends[i]``, counted in words or in characters.
     """
     selected: list[int] = []
-    free = np.ones(len(scores), dtype=bool)
-    while len(selected) < k and free.any():
-        number = int(np.argmax(np.where(free, scores, -np.inf)))
+    free_scores = scores.astype(np.float64)
+    while len(selected) < k and len(scores):
+        number = int(free_scores.argmax())
+        if free_scores[number] == -np.inf:
+            break
         selected.append(number)
-        free &= (ends <= starts[number]) | (starts >= ends[number])
+        free_scores[(ends > starts[number]) & (starts < ends[number])] = -np.inf
     return selected
