@@ -11,6 +11,8 @@ each word from the shortest span to the longest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -155,6 +157,15 @@ def cosines(
     differences *= inverse_norms
     clipped: Floats = np.clip(differences, -1.0, 1.0, out=differences).astype(np.float32)
     return clipped
+
+
+def find_highest(cosines: Sequence[Floats]) -> Floats:
+    """Return the highest cosine of each passage, float32 ``[passages]``; -1 of one without spans."""
+    counts = np.array([len(passage_cosines) for passage_cosines in cosines], dtype=np.intp)
+    joined = np.concatenate([*cosines, np.full(1, -1.0, np.float32)])
+    highest: Floats = np.maximum.reduceat(joined, np.cumsum(counts) - counts)
+    highest[counts == 0] = -1.0
+    return highest
 
 
 def inverse(lengths: Floats) -> Floats:

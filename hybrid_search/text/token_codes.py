@@ -236,7 +236,7 @@ def _select_nearest(
             damaged.append(key)
         else:
             sound.append((key, cosines))
-    best = np.array([cosines.max(initial=-1.0) for _, cosines in sound])
+    best = spans.find_highest([cosines for _, cosines in sound])
     nearest = np.argsort(-best, kind="stable")[:limit].tolist()
     return dict(sound[number] for number in nearest), damaged
 
