@@ -160,7 +160,7 @@ def cosines(
 
 
 def find_highest(cosines: Sequence[Floats]) -> Floats:
-    """Return the highest cosine of each passage, float32 ``[passages]``; -1 of one without spans."""
+    """Return the highest cosine of each passage, float32 ``[passages]``; -1 without spans."""
     counts = np.array([len(passage_cosines) for passage_cosines in cosines], dtype=np.intp)
     joined = np.concatenate([*cosines, np.full(1, -1.0, np.float32)])
     highest: Floats = np.maximum.reduceat(joined, np.cumsum(counts) - counts)
