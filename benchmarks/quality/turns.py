@@ -29,6 +29,7 @@ from benchmarks.quality.vectors import means
 from hybrid_search.backends.embedded import bm25
 from hybrid_search.backends.embedded.postings import SharedLengths
 from hybrid_search.backends.embedded.schema import TOKENIZER
+from hybrid_search.backends.embedded.term_reader import TermReader
 from hybrid_search.encoder import Encoder
 from hybrid_search.ingest import document_parser
 from hybrid_search.search.calibration import Calibration
@@ -220,9 +221,9 @@ def score_bm25(texts: Sequence[str], queries: Sequence[str]) -> list[Scores]:
     terms = (join_terms(text, words(text)) for text in texts)
     connection.executemany("INSERT INTO texts (rowid, terms) VALUES (?, ?)", enumerate(terms))
     connection.commit()  # FTS5 writes its totals only then
-    scores_by_query, lengths = [], SharedLengths()
+    scores_by_query, term_reader = [], TermReader(SharedLengths())
     for query in queries:
-        scores, matches = np.zeros(len(texts)), bm25.search(connection, query, lengths)
+        scores, matches = np.zeros(len(texts)), bm25.search(connection, query, term_reader)
         scores[matches.passages] = matches.scores
         scores_by_query.append(scores)
     connection.close()

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from hybrid_search.backends.types import ScannedPassage
 from hybrid_search.phrases.types import Integers, ScannedBlock
 from hybrid_search.text import token_codes
-from hybrid_search.text.boundaries import read_probabilities
+from hybrid_search.text.boundaries import join_probabilities
+from hybrid_search.text.joined_codes import join_sound
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats, TokenCodes
 
@@ -67,15 +68,15 @@ def _join_sound(
 ) -> tuple[Sequence[int], TokenCodes]:
     """Return the positions of the passages with sound codes, and their codes as one."""
     codes = [passage.tokens for passage in passages]
-    joined = token_codes.join_sound(codes, dimension)
+    joined = join_sound(codes, dimension)
     if joined is not None:
-        return range(len(codes)), joined
+        return range(len(codes)), joined.tokens
     sound = [
         number for number, tokens in enumerate(codes) if token_codes.is_sound(tokens, dimension)
     ]
     sound_codes = [codes[number] for number in sound]
-    joined = token_codes.join_sound(sound_codes, dimension) if sound else None
-    return sound, joined or token_codes.UNREADABLE
+    joined = join_sound(sound_codes, dimension) if sound else None
+    return sound, joined.tokens if joined else token_codes.UNREADABLE
 
 
 def _measure_words(
@@ -110,8 +111,7 @@ def _measure_words(
 
 def _find_clauses(codes: Sequence[TokenCodes], prior: SpanPrior) -> NDArray[np.bool_]:
     """Return which words of all passages begin a clause, bool ``[words]``."""
-    probabilities = [read_probabilities(tokens, prior.boundaries)[:-1] for tokens in codes]
-    begins_clause = np.concatenate(probabilities) >= CLAUSE_BOUNDARY
+    begins_clause = join_probabilities(codes, prior.boundaries) >= CLAUSE_BOUNDARY
     counts = [len(tokens.words) for tokens in codes]
     first_words = np.cumsum(counts) - counts
     begins_clause[first_words[np.array(counts) > 0]] = True

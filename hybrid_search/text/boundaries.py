@@ -9,6 +9,7 @@ byte for each word is stored.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -89,6 +90,18 @@ def read_probabilities(tokens: TokenCodes, model: BoundaryModel) -> Floats:
     probabilities[:-1] = tokens.boundaries
     probabilities[:-1] /= 255
     return probabilities
+
+
+def join_probabilities(token_codes: Sequence[TokenCodes], model: BoundaryModel) -> Floats:
+    """Return the probability of a boundary before each word of some passages, float32 ``[words]``.
+
+    They are those of `read_probabilities`, read all at once if all are stored.
+    """
+    stored = [codes.boundaries for codes in token_codes if codes.boundaries is not None]
+    if stored and len(stored) == len(token_codes):
+        return np.concatenate(stored, dtype=np.float32) / np.float32(255)
+    predicted = [read_probabilities(codes, model)[:-1] for codes in token_codes]
+    return np.concatenate([np.zeros(0, np.float32), *predicted])
 
 
 def find_marks(text: str, words: Ints) -> Flags:

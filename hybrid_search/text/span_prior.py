@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid_search.text import spans
-from hybrid_search.text.boundaries import BoundaryModel, read_probabilities
+from hybrid_search.text.boundaries import BoundaryModel, join_probabilities, read_probabilities
 from hybrid_search.text.token_codes import JOIN_PASSAGES
 from hybrid_search.text.types import Bytes, Floats, TokenCodes
 
@@ -54,9 +54,8 @@ class SpanPrior:
         """
         for start in range(0, len(token_codes), JOIN_PASSAGES):
             block = token_codes[start : start + JOIN_PASSAGES]
-            probabilities = [read_probabilities(codes, self.boundaries)[:-1] for codes in block]
-            joined = np.concatenate([*probabilities, np.ones(1, np.float32)])
-            priors = self.combine(joined, np.concatenate([codes.counts for codes in block]))
+            probabilities = np.append(join_probabilities(block, self.boundaries), np.float32(1))
+            priors = self.combine(probabilities, np.concatenate([codes.counts for codes in block]))
             span_ends = np.cumsum([len(codes.inverse_norms) for codes in block])
             yield from np.split(priors, span_ends[:-1])
 
@@ -70,10 +69,9 @@ class SpanPrior:
         running = np.cumsum(probabilities, dtype=np.float64)[:-1]
         of_first = self.ends * probabilities[:-1] + self.inside * running
         of_last = self.ends * probabilities[1:] - self.inside * running
-        _, last = spans.bounds(counts)
-        lengths = last - np.repeat(np.arange(len(counts)), counts)
+        first, last = spans.bounds(counts)
         priors = of_last[last]
-        priors += np.repeat(of_first, counts)
-        priors += (self.length * LOGARITHMS)[lengths]
+        priors += of_first[first]
+        priors += (self.length * LOGARITHMS)[last - first]
         scores: Floats = priors.astype(np.float32)
         return scores

@@ -11,6 +11,8 @@ each word from the shortest span to the longest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -157,6 +159,15 @@ def cosines(
     return clipped
 
 
+def find_highest(cosines: Sequence[Floats]) -> Floats:
+    """Return the highest cosine of each passage, float32 ``[passages]``; -1 without spans."""
+    counts = np.array([len(passage_cosines) for passage_cosines in cosines], dtype=np.intp)
+    joined = np.concatenate([*cosines, np.full(1, -1.0, np.float32)])
+    highest: Floats = np.maximum.reduceat(joined, np.cumsum(counts) - counts)
+    highest[counts == 0] = -1.0
+    return highest
+
+
 def inverse(lengths: Floats) -> Floats:
     """Return 1 / length, and 0 where the length is 0, as for a span without tokens."""
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
@@ -171,9 +182,11 @@ def best(
     but not including ``ends[i]``, counted in words or in characters.
     """
     selected: list[int] = []
-    free = np.ones(len(scores), dtype=bool)
-    while len(selected) < k and free.any():
-        number = int(np.argmax(np.where(free, scores, -np.inf)))
+    free_scores = scores.astype(np.float64)
+    while len(selected) < k and len(scores):
+        number = int(free_scores.argmax())
+        if free_scores[number] == -np.inf:
+            break
         selected.append(number)
-        free &= (ends <= starts[number]) | (starts >= ends[number])
+        free_scores[(ends > starts[number]) & (starts < ends[number])] = -np.inf
     return selected

@@ -9,20 +9,29 @@ for bit, when an index file is lost.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numkong
 import numpy as np
 
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import spans
+from hybrid_search.text.joined_codes import (
+    CODES,
+    COUNTS,
+    HEADER,
+    MAGIC,
+    NORMS,
+    SCALES,
+    VERSIONS,
+    WORDS,
+    JoinedCodes,
+    join_sound,
+    join_stored,
+)
 from hybrid_search.text.types import Bytes, Codes, Encoding, Floats, Ints, Passage, TokenCodes
-
-_HEADER = struct.Struct("<4sHHIII")
-_MAGIC = b"HST1"
-_WORDS, _COUNTS, _CODES, _SCALES, _NORMS = map(np.dtype, ("<i4", "u1", "i1", "<f4", "<f2"))
 
 UNREADABLE = TokenCodes(
     np.zeros((0, 4), np.int32),
@@ -52,8 +61,7 @@ With 512 the arrays are so large that the system allocates them anew each time, 
 than the scoring.
 """
 
-FIRST_INFINITE_HALF = 0x7C00
-"""The bits of float16 infinity; those of NaN and of negative numbers are larger."""
+Stored = TypeVar("Stored", TokenCodes, bytes)
 
 QUERY_ROWS = 3
 FINER_STEPS = 254
@@ -156,23 +164,29 @@ def _products(query: Floats, codes: Codes) -> Floats:
 def span_cosines_by_passage(
     query: Floats, token_codes: Sequence[TokenCodes]
 ) -> Iterator[Floats | None]:
+    """Yield the `cosines` of each passage, or None where its codes are damaged."""
+    return _score_joined(query, token_codes, join_sound)
+
+
+def _score_joined(
+    query: Floats,
+    passages: Sequence[Stored],
+    join: Callable[[Sequence[Stored], int], JoinedCodes | None],
+) -> Iterator[Floats | None]:
     """Yield the `cosines` of each passage, or None where its codes are damaged.
 
     `JOIN_PASSAGES` of them are scored together, which pays numpy's cost per call once.
     """
-    for start in range(0, len(token_codes), JOIN_PASSAGES):
-        block = token_codes[start : start + JOIN_PASSAGES]
-        joined = join_sound(block, len(query))
+    for start in range(0, len(passages), JOIN_PASSAGES):
+        block = passages[start : start + JOIN_PASSAGES]
+        joined = join(block, len(query))
         if joined is not None:
-            block_cosines, position = cosines(query, joined), 0
-            for codes in block:
-                yield block_cosines[position : position + len(codes.inverse_norms)]
-                position += len(codes.inverse_norms)
+            yield from joined.split(cosines(query, joined.tokens))
         elif len(block) == 1:
             yield None
         else:  # one of them is damaged: score each by itself
-            for codes in block:
-                yield from span_cosines_by_passage(query, [codes])
+            for passage in block:
+                yield from _score_joined(query, [passage], join)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,20 +212,33 @@ def best_passages(
     The best come first; of equal ones those that come first in `codes_by_key` are returned.
     """
     cosines = span_cosines_by_passage(query, list(codes_by_key.values()))
-    cosines_by_key, damaged = {}, []
-    for key, passage_cosines in zip(codes_by_key, cosines, strict=True):
-        if passage_cosines is None:
+    best, damaged = _select_nearest(zip(codes_by_key, cosines, strict=True), limit)
+    return BestPassages({key: codes_by_key[key] for key in best}, best, damaged)
+
+
+def best_stored_passages(
+    query: Floats, stored_by_key: Mapping[Any, bytes], limit: int
+) -> BestPassages:
+    """Return the same as `best_passages` of what `read` makes of stored bytes, and sooner."""
+    cosines = _score_joined(query, list(stored_by_key.values()), join_stored)
+    best, damaged = _select_nearest(zip(stored_by_key, cosines, strict=True), limit)
+    return BestPassages({key: read(stored_by_key[key]) for key in best}, best, damaged)
+
+
+def _select_nearest(
+    cosines_by_key: Iterable[tuple[Any, Floats | None]], limit: int
+) -> tuple[dict[Any, Floats], list[Any]]:
+    """Return the cosines of the `limit` passages with the best spans, and the damaged ones."""
+    sound: list[tuple[Any, Floats]] = []
+    damaged: list[Any] = []
+    for key, cosines in cosines_by_key:
+        if cosines is None:
             damaged.append(key)
         else:
-            cosines_by_key[key] = passage_cosines
-    keys = list(cosines_by_key)
-    best = np.array([cosines_by_key[key].max(initial=-1.0) for key in keys])
-    best_keys = [keys[number] for number in np.argsort(-best, kind="stable")[:limit].tolist()]
-    return BestPassages(
-        {key: codes_by_key[key] for key in best_keys},
-        {key: cosines_by_key[key] for key in best_keys},
-        damaged,
-    )
+            sound.append((key, cosines))
+    best = spans.find_highest([cosines for _, cosines in sound])
+    nearest = np.argsort(-best, kind="stable")[:limit].tolist()
+    return dict(sound[number] for number in nearest), damaged
 
 
 def is_sound(tokens: TokenCodes, dimension: int) -> bool:
@@ -234,59 +261,6 @@ def has_own_norms(tokens: TokenCodes) -> bool:
     )
 
 
-def join_sound(passages: Sequence[TokenCodes], dimension: int) -> TokenCodes | None:
-    """Return the passages as one, or None if one of them is damaged.
-
-    Its words name tokens of the joined codes. Its character offsets mean nothing.
-    """
-    if any(passage.codes.shape[1] != dimension for passage in passages):
-        return None
-    token_counts = [len(passage.codes) for passage in passages]
-    word_counts = [len(passage.words) for passage in passages]
-    token_ends = np.cumsum(token_counts, dtype=np.int32)
-    shifts = np.repeat(token_ends - np.array(token_counts, dtype=np.int32), word_counts)
-    words = np.concatenate([passage.words for passage in passages]) + shifts[:, None]
-    counts = np.concatenate([passage.counts for passage in passages])
-    codes = np.concatenate([passage.codes for passage in passages])
-    scales = np.concatenate([passage.scales for passage in passages])
-    inverse = np.concatenate([passage.inverse_norms for passage in passages])
-    joined = TokenCodes(words, counts, codes, scales, inverse)
-    span_counts = [len(passage.inverse_norms) for passage in passages]
-    is_valid = (
-        _names_own_tokens(joined.words, shifts, np.repeat(token_ends, word_counts))
-        and _has_own_spans(joined.counts, word_counts, span_counts)
-        and _has_numbers(joined)
-    )
-    return joined if is_valid else None
-
-
-def _names_own_tokens(words: Ints, first_tokens: Ints, token_ends: Ints) -> bool:
-    """Return whether each word's tokens are among those of its passage."""
-    first, after = words[:, 2], words[:, 3]
-    return bool(
-        np.all(first >= first_tokens) and np.all(after <= token_ends) and np.all(first <= after)
-    )
-
-
-def _has_own_spans(counts: Bytes, word_counts: Sequence[int], span_counts: Sequence[int]) -> bool:
-    """Return whether spans end at words of their passage, and each has its inverse norm."""
-    word_ends = np.cumsum(word_counts)
-    spans_before = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-    after_last_words = np.arange(len(counts)) + counts
-    ends_inside = bool(np.all(after_last_words <= np.repeat(word_ends, word_counts)))
-    return ends_inside and np.array_equal(spans_before[word_ends], np.cumsum(span_counts))
-
-
-def _has_numbers(tokens: TokenCodes) -> bool:
-    """Return whether scales and norms are numbers that `pack` can have made.
-
-    The mean length of a passage's vectors is 1, so none is longer than their number.
-    """
-    halves, limit = tokens.inverse_norms.view(np.uint16), max(1, len(tokens.scales))
-    smallest, largest = tokens.scales.min(initial=0.0), tokens.scales.max(initial=0.0)
-    return bool(0.0 <= smallest <= largest <= limit and halves.max(initial=0) < FIRST_INFINITE_HALF)
-
-
 def to_bytes(tokens: TokenCodes) -> bytes:
     """Return `tokens` as one binary field, little-endian.
 
@@ -304,7 +278,7 @@ def to_bytes(tokens: TokenCodes) -> bytes:
     version, boundaries = (
         (1, b"") if tokens.boundaries is None else (2, tokens.boundaries.tobytes())
     )
-    header = _HEADER.pack(_MAGIC, version, *sizes)
+    header = HEADER.pack(MAGIC, version, *sizes)
     return b"".join([header, *(array.tobytes() for array in arrays), boundaries])
 
 
@@ -315,30 +289,30 @@ def from_bytes(data: bytes) -> TokenCodes:
         IndexStoreError: If `data` is anything else.
     """
     try:
-        magic, version, dimension, words, tokens, span_count = _HEADER.unpack_from(data)
+        magic, version, dimension, words, tokens, span_count = HEADER.unpack_from(data)
     except struct.error as error:
         raise IndexStoreError(
             f"stored token codes are damaged: they have {len(data)} bytes, and the header alone "
-            f"takes {_HEADER.size}. Ingest the document again."
+            f"takes {HEADER.size}. Ingest the document again."
         ) from error
-    counts_at = _HEADER.size + words * 4 * _WORDS.itemsize
+    counts_at = HEADER.size + words * 4 * WORDS.itemsize
     codes_at = counts_at + words
     scales_at = codes_at + tokens * dimension
-    norms_at = scales_at + tokens * _SCALES.itemsize
-    boundaries_at = norms_at + span_count * _NORMS.itemsize
+    norms_at = scales_at + tokens * SCALES.itemsize
+    boundaries_at = norms_at + span_count * NORMS.itemsize
     expected = boundaries_at + (words if version == 2 else 0)
-    if magic != _MAGIC or version not in (1, 2) or len(data) != expected:
+    if magic != MAGIC or version not in VERSIONS or len(data) != expected:
         raise IndexStoreError(
             f"stored token codes are damaged: they have {len(data)} bytes, "
             f"{expected} by their header. Ingest the document again."
         )
-    boundaries = np.ndarray((words,), _COUNTS, data, boundaries_at) if version == 2 else None
+    boundaries = np.ndarray((words,), COUNTS, data, boundaries_at) if version == 2 else None
     return TokenCodes(  # np.ndarray takes 1/2 of the time of np.frombuffer and reshape
-        np.ndarray((words, 4), _WORDS, data, _HEADER.size),
-        np.ndarray((words,), _COUNTS, data, counts_at),
-        np.ndarray((tokens, dimension), _CODES, data, codes_at),
-        np.ndarray((tokens,), _SCALES, data, scales_at),
-        np.ndarray((span_count,), _NORMS, data, norms_at),
+        np.ndarray((words, 4), WORDS, data, HEADER.size),
+        np.ndarray((words,), COUNTS, data, counts_at),
+        np.ndarray((tokens, dimension), CODES, data, codes_at),
+        np.ndarray((tokens,), SCALES, data, scales_at),
+        np.ndarray((span_count,), NORMS, data, norms_at),
         boundaries,
     )
 

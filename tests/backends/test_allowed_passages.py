@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.embedded import allowed_passages, filter_sql, schema
+from hybrid_search.backends.embedded import filter_sql, remembered, schema
 from hybrid_search.backends.embedded.allowed_passages import AllowedPassages
 from hybrid_search.client import Client
 from hybrid_search.text.filters import Condition, compile_where
@@ -78,7 +78,7 @@ def test_the_filters_that_were_used_longest_ago_are_forgotten_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """There is room for 20: for filters of 8 and 7 numbers, but not for 9 beside them."""
-    monkeypatch.setattr(allowed_passages, "MAX_NUMBERS", 20)
+    monkeypatch.setattr(remembered, "MAX_NUMBERS", 20)
     passages = AllowedPassages()
     for numbers in (7, 8, 7, 9, 7, 9, 8, 30, 30):
         allowed = passages.find(connection, make_filter(numbers))

@@ -23,6 +23,7 @@ from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.bm25 import Matches
 from hybrid_search.backends.embedded.postings import PassageLengths, SharedLengths, Totals
 from hybrid_search.backends.embedded.schema import TOKENIZER
+from hybrid_search.backends.embedded.term_reader import TermReader
 from hybrid_search.errors import DamagedIndexError
 from hybrid_search.text.terms import join_terms, query_terms
 from hybrid_search.text.words import distinct_words, words
@@ -95,7 +96,7 @@ def test_scores_are_fts5s_after_any_changes(
                 else:
                     number += 1
                     insert_text(connection, layout, number, change)
-            matches = bm25.search(connection, phrase, lengths)
+            matches = bm25.search(connection, phrase, TermReader(lengths))
             scores = dict(zip(matches.passages.tolist(), matches.scores.tolist(), strict=True))
             assert scores == pytest.approx(fts5_scores(connection, layout, phrase), rel=1e-9)
 
@@ -113,7 +114,7 @@ def test_a_word_longer_than_a_token_may_be_is_found(layout: str) -> None:
     word = "א" * 20_000  # 40,000 bytes, of which FTS5 indexes 32,768
     with closing(make_table(layout)) as connection:
         insert_text(connection, layout, 1, f"one {word}")
-        assert bm25.search(connection, word, SharedLengths()).passages.tolist() == [1]
+        assert bm25.search(connection, word, TermReader(SharedLengths())).passages.tolist() == [1]
 
 
 # Lengths
@@ -149,16 +150,16 @@ def test_a_damaged_length_hurts_those_alone_who_match_it(blob: str) -> None:
         expected = fts5_scores(connection, "terms", "card")
         connection.execute(f"UPDATE texts_docsize SET sz = {blob} WHERE id = 2")
         lengths = SharedLengths()
-        scores = bm25.search(connection, "card", lengths).best_scores(9)
+        scores = bm25.search(connection, "card", TermReader(lengths)).best_scores(9)
         assert scores == pytest.approx(expected)
         with pytest.raises(DamagedIndexError, match="does not know how long passages are"):
-            bm25.search(connection, "refund", lengths)
+            bm25.search(connection, "refund", TermReader(lengths))
 
 
 def test_an_empty_index_has_no_totals_and_no_matches(layout: str) -> None:
     with closing(make_table(layout)) as connection:
         assert postings.read_totals(connection) == Totals(0, 0)
-        assert not len(bm25.search(connection, "refund", SharedLengths()).passages)
+        assert not len(bm25.search(connection, "refund", TermReader(SharedLengths())).passages)
         insert_text(connection, layout, 1, "one refund")
         assert postings.read_totals(connection) == Totals(1, 2)
 
@@ -251,13 +252,30 @@ def test_readers_of_a_file_share_its_lengths(
 ) -> None:
     monkeypatch.setattr(readers, "available_cores", lambda: 2)
     with closing(EmbeddedBackend(backend._folder)) as pair, pair._open_reader("calls") as first:
-        first.lengths.refresh(first.connection)
+        first.terms.lengths.refresh(first.connection)
         with pair._open_reader("calls") as second:
             statements: list[str] = []
             second.connection.set_trace_callback(statements.append)
-            assert second.lengths.refresh(second.connection).tokens.tolist() == [2, 1]
+            lengths = second.terms.lengths.refresh(second.connection)
+            assert lengths.tokens.tolist() == [2, 1]
             # the second reads those after passage 2, of which there are none
             assert "id > 2" in statements[-1]
+
+
+def test_where_a_word_stands_is_read_once_until_the_index_is_written(
+    backend: EmbeddedBackend, tmp_path: Path
+) -> None:
+    with backend._open_reader("calls") as reader:
+        statements: list[str] = []
+        reader.connection.set_trace_callback(statements.append)
+    reads = []
+    for phrase in ("refund", "refund card", "refund"):
+        bm25_scores(backend, phrase)
+        reads.append(sum("FROM instances" in statement for statement in statements))
+    assert reads == [1, 2, 2]
+    with closing(EmbeddedBackend(tmp_path)) as other:
+        fill_index(other, [{"id": "c", "text": "refund refund"}])
+    assert set(bm25_scores(backend, "refund")) == {"a", "b", "c"}
 
 
 def test_a_search_sees_nothing_of_what_is_committed_meanwhile(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -136,6 +136,37 @@ def test_many_passages_are_scored_together_as_each_by_itself(seed: int) -> None:
     assert [best.cosines[number].max(initial=-1.0) for number in range(200)] == [
         max(span_cosines, default=-1.0) for span_cosines in together if span_cosines is not None
     ]
+
+
+@quick
+@given(
+    st.lists(st.tuples(seeds, st.booleans()), max_size=6),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2**20), st.integers(1, 255))),
+    st.booleans(),
+)
+def test_stored_passages_are_scored_as_those_that_are_read(
+    passages: list[tuple[int, bool]], changes: list[tuple[int, int, int]], is_cut: bool
+) -> None:
+    """Some have boundaries, and some have bytes that were changed or lost."""
+    stored = []
+    for seed, has_boundaries in passages:
+        codes = random_codes(seed)
+        boundaries = np.zeros(len(codes.words), np.uint8) if has_boundaries else None
+        stored.append(bytearray(token_codes.to_bytes(replace(codes, boundaries=boundaries))))
+    for number, place, change in changes:
+        if number < len(stored):
+            stored[number][place % len(stored[number])] ^= change
+    if is_cut and stored:
+        del stored[-1][changes[0][1] if changes else 10 :]
+    data = dict(enumerate(map(bytes, stored)))
+    codes_by_key = {key: token_codes.read(value) for key, value in data.items()}
+    expected = token_codes.best_passages(unit_query(1), codes_by_key, 4)
+    best = token_codes.best_stored_passages(unit_query(1), data, 4)
+    assert best.damaged == expected.damaged
+    assert list(best.codes) == list(expected.codes) == list(best.cosines)
+    for key, cosines in expected.cosines.items():
+        np.testing.assert_allclose(best.cosines[key], cosines, atol=1e-6)
+        assert are_equal(best.codes[key], codes_by_key[key])
 
 
 def test_no_passages_are_no_cosines() -> None:

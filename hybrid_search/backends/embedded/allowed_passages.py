@@ -5,12 +5,10 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from hybrid_search.backends.embedded import filter_sql, schema
+from hybrid_search.backends.embedded import filter_sql
 from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.remembered import Remembered
 from hybrid_search.text.filters import Condition
-
-MAX_NUMBERS = 4_000_000
-"""The most passage numbers that are remembered for one connection: 32 MB."""
 
 
 class AllowedPassages:
@@ -21,8 +19,7 @@ class AllowedPassages:
     """
 
     def __init__(self) -> None:
-        self._version: int | None = None
-        self._remembered: dict[tuple[Condition, ...], Numbers] = {}
+        self._remembered: Remembered[Numbers] = Remembered()
 
     def find(
         self, connection: sqlite3.Connection, conditions: Sequence[Condition]
@@ -33,24 +30,12 @@ class AllowedPassages:
         """
         if not conditions:
             return None
-        key = tuple(conditions)
-        with schema.read_transaction(connection):
-            self._forget_old_version(connection)
-            allowed = self._remembered.pop(key, None)
-            if allowed is None:
-                allowed = filter_sql.read_allowed_passages(connection, conditions)
-                filter_sql.check_filters(connection, conditions, len(allowed))
-        self._remember(key, allowed)
-        return allowed
+        return self._remembered.find(
+            connection, tuple(conditions), lambda: _read(connection, conditions)
+        )
 
-    def _forget_old_version(self, connection: sqlite3.Connection) -> None:
-        (version,) = connection.execute("PRAGMA data_version").fetchone()
-        if version != self._version:
-            self._version = version
-            self._remembered.clear()
 
-    def _remember(self, key: tuple[Condition, ...], allowed: Numbers) -> None:
-        """Put a filter last, and forget the first ones while there is no room for all."""
-        self._remembered[key] = allowed
-        while sum(map(len, self._remembered.values())) > MAX_NUMBERS:
-            self._remembered.pop(next(iter(self._remembered)))
+def _read(connection: sqlite3.Connection, conditions: Sequence[Condition]) -> Numbers:
+    allowed = filter_sql.read_allowed_passages(connection, conditions)
+    filter_sql.check_filters(connection, conditions, len(allowed))
+    return allowed

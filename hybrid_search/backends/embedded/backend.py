@@ -266,8 +266,8 @@ class EmbeddedBackend:
                 matches = self._matches(reader, request, allowed)
             scores = dict(zip(keys, matches.scores_of(keys), strict=True))
             codes: dict[Key, TokenCodes] = {**candidates.semantic} if candidates else {}
-            unread = [key for key in keys if key not in codes]
-            codes |= reader.codes.read(reader.connection, unread)
+            stored = reader.codes.read(reader.connection, [key for key in keys if key not in codes])
+            codes |= {key: token_codes.read(data) for key, data in stored.items()}
             return sql.read_passages(reader.connection, keys, scores, codes)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
@@ -280,7 +280,7 @@ class EmbeddedBackend:
     ) -> dict[Key, list[tuple[int, int]]]:
         """Return start and end of the matching words of each passage that has any."""
         with self._open_reader(index, begins_query=False) as reader:
-            return bm25.find_highlights(reader.connection, request.phrase, keys)
+            return bm25.find_highlights(reader.connection, request.phrase, keys, reader.terms)
 
     def count_facets(
         self, index: str, request: Request, fields: Sequence[str]
@@ -302,7 +302,7 @@ class EmbeddedBackend:
         version = reader.connection.execute("PRAGMA data_version").fetchone()[0]
         cache_key = (request.phrase, request.conditions, version)
         if reader.matches is None or reader.matches[0] != cache_key:
-            matches = bm25.search(reader.connection, request.phrase, reader.lengths, allowed)
+            matches = bm25.search(reader.connection, request.phrase, reader.terms, allowed)
             reader.matches = cache_key, matches
         return reader.matches[1]
 
@@ -393,7 +393,7 @@ def _score_exactly(reader: Reader, request: Request, passages: Numbers) -> BestP
     All their spans are scored. There are at most `request.window`. Those without codes may have
     been deleted meanwhile.
     """
-    codes_by_passage = reader.codes.read(reader.connection, passages.tolist())
-    best = token_codes.best_passages(request.vector, codes_by_passage, request.window)
-    missing = [number for number in passages.tolist() if number not in codes_by_passage]
+    stored = reader.codes.read(reader.connection, sorted(passages.tolist()))
+    best = token_codes.best_stored_passages(request.vector, stored, request.window)
+    missing = [number for number in passages.tolist() if number not in stored]
     return replace(best, damaged=[*best.damaged, *missing])

@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded import postings, schema, sql, tokenizer
 from hybrid_search.backends.embedded.number_columns import Numbers
-from hybrid_search.backends.embedded.postings import PassageLengths, SharedLengths, Totals
+from hybrid_search.backends.embedded.term_reader import Occurrences, TermReader
 from hybrid_search.backends.embedded.term_sums import PostingsCheck
 from hybrid_search.backends.highlight_markers import OPEN, parse_marks, strip_marks
 from hybrid_search.backends.types import DamagedRowError, Key
 from hybrid_search.text.terms import find_words, query_terms
 from hybrid_search.text.words import distinct_words
 
-K1, B = 1.2, 0.75
 COMMON = 0.5
 """A term in a larger share of the passages than this is skipped beside rarer ones.
 
@@ -78,73 +77,47 @@ class Matches:
         return scores
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Term:
-    """A term of a phrase, its tokens in the full-text index, and what it weighs in a score."""
+    """A term of a phrase, where it occurs, and what it weighs in a score."""
 
     text: str
-    tokens: tuple[bytes, ...]
+    occurrences: Occurrences
     weight: float
 
 
 def search(
     connection: sqlite3.Connection,
     phrase: str,
-    shared_lengths: SharedLengths,
+    term_reader: TermReader,
     allowed: Numbers | None = None,
 ) -> Matches:
     """Return the BM25 score of every passage that contains a word of `phrase`.
 
-    `shared_lengths` are those of this index. `allowed` are the passages that a filter leaves.
+    `term_reader` is that of the connection. `allowed` are the passages that a filter leaves.
     """
     with schema.read_transaction(connection):
         check = PostingsCheck(connection)
-        totals = postings.read_totals(connection)
-        check.compare_totals(totals.passages, totals.tokens)
-        terms = _weigh_terms(connection, phrase, totals.passages, check)
-        lengths = shared_lengths.refresh(connection)
-        scores = np.zeros(len(lengths.passages))
-        for term in terms:
-            rows, parts = _score_term(connection, term.tokens, lengths, totals, check)
-            scores[rows] += term.weight * parts
+        terms = _weigh_terms(connection, phrase, term_reader, check)
+        lengths = term_reader.lengths.refresh(connection)
+    scores = np.zeros(len(lengths.passages))
+    for term in terms:
+        scores[term.occurrences.rows] += term.weight * term.occurrences.parts
     rows = np.flatnonzero(scores)
     if allowed is not None:
         rows = rows[np.isin(lengths.passages[rows], allowed)]
     return Matches(lengths.passages[rows], scores[rows], check.is_damaged)
 
 
-def _score_term(
-    connection: sqlite3.Connection,
-    tokens: Sequence[bytes],
-    lengths: PassageLengths,
-    totals: Totals,
-    check: PostingsCheck,
-) -> tuple[Numbers, NDArray[np.float64]]:
-    """Return the rows of `lengths` whose passages contain a term, and its part of their scores.
-
-    The part is without the term's weight, and less than 1. Tables of the full-text index that
-    contradict each other are an error.
-    """
-    passages, frequencies = postings.read_postings(connection, tokens)
-    rows = lengths.find_rows(passages)
-    if rows is None or (len(rows) and not totals.tokens):
-        schema.raise_damage(connection, postings.LENGTHS_DAMAGE)
-    if len(tokens) == 1:
-        check.compare_postings(tokens[0], passages, frequencies, lengths.tokens[rows])
-    average = totals.tokens / max(totals.passages, 1)
-    relative_lengths = lengths.tokens[rows] / average
-    return rows, frequencies / (frequencies + K1 * (1 - B + B * relative_lengths))
-
-
 def find_highlights(
-    connection: sqlite3.Connection, phrase: str, passages: Sequence[Key]
+    connection: sqlite3.Connection, phrase: str, passages: Sequence[Key], term_reader: TermReader
 ) -> dict[Key, list[tuple[int, int]]]:
     """Return start and end of the words that BM25 matched in each of `passages`.
 
     They are found in the texts of the passages, and not by the full-text index.
     """
-    total = postings.read_totals(connection).passages
-    terms = _weigh_terms(connection, phrase, total, PostingsCheck(connection))
+    with schema.read_transaction(connection):
+        terms = _weigh_terms(connection, phrase, term_reader, PostingsCheck(connection))
     match = " OR ".join(quote(term.text) for term in terms)
     texts = _read_texts(connection, passages) if match else {}
     indexed_texts = {number: indexed_text for number, (indexed_text, _) in texts.items()}
@@ -190,37 +163,35 @@ def _parse_marked_text(marked_text: str, _: str) -> list[tuple[int, int]]:
 
 
 def _weigh_terms(
-    connection: sqlite3.Connection, phrase: str, total: int, check: PostingsCheck
+    connection: sqlite3.Connection, phrase: str, term_reader: TermReader, check: PostingsCheck
 ) -> list[Term]:
     """Return the terms of a phrase with their idf, times how often the phrase has them.
 
     Terms that no passage contains are left out, and so are common ones beside rarer ones.
     """
+    totals = postings.read_totals(connection)
+    check.compare_totals(totals.passages, totals.tokens)
     cut = query_terms if sql.has_terms(connection) else distinct_words
     repeats = Counter(cut(phrase))
     tokens = tokenizer.find_tokenizer(connection).cut(list(repeats)) if repeats else []
     frequencies: dict[Term, int] = {}
     for (text, repeat), term_tokens in zip(repeats.items(), tokens, strict=True):
-        count = _frequency(connection, text)
-        if len(term_tokens) == 1:
-            check.compare_frequency(term_tokens[0], count)
+        if not term_tokens:
+            continue
+        occurrences = term_reader.read(connection, term_tokens, totals)
+        check.is_damaged |= occurrences.is_damaged
         # words of a text that was edited by hand stay behind when it is deleted: more than all
-        if count := min(count, total):
-            weight = repeat * lucene_idf(total, count)
-            frequencies[Term(text, tuple(term_tokens), weight)] = count
-    rare = [term for term, count in frequencies.items() if count <= COMMON * total or total < SMALL]
+        if count := min(len(occurrences.rows), totals.passages):
+            weight = repeat * lucene_idf(totals.passages, count)
+            frequencies[Term(text, occurrences, weight)] = count
+    limit = COMMON * totals.passages if totals.passages >= SMALL else totals.passages
+    rare = [term for term, count in frequencies.items() if count <= limit]
     return rare or list(frequencies)
 
 
 def quote(term: str) -> str:
     """Return the term as an FTS5 string literal, which is never read as query syntax."""
     return '"' + term.replace('"', '""') + '"'
-
-
-def _frequency(connection: sqlite3.Connection, term: str) -> int:
-    """Return how many passages contain a term."""
-    query = "SELECT count(*) FROM texts WHERE texts MATCH ?"
-    return int(connection.execute(query, (quote(term),)).fetchone()[0])
 
 
 def lucene_idf(total: int, count: int) -> float:

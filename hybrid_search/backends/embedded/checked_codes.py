@@ -6,8 +6,6 @@ import sqlite3
 from collections.abc import Sequence
 
 from hybrid_search.backends.embedded import checksums, schema, sql
-from hybrid_search.text import token_codes
-from hybrid_search.text.types import TokenCodes
 
 
 class CheckedCodes:
@@ -21,25 +19,20 @@ class CheckedCodes:
     def __init__(self) -> None:
         self._sound: set[int] = set()
 
-    def read(
-        self, connection: sqlite3.Connection, passages: Sequence[int]
-    ) -> dict[int, TokenCodes]:
-        """Return the token codes of each of `passages` that still exists, by ascending number.
+    def read(self, connection: sqlite3.Connection, passages: Sequence[int]) -> dict[int, bytes]:
+        """Return the stored token codes of each of `passages` that still exists, in that order.
 
-        They are `token_codes.UNREADABLE` where they are not those that were written.
+        Of those that are not as they were written there are no bytes.
         """
         written = self._read_unchecked(connection, passages)
-        codes_by_passage: dict[int, TokenCodes] = {}
-        changed: list[int] = []
+        stored: dict[int, bytes] = {}
         for passage, data in sql.read_codes(connection, passages):
             # at once, while the bytes are in the processor's cache
-            if checksums.is_changed(data, written.get(passage)):
-                changed.append(passage)
-            else:
-                codes_by_passage[passage] = token_codes.read(data)
-        self._sound.update(codes_by_passage)
-        codes_by_passage |= dict.fromkeys(changed, token_codes.UNREADABLE)
-        return dict(sorted(codes_by_passage.items()))
+            is_changed = checksums.is_changed(data, written.get(passage))
+            # an edited row of SQLite may hold any type
+            stored[passage] = b"" if is_changed or not isinstance(data, bytes) else data
+        self._sound.update(passage for passage, data in stored.items() if data)
+        return stored
 
     def _read_unchecked(
         self, connection: sqlite3.Connection, passages: Sequence[int]

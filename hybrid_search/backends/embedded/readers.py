@@ -23,6 +23,7 @@ from hybrid_search.backends.embedded.checked_codes import CheckedCodes
 from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.postings import SharedLengths
 from hybrid_search.backends.embedded.segment_reader import SharedSegmentReader
+from hybrid_search.backends.embedded.term_reader import TermReader
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
 from hybrid_search.system import available_cores
@@ -40,14 +41,14 @@ class Reader:
 
     `snapshot` tells whether the files are still those that were opened. `matches` is the latest
     BM25 list with its cache key: a query that is repeated, as for its next page, needs it again.
-    `segments`, `lengths` and `codes` are shared with the other readers of the file;
+    `segments`, `codes` and the lengths of `terms` are shared with the other readers of the file;
     `allowed_passages` is not. `lost` is a warning about commits that are missing.
     """
 
     connection: sqlite3.Connection
     spec: IndexSpec
     segments: SharedSegmentReader
-    lengths: SharedLengths
+    terms: TermReader
     codes: CheckedCodes
     has_locks: bool
     snapshot: tuple[int, ...]
@@ -202,7 +203,7 @@ class ReaderPool:
             connection,
             spec,
             shared.segments,
-            shared.lengths,
+            TermReader(shared.lengths),
             shared.codes,
             has_locks,
             snapshots[has_locks],

@@ -210,11 +210,6 @@ class PostingsCheck:
         if self._coverage:
             self._expect((passages, tokens), (self._coverage.passages, self._coverage.tokens))
 
-    def compare_frequency(self, token: bytes, passages: int) -> None:
-        """Compare in how many passages a token is."""
-        if self._coverage:
-            self._expect(passages, self._read(token)[0])
-
     def compare_postings(
         self,
         token: bytes,

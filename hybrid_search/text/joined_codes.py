@@ -1,0 +1,170 @@
+"""Join the token codes of many passages, so that numpy's cost per call is paid once for all.
+
+Passages that are read to be scored are joined from their stored bytes: arrays of each of them
+would take longer to make than to score, and most of the passages are not wanted after that.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
+
+HEADER = struct.Struct("<4sHHIII")
+"""Magic, version, dimension, and the numbers of words, tokens and spans."""
+
+MAGIC = b"HST1"
+VERSIONS = (1, 2)
+"""Version 1 has no boundaries."""
+
+WORDS, COUNTS, CODES, SCALES, NORMS = map(np.dtype, ("<i4", "u1", "i1", "<f4", "<f2"))
+
+FIRST_INFINITE_HALF = 0x7C00
+"""The bits of float16 infinity; those of NaN and of negative numbers are larger."""
+
+_HEADERS = np.dtype(
+    {
+        "names": ("magic", "version", "dimension", "words", "tokens", "spans"),
+        "formats": ("S4", "<u2", "<u2", "<u4", "<u4", "<u4"),
+    }
+)
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JoinedCodes:
+    """Sound passages as one, and the number of spans of each.
+
+    The words of `tokens` name tokens of the joined codes. Their character offsets mean nothing.
+    """
+
+    tokens: TokenCodes
+    span_counts: Sequence[int]
+
+    def split(self, spans: Floats) -> list[Floats]:
+        """Return the numbers of all spans passage by passage."""
+        ends = np.cumsum([0, *self.span_counts]).tolist()
+        return [spans[first:after] for first, after in pairwise(ends)]
+
+
+def join_sound(passages: Sequence[TokenCodes], dimension: int) -> JoinedCodes | None:
+    """Return the passages as one, or None if one of them is damaged."""
+    if any(passage.codes.shape[1] != dimension for passage in passages):
+        return None
+    tokens = TokenCodes(
+        np.concatenate([passage.words for passage in passages]),
+        np.concatenate([passage.counts for passage in passages]),
+        np.concatenate([passage.codes for passage in passages]),
+        np.concatenate([passage.scales for passage in passages]),
+        np.concatenate([passage.inverse_norms for passage in passages]),
+    )
+    return _check(
+        tokens,
+        [len(passage.words) for passage in passages],
+        [len(passage.codes) for passage in passages],
+        [len(passage.inverse_norms) for passage in passages],
+    )
+
+
+def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
+    """Return the passages whose bytes are `stored` as one, or None if one of them is damaged."""
+    if min(map(len, stored)) < HEADER.size:
+        return None
+    headers = np.frombuffer(b"".join([data[: HEADER.size] for data in stored]), _HEADERS)
+    sizes = [headers[name].astype(np.int64) for name in ("words", "tokens", "spans")]
+    edges = _find_edges(headers, dimension, *sizes)
+    is_whole = (
+        np.all(headers["magic"] == MAGIC)
+        and np.all(np.isin(headers["version"], VERSIONS))
+        and np.all(headers["dimension"] == dimension)
+        and np.array_equal(edges[-1], [len(data) for data in stored])
+    )
+    if not is_whole:
+        return None
+    views = [memoryview(data) for data in stored]
+    words, counts, codes, scales, norms = (
+        b"".join([view[first:after] for view, first, after in zip(views, *bounds, strict=True)])
+        for bounds in pairwise(edges[:-1].tolist())
+    )
+    joined = TokenCodes(
+        np.frombuffer(words, WORDS).reshape(-1, 4),
+        np.frombuffer(counts, COUNTS),
+        np.frombuffer(codes, CODES).reshape(-1, dimension),
+        np.frombuffer(scales, SCALES),
+        np.frombuffer(norms, NORMS),
+    )
+    return _check(joined, *(size.tolist() for size in sizes))
+
+
+def _find_edges(
+    headers: NDArray[np.void], dimension: int, words: Counts, tokens: Counts, spans: Counts
+) -> Counts:
+    """Return where the arrays of each passage begin, and the bytes end, int64 ``[7, passages]``."""
+    widths = (
+        np.full(len(headers), HEADER.size),
+        words * 4 * WORDS.itemsize,
+        words * COUNTS.itemsize,
+        tokens * dimension * CODES.itemsize,
+        tokens * SCALES.itemsize,
+        spans * NORMS.itemsize,
+        np.where(headers["version"] == VERSIONS[-1], words, 0),
+    )
+    return np.cumsum(widths, axis=0)
+
+
+def _check(
+    joined: TokenCodes,
+    word_counts: Sequence[int],
+    token_counts: Sequence[int],
+    span_counts: Sequence[int],
+) -> JoinedCodes | None:
+    """Return joined passages with words that name the joined tokens, None if one is damaged.
+
+    The words of `joined` still name tokens of their own passage.
+    """
+    token_ends = np.cumsum(token_counts, dtype=np.int32)
+    shifts = np.repeat(token_ends - np.array(token_counts, dtype=np.int32), word_counts)
+    words = joined.words + shifts[:, None]
+    is_sound = (
+        _names_own_tokens(words, shifts, np.repeat(token_ends, word_counts))
+        and _has_own_spans(joined.counts, word_counts, span_counts)
+        and _has_numbers(joined)
+    )
+    if not is_sound:
+        return None
+    tokens = TokenCodes(words, joined.counts, joined.codes, joined.scales, joined.inverse_norms)
+    return JoinedCodes(tokens, span_counts)
+
+
+def _names_own_tokens(words: Ints, first_tokens: Ints, token_ends: Ints) -> bool:
+    """Return whether each word's tokens are among those of its passage."""
+    first, after = words[:, 2], words[:, 3]
+    return bool(
+        np.all(first >= first_tokens) and np.all(after <= token_ends) and np.all(first <= after)
+    )
+
+
+def _has_own_spans(counts: Bytes, word_counts: Sequence[int], span_counts: Sequence[int]) -> bool:
+    """Return whether spans end at words of their passage, and each has its inverse norm."""
+    word_ends = np.cumsum(word_counts)
+    spans_before = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    after_last_words = np.arange(len(counts)) + counts
+    ends_inside = bool(np.all(after_last_words <= np.repeat(word_ends, word_counts)))
+    return ends_inside and np.array_equal(spans_before[word_ends], np.cumsum(span_counts))
+
+
+def _has_numbers(tokens: TokenCodes) -> bool:
+    """Return whether scales and norms are numbers that `pack` can have made.
+
+    The mean length of a passage's vectors is 1, so none is longer than their number.
+    """
+    halves, limit = tokens.inverse_norms.view(np.uint16), max(1, len(tokens.scales))
+    smallest, largest = tokens.scales.min(initial=0.0), tokens.scales.max(initial=0.0)
+    return bool(0.0 <= smallest <= largest <= limit and halves.max(initial=0) < FIRST_INFINITE_HALF)
