@@ -14,8 +14,7 @@ from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.backends.embedded import schema, segments
-from hybrid_search.backends.embedded.backend import CANDIDATES
-from hybrid_search.backends.embedded.segment_reader import WIDTH
+from hybrid_search.backends.embedded.segment_reader import FEWEST_CANDIDATES, MOST_CANDIDATES, WIDTH
 from hybrid_search.backends.types import Request
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW
@@ -60,10 +59,10 @@ def measure_memory() -> float:
 
 
 def count_leg_bytes(store: Path, index: str) -> dict[str, int]:
-    """Return the bytes that one search for a phrase reads, by what they are.
+    """Return the least bytes that one search for a phrase reads, by what they are.
 
     The windows of all passages, the words of those with the nearest windows, and the token codes of
-    the candidates; of words and token codes as many as passages have on average.
+    the fewest candidates; of words and token codes as many as passages have on average.
     """
     connection = schema.connect(store / f"{index}.sqlite")
     parts = [
@@ -76,13 +75,13 @@ def count_leg_bytes(store: Path, index: str) -> dict[str, int]:
     windows, words = (sum(part.layers[layer].codes.nbytes for part in parts) for layer in (0, 1))
     return {
         "windows": windows,
-        "words": words * min(passages, WIDTH * CANDIDATES) // passages,
-        "token codes": token_bytes * min(passages, CANDIDATES) // passages,
+        "words": words * min(passages, WIDTH * MOST_CANDIDATES) // passages,
+        "token codes": token_bytes * min(passages, FEWEST_CANDIDATES) // passages,
     }
 
 
 def time_leg(collection: Collection, texts: Sequence[str]) -> float:
-    """Return the least seconds of the span leg over phrases: it reads as much for each of them.
+    """Return the least seconds of the span leg over phrases, as it reads least for some of them.
 
     As of the memory the best counts, so that what else the machine does counts less.
     """

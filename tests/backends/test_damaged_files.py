@@ -19,7 +19,13 @@ from pathlib import Path
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.embedded import backend, checksums, commits, segment_builder, term_sums
+from hybrid_search.backends.embedded import (
+    checksums,
+    commits,
+    segment_builder,
+    segment_reader,
+    term_sums,
+)
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, HybridSearchError
 from hybrid_search.text import token_codes
@@ -134,7 +140,9 @@ def test_a_best_hit_whose_damaged_codes_would_hide_it_is_told(
     answers: dict[str, float], candidates: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Token codes that are as far from every phrase as can be are never shown by themselves."""
-    monkeypatch.setattr(backend, "CANDIDATES", candidates)  # 10: by the short codes of the tail
+    monkeypatch.setattr(
+        segment_reader, "MOST_CANDIDATES", candidates
+    )  # 10: by the short codes of the tail
     with closing(sqlite3.connect(FILE)) as connection:
         (data,) = connection.execute("SELECT data FROM tokens WHERE passage = 8").fetchone()
     codes = token_codes.from_bytes(data)
@@ -388,7 +396,7 @@ def test_a_term_that_leads_to_another_page_of_the_index_is_told(answers: dict[st
 def test_a_passage_whose_number_changed_is_told_and_mended(
     monkeypatch: pytest.MonkeyPatch, table: str, segment_passages: int
 ) -> None:
-    monkeypatch.setattr(backend, "CANDIDATES", 100 if segment_passages < 100 else 400)
+    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", 100 if segment_passages < 100 else 400)
     monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", segment_passages)
     documents = [{"id": f"call-{number}", "text": f"refund w{number}"} for number in range(150)]
     with connect(URL) as client:

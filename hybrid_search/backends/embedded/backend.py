@@ -23,6 +23,7 @@ from hybrid_search.backends.embedded import (
     salvage,
     scan,
     schema,
+    segment_reader,
     segments,
     sql,
     term_sums,
@@ -63,9 +64,6 @@ EXACT_PASSAGES = 2000
 
 That takes about 0.05 s, and no passage can be missed.
 """
-
-CANDIDATES = 400
-"""How many passages the short codes propose; all spans of these are then scored."""
 
 
 def check_options(options: Mapping[str, str]) -> None:
@@ -219,12 +217,12 @@ class EmbeddedBackend:
         self, reader: Reader, request: Request, allowed: Numbers | None
     ) -> Candidates:
         """Return the passages of the span leg with their codes, and how they were found."""
-        connection, count = reader.connection, max(CANDIDATES, request.window)
+        connection = reader.connection
         lists_all = True
         if allowed is None:
-            limit, method = count, "exact"
+            limit, method = max(segment_reader.MOST_CANDIDATES, request.window), "exact"
             with schema.read_transaction(connection):
-                passages = _first_passages(connection, count + 1)
+                passages = _first_passages(connection, limit + 1)
                 if len(passages) <= limit:
                     lists_all = term_sums.has_all_passages(connection, passages)
         else:
@@ -241,7 +239,7 @@ class EmbeddedBackend:
                 cosines=best.cosines,
             )
         current_segments = reader.segments.refresh(connection)
-        best = _score_nearest(reader, current_segments, request, count, allowed)
+        best = _score_nearest(reader, current_segments, request, allowed)
         left_out = current_segments.damaged.union(sql.read_left_out(connection))
         return Candidates(
             semantic=best.codes,
@@ -372,19 +370,19 @@ def _score_nearest(
     reader: Reader,
     current_segments: SegmentReader,
     request: Request,
-    count: int,
     allowed: Numbers | None,
 ) -> BestPassages:
-    """Return the best of the nearest `count` passages, and the damaged ones among them.
+    """Return the best of the nearest passages, and the damaged ones among them.
 
     If so many of them are damaged that fewer than the request's window are left, more are scored.
     """
+    least = request.window
     while True:
-        passages = current_segments.find_passages(request.vector, count, allowed)
+        passages = current_segments.find_passages(request.vector, least, allowed)
         best = _score_exactly(reader, request, passages)
-        if len(best.codes) >= request.window or count >= len(current_segments):
+        if len(best.codes) >= request.window or least >= len(current_segments):
             return best
-        count *= 2
+        least = 2 * max(least, len(passages))
 
 
 def _score_exactly(reader: Reader, request: Request, passages: Numbers) -> BestPassages:

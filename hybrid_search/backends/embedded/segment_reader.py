@@ -25,8 +25,19 @@ from hybrid_search.text.types import Floats
 
 _log = logging.getLogger(__name__)
 
-WIDTH = 7
-"""Passages whose words are compared, for each one that is wanted: those of the nearest windows."""
+FEWEST_CANDIDATES, MOST_CANDIDATES = 150, 600
+"""How many passages are proposed, at least and at most."""
+
+MARGIN = 0.08
+RANK = 30
+"""Proposed are the passages whose score is at most `MARGIN` below that of the `RANK`-th best.
+
+For a phrase that few calls come near they are few. On calls_sgd they are 277 at the median and 342
+on average, and hold .985 of the exact ten best, where the 400 nearest for each phrase hold .983.
+"""
+
+WIDTH = 5
+"""Passages whose words are compared, for each of the most candidates: by the nearest windows."""
 
 WINDOW_SHARE = 0.35
 """What the cosine of the nearest window counts beside that of the nearest word.
@@ -136,14 +147,15 @@ class SegmentReader:
         parts = [short_codes.shorten(passage, tokens) for passage, tokens in passages]
         return short_codes.join([short_codes.empty(), *parts])
 
-    def find_passages(self, vector: Floats, count: int, allowed: Numbers | None = None) -> Numbers:
-        """Return the `count` passages that seem nearest to `vector`, in no particular order.
+    def find_passages(self, vector: Floats, least: int, allowed: Numbers | None = None) -> Numbers:
+        """Return the passages that seem nearest to `vector`, in no particular order.
 
         Args:
             vector: A unit vector, float32 ``[dimension]``.
-            count: There are fewer if the index has fewer.
+            least: How many at least; there are fewer if the index has fewer.
             allowed: Only these passages, if given.
         """
+        least, most = max(FEWEST_CANDIDATES, least), max(MOST_CANDIDATES, least)
         searches = self._all_searches()
         with ThreadPoolExecutor(available_cores()) as pool:  # the products release Python's lock
             by_windows = list(pool.map(lambda search: search.score_all(vector), searches))
@@ -151,13 +163,13 @@ class SegmentReader:
                 passages = search.codes.passages
                 is_usable = alive if allowed is None else alive & np.isin(passages, allowed)
                 cosines[~is_usable] = -np.inf
-            rows = select_best(by_windows, WIDTH * count)
+            rows = select_best(by_windows, WIDTH * most)
             by_words = pool.map(lambda search, rows: search.score(vector, 1, rows), searches, rows)
             scores = [
                 word_cosines + WINDOW_SHARE * cosines[own_rows]
                 for word_cosines, cosines, own_rows in zip(by_words, by_windows, rows, strict=True)
             ]
-        best = select_best(scores, count)
+        best = select_best(scores, _count_near(scores, least, most))
         proposed = (
             search.codes.passages[own_rows[positions]]
             for search, own_rows, positions in zip(searches, rows, best, strict=True)
@@ -181,6 +193,15 @@ class SegmentReader:
     def method(self) -> str:
         """How passages are found, in words, for the plan of a result."""
         return f"short codes in {len(self._searches) - len(self._faults)} segments"
+
+
+def _count_near(scores: Sequence[Floats], least: int, most: int) -> int:
+    """Return how many passages are proposed of those that have these scores."""
+    ordered = -np.sort(-np.concatenate(scores))
+    near = (
+        int(np.count_nonzero(ordered >= ordered[RANK - 1] - MARGIN)) if len(ordered) > RANK else 0
+    )
+    return min(max(near, least), most)
 
 
 class SharedSegmentReader:
