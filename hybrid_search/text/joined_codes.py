@@ -58,15 +58,13 @@ def join_sound(passages: Sequence[TokenCodes], dimension: int) -> JoinedCodes | 
     """Return the passages as one, or None if one of them is damaged."""
     if any(passage.codes.shape[1] != dimension for passage in passages):
         return None
-    tokens = TokenCodes(
-        np.concatenate([passage.words for passage in passages]),
-        np.concatenate([passage.counts for passage in passages]),
-        np.concatenate([passage.codes for passage in passages]),
-        np.concatenate([passage.scales for passage in passages]),
-        np.concatenate([passage.inverse_norms for passage in passages]),
-    )
+    words = np.concatenate([passage.words for passage in passages])
+    counts = np.concatenate([passage.counts for passage in passages])
+    codes = np.concatenate([passage.codes for passage in passages])
+    scales = np.concatenate([passage.scales for passage in passages])
+    norms = np.concatenate([passage.inverse_norms for passage in passages])
     return _check(
-        tokens,
+        TokenCodes(words, counts, codes, scales, norms),
         [len(passage.words) for passage in passages],
         [len(passage.codes) for passage in passages],
         [len(passage.inverse_norms) for passage in passages],
@@ -80,13 +78,7 @@ def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
     headers = np.frombuffer(b"".join([data[: HEADER.size] for data in stored]), _HEADERS)
     sizes = [headers[name].astype(np.int64) for name in ("words", "tokens", "spans")]
     edges = _find_edges(headers, dimension, *sizes)
-    is_whole = (
-        np.all(headers["magic"] == MAGIC)
-        and np.all(np.isin(headers["version"], VERSIONS))
-        and np.all(headers["dimension"] == dimension)
-        and np.array_equal(edges[-1], [len(data) for data in stored])
-    )
-    if not is_whole:
+    if not _are_whole(stored, headers, dimension, edges[-1]):
         return None
     views = [memoryview(data) for data in stored]
     words, counts, codes, scales, norms = (
@@ -101,6 +93,15 @@ def join_stored(stored: Sequence[bytes], dimension: int) -> JoinedCodes | None:
         np.frombuffer(norms, NORMS),
     )
     return _check(joined, *(size.tolist() for size in sizes))
+
+
+def _are_whole(
+    stored: Sequence[bytes], headers: NDArray[np.void], dimension: int, ends: Counts
+) -> bool:
+    """Return whether all are of this format and dimension, and end where their headers say."""
+    has_format = (headers["magic"] == MAGIC) & np.isin(headers["version"], VERSIONS)
+    is_expected = has_format & (headers["dimension"] == dimension)
+    return bool(is_expected.all()) and np.array_equal(ends, [len(data) for data in stored])
 
 
 def _find_edges(
