@@ -14,7 +14,13 @@ from numpy.typing import NDArray
 from hybrid_search.backends import short_vectors
 from hybrid_search.backends.embedded import segment_file, short_codes
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
-from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch, select_best
+from hybrid_search.backends.embedded.short_code_search import (
+    MARGIN,
+    RANK,
+    ShortCodeSearch,
+    count_near,
+    select_best,
+)
 from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes, ShortCodes
 from hybrid_search.backends.short_vectors import Layer
 from hybrid_search.text.types import Floats
@@ -108,6 +114,23 @@ def test_the_best_of_all_lists_are_selected(lists: list[list[float]], count: int
     usable = sorted((value for own in lists for value in own if value > -np.inf), reverse=True)
     assert sorted(values, reverse=True) == usable[:count]
     assert all(np.array_equal(rows, np.unique(rows)) for rows in selected)
+
+
+@given(st.integers(0, 200), st.integers(0, 200), st.integers(1, 300), st.integers(0, 300))
+def test_as_many_are_proposed_as_are_near_the_best(
+    near: int, far: int, least: int, more: int
+) -> None:
+    """Passages within the margin of the rank's score, in two lists, far ones in both."""
+    scores = np.full(RANK + near, 0.5, np.float32)
+    scores[RANK:] -= MARGIN / 2
+    distant = np.full(far, 0.5 - 2 * MARGIN, np.float32)
+    lists = [np.concatenate([scores[::2], distant]), scores[1::2]]
+    most = least + more
+    assert count_near(lists, least, most) == min(max(RANK + near, least), most)
+
+
+def test_of_fewer_than_the_rank_all_that_are_asked_for_are_proposed() -> None:
+    assert count_near([np.zeros(RANK - 1, np.float32)], 150, 600) == 150
 
 
 def test_a_passage_is_looked_up_by_its_number() -> None:

@@ -17,7 +17,11 @@ from hybrid_search.backends.embedded import commits, schema, segments, short_cod
 from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.segments import Segment
-from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch, select_best
+from hybrid_search.backends.embedded.short_code_search import (
+    ShortCodeSearch,
+    count_near,
+    select_best,
+)
 from hybrid_search.backends.embedded.short_codes import ShortCodes
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.system import available_cores
@@ -27,14 +31,6 @@ _log = logging.getLogger(__name__)
 
 FEWEST_CANDIDATES, MOST_CANDIDATES = 150, 600
 """How many passages are proposed, at least and at most."""
-
-MARGIN = 0.08
-RANK = 30
-"""Proposed are the passages whose score is at most `MARGIN` below that of the `RANK`-th best.
-
-For a phrase that few calls come near they are few. On calls_sgd they are 277 at the median and 342
-on average, and hold .985 of the exact ten best, where the 400 nearest for each phrase hold .983.
-"""
 
 WIDTH = 5
 """Passages whose words are compared, for each of the most candidates: by the nearest windows."""
@@ -169,7 +165,7 @@ class SegmentReader:
                 word_cosines + WINDOW_SHARE * cosines[own_rows]
                 for word_cosines, cosines, own_rows in zip(by_words, by_windows, rows, strict=True)
             ]
-        best = select_best(scores, _count_near(scores, least, most))
+        best = select_best(scores, count_near(scores, least, most))
         proposed = (
             search.codes.passages[own_rows[positions]]
             for search, own_rows, positions in zip(searches, rows, best, strict=True)
@@ -193,15 +189,6 @@ class SegmentReader:
     def method(self) -> str:
         """How passages are found, in words, for the plan of a result."""
         return f"short codes in {len(self._searches) - len(self._faults)} segments"
-
-
-def _count_near(scores: Sequence[Floats], least: int, most: int) -> int:
-    """Return how many passages are proposed of those that have these scores."""
-    ordered = -np.sort(-np.concatenate(scores))
-    near = (
-        int(np.count_nonzero(ordered >= ordered[RANK - 1] - MARGIN)) if len(ordered) > RANK else 0
-    )
-    return min(max(near, least), most)
 
 
 class SharedSegmentReader:

@@ -16,6 +16,14 @@ from hybrid_search.backends.embedded.short_codes import (
 from hybrid_search.backends.short_vectors import Layer, multiply
 from hybrid_search.text.types import Bytes, Codes, Floats
 
+MARGIN = 0.08
+RANK = 30
+"""Proposed are the passages whose score is at most `MARGIN` below that of the `RANK`-th best.
+
+For a phrase that few calls come near they are few. On calls_sgd they are 277 at the median and 342
+on average, and hold .985 of the exact ten best, where the 400 nearest for each phrase hold .983.
+"""
+
 
 class ShortCodeSearch:
     """Scores the passages of `ShortCodes`, with what is computed of them only once."""
@@ -67,6 +75,19 @@ def _score(codes: Codes | Bytes, starts: Rows, query: Floats, layer: Layer) -> F
         return np.zeros(0, np.float32)
     best: Floats = np.maximum.reduceat(multiply(codes, query, layer), starts)
     return best
+
+
+def count_near(scores: Sequence[Floats], least: int, most: int) -> int:
+    """Return how many passages are proposed of those that have these scores.
+
+    They are from `least` to `most`, if there are so many.
+    """
+    joined = np.concatenate(scores)
+    if len(joined) < RANK:
+        return least
+    limit = np.partition(joined, -RANK)[-RANK] - MARGIN
+    near = int(np.count_nonzero(joined >= limit))
+    return min(max(near, least), most)
 
 
 def select_best(scores: Sequence[Floats], count: int) -> list[Rows]:
