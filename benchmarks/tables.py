@@ -32,6 +32,9 @@ PAGES = [
 
 CALLS = ("calls_sgd", "calls_qmsum")
 
+LARGER = "ten times calls_sgd"
+"""The column or row of the index with copies of calls, in which words are exchanged."""
+
 
 def _read_rankings() -> dict[str, Any]:
     """Read the figures of every way of ranking, by task."""
@@ -119,13 +122,15 @@ def _format_interval(mean: float, interval: tuple[float, float], form: str) -> s
 def recall() -> str:
     """Render the recall of the index of covering windows against exhaustive search."""
     columns = ("passages", "phrases", "recall@10", "same best passage")
+    measured = {name: results.read_result(f"recall-{name}", results.QUALITY) for name in CALLS}
+    measured[LARGER] = results.read_result("larger-calls_sgd", results.SPEED)
 
     def cells(name: str) -> list[Any]:
-        result = results.read_result(f"recall-{name}", results.QUALITY)
+        result = measured[name]
         shares = [f"{result[column]:.3f}" for column in columns[2:]]
         return [f"{result['passages']:,}", result["phrases"], *shares]
 
-    return table("against exhaustive search", columns, CALLS, cells)
+    return table("against exhaustive search", columns, measured, cells)
 
 
 def ingest() -> str:
@@ -170,12 +175,11 @@ def _rate(figures: dict[str, Any]) -> str:
 
 def latency() -> str:
     """Render the milliseconds of warm queries, in all and by leg."""
-    milliseconds = [
-        results.read_result(f"latency-{name}", results.SPEED)["milliseconds"] for name in CALLS
-    ]
+    names = [*(f"latency-{name}" for name in CALLS), "larger-calls_sgd"]
+    milliseconds = [results.read_result(name, results.SPEED)["milliseconds"] for name in names]
     return table(
         "milliseconds, p50 / p95",
-        CALLS,
+        (*CALLS, LARGER),
         milliseconds[0],
         lambda way: [_percentiles(by_way[way]) for by_way in milliseconds],
     )
