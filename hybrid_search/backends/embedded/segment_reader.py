@@ -35,6 +35,12 @@ FEWEST_CANDIDATES, MOST_CANDIDATES = 150, 600
 WIDTH = 5
 """Passages whose words are compared, for each of the most candidates: by the nearest windows."""
 
+SHARE = 40
+"""In a large index the words of one passage among so many are compared.
+
+On ten times calls_sgd, 352,690 passages, this makes recall@10 .974, where 3,000 make it .949.
+"""
+
 WINDOW_SHARE = 0.35
 """What the cosine of the nearest window counts beside that of the nearest word.
 
@@ -159,7 +165,7 @@ class SegmentReader:
                 passages = search.codes.passages
                 is_usable = alive if allowed is None else alive & np.isin(passages, allowed)
                 cosines[~is_usable] = -np.inf
-            rows = select_best(by_windows, WIDTH * most)
+            rows = select_best(by_windows, max(WIDTH * most, len(self) // SHARE))
             by_words = pool.map(lambda search, rows: search.score(vector, 1, rows), searches, rows)
             scores = [
                 word_cosines + WINDOW_SHARE * cosines[own_rows]
