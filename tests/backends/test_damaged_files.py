@@ -140,9 +140,8 @@ def test_a_best_hit_whose_damaged_codes_would_hide_it_is_told(
     answers: dict[str, float], candidates: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Token codes that are as far from every phrase as can be are never shown by themselves."""
-    monkeypatch.setattr(
-        segment_reader, "MOST_CANDIDATES", candidates
-    )  # 10: by the short codes of the tail
+    # 10: by the short codes of the tail
+    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", candidates)
     with closing(sqlite3.connect(FILE)) as connection:
         (data,) = connection.execute("SELECT data FROM tokens WHERE passage = 8").fetchone()
     codes = token_codes.from_bytes(data)

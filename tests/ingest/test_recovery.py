@@ -351,9 +351,8 @@ def test_a_lost_segment_whose_passages_are_all_gone_is_made_again_as_nothing(
             writer.delete([document["id"] for document in WALKS[segment.first - 1 : segment.last]])
             == segment.last - segment.first + 1
         )
-    monkeypatch.setattr(
-        segment_reader, "MOST_CANDIDATES", 399
-    )  # all but one, deleted ones included
+    for name in ("FEWEST_CANDIDATES", "MOST_CANDIDATES"):  # all but one, deleted ones included
+        monkeypatch.setattr(segment_reader, name, 399)
     expected = answers(folder)
     segment.path(folder / "calls.spans").unlink()
     assert answers(folder) == expected
