@@ -48,7 +48,12 @@ ALLOWED_IMPORTERS = {
     "onnx": {"encoder.quantization"},
     "tokenizers": {"encoder.onnx"},
     "isal": {"backends.embedded.checksums"},
-    "numkong": {"backends.short_vectors", "encoder.quantization", "text.token_codes"},
+    "numkong": {
+        "backends.server.two_bit_codes",
+        "backends.short_vectors",
+        "encoder.quantization",
+        "text.token_codes",
+    },
     "sqlite3": {
         "backends.embedded.allowed_passages",
         "backends.embedded.backend",

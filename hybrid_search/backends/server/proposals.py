@@ -17,14 +17,14 @@ from hybrid_search.backends.server.short_codes import ShortCodes
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.text.types import Floats
 
-MARGIN = 0.05
+MARGIN = 0.03
 """How far an estimate may be below that of the last passage which has to be exact.
 
-An estimate is off by .025 (standard deviation, 288 numbers). Twice that takes about 90 passages for
+An estimate is off by .015 (standard deviation, 288 numbers). Twice that takes about 40 passages for
 a page of ten.
 """
 
-FEWEST, MOST = 20, 140
+FEWEST, MOST = 15, 100
 """Passages that are scored exactly beyond those which have to be, at least and at most."""
 
 LEXICAL_DEPTH = 3
@@ -60,7 +60,7 @@ def choose_nearest(proposals: Proposals, request: Request) -> list[Key]:
     `MARGIN` from the last that has to be exact.
     """
     keys = sorted(proposals.short_codes, key=passage_codec.parse_passage_id)
-    readable = _select_readable(proposals, keys)
+    readable = _select_readable(proposals, keys, request.vector)
     estimates = short_codes.estimate_best_cosines(request.vector, list(readable.values()))
     order = np.argsort(-estimates, kind="stable")
     ranked = [list(readable)[number] for number in order.tolist()]
@@ -91,11 +91,12 @@ def _reach_depth(keys: Sequence[Key], request: Request, times: int = 1) -> int:
     return len(keys)
 
 
-def _select_readable(proposals: Proposals, keys: Sequence[Key]) -> dict[Key, ShortCodes]:
-    """Return the short codes that can be read, and have as many numbers as the first."""
-    readable = {key: passage for key in keys if (passage := proposals.short_codes[key]) is not None}
-    numbers = next((passage.numbers for passage in readable.values()), 0)
-    return {key: passage for key, passage in readable.items() if passage.numbers == numbers}
+def _select_readable(
+    proposals: Proposals, keys: Sequence[Key], query: Floats
+) -> dict[Key, ShortCodes]:
+    """Return the short codes that can be compared with the query."""
+    codes_by_key = ((key, proposals.short_codes[key]) for key in keys)
+    return {key: codes for key, codes in codes_by_key if codes is not None and codes.fit(query)}
 
 
 def _count_nearest(estimates: Floats, depth: int) -> int:

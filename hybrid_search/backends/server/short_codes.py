@@ -1,10 +1,10 @@
 """Short codes of a passage on a server: from them the cosine of its best span is estimated.
 
-The token codes of a passage take some 31 KB of an answer, in base64, and its short codes 6. They
-have the first numbers of each word's vector in 4 bits, the vector's length, and the inverse lengths
-of the spans of a few sizes that begin there. So running sums give the cosines of these spans, as
-they do in the exact step (`text.spans`), but for the rounding and for what the other numbers add.
-An error can only leave a passage out, and never changes a score.
+The token codes of a passage take some 33 KB of an answer, in base64, and its short codes 7. They
+have each word's vector in two bits a number, its length, and the inverse lengths of the spans of a
+few sizes that begin there. So running sums give the cosines of these spans, as they do in the exact
+step (`text.spans`), but for the rounding. An error can only leave a passage out, and never changes
+a score.
 """
 
 from __future__ import annotations
@@ -15,12 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid_search.backends.short_vectors import Layer, encode, multiply, unpack
+from hybrid_search.backends.server import two_bit_codes
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.types import Bytes, Floats, TokenCodes
-
-NUMBERS = 128
-"""Numbers of a word's vector. More would take more bytes than they save of token codes."""
 
 SPAN_WORDS = (1, 2, 3, 4, 6, 8)
 """The sizes of the spans that are estimated."""
@@ -32,7 +29,7 @@ MIDDLE = 128
 """The code of the length 1; 0 is that of no length."""
 
 _HEADER = struct.Struct("<4sHH")
-_MAGIC = b"HSS1"
+_MAGIC = b"HSS2"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,60 +37,61 @@ class ShortCodes:
     """The short codes of one passage.
 
     Attributes:
-        codes: uint8 ``[words, numbers / 2]``: the directions of the words' vectors.
-        lengths: uint8 ``[words, 1 + len(SPAN_WORDS)]``: the rounded length of a word's vector, and
-            the inverse lengths of the spans of `SPAN_WORDS` words that begin at the word; 0 where
-            there is no such span.
+        codes: uint8 ``[words, bytes]``: the directions of the words' vectors, as `two_bit_codes`
+            has them.
+        lengths: uint8 ``[words, 1 + len(SPAN_WORDS)]``: the rounded length of a word's vector in
+            units of what its codes stand for, and the inverse lengths of the spans of `SPAN_WORDS`
+            words that begin at the word; 0 where there is no such span.
     """
 
     codes: Bytes
     lengths: Bytes
 
-    @property
-    def numbers(self) -> int:
-        """Numbers of a word's vector."""
-        half: int = self.codes.shape[1]
-        return 2 * half
+    def fit(self, query: Floats) -> bool:
+        """Return whether the codes are of vectors as long as `query`."""
+        return bool(self.codes.shape[1] == two_bit_codes.count_bytes(len(query)))
 
 
 def shorten(tokens: TokenCodes) -> ShortCodes:
     """Return the short codes of a passage; its token codes must be sound."""
-    dimension = tokens.codes.shape[1]
-    numbers = min(NUMBERS, dimension + dimension % 2)
-    sums = spans.running_sums(token_codes.vectors(tokens)[:, :numbers])
+    sums = spans.running_sums(token_codes.vectors(tokens))
     first, after = tokens.words[:, 2], tokens.words[:, 3]
     word_vectors = sums[after] - sums[first]
-    columns = [_round_lengths(_lengths(word_vectors))]
+    lengths = _lengths(word_vectors)
+    codes = two_bit_codes.encode(word_vectors * spans.inverse(lengths)[:, None])
+    columns = [_round_lengths(lengths / two_bit_codes.measure_lengths(codes, sums.shape[1]))]
     for size in SPAN_WORDS:
         starts = np.flatnonzero(tokens.counts >= size)
         span_lengths = _lengths(sums[after[starts + size - 1]] - sums[first[starts]])
         column = np.zeros(len(tokens.words), np.uint8)
         column[starts] = _round_lengths(spans.inverse(span_lengths))
         columns.append(column)
-    codes = encode(_unit(word_vectors), _layer(numbers)).view(np.uint8)
     return ShortCodes(codes, np.stack(columns, axis=1))
 
 
 def to_bytes(short_codes: ShortCodes) -> bytes:
     """Return short codes as one binary field.
 
-    A header with magic, words and numbers comes first, then codes and lengths.
+    A header with magic, words and bytes a word comes first, then codes and lengths.
     """
-    header = _HEADER.pack(_MAGIC, len(short_codes.codes), short_codes.numbers)
+    header = _HEADER.pack(_MAGIC, *short_codes.codes.shape)
     return header + short_codes.codes.tobytes() + short_codes.lengths.tobytes()
 
 
 def read(data: bytes) -> ShortCodes | None:
-    """Return the short codes that `to_bytes` wrote, or None if `data` is anything else."""
+    """Return the short codes that `to_bytes` wrote, or None if `data` is anything else.
+
+    So short codes of earlier versions are not read.
+    """
     if len(data) < _HEADER.size:
         return None
-    magic, words, numbers = _HEADER.unpack_from(data)
-    lengths_at = _HEADER.size + words * (numbers // 2)
+    magic, words, word_bytes = _HEADER.unpack_from(data)
+    lengths_at = _HEADER.size + words * word_bytes
     columns = 1 + len(SPAN_WORDS)
-    if magic != _MAGIC or numbers % 2 or len(data) != lengths_at + words * columns:
+    if magic != _MAGIC or len(data) != lengths_at + words * columns:
         return None
     return ShortCodes(
-        np.ndarray((words, numbers // 2), np.uint8, data, _HEADER.size),
+        np.ndarray((words, word_bytes), np.uint8, data, _HEADER.size),
         np.ndarray((words, columns), np.uint8, data, lengths_at),
     )
 
@@ -101,34 +99,30 @@ def read(data: bytes) -> ShortCodes | None:
 def belong_to(short_codes: ShortCodes, tokens: TokenCodes) -> bool:
     """Return whether short codes are those of sound token codes, but for another rounding."""
     expected = shorten(tokens)
-    layer = _layer(expected.numbers)
     if short_codes.codes.shape != expected.codes.shape:
         return False
-    pairs = (
-        (unpack(short_codes.codes, layer), unpack(expected.codes, layer)),
-        (short_codes.lengths, expected.lengths),
+    length_steps = np.abs(short_codes.lengths.astype(np.int16) - expected.lengths)
+    return bool(length_steps.max(initial=0) <= 1) and two_bit_codes.are_near(
+        short_codes.codes, expected.codes
     )
-    differences = [np.abs(stored.astype(np.int16) - other) for stored, other in pairs]
-    return all(difference.max(initial=0) <= 1 for difference in differences)
 
 
 def estimate_best_cosines(query: Floats, passages: Sequence[ShortCodes]) -> Floats:
     """Return about the cosine of each passage's best span, float32 ``[passages]``.
 
-    It is -1 without a span. All passages must have the same numbers.
+    It is -1 without a span.
 
     Args:
         query: A unit vector, float32 ``[dimension]``.
-        passages: The short codes of the passages.
+        passages: The short codes of the passages; all must `fit` the query.
     """
     estimates = np.full(len(passages), -1.0, np.float32)
     counts = np.array([len(passage.codes) for passage in passages], np.intp)
     if not counts.any():
         return estimates
-    layer = _layer(passages[0].numbers)
-    cosines = multiply(np.concatenate([passage.codes for passage in passages]), query, layer)
+    products = two_bit_codes.multiply(np.concatenate([item.codes for item in passages]), query)
     lengths = np.concatenate([passage.lengths for passage in passages])
-    best_by_word = _best_by_word(cosines * _DECODED[lengths[:, 0]], lengths[:, 1:])
+    best_by_word = _best_by_word(products * _DECODED[lengths[:, 0]], lengths[:, 1:])
     has_words = counts > 0
     starts = (np.cumsum(counts) - counts)[has_words]
     estimates[has_words] = np.maximum.reduceat(best_by_word, starts)
@@ -147,18 +141,9 @@ def _best_by_word(products: Floats, inverse_lengths: Bytes) -> Floats:
     return best
 
 
-def _layer(numbers: int) -> Layer:
-    return Layer("1/1", numbers, 4, 2.5)
-
-
 def _lengths(vectors: Floats) -> Floats:
     lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return lengths
-
-
-def _unit(vectors: Floats) -> Floats:
-    unit: Floats = vectors * spans.inverse(_lengths(vectors))[:, None]
-    return unit
 
 
 def _round_lengths(lengths: Floats) -> Bytes:
