@@ -225,26 +225,27 @@ def size() -> str:
 
 def server_latency() -> str:
     """Render the hybrid query beside a plain match and plain kNN, measured in the same run."""
-    dimensions = (288, 128)
-    measurements = [
-        results.read_result(f"latency_opensearch_{dimension}-calls_sgd", results.SERVERS)
-        for dimension in dimensions
-    ]
-    lines = head(
-        f"OpenSearch {measurements[0]['version']}, milliseconds, p50 / p95",
-        *[f"{dimension} dimensions" for dimension in dimensions],
-    )
-    for way in measurements[0]["milliseconds"]:
-        cells = [_percentiles(measurement["milliseconds"][way]) for measurement in measurements]
+    measured = {
+        engine: results.read_result(f"latency_{engine}_288-calls_sgd", results.SERVERS)
+        for engine in mappings.ENGINES
+    }
+    columns = {
+        f"{mappings.ENGINES[engine]} {result['version']}, {state}": figures
+        for engine, result in measured.items()
+        for state, figures in result["states"].items()
+    }
+    figures_by_column = list(columns.values())
+    lines = head("p50 / p95, ms", *columns)
+    for way in figures_by_column[0]["milliseconds"]:
+        cells = [_percentiles(figures["milliseconds"][way]) for figures in figures_by_column]
         lines.append(row(way, *cells))
-    for name in (
-        "passages",
-        "covering spans",
-        "vectors written a second",
-        "recall@10",
-        "same best passage",
-    ):
-        lines.append(row(name, *[f"{measurement[name]:,}" for measurement in measurements]))
+    for way in figures_by_column[0]["bytes of answers a query"]:
+        sizes = [figures["bytes of answers a query"][way] / 1e6 for figures in figures_by_column]
+        lines.append(row(f"MB of answers, {way}", *[f"{size:.1f}" for size in sizes]))
+    for name in ("recall@10", "same best passage"):
+        lines.append(row(name, *[f"{figures[name]:.3f}" for figures in figures_by_column]))
+    for name in ("segments", "bytes"):
+        lines.append(row(name, *[f"{figures[name]:,}" for figures in figures_by_column]))
     return "\n".join(lines)
 
 

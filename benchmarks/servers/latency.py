@@ -37,7 +37,7 @@ ROUNDS = 3
 def measure(
     backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> dict[str, Any]:
-    """Return milliseconds of the hybrid query and the plain pair, recall, and writing costs.
+    """Return what queries and writing cost, as written and with each index merged to one segment.
 
     Milliseconds are p50 and p95 over `phrases`; recall is that of the span leg.
     """
@@ -46,27 +46,43 @@ def measure(
     writing = time.perf_counter() - started_at
     plain = PlainIndex(backend, f"{index}-plain")
     plain.fill(corpus)
+    wait_for_merges(backend, index)
+    gc.collect()
+    # A real client does not hold the corpus, so the garbage collector should not scan it here.
+    gc.freeze()
+    states = {"as written": measure_queries(backend, corpus, index, plain, phrases)}
+    for name in (index, plain.name):
+        merge_segments(backend, name)
+    states["one segment"] = measure_queries(backend, corpus, index, plain, phrases)
+    spans = sum(entry.spans for entry in corpus.entries)
+    plain.drop()
+    return {
+        "passages": len(corpus.entries),
+        "dimension": corpus.spec.dimension,
+        "covering spans": spans,
+        "vectors written a second": round(spans / writing),
+        "states": states,
+    }
+
+
+def measure_queries(
+    backend: ServerBackend, corpus: Corpus, index: str, plain: PlainIndex, phrases: Sequence[str]
+) -> dict[str, Any]:
+    """Return milliseconds, bytes of answers and recall, with the segments that there are."""
     ways: dict[str, Callable[[str], object]] = {
         "plain match and plain kNN": lambda text: plain.ask(
             text, phrase_vector.query_vector(corpus.encoder, text)
         ),
         "hybrid": lambda text: run_query(backend, corpus, index, text),
     }
-    wait_for_merges(backend, index)
-    gc.collect()
-    # A real client does not hold the corpus, so the garbage collector should not scan it here.
-    gc.freeze()
     milliseconds = {
         f"{name}, {clients} client{'s' * (clients > 1)}": percentiles
         for clients in CLIENTS
         for name, percentiles in time_ways(ways, phrases, clients).items()
     }
-    spans = sum(entry.spans for entry in corpus.entries)
-    result = {
-        "passages": len(corpus.entries),
-        "dimension": corpus.spec.dimension,
-        "covering spans": spans,
-        "vectors written a second": round(spans / writing),
+    return {
+        "segments": count_segments(backend, index),
+        "bytes": count_stored_bytes(backend, index),
         "milliseconds": milliseconds,
         "hybrid less plain, p50, 1 client": round(
             milliseconds["hybrid, 1 client"]["p50"]
@@ -76,8 +92,6 @@ def measure(
         "bytes of answers a query": count_bytes(backend, corpus, index, phrases),
         **recall(backend, corpus, index, phrases),
     }
-    plain.drop()
-    return result
 
 
 def fill(backend: Backend, corpus: Corpus, index: str) -> None:
@@ -111,6 +125,18 @@ def count_bytes(
     }
 
 
+def count_segments(backend: ServerBackend, index: str) -> int:
+    """Return how many segments an index has."""
+    stats = backend.server.request("GET", f"/{index}/_stats/segments")
+    return int(stats["_all"]["primaries"]["segments"]["count"])
+
+
+def count_stored_bytes(backend: ServerBackend, index: str) -> int:
+    """Return the bytes that an index takes on disk."""
+    stats = backend.server.request("GET", f"/{index}/_stats/store")
+    return int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
+
+
 def wait_for_merges(backend: ServerBackend, index: str) -> None:
     """Wait until the server has finished its merges, so that they slow no timed query."""
     while backend.server.request("GET", f"/{index}/_stats/merge")["_all"]["primaries"]["merges"][
@@ -120,11 +146,17 @@ def wait_for_merges(backend: ServerBackend, index: str) -> None:
 
 
 def merge_segments(backend: ServerBackend, index: str) -> None:
-    """Merge an index to one segment."""
-    backend.server.request("POST", f"/{index}/_forcemerge", params={"max_num_segments": 1})
-    # Until then the merged segments are still on disk beside the new one.
-    for step in ("_flush", "_refresh"):
-        backend.server.request("POST", f"/{index}/{step}")
+    """Merge an index to one segment, however long that takes."""
+    backend.server.request(
+        "POST",
+        f"/{index}/_forcemerge",
+        params={"max_num_segments": 1, "wait_for_completion": False},
+    )
+    while count_segments(backend, index) > 1:
+        time.sleep(1)
+        # Until then the merged segments are still on disk beside the new one.
+        for step in ("_flush", "_refresh"):
+            backend.server.request("POST", f"/{index}/{step}")
 
 
 def time_ways(

@@ -20,7 +20,7 @@ class PlainIndex:
     """An index of passages with their text and one vector each."""
 
     def __init__(self, backend: ServerBackend, name: str) -> None:
-        self._server, self._name, self._analyzer = backend.server, name, backend.options.analyzer
+        self._server, self.name, self._analyzer = backend.server, name, backend.options.analyzer
 
     def fill(self, corpus: Corpus) -> None:
         """Create the index and write `corpus` into it."""
@@ -40,11 +40,11 @@ class PlainIndex:
         }
         self._server.request(
             "PUT",
-            f"/{self._name}",
+            f"/{self.name}",
             body={"settings": {"index": index}, "mappings": {"properties": fields}},
         )
         assert all(outcome.is_accepted for outcome in self._server.bulk(self._actions(corpus)))
-        self._server.request("POST", f"/{self._name}/_refresh")
+        self._server.request("POST", f"/{self.name}/_refresh")
 
     def _actions(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
         for entry in corpus.entries:
@@ -54,7 +54,7 @@ class PlainIndex:
             id_ = passage_id(entry.document.id, entry.passage.ordinal)
             yield {
                 "_op_type": "index",
-                "_index": self._name,
+                "_index": self.name,
                 "_id": id_,
                 "_source": {"text": entry.text, **vector},
             }
@@ -73,7 +73,7 @@ class PlainIndex:
         if self._server.engine == "opensearch":
             knn = {"query": {"knn": {"vector": {"vector": rounded_vector, "k": NEIGHBOURS}}}}
         response_fields = {"size": size, "_source": ["text"]}
-        head = {"index": self._name}
+        head = {"index": self.name}
         self._server.request(
             "POST",
             "/_msearch",
@@ -87,4 +87,4 @@ class PlainIndex:
 
     def drop(self) -> None:
         """Remove the index."""
-        self._server.request("DELETE", f"/{self._name}")
+        self._server.request("DELETE", f"/{self.name}")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.servers.entries import Corpus
-from benchmarks.servers.latency import fill, merge_segments, recall
+from benchmarks.servers.latency import count_stored_bytes, fill, merge_segments, recall
 from hybrid_search.backends.index_options import QUANTIZATIONS
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.errors import UsageError
@@ -31,8 +31,7 @@ def measure(
             rows[quantization] = {"absent": str(error)}
             continue
         merge_segments(quantized_backend, index)
-        stats = quantized_backend.server.request("GET", f"/{index}/_stats/store")
-        byte_count = int(stats["_all"]["primaries"]["store"]["size_in_bytes"])
+        byte_count = count_stored_bytes(quantized_backend, index)
         rows[quantization] = {
             "bytes per 1,000 words": round(1000 * byte_count / corpus.words),
             **recall(quantized_backend, corpus, index, phrases),
