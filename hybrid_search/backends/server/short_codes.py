@@ -131,13 +131,15 @@ def estimate_best_cosines(query: Floats, passages: Sequence[ShortCodes]) -> Floa
 
 def _best_by_word(products: Floats, inverse_lengths: Bytes) -> Floats:
     """Return the best cosine of the spans that begin at each word, -1 where none does."""
-    sums = np.zeros(len(products) + max(SPAN_WORDS), np.float64)
-    np.cumsum(products, out=sums[1 : len(products) + 1])
-    best: Floats = np.full(len(products), -1.0, np.float32)
-    for column, size in enumerate(SPAN_WORDS):
-        sizes = inverse_lengths[:, column]
-        scores = (sums[size : size + len(products)] - sums[: len(products)]) * _DECODED[sizes]
-        np.maximum(best, scores, out=best, where=sizes > 0)
+    count = len(products)
+    sums = np.zeros(count + max(SPAN_WORDS), np.float64)
+    np.cumsum(products, out=sums[1 : count + 1])
+    best: Floats = np.full(count, -1.0, np.float32)
+    for size, codes in zip(SPAN_WORDS, np.ascontiguousarray(inverse_lengths.T), strict=True):
+        scores = (sums[size : size + count] - sums[:count]).astype(np.float32)
+        scores *= _DECODED.take(codes)
+        scores[codes == 0] = -1
+        np.maximum(best, scores, out=best)
     return best
 
 

@@ -29,6 +29,9 @@ TYPICAL_LEVEL = 6.22
 
 NUMBERS_PER_BYTE = 4
 
+ROWS_TOGETHER = 1024
+"""Rows that are multiplied together: unpacked they fit into the cache, which halves the time."""
+
 LONGEST_MIX = 64
 """The most numbers that are mixed with one another; a power of 2."""
 
@@ -88,8 +91,11 @@ def multiply(codes: Bytes, query: Floats) -> Floats:
     mixed[:, : len(query)] = mix(query[None])
     step = max(float(np.abs(mixed).max()), 1e-12) / 127
     packed = numkong.dots_pack(np.rint(mixed / step).astype(np.int8), dtype="int8")
-    products = np.asarray(numkong.dots_packed(unpack(codes), packed))[:, 0]
-    return products.astype(np.float32) * np.float32(step / _typical_length(len(query)))
+    products = np.zeros(len(codes), np.float32)
+    for start in range(0, len(codes), ROWS_TOGETHER):
+        rows = slice(start, start + ROWS_TOGETHER)
+        products[rows] = np.asarray(numkong.dots_packed(unpack(codes[rows]), packed))[:, 0]
+    return products * np.float32(step / _typical_length(len(query)))
 
 
 def _typical_length(dimension: int) -> np.float32:
