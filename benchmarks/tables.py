@@ -244,8 +244,7 @@ def server_latency() -> str:
         lines.append(row(f"MB of answers, {way}", *[f"{size:.1f}" for size in sizes]))
     for name in ("recall@10", "same best passage"):
         lines.append(row(name, *[f"{figures[name]:.3f}" for figures in figures_by_column]))
-    for name in ("segments", "bytes"):
-        lines.append(row(name, *[f"{figures[name]:,}" for figures in figures_by_column]))
+    lines.append(row("segments", *[str(figures["segments"]) for figures in figures_by_column]))
     return "\n".join(lines)
 
 

@@ -215,20 +215,35 @@ def create_old_index(client: Client, index: str, documents: list[dict[str, Any]]
     ].keys() & {"short_codes"}
 
 
+def check_upgrade(client: Client, index: str) -> None:
+    """An old index answers with a warning, and reindexed the same without one."""
+    before = client.query("w7 w14 w21", index=index)
+    (warning,) = before.plan["warnings"]
+    assert f"hybrid-search reindex --index {index}" in warning
+    client.reindex(index=index)
+    after = client.query("w7 w14 w21", index=index)
+    assert "warnings" not in after.plan
+    assert [hit.id for hit in after] == [hit.id for hit in before]
+    assert [hit.cosine for hit in after] == pytest.approx([hit.cosine for hit in before])
+    assert client.verify(index=index, full=True).is_sound
+
+
 @pytest.mark.parametrize("url", live_servers.URLS)
-def test_an_old_index_answers_and_is_upgraded_by_reindex(client: Client, url: str) -> None:
-    documents = make_documents(150)
+def test_an_index_without_short_codes_answers_and_is_upgraded(client: Client, url: str) -> None:
     with live_servers.unique_index_name(url) as index:
-        create_old_index(client, index, documents)
-        before = client.query("w7 w14 w21", index=index)
-        (warning,) = before.plan["warnings"]
-        assert f"hybrid-search reindex --index {index}" in warning
-        client.reindex(index=index)
-        after = client.query("w7 w14 w21", index=index)
-        assert "warnings" not in after.plan
-        assert [hit.id for hit in after] == [hit.id for hit in before]
-        assert [hit.cosine for hit in after] == pytest.approx([hit.cosine for hit in before])
-        assert client.verify(index=index, full=True).is_sound
+        create_old_index(client, index, make_documents(150))
+        check_upgrade(client, index)
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_an_index_with_short_codes_of_an_earlier_version_answers_and_is_upgraded(
+    client: Client, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live_servers.unique_index_name(url) as index:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(short_codes, "_MAGIC", b"HSS1")
+            client.ingest(make_documents(150), index=index)
+        check_upgrade(client, index)
 
 
 @pytest.mark.parametrize("url", live_servers.URLS)

@@ -254,8 +254,8 @@ class ServerBackend:
             return []
         return [
             f"{count} of {len(proposals.short_codes)} passages have no short codes in the index, "
-            "so their token codes were fetched, which take five times as many bytes: "
-            f"hybrid-search reindex --index {index}"
+            "or those of an earlier version, so their token codes were fetched, which take five "
+            f"times as many bytes: hybrid-search reindex --index {index}"
         ]
 
     def _complete_batch(
