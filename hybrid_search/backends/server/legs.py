@@ -13,10 +13,10 @@ from hybrid_search.backends.server.searcher import Hits, Search
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import Key, Request
 
-PROPOSED = 500
+PROPOSED = 600
 """Passages that the span leg takes from the server's graph, with their short codes.
 
-Of the exact ten best of 35,269 passages 500 hold .958, with 100 of BM25, and 400 hold .942.
+With 100 of BM25 they hold .965 of the exact ten best of 35,269 passages; 400 hold .942.
 """
 
 PROPOSED_BY_WORDS = 100
