@@ -16,7 +16,8 @@ from hybrid_search.backends.types import Key, Request
 PROPOSED = 600
 """Passages that the span leg takes from the server's graph, with their short codes.
 
-With 100 of BM25 they hold .965 of the exact ten best of 35,269 passages; 400 hold .942.
+With 100 of BM25 they hold .967 of the exact ten best of 35,269 passages, as far as the graph misses
+none; 400 hold .951.
 """
 
 PROPOSED_BY_WORDS = 100
