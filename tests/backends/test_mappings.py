@@ -152,10 +152,11 @@ def test_an_index_has_one_shard_and_the_replicas_of_the_server_unless_others_are
 def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
     meta = make_body(engine, IndexOptions(analyzer="standard"))["mappings"]["_meta"]
     assert IndexSpec(**meta["hybrid_search"]) == SPEC
+    default = {"opensearch": "none", "elasticsearch": "int8"}[engine]
     assert meta["options"] == {
         "analyzer": "standard",
         "knn_engine": "lucene",
-        "quantization": "none",
+        "quantization": default,
         "m": 16,
         "ef_construction": 100,
     }
