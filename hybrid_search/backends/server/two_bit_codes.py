@@ -78,7 +78,7 @@ def are_near(codes: Bytes, others: Bytes) -> bool:
 def measure_lengths(codes: Bytes, dimension: int) -> Floats:
     """Return the lengths of the vectors that codes stand for, all about 1, float32 ``[rows]``."""
     numbers = unpack(codes)[:, :dimension].astype(np.float32)
-    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", numbers, numbers)) / _typical_length(dimension)
+    lengths: Floats = np.linalg.norm(numbers, axis=1) / _typical_length(dimension)
     return lengths
 
 
