@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,20 @@ def start_cluster(home: Path) -> Iterator[Any]:
             )
         yield ray
         ray.shutdown()
+
+
+def wait_for_processes(worker: str, count: int = WORKERS, seconds: float = 60.0) -> list[int]:
+    """Return the processes of the cluster's actors of a class, once there are exactly `count`.
+
+    The first answer of a cluster may come from one actor while another still starts, and an
+    actor of the last test may take a moment to end. TimeoutError is raised after `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while len(processes := list_processes(worker)) != count:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{len(processes)} {worker} run after {seconds} s, not {count}")
+        time.sleep(0.05)
+    return processes
 
 
 def list_processes(worker: str) -> list[int]:

@@ -35,7 +35,7 @@ from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.text.types import Encoding
 from tests.helpers.cli import invoke_cli, run_cli
-from tests.helpers.ray_cluster import WORKERS, list_processes
+from tests.helpers.ray_cluster import WORKERS, list_processes, wait_for_processes
 
 
 @pytest.fixture
@@ -128,8 +128,7 @@ def test_a_worker_that_is_killed_is_started_again_and_nothing_is_lost(
         assert encodings_match(encodings, real_encoder.encode(texts(number))), number
         finished.append(number)
         if number == 10:
-            before = list_processes("Worker")
-            assert len(before) == WORKERS
+            before = wait_for_processes("Worker")
             os.kill(before[0], signal.SIGKILL)
     assert finished == list(range(60))
     assert set(list_processes("Worker")) != set(before)

@@ -19,7 +19,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources.files import SAMPLE, read
 from hybrid_search.phrases import blocks
 from tests.helpers.cli import invoke_cli, run_cli
-from tests.helpers.ray_cluster import WORKERS, list_processes
+from tests.helpers.ray_cluster import WORKERS, wait_for_processes
 
 TOPICS: list[dict[str, Any]] = [
     {"name": "refund", "phrases": ["I want my money back"], "threshold": 0.01},
@@ -48,11 +48,10 @@ def test_a_worker_that_is_killed_costs_no_match(
 ) -> None:
     monkeypatch.setattr(blocks, "BLOCK_PASSAGES", 4)
     expected = list(client.mine(TOPICS))
+    wait_for_processes("ScoringWorker", 0)
     mined_blocks = client.mine_blocks(TOPICS, engine="ray", workers=WORKERS)
     matches = list(next(mined_blocks).matches)
-    victims = list_processes("ScoringWorker")
-    assert len(victims) == WORKERS
-    os.kill(victims[0], signal.SIGKILL)
+    os.kill(wait_for_processes("ScoringWorker")[0], signal.SIGKILL)
     matches += [match for block in mined_blocks for match in block.matches]
     assert matches == expected
 
