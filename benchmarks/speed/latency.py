@@ -50,4 +50,4 @@ def _percentiles(way: Callable[[str], object], phrases: Sequence[str]) -> dict[s
         started_at = time.perf_counter()
         way(text)
         milliseconds.append((time.perf_counter() - started_at) * 1000)
-    return {f"p{share}": round(float(np.percentile(milliseconds, share)), 1) for share in (50, 95)}
+    return {f"p{share}": round(float(np.percentile(milliseconds, share)), 2) for share in (50, 95)}
