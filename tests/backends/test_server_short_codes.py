@@ -7,12 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pybase64
 import pytest
 
 from hybrid_search import connect
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import mappings, passage_codec, proposals, short_codes
+from hybrid_search.backends.server import (
+    first_pass,
+    mappings,
+    passage_codec,
+    proposals,
+    short_codes,
+)
 from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.backends.server.first_pass import Depth
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.request_bodies import count_searched
 from hybrid_search.backends.types import Request
@@ -87,14 +95,24 @@ def test_estimates_are_near_the_best_cosine_of_a_span(dimension: int) -> None:
 
 def test_short_codes_of_another_dimension_or_version_are_not_compared() -> None:
     """Such passages are scored exactly, as are those without short codes."""
-    made, query = make_proposals(200)
-    other = short_codes.shorten(make_tokens(64, words=8))
-    strange = replace(made, short_codes={**made.short_codes, "d0#0": other})
-    request = Request("phrase", query, 100, depth=1)
-    assert "d0#0" not in proposals.choose_nearest(made, request)
-    assert "d0#0" in proposals.choose_nearest(strange, request)
-    written = short_codes.to_bytes(other)
-    assert short_codes.read(b"HSS1" + written[4:]) is None
+    query = unit(np.ones(32, np.float32))
+    hits = [make_hit(0, 32), make_hit(1, 64), make_hit(2, 32)]
+    written = pybase64.b64decode(hits[2]["fields"]["short_codes"][0])
+    hits[2]["fields"]["short_codes"] = [pybase64.b64encode_as_string(b"HSS1" + written[4:])]
+    cosines = first_pass.SHORT_CODES.read_cosines([*hits, make_hit(3, None)], query)
+    assert [key for key, cosine in cosines.items() if cosine is None] == ["d1#0", "d2#0", "d3#0"]
+    assert cosines["d0#0"] == pytest.approx(
+        short_codes.estimate_best_cosines(query, [short_codes.shorten(make_tokens(32, 0))])[0]
+    )
+
+
+def make_hit(seed: int, dimension: int | None) -> dict[str, Any]:
+    """Return a hit with short codes of this dimension, or with none."""
+    key = {"document_id": [f"d{seed}"], "ordinal": [0]}
+    if dimension is None:
+        return {"fields": key}
+    encoded = passage_codec.encode_short_codes(make_tokens(dimension, seed))
+    return {"fields": {**key, "short_codes": [encoded]}}
 
 
 def test_a_passage_without_a_span_is_estimated_at_the_least() -> None:
@@ -124,47 +142,46 @@ def test_short_codes_of_other_token_codes_are_noticed() -> None:
 # which passages are scored exactly
 
 
-def make_proposals(count: int, unreadable: int = 0) -> tuple[Proposals, Floats]:
-    """Return proposals of documents of two passages each, and a query."""
-    codes = {
-        f"d{number // 2}#{number % 2}": short_codes.shorten(make_tokens(32, number, words=8))
-        for number in range(count)
-    }
-    without = {f"old{number}#0": None for number in range(unreadable)}
-    bm25 = {key: float(count - number) for number, key in enumerate(codes)}
-    query = unit(np.random.default_rng(5).normal(size=32).astype(np.float32))
-    return Proposals(bm25, {**codes, **without}, has_all_matches=True), query
+def make_proposals(count: int, unknown: int = 0) -> Proposals:
+    """Return proposals of documents of two passages each, and of others without a cosine."""
+    numbers = np.random.default_rng(5).uniform(size=count).tolist()
+    cosines = {f"d{number // 2}#{number % 2}": numbers[number] for number in range(count)}
+    without = {f"old{number}#0": None for number in range(unknown)}
+    bm25 = {key: float(count - number) for number, key in enumerate(cosines)}
+    return Proposals(bm25, {**cosines, **without}, has_all_matches=True)
 
 
-def test_few_are_scored_exactly_and_all_that_can_be_among_the_best() -> None:
-    made, query = make_proposals(400)
-    request = Request("phrase", query, 100, depth=10)
-    nearest = proposals.choose_nearest(made, request)
-    keys, passages = list(made.short_codes), list(made.short_codes.values())
-    estimates = dict(
-        zip(keys, short_codes.estimate_best_cosines(query, [p for p in passages if p]), strict=True)
-    )
-    ranked = sorted(keys, key=lambda key: -estimates[key])
+DEPTHS = pytest.mark.parametrize("depth", [first_pass.ESTIMATED, first_pass.COMPUTED])
+QUERY = unit(np.ones(32, np.float32))
+
+
+@DEPTHS
+def test_few_are_scored_exactly_and_all_that_can_be_among_the_best(depth: Depth) -> None:
+    created = make_proposals(400)
+    nearest = proposals.choose_nearest(created, Request("phrase", QUERY, 100, depth=10), depth)
+    cosines = {key: cosine for key, cosine in created.cosines.items() if cosine is not None}
+    ranked = sorted(cosines, key=lambda key: -cosines[key])
     documents = list(dict.fromkeys(key.partition("#")[0] for key in ranked))
     last = next(key for key in ranked if key.startswith(f"{documents[9]}#"))
-    expected = {key for key in keys if estimates[key] >= estimates[last] - proposals.MARGIN}
+    expected = {key for key in ranked if cosines[key] >= cosines[last] - depth.margin}
     assert expected <= set(nearest)
-    assert len(nearest) < 10 * 2 + proposals.MOST
+    assert len(nearest) < 10 * 2 + depth.most
 
 
-def test_without_a_depth_the_whole_window_is_scored_exactly() -> None:
-    made, query = make_proposals(400)
-    request = Request("phrase", query, 100)
-    assert len(proposals.choose_nearest(made, request)) >= 100
-    assert len(proposals.choose_lexical(made, request)) == 100
-    few = proposals.choose_lexical(made, replace(request, depth=10))
+@DEPTHS
+def test_without_a_depth_the_whole_window_is_scored_exactly(depth: Depth) -> None:
+    created, request = make_proposals(400), Request("phrase", QUERY, 100)
+    assert len(proposals.choose_nearest(created, request, depth)) >= 100
+    assert len(proposals.choose_lexical(created, request)) == 100
+    few = proposals.choose_lexical(created, replace(request, depth=10))
     # up to the first passage of the 30th document; each has two
-    assert list(few) == list(made.bm25)[:59]
+    assert list(few) == list(created.bm25)[:59]
 
 
-def test_passages_without_short_codes_are_all_scored_exactly() -> None:
-    made, query = make_proposals(200, unreadable=50)
-    nearest = proposals.choose_nearest(made, Request("phrase", query, 100, depth=10))
+@DEPTHS
+def test_passages_without_a_cosine_are_all_scored_exactly(depth: Depth) -> None:
+    created = make_proposals(200, unknown=50)
+    nearest = proposals.choose_nearest(created, Request("phrase", QUERY, 100, depth=10), depth)
     assert {key for key in nearest if key.startswith("old")} == {f"old{n}#0" for n in range(50)}
 
 

@@ -111,18 +111,19 @@ def _hits(**parts: Any) -> Shape[Answer]:
     return Shape(_object(hits=_object(hits=_List[_object(**parts)])))
 
 
+_Score = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""A number; strict, else ``true`` would be the score 1."""
+
+
 _key = {"document_id": tuple[str], "ordinal": tuple[NonNegativeInt]}
 _Key = _object(**_key)
 _Codes = _object(**_key, tokens=NotRequired[list[str]])
 _ShortCodes = _object(**_key, short_codes=NotRequired[list[str]])
+_Cosine = _object(**_key, cosine=tuple[_Score])
 
 
 _Offset = Annotated[int, Field(ge=0, lt=2**31)]
 """A place in a document, counted in characters; it is added to offsets of 32 bits."""
-
-
-_Score = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-"""A number; strict, else ``true`` would be the score 1."""
 
 
 class _CopiedSource(TypedDict):
@@ -153,6 +154,8 @@ CODES = _hits(fields=_Codes)
 SHORT_CODES = _hits(fields=_ShortCodes)
 SCORED_KEYS = _hits(fields=_Key, _score=_Score)
 SCORED_SHORT_CODES = _hits(fields=_ShortCodes, _score=_Score)
+COSINES = _hits(fields=_Cosine)
+SCORED_COSINES = _hits(fields=_Cosine, _score=_Score)
 SCORED_IDS = _hits(_id=_PassageId, _score=_Score)
 _SourceHash = _object(_index=str, fields=NotRequired[_object(source_hash=tuple[str])])
 SOURCE_HASHES = Shape[Answer](

@@ -24,6 +24,11 @@ from hybrid_search.backends.server import (
     request_bodies,
     scan,
 )
+from hybrid_search.backends.server.first_pass import (
+    FirstPass,
+    choose_first_pass,
+    refuses_scripts,
+)
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.hybrid_request import hybrid_body
 from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
@@ -45,7 +50,7 @@ from hybrid_search.backends.types import (
     StoredPassage,
 )
 from hybrid_search.credentials import PATIENCE
-from hybrid_search.errors import AccessError, UsageError
+from hybrid_search.errors import AccessError, ServerError, UsageError
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes
@@ -65,6 +70,7 @@ class ServerBackend:
         self._searcher = Searcher(server)
         self._heads = HeadCache(server)
         self._supports_hybrid: bool | None = None
+        self._allows_scripts = True
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
         """Return a writer of `index`; create the index if it does not exist.
@@ -157,17 +163,17 @@ class ServerBackend:
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg, from two ``_msearch``.
 
-        The first brings both legs with short codes, the second the token codes of the passages that
-        matter, and the BM25 scores that the first did not bring. Those of the span leg are in the
-        order of their best span, after all their spans were scored.
+        The first brings both legs with cosines or short codes, the second the token codes of the
+        passages that matter, and the BM25 scores that the first did not bring. Those of the span
+        leg are in the order of their best span, after all their spans were scored.
 
         Raises IndexChangedError if the index was replaced since its head was remembered.
         """
-        proposals = self._search_legs(index, request)
+        first_pass, proposals = self._search_legs(index, request)
         if not request.semantic:
             return Candidates(choose_lexical(proposals, request))
         lexical = choose_lexical(proposals, request) if request.lexical else {}
-        nearest = choose_nearest(proposals, request)
+        nearest = choose_nearest(proposals, request, first_pass.depth)
         keys = list(dict.fromkeys([*nearest, *lexical]))
         scores, codes = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
@@ -176,10 +182,10 @@ class ServerBackend:
         return Candidates(
             lexical,
             best.codes,
-            f"HNSW, {len(proposals.short_codes)} passages proposed, {len(keys)} scored exactly",
+            f"HNSW, {len(proposals.cosines)} passages proposed, {len(keys)} scored exactly",
             codes,
             best.damaged,
-            self._advise(index, request, proposals),
+            _advise(index, first_pass, proposals),
             scores,
             best.cosines,
         )
@@ -215,10 +221,35 @@ class ServerBackend:
             if key in codes
         ]
 
-    def _search_legs(self, index: str, request: Request) -> Proposals:
+    def _search_legs(self, index: str, request: Request) -> tuple[FirstPass, Proposals]:
+        """Return what both legs propose, and how that was ranked.
+
+        A server that runs no scripts is remembered, and asked again without.
+
+        Raises ServerError if the server refuses the searches for another reason.
+        """
+        first_pass = self._choose_first_pass(request)
+        try:
+            return first_pass, self._search_proposals(index, request, first_pass)
+        except ServerError as error:
+            if not (first_pass.runs_script and refuses_scripts(error)):
+                raise
+            _log.info("%s runs no scripts: %s", self.server, error)
+            self._allows_scripts = False
+            return self._search_legs(index, request)
+
+    def _choose_first_pass(self, request: Request) -> FirstPass:
+        return choose_first_pass(
+            self.server.engine,
+            request,
+            is_wide=legs.is_wide(request),
+            allows_scripts=self._allows_scripts,
+        )
+
+    def _search_proposals(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds."""
         count = self._heads.recall_count(index)
-        searches = legs.build_searches(self.server.engine, request, count)
+        searches = legs.build_searches(self.server.engine, request, count, first_pass)
         if self._heads.peek(index) is not None:
             counting = {} if count is not None else {"track_total_hits": True}
             searches["probe"] = Search({**PROBE, **counting}, answers.SOURCE_HASHES)
@@ -229,9 +260,8 @@ class ServerBackend:
             if "total" in probe:
                 self._heads.remember_count(index, probe["total"]["value"])
             self._heads.check(index, probe["hits"])
-        return legs.read_proposals(
-            {leg: part["hits"] for leg, part in parts_by_name.items()}, request
-        )
+        hits_by_leg = {leg: part["hits"] for leg, part in parts_by_name.items()}
+        return legs.read_proposals(hits_by_leg, request, first_pass)
 
     def _fetch_scores(
         self, index: str, request: Request, keys: Sequence[str], proposals: Proposals
@@ -246,17 +276,6 @@ class ServerBackend:
             scores |= dict.fromkeys(unscored, 0.0) | batch_scores
             codes |= batch_codes
         return scores, codes
-
-    def _advise(self, index: str, request: Request, proposals: Proposals) -> list[str]:
-        """Return the warning that queries cost more than they need, if they do."""
-        count = proposals.without_short_codes
-        if not count or legs.is_wide(request):
-            return []
-        return [
-            f"{count} of {len(proposals.short_codes)} passages have no short codes in the index, "
-            "or those of an earlier version, so their token codes were fetched, which take five "
-            f"times as many bytes: hybrid-search reindex --index {index}"
-        ]
 
     def _complete_batch(
         self, index: str, request: Request, unscored: Sequence[str], uncoded: Sequence[str]
@@ -331,7 +350,8 @@ class ServerBackend:
         path = f"/{quote(check_index_name(index))}/_search"
         if technique is not None:
             return [(path, self._hybrid_body(request, alpha, technique, size, offset))]
-        searches = legs.build_searches(self.server.engine, request, self._heads.recall_count(index))
+        count, first_pass = self._heads.recall_count(index), self._choose_first_pass(request)
+        searches = legs.build_searches(self.server.engine, request, count, first_pass)
         return [(path, search.body) for search in searches.values()]
 
     def _hybrid_body(
@@ -386,6 +406,18 @@ def _check_options(index: str, options: Mapping[str, str], current: Mapping[str,
                 f"index {index!r} has {name} {current[name]!r}, but {value!r} was given: "
                 "leave it out, or make the next version by reindex"
             )
+
+
+def _advise(index: str, first_pass: FirstPass, proposals: Proposals) -> list[str]:
+    """Return the warning that queries cost more than they need, if they do."""
+    count = proposals.without_cosine
+    if not count or not first_pass.reads_short_codes:
+        return []
+    return [
+        f"{count} of {len(proposals.cosines)} passages have no short codes in the index, "
+        "or those of an earlier version, so their token codes were fetched, which take five "
+        f"times as many bytes: hybrid-search reindex --index {index}"
+    ]
 
 
 def _collect_codes(hit_lists: Iterable[Hits]) -> dict[Key, TokenCodes]:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hybrid_search.backends.server import answers, passage_codec, request_bodies
+from hybrid_search.backends.server import passage_codec, request_bodies
+from hybrid_search.backends.server.first_pass import KEYS_ONLY, FirstPass
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.searcher import Hits, Search
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import Key, Request
 
 PROPOSED = 600
-"""Passages that the span leg takes from the server's graph, with their short codes.
+"""Passages that the span leg takes from the server's graph.
 
 With 100 of BM25 they hold .967 of the exact ten best of 35,269 passages, as far as the graph misses
 none; 400 hold .951.
@@ -27,26 +28,23 @@ BATCH_PASSAGES = 500
 """Passages in one further request: their token codes are 16 MB."""
 
 
-def build_searches(engine: Engine, request: Request, passages: int | None) -> dict[str, Search]:
+def build_searches(
+    engine: Engine, request: Request, passages: int | None, first_pass: FirstPass
+) -> dict[str, Search]:
     """Return the searches of the legs by name, in an index of so many passages.
 
-    BM25 is searched for the span leg, too. The passages of a wide request come without short
-    codes, which would be too much for one answer: they are all scored exactly.
+    BM25 is searched for the span leg, too, unless the request is wide.
     """
-    has_codes = request.semantic and not is_wide(request)
-    fields = request_bodies.SHORT_CODES if has_codes else request_bodies.KEYS
-    scored = answers.SCORED_SHORT_CODES if has_codes else answers.SCORED_KEYS
+    ranks = first_pass is not KEYS_ONLY
     searches = {}
-    if request.lexical or has_codes:
-        searches["lexical"] = Search(
-            request_bodies.match_body(request, _lexical_size(request), **fields), scored
-        )
+    if request.lexical or ranks:
+        body = request_bodies.match_body(request, _lexical_size(request), **first_pass.fields)
+        searches["lexical"] = Search(body, first_pass.scored_shape)
     if request.semantic:
-        size = max(PROPOSED, 2 * request.window) if has_codes else request.window
+        size = max(PROPOSED, 2 * request.window) if ranks else request.window
         searched = request_bodies.count_searched(passages)
-        body = request_bodies.knn_body(engine, request, size, searched, **fields)
-        shape = answers.SHORT_CODES if has_codes else answers.KEYS
-        searches["semantic"] = Search(body, shape)
+        body = request_bodies.knn_body(engine, request, size, searched, **first_pass.fields)
+        searches["semantic"] = Search(body, first_pass.shape)
     return searches
 
 
@@ -55,13 +53,15 @@ def _lexical_size(request: Request) -> int:
     return max(PROPOSED_BY_WORDS, request.window) if request.semantic else request.window
 
 
-def read_proposals(hits_by_leg: Mapping[str, Hits], request: Request) -> Proposals:
-    """Return the passages of the legs, with the short codes that came with them."""
+def read_proposals(
+    hits_by_leg: Mapping[str, Hits], request: Request, first_pass: FirstPass
+) -> Proposals:
+    """Return the passages of the legs, with the cosines of their best spans."""
     matches = hits_by_leg.get("lexical", [])
     has_all_matches = "lexical" in hits_by_leg and len(matches) < _lexical_size(request)
     proposing = [*hits_by_leg.get("semantic", []), *matches] if request.semantic else []
-    codes = {passage_codec.hit_key(hit): passage_codec.decode_short_codes(hit) for hit in proposing}
-    return Proposals(read_scores(matches), codes, has_all_matches)
+    cosines = first_pass.read_cosines(proposing, request.vector) if proposing else {}
+    return Proposals(read_scores(matches), cosines, has_all_matches)
 
 
 def read_scores(hits: Hits) -> dict[Key, float]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,16 @@ def _read(engine: str, name: str) -> Any:
     if engine not in ENGINES:
         raise UsageError(f"there are no mappings for {engine!r}: use {' or '.join(ENGINES)}")
     return json.loads((FOLDER / engine / f"{name}.json").read_text(encoding="utf-8"))
+
+
+@cache
+def read_script(engine: str) -> str | None:
+    """Return the script that computes the cosine of a passage's best span on a server.
+
+    None is for an engine that has none: on Elasticsearch it was never tried.
+    """
+    path = FOLDER / engine / "best_cosine.painless"
+    return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
 FIELDS: tuple[str, ...] = tuple(_read("opensearch", "passages")["mappings"]["properties"])

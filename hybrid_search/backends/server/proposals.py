@@ -1,8 +1,8 @@
 """The passages that the first request of a query proposes, and the few of them that matter.
 
 Both legs propose passages for the span leg: a passage that a graph search has missed among near
-duplicates often has a word of the phrase. All come with short codes, from which the cosines of
-their best spans are estimated; only those that can be among the best are scored exactly.
+duplicates often has a word of the phrase. All come with the cosines of their best spans, or with
+what these are estimated from; only those that can be among the best are scored exactly.
 """
 
 from __future__ import annotations
@@ -10,22 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from hybrid_search.backends.server import passage_codec, short_codes
-from hybrid_search.backends.server.short_codes import ShortCodes
+from hybrid_search.backends.server import passage_codec
+from hybrid_search.backends.server.first_pass import Cosines, Depth
 from hybrid_search.backends.types import Key, Request
-from hybrid_search.text.types import Floats
-
-MARGIN = 0.04
-"""How far an estimate may be below that of the last passage which has to be exact.
-
-An estimate is off by .016 (standard deviation, 288 numbers). Of the exact ten best among the
-proposals this loses .008; .03 loses .016, and .05 takes ten passages more and loses .007.
-"""
-
-FEWEST, MOST = 15, 100
-"""Passages that are scored exactly beyond those which have to be, at least and at most."""
 
 LEXICAL_DEPTH = 3
 """Passages of the BM25 leg are scored exactly until they are of this many times as
@@ -38,34 +25,32 @@ class Proposals:
 
     Attributes:
         bm25: BM25 scores of the passages of the BM25 leg, best first.
-        short_codes: Short codes of all passages of the span leg, None where there are none that
-            can be read; empty if only BM25 was asked.
+        cosines: The cosine of the best span of each passage of the span leg, exact or estimated,
+            None where it is unknown; empty if only BM25 was asked.
         has_all_matches: Whether no other passage has a word of the phrase.
     """
 
     bm25: Mapping[Key, float]
-    short_codes: Mapping[Key, ShortCodes | None]
+    cosines: Cosines
     has_all_matches: bool
 
     @property
-    def without_short_codes(self) -> int:
-        """Number of passages whose short codes are missing or damaged."""
-        return sum(passage is None for passage in self.short_codes.values())
+    def without_cosine(self) -> int:
+        """Number of passages of which no cosine is known."""
+        return sum(cosine is None for cosine in self.cosines.values())
 
 
-def choose_nearest(proposals: Proposals, request: Request) -> list[Key]:
-    """Return the passages that can be among the best of the span leg, by their estimates.
+def choose_nearest(proposals: Proposals, request: Request, depth: Depth) -> list[Key]:
+    """Return the passages that can be among the best of the span leg, in the order of their ids.
 
-    Passages without short codes are all returned. The first that is left out is further than
-    `MARGIN` from the last that has to be exact.
+    Passages without a cosine are all returned. The first that is left out is further than the
+    margin of `depth` from the last that has to be exact.
     """
-    keys = sorted(proposals.short_codes, key=passage_codec.parse_passage_id)
-    readable = _select_readable(proposals, keys, request.vector)
-    estimates = short_codes.estimate_best_cosines(request.vector, list(readable.values()))
-    order = np.argsort(-estimates, kind="stable")
-    ranked = [list(readable)[number] for number in order.tolist()]
-    count = _count_nearest(estimates[order], _reach_depth(ranked, request))
-    left_out = set(ranked[count:])
+    keys = sorted(proposals.cosines, key=passage_codec.parse_passage_id)
+    known = {key: cosine for key in keys if (cosine := proposals.cosines[key]) is not None}
+    ranked = sorted(known, key=known.__getitem__, reverse=True)
+    cosines = [known[key] for key in ranked]
+    left_out = set(ranked[_count_nearest(cosines, _reach_depth(ranked, request), depth) :])
     return [key for key in keys if key not in left_out]
 
 
@@ -91,17 +76,10 @@ def _reach_depth(keys: Sequence[Key], request: Request, times: int = 1) -> int:
     return len(keys)
 
 
-def _select_readable(
-    proposals: Proposals, keys: Sequence[Key], query: Floats
-) -> dict[Key, ShortCodes]:
-    """Return the short codes that can be compared with the query."""
-    codes_by_key = ((key, proposals.short_codes[key]) for key in keys)
-    return {key: codes for key, codes in codes_by_key if codes is not None and codes.fit(query)}
-
-
-def _count_nearest(estimates: Floats, depth: int) -> int:
-    """Return how many of the descending `estimates` are scored exactly."""
-    if len(estimates) <= depth:
-        return len(estimates)
-    within_margin = int(np.count_nonzero(estimates >= estimates[depth - 1] - MARGIN))
-    return min(max(within_margin, depth + FEWEST), depth + MOST)
+def _count_nearest(cosines: Sequence[float], required: int, depth: Depth) -> int:
+    """Return how many of the descending `cosines` are scored exactly."""
+    if len(cosines) <= required:
+        return len(cosines)
+    least = cosines[required - 1] - depth.margin
+    within_margin = sum(cosine >= least for cosine in cosines)
+    return min(max(within_margin, required + depth.fewest), required + depth.most)

@@ -15,6 +15,7 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Scalar
+from hybrid_search.text.types import Floats
 
 MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
@@ -62,6 +63,15 @@ SHORT_CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_field
 """Returns the key and the short codes, a column that indexes of earlier versions do not have."""
 
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
+
+
+def cosine_fields(script: str, vector: Floats) -> dict[str, Any]:
+    """Return what brings the key of a passage and the cosine of its best span, by a script.
+
+    `vector` is float32 ``[dimension]``.
+    """
+    source = {"source": script, "params": {"vector": round_vector(vector)}}
+    return {**KEYS, "script_fields": {"cosine": {"script": source}}}
 
 
 def match_body(
