@@ -396,7 +396,9 @@ def test_what_nobody_can_read_is_not_fetched_to_be_looked_at(engine: str) -> Non
             ]
         )
     }
-    assert {"spans.vector", "tokens", "short_codes"} <= hidden <= index_fields(engine, "calls")
+    # an index of an earlier version has short codes on OpenSearch, too
+    fields = index_fields(engine, "calls") | {"short_codes"}
+    assert {"spans.vector", "tokens", "short_codes"} <= hidden <= fields
     assert not hidden & {
         name
         for saved in objects_of_types(engine, "search", "visualization")

@@ -23,7 +23,10 @@ REJECTED = "-rejected"
 """Ends the name of the index with notes on rejected documents."""
 
 LATER_FIELDS = frozenset({"short_codes", "speakers", "call_date", "spans.text"})
-"""Fields of a passage that indexes of earlier versions lack; `reindex` adds them."""
+"""Fields of a passage that some indexes lack.
+
+Those of earlier versions lack them all, until `reindex`; an index on OpenSearch has no short codes.
+"""
 
 TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "boolean"}
 """The types of metadata fields: the server's names and ours."""
@@ -34,8 +37,8 @@ class ServerIndex:
     """An index as the server describes it.
 
     `name` is its own name and `alias` the name it stands behind. It was created with `spec` and
-    `options`; `fields` are its metadata fields (dotted name -> type). An index that an earlier
-    version created does not take its `absent_fields`, some of `LATER_FIELDS`.
+    `options`; `fields` are its metadata fields (dotted name -> type). It does not take its
+    `absent_fields`, some of `LATER_FIELDS`.
     """
 
     name: str

@@ -24,13 +24,9 @@ from hybrid_search.backends.server import (
     request_bodies,
     scan,
 )
-from hybrid_search.backends.server.first_pass import (
-    FirstPass,
-    choose_first_pass,
-    refuses_scripts,
-)
-from hybrid_search.backends.server.head_cache import PROBE, HeadCache
+from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.hybrid_request import hybrid_body
+from hybrid_search.backends.server.leg_search import LegSearch
 from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
 from hybrid_search.backends.server.proposals import Proposals, choose_lexical, choose_nearest
 from hybrid_search.backends.server.searcher import Hits, Search, Searcher
@@ -50,7 +46,7 @@ from hybrid_search.backends.types import (
     StoredPassage,
 )
 from hybrid_search.credentials import PATIENCE
-from hybrid_search.errors import AccessError, ServerError, UsageError
+from hybrid_search.errors import AccessError, UsageError
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes
@@ -69,8 +65,8 @@ class ServerBackend:
         self.server, self.options, self._patience = server, options, patience
         self._searcher = Searcher(server)
         self._heads = HeadCache(server)
+        self._leg_search = LegSearch(server, self._searcher, self._heads)
         self._supports_hybrid: bool | None = None
-        self._allows_scripts = True
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
         """Return a writer of `index`; create the index if it does not exist.
@@ -169,7 +165,7 @@ class ServerBackend:
 
         Raises IndexChangedError if the index was replaced since its head was remembered.
         """
-        first_pass, proposals = self._search_legs(index, request)
+        first_pass, proposals = self._leg_search.run(index, request)
         if not request.semantic:
             return Candidates(choose_lexical(proposals, request))
         lexical = choose_lexical(proposals, request) if request.lexical else {}
@@ -185,7 +181,7 @@ class ServerBackend:
             f"HNSW, {len(proposals.cosines)} passages proposed, {len(keys)} scored exactly",
             codes,
             best.damaged,
-            _advise(index, first_pass, proposals),
+            self._leg_search.advise(index, first_pass, proposals),
             scores,
             best.cosines,
         )
@@ -220,48 +216,6 @@ class ServerBackend:
             for key in keys
             if key in codes
         ]
-
-    def _search_legs(self, index: str, request: Request) -> tuple[FirstPass, Proposals]:
-        """Return what both legs propose, and how that was ranked.
-
-        A server that runs no scripts is remembered, and asked again without.
-
-        Raises ServerError if the server refuses the searches for another reason.
-        """
-        first_pass = self._choose_first_pass(request)
-        try:
-            return first_pass, self._search_proposals(index, request, first_pass)
-        except ServerError as error:
-            if not (first_pass.runs_script and refuses_scripts(error)):
-                raise
-            _log.info("%s runs no scripts: %s", self.server, error)
-            self._allows_scripts = False
-            return self._search_legs(index, request)
-
-    def _choose_first_pass(self, request: Request) -> FirstPass:
-        return choose_first_pass(
-            self.server.engine,
-            request,
-            is_wide=legs.is_wide(request),
-            allows_scripts=self._allows_scripts,
-        )
-
-    def _search_proposals(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
-        """Return what both legs propose; check in the same request that the head still holds."""
-        count = self._heads.recall_count(index)
-        searches = legs.build_searches(self.server.engine, request, count, first_pass)
-        if self._heads.peek(index) is not None:
-            counting = {} if count is not None else {"track_total_hits": True}
-            searches["probe"] = Search({**PROBE, **counting}, answers.SOURCE_HASHES)
-        parts = self._searcher.search_together(index, list(searches.values()))
-        parts_by_name = dict(zip(searches, parts, strict=True))
-        if "probe" in parts_by_name:
-            probe = parts_by_name.pop("probe")
-            if "total" in probe:
-                self._heads.remember_count(index, probe["total"]["value"])
-            self._heads.check(index, probe["hits"])
-        hits_by_leg = {leg: part["hits"] for leg, part in parts_by_name.items()}
-        return legs.read_proposals(hits_by_leg, request, first_pass)
 
     def _fetch_scores(
         self, index: str, request: Request, keys: Sequence[str], proposals: Proposals
@@ -350,9 +304,7 @@ class ServerBackend:
         path = f"/{quote(check_index_name(index))}/_search"
         if technique is not None:
             return [(path, self._hybrid_body(request, alpha, technique, size, offset))]
-        count, first_pass = self._heads.recall_count(index), self._choose_first_pass(request)
-        searches = legs.build_searches(self.server.engine, request, count, first_pass)
-        return [(path, search.body) for search in searches.values()]
+        return [(path, body) for body in self._leg_search.build_bodies(index, request)]
 
     def _hybrid_body(
         self, request: Request, alpha: float, technique: str, size: int, offset: int
@@ -406,18 +358,6 @@ def _check_options(index: str, options: Mapping[str, str], current: Mapping[str,
                 f"index {index!r} has {name} {current[name]!r}, but {value!r} was given: "
                 "leave it out, or make the next version by reindex"
             )
-
-
-def _advise(index: str, first_pass: FirstPass, proposals: Proposals) -> list[str]:
-    """Return the warning that queries cost more than they need, if they do."""
-    count = proposals.without_cosine
-    if not count or not first_pass.reads_short_codes:
-        return []
-    return [
-        f"{count} of {len(proposals.cosines)} passages have no short codes in the index, "
-        "or those of an earlier version, so their token codes were fetched, which take five "
-        f"times as many bytes: hybrid-search reindex --index {index}"
-    ]
 
 
 def _collect_codes(hit_lists: Iterable[Hits]) -> dict[Key, TokenCodes]:

@@ -91,9 +91,6 @@ def read_script(engine: str) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
-FIELDS: tuple[str, ...] = tuple(_read("opensearch", "passages")["mappings"]["properties"])
-"""All fields of a passage on a server; the writer may use no other."""
-
 REJECTED_FIELDS: tuple[str, ...] = tuple(_read("opensearch", "rejected")["mappings"]["properties"])
 """The fields of a note on a rejected document."""
 

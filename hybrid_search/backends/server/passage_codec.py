@@ -42,7 +42,7 @@ def build_source(
 ) -> dict[str, Any]:
     """Return the server document of a passage; `written_at` is the time in ISO 8601.
 
-    The `absent_fields`, which an index of an earlier version does not take, are left out.
+    The `absent_fields`, which the index does not take, are left out.
     """
     passage, layout = entry.passage, build_layout(entry)
     source = {

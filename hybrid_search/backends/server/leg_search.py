@@ -1,0 +1,106 @@
+"""Searches both legs of a query in one request, and notices a replaced index in it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from hybrid_search.backends.server import answers, legs
+from hybrid_search.backends.server.first_pass import (
+    FirstPass,
+    choose_first_pass,
+    refuses_scripts,
+)
+from hybrid_search.backends.server.head_cache import PROBE, HeadCache
+from hybrid_search.backends.server.proposals import Proposals
+from hybrid_search.backends.server.searcher import Search, Searcher
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.types import Request
+from hybrid_search.errors import ServerError
+
+_log = logging.getLogger(__name__)
+
+
+class LegSearch:
+    """The first request of queries to one cluster. Safe to use from several threads.
+
+    A server that runs no scripts is remembered, and searched without one from then on.
+    """
+
+    def __init__(self, server: Server, searcher: Searcher, heads: HeadCache) -> None:
+        self._server, self._searcher, self._heads = server, searcher, heads
+        self._allows_scripts = True
+
+    def run(self, index: str, request: Request) -> tuple[FirstPass, Proposals]:
+        """Return what both legs propose, and how that was ranked.
+
+        Raises IndexChangedError if the index was replaced since its head was remembered.
+
+        Raises:
+            ServerError: If the server refuses the searches, and not because of the script.
+        """
+        first_pass = self._choose_first_pass(request)
+        try:
+            return first_pass, self._propose(index, request, first_pass)
+        except ServerError as error:
+            if not (first_pass.runs_script and refuses_scripts(error)):
+                raise
+            _log.info("%s runs no scripts: %s", self._server, error)
+            self._allows_scripts = False
+            return self.run(index, request)
+
+    def build_bodies(self, index: str, request: Request) -> list[dict[str, Any]]:
+        """Return the bodies of the searches of the legs."""
+        searches = self._build_searches(index, request, self._choose_first_pass(request))
+        return [search.body for search in searches.values()]
+
+    def advise(self, index: str, first_pass: FirstPass, proposals: Proposals) -> list[str]:
+        """Return the warning that queries cost more than they need, if they do."""
+        count = proposals.without_cosine
+        if not count or not first_pass.reads_short_codes:
+            return []
+        remedy = (
+            f"hybrid-search reindex --index {index}"
+            if self._allows_scripts
+            else "allow inline scripts (script.allowed_types and script.allowed_contexts)"
+        )
+        reason = (
+            "have no short codes in the index, or those of an earlier version"
+            if self._allows_scripts
+            else "were not scored by the server, which runs no scripts"
+        )
+        return [
+            f"{count} of {len(proposals.cosines)} passages {reason}, so their token codes were "
+            f"fetched, which take several times as many bytes: {remedy}"
+        ]
+
+    def _choose_first_pass(self, request: Request) -> FirstPass:
+        return choose_first_pass(
+            self._server.engine,
+            request,
+            is_wide=legs.is_wide(request),
+            allows_scripts=self._allows_scripts,
+        )
+
+    def _build_searches(
+        self, index: str, request: Request, first_pass: FirstPass
+    ) -> dict[str, Search]:
+        count = self._heads.recall_count(index)
+        return legs.build_searches(self._server.engine, request, count, first_pass)
+
+    def _propose(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
+        """Return what both legs propose; check in the same request that the head still holds."""
+        searches = self._build_searches(index, request, first_pass)
+        if self._heads.peek(index) is not None:
+            is_counted = self._heads.recall_count(index) is not None
+            counting = {} if is_counted else {"track_total_hits": True}
+            searches["probe"] = Search({**PROBE, **counting}, answers.SOURCE_HASHES)
+        parts = self._searcher.search_together(index, list(searches.values()))
+        parts_by_name = dict(zip(searches, parts, strict=True))
+        if "probe" in parts_by_name:
+            probe = parts_by_name.pop("probe")
+            if "total" in probe:
+                self._heads.remember_count(index, probe["total"]["value"])
+            self._heads.check(index, probe["hits"])
+        hits_by_leg = {leg: part["hits"] for leg, part in parts_by_name.items()}
+        return legs.read_proposals(hits_by_leg, request, first_pass)
