@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -116,14 +116,13 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     metadata = properties.get("metadata", {}).get("properties", {})
     fields = dict(sorted(_flatten_fields(metadata, "")))
     options = meta.get("options", {})
-    absent_fields = LATER_FIELDS - set(_list_passage_fields(properties))
-    return ServerIndex(name, alias, spec, fields, options, absent_fields)
+    return ServerIndex(name, alias, spec, fields, options, _find_absent_fields(properties))
 
 
-def _list_passage_fields(properties: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the fields of a passage, those of its spans by their dotted names."""
-    yield from properties
-    yield from (f"spans.{name}" for name in properties.get("spans", {}).get("properties", {}))
+def _find_absent_fields(properties: Mapping[str, Any]) -> frozenset[str]:
+    """Return those of `LATER_FIELDS` that a mapping lacks; fields of spans have dotted names."""
+    of_spans = (f"spans.{name}" for name in properties.get("spans", {}).get("properties", {}))
+    return LATER_FIELDS.difference(properties, of_spans)
 
 
 def read_options(server: Server, index: ServerIndex) -> dict[str, str]:
@@ -218,7 +217,9 @@ def create_version(
     except ServerError as error:
         if error.status != 400 or not _is_created_by(server, name, creation_token):
             raise
-    return ServerIndex(name, alias, spec, {}, body["mappings"]["_meta"]["options"])
+    stored_options = body["mappings"]["_meta"]["options"]
+    absent_fields = _find_absent_fields(body["mappings"]["properties"])
+    return ServerIndex(name, alias, spec, {}, stored_options, absent_fields)
 
 
 def _is_created_by(server: Server, name: str, creation_token: str) -> bool:

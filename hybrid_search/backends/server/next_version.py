@@ -147,6 +147,7 @@ class NextVersion:
                 source["start"],
                 self.new.spec.policy,
                 source["text"],
+                self.new.absent_fields,
             )
             source |= {
                 "source_hash": rehash(source["source_hash"], self.new.spec),

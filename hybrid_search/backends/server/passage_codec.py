@@ -57,9 +57,7 @@ def build_source(
         "metadata": entry.document.metadata,
         "layout": layout,
         **describe_call(entry.document.metadata, layout),
-        **derive_fields(
-            entry.tokens, passage.start, spec.policy, span_text(entry.text, absent_fields)
-        ),
+        **derive_fields(entry.tokens, passage.start, spec.policy, entry.text, absent_fields),
     }
     return {name: value for name, value in source.items() if name not in absent_fields}
 
@@ -73,21 +71,21 @@ def describe_call(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
     }
 
 
-def span_text(text: str, absent_fields: Collection[str]) -> str | None:
-    """Return the text that spans are read from, None if the index takes no texts of spans."""
-    return None if "spans.text" in absent_fields else text
-
-
-def derive_fields(codes: TokenCodes, start: int, policy: str, text: str | None) -> dict[str, Any]:
+def derive_fields(
+    codes: TokenCodes, start: int, policy: str, text: str, absent_fields: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the fields that follow from a passage's token codes.
 
     They are the codes themselves, the short codes, and the covering spans of `policy` with their
-    vectors, and with their words if the passage's `text` is there.
+    words and vectors; without short codes and words if these are `absent_fields`.
     """
-    spans = build_window_fields(codes, start, policy, text)
+    spans = build_window_fields(
+        codes, start, policy, None if "spans.text" in absent_fields else text
+    )
+    has_short_codes = "short_codes" not in absent_fields
     return {
         "tokens": pybase64.b64encode_as_string(token_codes.to_bytes(codes)),
-        "short_codes": encode_short_codes(codes),
+        **({"short_codes": encode_short_codes(codes)} if has_short_codes else {}),
         "span_count": len(spans),
         "spans": spans,
     }

@@ -1,0 +1,176 @@
+"""OpenSearch computes the cosine of each proposed passage's best span by our script."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pybase64
+import pytest
+
+from hybrid_search import connect
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server import mappings
+from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.client import Client
+from hybrid_search.text import token_codes
+from tests.helpers import live_servers
+from tests.helpers.tiny_encoder import make_request, make_spec
+from tools.servers import start
+
+PHRASE = "w7 w14 w21"
+SERVER = "opensearch-3.5.0"
+
+
+def make_documents(count: int) -> list[dict[str, Any]]:
+    return [
+        {"id": f"call-{number}", "text": " ".join(f"w{number * step % 911}" for step in range(60))}
+        for number in range(1, count + 1)
+    ]
+
+
+@pytest.fixture
+def client(tiny_encoder: None, url: str) -> Iterator[Client]:
+    with connect(url) as connected:
+        assert isinstance(connected.backend, ServerBackend)
+        if connected.backend.server.engine != "opensearch":
+            pytest.skip("only OpenSearch runs the script")
+        yield connected
+
+
+@pytest.fixture
+def index(client: Client, url: str) -> Iterator[str]:
+    """An index of 150 documents."""
+    with live_servers.unique_index_name(url) as name:
+        client.ingest(make_documents(150), index=name)
+        yield name
+
+
+def propose(client: Client, index: str) -> dict[str, float | None]:
+    """Return the cosines that the server computed of the passages of both legs."""
+    backend = client.backend
+    assert isinstance(backend, ServerBackend)
+    _, proposals = backend._leg_search.run(index, replace(make_request(PHRASE), depth=10))
+    return dict(proposals.cosines)
+
+
+def damage(client: Client, index: str, change: Callable[[bytes], bytes | None]) -> None:
+    """Change the token codes of the document ``call-1`` on the server."""
+    assert isinstance(client.backend, ServerBackend)
+    place = f"/{index}-000001"
+    answer = client.backend.server.request("GET", f"{place}/_doc/call-1%230")
+    source = {**answer["_source"], "spans": [], "span_count": 0}
+    tokens = change(pybase64.b64decode(source.pop("tokens")))
+    source |= {"tokens": pybase64.b64encode_as_string(tokens)} if tokens is not None else {}
+    client.backend.server.request(
+        "PUT", f"{place}/_doc/call-1%230", params={"refresh": True}, body=source
+    )
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_the_server_computes_the_same_cosines_as_we_do(client: Client, index: str) -> None:
+    cosines = propose(client, index)
+    assert len(cosines) > 100
+    vector = make_request(PHRASE).vector
+    codes = {passage.key: passage.tokens for passage in client.backend.scan_codes(index)}
+    for key, cosine in cosines.items():
+        exact = float(token_codes.cosines(vector, codes[key]).max())
+        # the vector travels with five decimals, and its length is 1
+        assert cosine == pytest.approx(exact, abs=2e-5)
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_a_page_is_that_of_all_passages_scored_here(client: Client, index: str) -> None:
+    few = client.query(PHRASE, index=index, size=5, alpha=1.0)
+    every = client.query(PHRASE, index=index, size=100, alpha=1.0)
+    assert "warnings" not in few.plan
+    assert few.plan["answer_bytes"] < every.plan["answer_bytes"]
+    assert [hit.id for hit in few] == [hit.id for hit in every][:5]
+    assert [hit.score for hit in few] == pytest.approx([hit.score for hit in every][:5])
+
+
+def point_at_missing_tokens(codes: bytes) -> bytes:
+    """Let the first word start at a token far behind the last."""
+    return codes[:28] + np.int32(1_000_000).tobytes() + codes[32:]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
+    "none": lambda _: None,
+    "cut": lambda codes: codes[:-7],
+    "a header alone": lambda codes: codes[:20],
+    "some bytes": lambda _: b"abc",
+    "more words than bytes": lambda codes: codes[:8] + b"\xff\xff\xff\x7f" + codes[12:],
+    "a negative count": lambda codes: codes[:12] + b"\xff\xff\xff\xff" + codes[16:],
+    "another dimension": lambda codes: codes[:6] + b"\x07\x00" + codes[8:],
+    "a missing token": point_at_missing_tokens,
+}
+
+
+@pytest.mark.parametrize("change", DAMAGES.values(), ids=DAMAGES)
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_damaged_codes_are_told_and_spoil_no_query(
+    client: Client, index: str, change: Callable[[bytes], bytes | None]
+) -> None:
+    damage(client, index, change)
+    assert propose(client, index).get("call-1#0") is None
+    result = client.query("w1 w2 w3", index=index, alpha=0.5)  # the words of call-1
+    (warning,) = result.plan["warnings"]
+    assert "damaged" in warning
+    assert len(result.hits) == 10
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_a_request_without_spans_or_of_many_passages_runs_no_script(
+    client: Client, index: str
+) -> None:
+    backend = client.backend
+    assert isinstance(backend, ServerBackend)
+    for request in (make_request(PHRASE, semantic=False), make_request(PHRASE, window=5000)):
+        first_pass, _ = backend._leg_search.run(index, request)
+        assert not first_pass.runs_script
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_an_index_with_short_codes_is_searched_by_the_script(client: Client, url: str) -> None:
+    """Earlier versions wrote short codes to OpenSearch, too; `reindex` leaves them out."""
+    backend = client.backend
+    assert isinstance(backend, ServerBackend)
+    server, spec = backend.server, make_spec()
+    body = mappings.index_body("opensearch", spec, IndexOptions(), server.version)
+    body["mappings"]["properties"]["short_codes"] = {"type": "binary", "doc_values": True}
+    body["settings"]["index"]["number_of_replicas"] = 0
+    with live_servers.unique_index_name(url) as index:
+        name = f"{index}-000001"
+        aliases = {index: {"is_write_index": True}}
+        server.request("PUT", f"/{name}", body={**body, "aliases": aliases})
+        client.ingest(make_documents(30), index=index)
+        before = client.query(PHRASE, index=index)
+        assert "warnings" not in before.plan
+        assert client.verify(index=index, full=True).is_sound
+        client.reindex(index=index)
+        (mapping,) = server.request("GET", f"/{index}/_mapping").values()
+        assert "short_codes" not in mapping["mappings"]["properties"]
+        after = client.query(PHRASE, index=index)
+        assert [hit.id for hit in after] == [hit.id for hit in before]
+        assert client.verify(index=index, full=True).is_sound
+
+
+@pytest.mark.server
+def test_a_server_that_runs_no_scripts_answers_the_same_and_says_what_it_costs(
+    tiny_encoder: None,
+) -> None:
+    texts, hits, plans = make_documents(150), [], []
+    for settings in ({}, {"script.allowed_types": "none"}):
+        with start(SERVER, settings) as server, connect(server.test_url) as client:
+            client.ingest(texts, index="calls")
+            for _ in range(2):  # the second query knows that no script runs
+                result = client.query(PHRASE, index="calls")
+            hits.append([(hit.id, hit.start, hit.score) for hit in result])
+            plans.append(result.plan)
+    assert hits[0] == hits[1]
+    assert "warnings" not in plans[0]
+    (warning,) = plans[1]["warnings"]
+    assert "script.allowed_types" in warning
+    assert plans[0]["answer_bytes"] < plans[1]["answer_bytes"]
