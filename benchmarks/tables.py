@@ -244,6 +244,9 @@ def server_latency() -> str:
         lines.append(row(f"MB of answers, {way}", *[f"{size:.1f}" for size in sizes]))
     for name in ("recall@10", "same best passage"):
         lines.append(row(name, *[f"{figures[name]:.3f}" for figures in figures_by_column]))
+    for way in figures_by_column[0]["share of the exhaustive page"]:
+        shares = [figures["share of the exhaustive page"][way] for figures in figures_by_column]
+        lines.append(row(f"share of the exhaustive page, {way}", *map("{:.3f}".format, shares)))
     lines.append(row("segments", *[str(figures["segments"]) for figures in figures_by_column]))
     return "\n".join(lines)
 

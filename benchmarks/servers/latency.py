@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.servers.entries import Corpus
+from benchmarks.servers.pages import compare_pages
 from benchmarks.servers.plain import PlainIndex
 from hybrid_search import encoder
 from hybrid_search.backends.base import Backend
@@ -31,6 +32,7 @@ from hybrid_search.text import spans, token_codes
 from hybrid_search.text.types import Floats, TokenCodes
 
 CLIENTS = (1, 8)
+ALPHAS = {"hybrid": Query.alpha, "spans": 1.0}
 ROUNDS = 3
 
 
@@ -39,7 +41,8 @@ def measure(
 ) -> dict[str, Any]:
     """Return what queries and writing cost, as written and with each index merged to one segment.
 
-    Milliseconds are p50 and p95 over `phrases`; recall is that of the span leg.
+    Milliseconds are p50 and p95 over `phrases`; recall is that of the span leg, and pages are
+    compared with those of an exhaustive search.
     """
     started_at = time.perf_counter()
     fill(backend, corpus, index)
@@ -91,6 +94,14 @@ def measure_queries(
         ),
         "bytes of answers a query": count_bytes(backend, corpus, index, phrases),
         **recall(backend, corpus, index, phrases),
+        "share of the exhaustive page": compare_pages(
+            backend,
+            corpus,
+            index,
+            phrases,
+            {text: cosines for text, _, cosines in exact_cosines(corpus, tuple(phrases))},
+            ALPHAS,
+        ),
     }
 
 
@@ -113,7 +124,6 @@ def count_bytes(
     backend: Backend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> dict[str, int]:
     """Return the mean bytes of the answers to a hybrid query, and to one by spans alone."""
-    ways = {"hybrid": Query.alpha, "spans": 1.0}
     return {
         name: round(
             fmean(
@@ -121,7 +131,7 @@ def count_bytes(
                 for text in phrases
             )
         )
-        for name, alpha in ways.items()
+        for name, alpha in ALPHAS.items()
     }
 
 

@@ -1,0 +1,80 @@
+"""Compare pages of hits with those of a search that scores every span of every passage.
+
+A page is in the order of scores, in which more counts than the cosine of the span leg: so the best
+ten passages of that leg can all be there, and the page still be another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from heapq import nlargest
+from statistics import fmean
+
+from benchmarks.servers.entries import Corpus
+from hybrid_search import encoder
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.backends.server.passage_codec import parse_passage_id, passage_id
+from hybrid_search.backends.types import Candidates, Request
+from hybrid_search.search.calibration import load
+from hybrid_search.search.pipeline import search
+from hybrid_search.search.query import Query
+from hybrid_search.text.token_codes import best_passages
+
+Cosines = Mapping[str, Mapping[str, float]]
+"""The best cosine of every passage, by phrase and passage."""
+
+
+class ExhaustiveBackend(ServerBackend):
+    """A server whose span leg is computed here, from the token codes of all passages."""
+
+    def __init__(self, backend: ServerBackend, corpus: Corpus, cosines: Cosines) -> None:
+        super().__init__(backend.server, backend.options)
+        self._cosines = cosines
+        self._codes = {
+            passage_id(entry.document.id, entry.passage.ordinal): entry.tokens
+            for entry in corpus.entries
+        }
+
+    def find_candidates(self, index: str, request: Request) -> Candidates:
+        """Return the BM25 leg of the server, and the passages of the best of all spans."""
+        candidates = super().find_candidates(index, replace(request, depth=None))
+        cosines = self._cosines[request.phrase]
+        nearest = nlargest(request.window, cosines, key=cosines.__getitem__)
+        codes = {key: self._codes[key] for key in sorted(nearest, key=parse_passage_id)}
+        best = best_passages(request.vector, codes, request.window)
+        return replace(
+            candidates,
+            semantic=best.codes,
+            cosines=best.cosines,
+            codes={**candidates.codes, **best.codes},
+        )
+
+
+def compare_pages(
+    backend: ServerBackend,
+    corpus: Corpus,
+    index: str,
+    phrases: Sequence[str],
+    cosines: Cosines,
+    alphas: Mapping[str, float],
+) -> dict[str, float]:
+    """Return for each alpha the share of the exhaustive search's ten hits that are on the page."""
+    exhaustive = ExhaustiveBackend(backend, corpus, cosines)
+    shares: dict[str, list[float]] = {name: [] for name in alphas}
+    for name, alpha in alphas.items():
+        for text in phrases:
+            expected = _list_hits(exhaustive, corpus, index, text, alpha)
+            hits = _list_hits(backend, corpus, index, text, alpha)
+            shares[name].append(len(hits & expected) / len(expected))
+    return {name: round(fmean(values), 3) for name, values in shares.items()}
+
+
+def _list_hits(
+    backend: Backend, corpus: Corpus, index: str, text: str, alpha: float
+) -> set[tuple[str, int]]:
+    query = Query((text,), index, alpha=alpha)
+    result = search(backend, corpus.encoder, partial(load, encoder.SHIPPED), query)
+    return {(hit.id, hit.start) for hit in result.hits}
