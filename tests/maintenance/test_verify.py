@@ -533,14 +533,10 @@ def overwrite_passage(place: RawIndex, document_id: str, number: int, **changed:
     entry = make_entries(next(document for document in FOUR if document["id"] == document_id))[
         number
     ]
-    source = (
-        json.loads(
-            passage_codec.to_json(
-                passage_codec.build_source(entry, TINY, "2026-01-01T00:00:00+00:00")
-            )
-        )
-        | changed
-    )
+    (mapping,) = place.request_json("GET", f"/{place.index}/_mapping").values()
+    absent_fields = {"short_codes"}.difference(mapping["mappings"]["properties"])
+    built = passage_codec.build_source(entry, TINY, "2026-01-01T00:00:00+00:00", absent_fields)
+    source = json.loads(passage_codec.to_json(built)) | changed
     passage_id = passage_codec.passage_id(document_id, changed.get("ordinal", number))
     place.write_passage("PUT", f"/{place.index}/_doc/{quote(passage_id)}", source)
 
