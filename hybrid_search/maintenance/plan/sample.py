@@ -54,7 +54,7 @@ class Sample:
 
     @property
     def short_code_bytes(self) -> int:
-        """Bytes of the short codes of all passages, which Elasticsearch stores beside token codes."""
+        """Bytes of the short codes of all passages, which Elasticsearch stores, too."""
         return sum(
             len(short_codes.to_bytes(short_codes.shorten(passage_codes)))
             for passage_codes in self.codes
