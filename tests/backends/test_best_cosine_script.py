@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pybase64
@@ -16,19 +15,13 @@ from hybrid_search.backends.server import mappings
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.client import Client
 from hybrid_search.text import token_codes
+from tests.backends.test_server_short_codes import make_documents
 from tests.helpers import live_servers
 from tests.helpers.tiny_encoder import make_request, make_spec
 from tools.servers import start
 
 PHRASE = "w7 w14 w21"
 SERVER = "opensearch-3.5.0"
-
-
-def make_documents(count: int) -> list[dict[str, Any]]:
-    return [
-        {"id": f"call-{number}", "text": " ".join(f"w{number * step % 911}" for step in range(60))}
-        for number in range(1, count + 1)
-    ]
 
 
 @pytest.fixture
