@@ -245,16 +245,10 @@ def server_latency() -> str:
     for name in ("recall@10", "same best passage"):
         lines.append(row(name, *[f"{figures[name]:.3f}" for figures in figures_by_column]))
     for way in figures_by_column[0]["share of the exhaustive page"]:
-        cells = [_share_of_page(figures, way) for figures in figures_by_column]
-        lines.append(row(f"share of the exhaustive page, {way}", *cells))
+        shares = [figures["share of the exhaustive page"][way] for figures in figures_by_column]
+        lines.append(row(f"share of the exhaustive page, {way}", *map("{:.3f}".format, shares)))
     lines.append(row("segments", *[str(figures["segments"]) for figures in figures_by_column]))
     return "\n".join(lines)
-
-
-def _share_of_page(figures: Mapping[str, Any], way: str) -> str:
-    """Return a share, a dash where it was not measured."""
-    shares = figures.get("share of the exhaustive page")
-    return f"{shares[way]:.3f}" if shares else "–"
 
 
 def quantization() -> str:

@@ -18,16 +18,13 @@ import numpy as np
 from benchmarks.servers.entries import Corpus
 from benchmarks.servers.pages import compare_pages
 from benchmarks.servers.plain import PlainIndex
-from hybrid_search import encoder
+from benchmarks.servers.queries import run_query
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.passage_codec import passage_id
 from hybrid_search.backends.types import Request
 from hybrid_search.search import phrase_vector
-from hybrid_search.search.calibration import load
-from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import WINDOW, Query
-from hybrid_search.search.result import Result
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.types import Floats, TokenCodes
 
@@ -110,14 +107,6 @@ def fill(backend: Backend, corpus: Corpus, index: str) -> None:
     with backend.writer(index, corpus.spec) as writer:
         for start in range(0, len(corpus.entries), 64):
             assert not writer.write(corpus.entries[start : start + 64])
-
-
-def run_query(
-    backend: Backend, corpus: Corpus, index: str, text: str, alpha: float = Query.alpha
-) -> Result:
-    """Return the answer to one query, from the phrase to the hits."""
-    query = Query((text,), index, alpha=alpha)
-    return search(backend, corpus.encoder, partial(load, encoder.SHIPPED), query)
 
 
 def count_bytes(

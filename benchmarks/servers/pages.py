@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from heapq import nlargest
 from statistics import fmean
 
 from benchmarks.servers.entries import Corpus
-from hybrid_search import encoder
+from benchmarks.servers.queries import run_query
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.passage_codec import parse_passage_id, passage_id
 from hybrid_search.backends.types import Candidates, Request
-from hybrid_search.search.calibration import load
-from hybrid_search.search.pipeline import search
-from hybrid_search.search.query import Query
 from hybrid_search.text.token_codes import best_passages
 
 Cosines = Mapping[str, Mapping[str, float]]
@@ -75,6 +71,4 @@ def compare_pages(
 def _list_hits(
     backend: Backend, corpus: Corpus, index: str, text: str, alpha: float
 ) -> set[tuple[str, int]]:
-    query = Query((text,), index, alpha=alpha)
-    result = search(backend, corpus.encoder, partial(load, encoder.SHIPPED), query)
-    return {(hit.id, hit.start) for hit in result.hits}
+    return {(hit.id, hit.start) for hit in run_query(backend, corpus, index, text, alpha).hits}

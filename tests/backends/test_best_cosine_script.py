@@ -26,10 +26,7 @@ SERVER = "opensearch-3.5.0"
 
 @pytest.fixture
 def client(tiny_encoder: None, url: str) -> Iterator[Client]:
-    with connect(url) as connected:
-        assert isinstance(connected.backend, ServerBackend)
-        if connected.backend.server.engine != "opensearch":
-            pytest.skip("only OpenSearch runs the script")
+    with live_servers.open_client(url, "opensearch") as connected:
         yield connected
 
 

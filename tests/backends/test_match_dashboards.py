@@ -15,7 +15,6 @@ import vl_convert
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.types import IndexSpec
 from tests.backends.test_dashboards import (
     FILES,
     VERSIONS,
@@ -30,6 +29,7 @@ from tests.backends.test_dashboards import (
     request_of,
     visualization_state,
 )
+from tests.backends.test_mappings import properties
 from tests.helpers import live_servers
 from tests.helpers.tiny_encoder import make_spec
 
@@ -62,7 +62,7 @@ def vega_spec(saved: SavedObject) -> dict[str, Any]:
 
 def check_vega_fields(engine: str, saved: SavedObject) -> None:
     """Check that a picture by Vega asks only for fields of the indexes that it names."""
-    own_fields = {"calls-matches": index_fields(engine), "calls": call_fields(engine)}
+    own_fields = {"calls-matches": index_fields(engine), "calls": set(properties(engine))}
     for data in vega_spec(saved)["data"]:
         url = data["url"]
         asked = {url["%timefield%"], *list_fields(url["body"])}
@@ -81,12 +81,6 @@ def list_fields(node: Any) -> Iterator[str]:
 def index_fields(engine: str) -> set[str]:
     properties = mappings.matches_body(engine)["mappings"]["properties"]
     return {*properties, "text.keyword"}
-
-
-def call_fields(engine: str) -> set[str]:
-    spec = IndexSpec("mini", "0123abcd", 384, "int8", "turn", "6/1")
-    body = mappings.index_body(engine, spec, IndexOptions(), (9, 9, 9))
-    return set(body["mappings"]["properties"])
 
 
 @EVERY_ENGINE

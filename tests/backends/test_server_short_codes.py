@@ -10,7 +10,6 @@ import numpy as np
 import pybase64
 import pytest
 
-from hybrid_search import connect
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import (
     first_pass,
@@ -212,10 +211,7 @@ def make_documents(count: int) -> list[dict[str, Any]]:
 
 @pytest.fixture
 def client(tiny_encoder: None, url: str) -> Iterator[Client]:
-    with connect(url) as connected:
-        assert isinstance(connected.backend, ServerBackend)
-        if connected.backend.server.engine != "elasticsearch":
-            pytest.skip("only indexes on Elasticsearch have short codes")
+    with live_servers.open_client(url, "elasticsearch") as connected:
         yield connected
 
 

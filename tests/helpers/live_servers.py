@@ -13,10 +13,13 @@ from urllib.parse import quote
 
 import pytest
 
+import hybrid_search
 from hybrid_search.backends.server.aliases import list_names
+from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.transport.address import Address
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.connect import connect
+from hybrid_search.client import Client
 from hybrid_search.credentials import Access
 
 
@@ -55,6 +58,16 @@ def open_server(url: str) -> Iterator[Server]:
         yield server
     finally:
         server.close()
+
+
+@contextmanager
+def open_client(url: str, engine: str) -> Iterator[Client]:
+    """Connect to the server at `url` for a block, or skip the test if it is of another engine."""
+    with hybrid_search.connect(url) as connected:
+        assert isinstance(connected.backend, ServerBackend)
+        if connected.backend.server.engine != engine:
+            pytest.skip(f"this is about {engine} alone")
+        yield connected
 
 
 @contextmanager

@@ -557,9 +557,7 @@ def test_each_damage_of_an_index_on_a_server_is_found(place: RawIndex) -> None:
 
 def test_swapped_codes_and_changed_texts_are_found_on_a_server(place: RawIndex) -> None:
     first, second = (
-        json.loads(
-            json.dumps(passage_codec.derive_fields(entry.tokens, 0, "6/1", entry.text)["tokens"])
-        )
+        passage_codec.derive_fields(entry.tokens, 0, "6/1", entry.text)["tokens"]
         for entry in make_entries(TURNS)[:2]
     )
     overwrite_passage(place, "turns", 0, tokens=second)

@@ -238,8 +238,8 @@ class DamagedCluster(FakeCluster):
     def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         hits = [self.hit(entry) for entry in self.entries]
         keys = body["query"].get("ids", {"values": [hit["_id"] for hit in hits]})["values"]
-        chosen = [add_cosine(hit, body) for hit in hits if hit["_id"] in keys]
-        return {"hits": {"hits": chosen}}
+        matches = [add_cosine(hit, body) for hit in hits if hit["_id"] in keys]
+        return {"hits": {"hits": matches}}
 
     def hit(self, entry: Entry) -> dict[str, Any]:
         hit = super().hit(entry)

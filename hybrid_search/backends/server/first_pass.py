@@ -73,7 +73,6 @@ class FirstPass:
         read_cosines: Returns the cosines of hits with a unit vector, float32 ``[dimension]``.
         depth: How many passages are scored exactly.
         runs_script: Whether the server computes the cosines by a script.
-        reads_short_codes: Whether the cosines are estimates from short codes.
     """
 
     fields: Mapping[str, Any]
@@ -82,7 +81,6 @@ class FirstPass:
     read_cosines: Callable[[Hits, Floats], Cosines]
     depth: Depth = ESTIMATED
     runs_script: bool = False
-    reads_short_codes: bool = False
 
 
 def choose_first_pass(
@@ -129,7 +127,6 @@ SHORT_CODES = FirstPass(
     answers.SHORT_CODES,
     answers.SCORED_SHORT_CODES,
     _estimate_cosines,
-    reads_short_codes=True,
 )
 
 

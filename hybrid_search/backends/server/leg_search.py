@@ -7,6 +7,7 @@ from typing import Any
 
 from hybrid_search.backends.server import answers, legs
 from hybrid_search.backends.server.first_pass import (
+    SHORT_CODES,
     FirstPass,
     choose_first_pass,
     refuses_scripts,
@@ -57,18 +58,14 @@ class LegSearch:
     def advise(self, index: str, first_pass: FirstPass, proposals: Proposals) -> list[str]:
         """Return the warning that queries cost more than they need, if they do."""
         count = proposals.without_cosine
-        if not count or not first_pass.reads_short_codes:
+        if not count or first_pass is not SHORT_CODES:
             return []
-        remedy = (
-            f"hybrid-search reindex --index {index}"
-            if self._allows_scripts
-            else "allow inline scripts (script.allowed_types and script.allowed_contexts)"
-        )
-        reason = (
-            "have no short codes in the index, or those of an earlier version"
-            if self._allows_scripts
-            else "were not scored by the server, which runs no scripts"
-        )
+        if self._allows_scripts:
+            reason = "have no short codes in the index, or those of an earlier version"
+            remedy = f"hybrid-search reindex --index {index}"
+        else:
+            reason = "were not scored by the server, which runs no scripts"
+            remedy = "allow inline scripts (script.allowed_types and script.allowed_contexts)"
         return [
             f"{count} of {len(proposals.cosines)} passages {reason}, so their token codes were "
             f"fetched, which take several times as many bytes: {remedy}"

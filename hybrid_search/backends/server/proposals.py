@@ -47,9 +47,9 @@ def choose_nearest(proposals: Proposals, request: Request, depth: Depth) -> list
     margin of `depth` from the last that has to be exact.
     """
     keys = sorted(proposals.cosines, key=passage_codec.parse_passage_id)
-    known = {key: cosine for key in keys if (cosine := proposals.cosines[key]) is not None}
-    ranked = sorted(known, key=known.__getitem__, reverse=True)
-    cosines = [known[key] for key in ranked]
+    cosine_by_key = {key: cosine for key in keys if (cosine := proposals.cosines[key]) is not None}
+    ranked = sorted(cosine_by_key, key=cosine_by_key.__getitem__, reverse=True)
+    cosines = [cosine_by_key[key] for key in ranked]
     left_out = set(ranked[_count_nearest(cosines, _reach_depth(ranked, request), depth) :])
     return [key for key in keys if key not in left_out]
 
