@@ -57,13 +57,13 @@ class Collection:
     def candidates(self, query: Query) -> tuple[Request, list[ScoredPassage]]:
         """Return what the product's two legs find, with raw scores, before fusion."""
         vector = phrase_vector.query_vector(self.model.encoder, query.text)
-        request = Request(query.text, vector, WINDOW, self.conditions(query))
+        prior = span_prior(self.model.encoder)
+        request = Request(query.text, vector, WINDOW, self.conditions(query), prior=prior)
         return request, self.retrieve(request)
 
     def retrieve(self, request: Request) -> list[ScoredPassage]:
         """Return what both legs find for a request, with raw scores, before fusion."""
-        prior = span_prior(self.model.encoder)
-        return retrieve(self.client.backend, self.task.name, request, prior).passages
+        return retrieve(self.client.backend, self.task.name, request).passages
 
     def conditions(self, query: Query) -> tuple[Condition, ...]:
         """Return the filter to the only document that a query searches, if it has one."""

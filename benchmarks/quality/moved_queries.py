@@ -36,10 +36,10 @@ def move_queries(encoder: Encoder, texts: Sequence[str], queries: Floats, scores
     prior = span_prior(encoder)
     moved = []
     for number, query in enumerate(queries):
-        request = Request("", query, WINDOW)
+        request = Request("", query, WINDOW, prior=prior)
         own_rows = [row for row in best_rows[:, number].tolist() if row in codes]
         passages = [_score(request, row, codes[row], scores[row, number]) for row in own_rows]
-        moved.append(add_feedback(request, passages, TEXTS, prior).vector)
+        moved.append(add_feedback(request, passages, TEXTS).vector)
     return np.array(moved, dtype=np.float32)
 
 

@@ -17,7 +17,6 @@ from benchmarks.quality.collection import Collection, Place, sample_evenly
 from benchmarks.quality.measures import difference, evaluate, row
 from benchmarks.quality.tasks import Query
 from hybrid_search.backends.types import Request
-from hybrid_search.encoder.base import span_prior
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.candidates import fuse
@@ -111,7 +110,7 @@ def _rank_with_feedback(
     """Return places as the default fusion ranks what a second search finds."""
     model = collection.model
     fused = fuse(scored, request, DEFAULT, 0.5, model.calibration or Calibration())
-    moved = add_feedback(request, fused, DOCUMENTS, span_prior(model.encoder))
+    moved = add_feedback(request, fused, DOCUMENTS)
     return _rank_places(collection, collection.retrieve(moved), moved, DEFAULT, 0.5)
 
 

@@ -11,6 +11,7 @@ from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.errors import DamagedIndexError, ModelError
 from hybrid_search.text.filters import Condition
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Floats, TokenCodes
 
 SCHEMA = 1
@@ -114,7 +115,8 @@ class Request:
 
     `phrase` is for BM25, `vector` is its unit vector, float32 ``[dimension]``. Each leg returns at
     most `window` passages. If only the best `depth` of both legs together matter, a store may
-    leave out passages that cannot be among them; by default all of `window` matter.
+    leave out passages that cannot be among them; by default all of `window` matter. With a `prior`
+    passages are ranked by the best sum of cosine and prior of their spans.
     """
 
     phrase: str
@@ -124,6 +126,7 @@ class Request:
     lexical: bool = True
     semantic: bool = True
     depth: int | None = None
+    prior: SpanPrior | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,8 +48,9 @@ def add_feedback_to_topics(
             WINDOW,
             tuple(conditions[int(matrix.owners[column])]),
             depth=documents,
+            prior=prior,
         )
-        answer = retrieve(backend, index, request, prior)
+        answer = retrieve(backend, index, request)
         scored = fuse(answer.passages, request, Query.fusion, Query.alpha, maps)
-        vectors[column] = add_feedback(request, scored, documents, prior).vector
+        vectors[column] = add_feedback(request, scored, documents).vector
     return replace(matrix, vectors=vectors)

@@ -15,7 +15,6 @@ from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
 from hybrid_search.text import token_codes
-from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 from hybrid_search.text.words import distinct_words
 
@@ -38,16 +37,11 @@ class Retrieved:
         return {"candidates": self.method, **warnings}
 
 
-def retrieve(
-    backend: Backend, index: str, request: Request, prior: SpanPrior | None = None
-) -> Retrieved:
-    """Return the candidates of both legs with both scores of each.
-
-    With a `prior` the score of a passage's spans is the best sum of cosine and prior.
-    """
+def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
+    """Return the candidates of both legs with both scores of each."""
     candidates = backend.find_candidates(index, request)
     keys = [*candidates.lexical, *candidates.semantic, *candidates.damaged]
-    passages, warnings = complete_scores(backend, index, request, keys, candidates, prior)
+    passages, warnings = complete_scores(backend, index, request, keys, candidates)
     return Retrieved(passages, candidates.method, [*candidates.warnings, *warnings])
 
 
@@ -57,7 +51,6 @@ def complete_scores(
     request: Request,
     keys: Sequence[Key],
     candidates: Candidates | None = None,
-    prior: SpanPrior | None = None,
 ) -> tuple[list[ScoredPassage], list[str]]:
     """Return the passages of `keys`, once each, with BM25 and the cosines of all their spans.
 
@@ -76,7 +69,7 @@ def complete_scores(
             damaged.append(passage)
         else:
             sound.append((passage, passage_cosines))
-    return _score_spans(request, sound, prior), damage.describe_left_out(index, damaged)
+    return _score_spans(request, sound), damage.describe_left_out(index, damaged)
 
 
 def _find_computed(
@@ -96,12 +89,11 @@ def _find_computed(
 def _score_spans(
     request: Request,
     cosines_by_passage: Sequence[tuple[StoredPassage, Floats]],
-    prior: SpanPrior | None,
 ) -> list[ScoredPassage]:
     """Return the passages with their best spans' scores and cosines; without a span both are 0."""
     priors: Iterable[Floats | None] = (
-        prior.score_passages([passage.tokens for passage, _ in cosines_by_passage])
-        if prior
+        request.prior.score_passages([passage.tokens for passage, _ in cosines_by_passage])
+        if request.prior
         else repeat(None)
     )
     scored = []

@@ -24,21 +24,18 @@ from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
 
-def add_feedback(
-    request: Request, scored: Iterable[ScoredPassage], documents: int, prior: SpanPrior | None
-) -> Request:
+def add_feedback(request: Request, scored: Iterable[ScoredPassage], documents: int) -> Request:
     """Return `request` with a vector halfway to the best spans of its best `documents`.
 
     Args:
         request: What was asked.
         scored: The fused passages that it found, in any order.
         documents: How many of the best documents count, each by its best passage.
-        prior: What spans are chosen by beside the cosine, if anything.
     """
     best = _find_best_passages(scored, documents)
     if not best:
         return request
-    spans = np.array([_best_span_vector(passage, prior) for passage in best])
+    spans = np.array([_best_span_vector(passage, request.prior) for passage in best])
     return replace(request, vector=_scale_to_unit(request.vector + _scale_to_unit(spans.mean(0))))
 
 

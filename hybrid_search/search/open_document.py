@@ -16,7 +16,7 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import IndexSpec, Key, PassageContent, Request
-from hybrid_search.encoder.base import Encoder, span_prior
+from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import DamagedIndexError, DocumentMissingError, show_value
 from hybrid_search.search import candidates, pipeline, span_search
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration
@@ -27,7 +27,6 @@ from hybrid_search.search.result import Span, TurnPlace
 from hybrid_search.search.span_content import build_span, find_turn, read_turns
 from hybrid_search.search.types import PassageSpans, ScoredPassage
 from hybrid_search.text import spans
-from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
 BLOCK = 64
@@ -58,7 +57,7 @@ def score_document(
     contents = _fetch_contents(backend, query.index, document_id)
     view, warnings = join_contents(query.index, document_id, contents)
     (request,) = pipeline.build_requests(query, query.phrases, encoder, fields)
-    scorer = _build_scorer(backend, encoder, load_calibration, query, spec, request)
+    scorer = _build_scorer(backend, load_calibration, query, spec, request)
     for block in _split_blocks(list(contents)):
         scorer.add(block, contents)
     plan = {
@@ -66,7 +65,7 @@ def score_document(
         "index": query.index,
         "alpha": query.alpha,
         "fusion": query.fusion,
-        "spans_by": SCORE if scorer.prior else COSINE,
+        "spans_by": SCORE if scorer.request.prior else COSINE,
         "model": spec.model,
         **({"warnings": problems} if (problems := [*warnings, *scorer.warnings]) else {}),
     }
@@ -146,7 +145,6 @@ class _DocumentScorer:
     query: Query
     request: Request
     calibration: Calibration
-    prior: SpanPrior | None
     passages: list[PassageScores] = field(default_factory=list)
     highlights: set[tuple[int, int]] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
@@ -157,9 +155,7 @@ class _DocumentScorer:
         """Score the passages of `keys`; damaged ones are left out, with a warning."""
         index, request = self.query.index, self.request
         sound_keys = [key for key in keys if not contents[key].fault]
-        scored, warnings = candidates.complete_scores(
-            self.backend, index, request, sound_keys, prior=self.prior
-        )
+        scored, warnings = candidates.complete_scores(self.backend, index, request, sound_keys)
         self.warnings += warnings
         fused = candidates.fuse(
             scored, request, self.query.fusion, self.query.alpha, self.calibration
@@ -175,7 +171,7 @@ class _DocumentScorer:
         self.passages.append(_build_scores(passage, content))
         tokens = passage.stored.tokens
         passage_spans = PassageSpans.from_passage(
-            content.start, tokens, passage.cosines, self.prior
+            content.start, tokens, passage.cosines, self.request.prior
         )
         for place in span_search.best_places([passage_spans], self.query.spans):
             turn = find_turn(content, place.start, place.end)
@@ -199,7 +195,7 @@ class _DocumentScorer:
         bounds = np.array([(span.start, span.end) for _, span in ranked]).reshape(-1, 2)
         best = spans.best(scores, bounds[:, 0], bounds[:, 1], self.query.spans)
         chosen_spans = [ranked[number][1] for number in best]
-        return leave_out_weak_spans(chosen_spans) if self.prior else chosen_spans
+        return leave_out_weak_spans(chosen_spans) if self.request.prior else chosen_spans
 
     def list_words(self) -> list[tuple[int, int, float]]:
         """Return start, end and score of each word, in their order."""
@@ -208,15 +204,14 @@ class _DocumentScorer:
 
 def _build_scorer(
     backend: Backend,
-    encoder: Encoder,
     load_calibration: pipeline.LoadCalibration,
     query: Query,
     spec: IndexSpec,
     request: Request,
 ) -> _DocumentScorer:
-    prior = span_prior(encoder) if query.spans_by == SCORE else None
-    calibration = load_calibration(spec.precision, spec.dimension, SCORE if prior else COSINE)
-    return _DocumentScorer(backend, query, request, calibration, prior)
+    spans_by = SCORE if request.prior else COSINE
+    calibration = load_calibration(spec.precision, spec.dimension, spans_by)
+    return _DocumentScorer(backend, query, request, calibration)
 
 
 def _build_scores(passage: ScoredPassage, content: PassageContent) -> PassageScores:

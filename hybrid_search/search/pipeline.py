@@ -40,7 +40,6 @@ from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
-from hybrid_search.text.span_prior import SpanPrior
 
 LoadCalibration = Callable[[str, int, str], Calibration]
 """Returns the maps for passages of a precision and a dimension, and for how spans are chosen."""
@@ -97,10 +96,10 @@ def _search(
     encoder = match_encoder_to_index(encoder, query.index, spec)
     facets.check(query.sort, query.facets, fields)
     requests = build_requests(query, query.phrases, encoder, fields)
-    prior = span_prior(encoder) if query.spans_by == SCORE else None
+    prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
-    scored, actions = _score_phrases(backend, requests, calibration, prior, query)
+    scored, actions = _score_phrases(backend, requests, calibration, query)
     measured_map = choose_mention_map(spec.fingerprint, calibration, has_prior=prior is not None)
     tuned_map = _find_tuned_map(query, spec, find_tuned_map)
     mention_map = tuned_map or measured_map
@@ -170,6 +169,7 @@ def build_requests(
             lexical=query.alpha < 1,
             semantic=query.alpha > 0,
             depth=query.depth,
+            prior=span_prior(encoder) if query.spans_by == SCORE else None,
         )
         for phrase, vector in zip(phrases, vectors, strict=True)
     ]
@@ -193,7 +193,6 @@ def _score_phrases(
     backend: Backend,
     requests: Sequence[Request],
     calibration: Calibration,
-    prior: SpanPrior | None,
     query: Query,
 ) -> tuple[list[ScoredPassage], dict[str, Any]]:
     """Return the passages of all phrases, best first, and what was done for them.
@@ -209,10 +208,10 @@ def _score_phrases(
                 backend, query.index, request, query.alpha, query.fusion
             )
         else:
-            scored, actions = _score(backend, request, calibration, prior, query)
+            scored, actions = _score(backend, request, calibration, query)
             if query.feedback:
-                moved = add_feedback(request, scored, query.feedback, prior)
-                scored, actions = _score(backend, moved, calibration, prior, query)
+                moved = add_feedback(request, scored, query.feedback)
+                scored, actions = _score(backend, moved, calibration, query)
         warnings |= dict.fromkeys(actions.pop("warnings", ()))
         for passage in scored:
             rival = best.setdefault(passage.stored.key, passage)
@@ -223,14 +222,10 @@ def _score_phrases(
 
 
 def _score(
-    backend: Backend,
-    request: Request,
-    calibration: Calibration,
-    prior: SpanPrior | None,
-    query: Query,
+    backend: Backend, request: Request, calibration: Calibration, query: Query
 ) -> tuple[list[ScoredPassage], dict[str, Any]]:
     """Return the fused passages of a request, and what was done for them."""
-    answer = retrieve(backend, query.index, request, prior)
+    answer = retrieve(backend, query.index, request)
     scored = fuse(answer.passages, request, query.fusion, query.alpha, calibration)
     return scored, answer.actions
 

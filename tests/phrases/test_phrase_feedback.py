@@ -46,11 +46,11 @@ TOPIC = {
 def move(backend: Backend, encoder: TinyEncoder, phrase: str) -> Floats:
     """Return the vector that a query with feedback asks for a phrase of `TOPIC`."""
     conditions = (Condition("sector", ("shop",)),)
-    request = Request(phrase, query_vector(encoder, phrase), WINDOW, conditions)
-    prior = span_prior(encoder)
-    passages = retrieve(backend, "calls", request, prior).passages
+    vector, prior = query_vector(encoder, phrase), span_prior(encoder)
+    request = Request(phrase, vector, WINDOW, conditions, prior=prior)
+    passages = retrieve(backend, "calls", request).passages
     scored = fuse(passages, request, "calibrated", 0.5, CALIBRATION)
-    return add_feedback(request, scored, 2, prior).vector
+    return add_feedback(request, scored, 2).vector
 
 
 @pytest.mark.parametrize("name", ENCODERS)

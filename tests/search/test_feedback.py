@@ -55,7 +55,7 @@ def test_the_vector_is_halfway_to_the_best_spans_of_the_best_documents(
         for number in range(8)  # two of each of four calls, the better one first
     ]
     wordless = scored_passage(request, 0, "silence", score=2.0)
-    moved = add_feedback(request, [wordless, *reversed(passages)], documents, prior=None)
+    moved = add_feedback(request, [wordless, *reversed(passages)], documents)
     best_passages = passages[: 2 * documents : 2]
     best = [best_span_vector(request, passage.stored.tokens) for passage in best_passages]
     expected = scale(request.vector + scale(np.mean(best, axis=0)))
@@ -65,7 +65,7 @@ def test_the_vector_is_halfway_to_the_best_spans_of_the_best_documents(
 
 def test_without_an_answer_the_phrase_stays_as_it_is() -> None:
     request = Request("phrase", unit_query(1), 100)
-    assert add_feedback(request, [], 10, prior=None) is request
+    assert add_feedback(request, [], 10) is request
 
 
 def test_what_says_the_same_in_other_words_moves_up(sample: Client) -> None:

@@ -26,7 +26,8 @@ def score_as_server(
     backend: Backend, index: str, request: Request, alpha: float, fusion: str
 ) -> tuple[list[ScoredPassage], dict[str, Any]]:
     """Return passages with the scores of the server's ``hybrid`` query, and what computed them."""
-    request = replace(request, lexical=True, semantic=True)  # it runs a leg of weight 0, too
+    # it runs a leg of weight 0, too, and knows no prior
+    request = replace(request, lexical=True, semantic=True, prior=None)
     server_scores = (
         backend.fetch_hybrid_scores(index, request, alpha, opensearch.technique_of(fusion))
         if isinstance(backend, OwnHybridBackend)
