@@ -13,11 +13,13 @@ from hybrid_search import connect
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings
 from hybrid_search.backends.server.backend import ServerBackend
+from hybrid_search.backends.server.first_pass import BestSpansByKey
 from hybrid_search.client import Client
 from hybrid_search.text import token_codes
+from hybrid_search.text.span_prior import SpanPrior
 from tests.backends.test_server_short_codes import make_documents
 from tests.helpers import live_servers
-from tests.helpers.tiny_encoder import make_request, make_spec
+from tests.helpers.tiny_encoder import TinyEncoder, make_prior, make_request, make_spec
 from tools.servers import start
 
 PHRASE = "w7 w14 w21"
@@ -25,7 +27,13 @@ SERVER = "opensearch-3.5.0"
 
 
 @pytest.fixture
-def client(tiny_encoder: None, url: str) -> Iterator[Client]:
+def clauses(tiny_encoder: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the tiny encoder have a model of clauses."""
+    monkeypatch.setattr(TinyEncoder, "load_prior", lambda *_: make_prior(), raising=False)
+
+
+@pytest.fixture
+def client(clauses: None, url: str) -> Iterator[Client]:
     with live_servers.open_client(url, "opensearch") as connected:
         yield connected
 
@@ -38,12 +46,13 @@ def index(client: Client, url: str) -> Iterator[str]:
         yield name
 
 
-def propose(client: Client, index: str) -> dict[str, float | None]:
-    """Return the cosines that the server computed of the passages of both legs."""
+def propose(client: Client, index: str, prior: SpanPrior | None = None) -> BestSpansByKey:
+    """Return what the server computed of the passages of both legs."""
     backend = client.backend
     assert isinstance(backend, ServerBackend)
-    _, proposals = backend._leg_search.run(index, replace(make_request(PHRASE), depth=10))
-    return dict(proposals.cosines)
+    request = replace(make_request(PHRASE), depth=10, prior=prior)
+    _, proposals = backend._leg_search.run(index, request)
+    return proposals.best_spans
 
 
 def damage(client: Client, index: str, change: Callable[[bytes], bytes | None]) -> None:
@@ -59,16 +68,22 @@ def damage(client: Client, index: str, change: Callable[[bytes], bytes | None]) 
     )
 
 
+@pytest.mark.parametrize("prior", [None, make_prior()], ids=["cosines", "scores"])
 @pytest.mark.parametrize("url", live_servers.URLS)
-def test_the_server_computes_the_same_cosines_as_we_do(client: Client, index: str) -> None:
-    cosines = propose(client, index)
-    assert len(cosines) > 100
+def test_the_server_computes_the_same_as_we_do(
+    client: Client, index: str, prior: SpanPrior | None
+) -> None:
+    proposed = propose(client, index, prior)
+    assert len(proposed) > 100
     vector = make_request(PHRASE).vector
     codes = {passage.key: passage.tokens for passage in client.backend.scan_codes(index)}
-    for key, cosine in cosines.items():
-        exact = float(token_codes.cosines(vector, codes[key]).max())
+    for key, best in proposed.items():
+        cosines = token_codes.cosines(vector, codes[key])
+        scores = cosines + prior.score_spans(codes[key]) if prior else cosines
         # the vector travels with five decimals, and its length is 1
-        assert cosine == pytest.approx(exact, abs=2e-5)
+        assert best is not None
+        assert best.cosine == pytest.approx(float(cosines.max()), abs=2e-5)
+        assert best.score == pytest.approx(float(scores.max()), abs=2e-5)
 
 
 @pytest.mark.parametrize("url", live_servers.URLS)
@@ -147,9 +162,26 @@ def test_an_index_with_short_codes_is_searched_by_the_script(client: Client, url
         assert client.verify(index=index, full=True).is_sound
 
 
+@pytest.mark.parametrize("url", live_servers.URLS)
+def test_codes_without_clauses_are_scored_here_until_they_are_written_anew(
+    client: Client, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live_servers.unique_index_name(url) as index:
+        with monkeypatch.context() as earlier:
+            earlier.setattr(TinyEncoder, "load_prior", lambda *_: None)
+            client.ingest(make_documents(30), index=index)
+        before = client.query(PHRASE, index=index)
+        (warning,) = before.plan["warnings"]
+        assert f"hybrid-search reindex --index {index}" in warning
+        client.reindex(index=index)
+        after = client.query(PHRASE, index=index)
+        assert "warnings" not in after.plan
+        assert [hit.id for hit in after] == [hit.id for hit in before]
+
+
 @pytest.mark.server
 def test_a_server_that_runs_no_scripts_answers_the_same_and_says_what_it_costs(
-    tiny_encoder: None,
+    clauses: None,
 ) -> None:
     texts, hits, plans = make_documents(150), [], []
     for settings in ({}, {"script.allowed_types": "none"}):

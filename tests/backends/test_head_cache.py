@@ -25,7 +25,7 @@ from hybrid_search.search.pipeline import search
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.text.types import Entry
-from tests.helpers.fake_script import add_cosine
+from tests.helpers.fake_script import add_best_spans
 from tests.helpers.fake_server import HttpRequest, Reply, ScriptedServer
 from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
 
@@ -66,7 +66,7 @@ class FakeCluster:
         return {"_meta": meta, "properties": {"metadata": {"properties": fields}}}
 
     def answer(self, body: Mapping[str, Any]) -> Json:
-        hits = [add_cosine(self.hit(entry), body) for entry in self.entries]
+        hits = [add_best_spans(self.hit(entry), body) for entry in self.entries]
         return {"hits": {"hits": hits[: body["size"]]}}
 
     def hit(self, entry: Entry) -> Json:

@@ -16,7 +16,7 @@ import cbor2
 from hybrid_search.backends.highlight_markers import CLOSE, OPEN
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec, scan
-from tests.helpers.fake_script import add_cosine
+from tests.helpers.fake_script import add_best_spans
 from tests.helpers.fake_server import HELLO, HttpRequest, Reply, make_bulk_response
 from tests.helpers.tiny_encoder import make_entries, make_spec
 
@@ -150,7 +150,7 @@ class FakeCluster:
             "status": 200,
             "hits": {
                 "total": {"value": len(self.hits), "relation": "eq"},
-                "hits": [add_cosine(hit, body) for hit in hits[: body.get("size", 10)]],
+                "hits": [add_best_spans(hit, body) for hit in hits[: body.get("size", 10)]],
             },
         }
         if "aggs" in body:

@@ -8,17 +8,33 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.server import passage_codec
-from hybrid_search.text.token_codes import best_passages
+from hybrid_search.text import token_codes
+from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.types import TokenCodes
+from tests.helpers.tiny_encoder import make_prior
 
 Json = dict[str, Any]
 
 
-def add_cosine(hit: Json, body: Mapping[str, Any]) -> Json:
-    """Return a hit with the cosine of its best span, if `body` has our script."""
+def add_best_spans(hit: Json, body: Mapping[str, Any]) -> Json:
+    """Return a hit with cosine and score of its best spans, if `body` has our script."""
     if "script_fields" not in body:
         return hit
-    vector = body["script_fields"]["cosine"]["script"]["params"]["vector"]
-    codes = passage_codec.decode_codes(hit)
-    cosines = best_passages(np.array(vector, np.float32), {0: codes}, 1).cosines
-    cosine = float(cosines[0].max(initial=-1)) if cosines else -2.0
-    return {**hit, "fields": {**hit["fields"], "cosine": [cosine]}}
+    params = body["script_fields"]["best_spans"]["script"]["params"]
+    best_spans = compute_best_spans(passage_codec.decode_codes(hit), params)
+    return {**hit, "fields": {**hit["fields"], "best_spans": best_spans}}
+
+
+def compute_best_spans(tokens: TokenCodes, params: Mapping[str, Any]) -> list[float]:
+    """Return the largest cosine and the largest score of any span, -2 for damaged codes."""
+    (cosines,) = token_codes.span_cosines_by_passage(
+        np.array(params["vector"], np.float32), [tokens]
+    )
+    weights = params.get("prior")
+    if cosines is None or (weights and tokens.boundaries is None):
+        return [-2.0, -2.0]
+    scores = cosines
+    if weights:
+        prior = SpanPrior(make_prior().boundaries, **weights)
+        scores = cosines + prior.score_spans(tokens)
+    return [float(cosines.max(initial=-1)), float(scores.max(initial=-2))]

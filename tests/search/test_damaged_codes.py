@@ -26,7 +26,7 @@ from hybrid_search.text import token_codes
 from hybrid_search.text.types import Entry, TokenCodes
 from tests.backends.test_head_cache import FakeCluster
 from tests.helpers.cli import invoke_cli
-from tests.helpers.fake_script import add_cosine
+from tests.helpers.fake_script import add_best_spans
 from tests.helpers.fake_server import ScriptedServer
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries
 
@@ -238,7 +238,7 @@ class DamagedCluster(FakeCluster):
     def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
         hits = [self.hit(entry) for entry in self.entries]
         keys = body["query"].get("ids", {"values": [hit["_id"] for hit in hits]})["values"]
-        matches = [add_cosine(hit, body) for hit in hits if hit["_id"] in keys]
+        matches = [add_best_spans(hit, body) for hit in hits if hit["_id"] in keys]
         return {"hits": {"hits": matches}}
 
     def hit(self, entry: Entry) -> dict[str, Any]:

@@ -119,7 +119,7 @@ _key = {"document_id": tuple[str], "ordinal": tuple[NonNegativeInt]}
 _Key = _object(**_key)
 _Codes = _object(**_key, tokens=NotRequired[list[str]])
 _ShortCodes = _object(**_key, short_codes=NotRequired[list[str]])
-_Cosine = _object(**_key, cosine=tuple[_Score])
+_BestSpans = _object(**_key, best_spans=tuple[_Score, _Score])
 
 
 _Offset = Annotated[int, Field(ge=0, lt=2**31)]
@@ -154,8 +154,8 @@ CODES = _hits(fields=_Codes)
 SHORT_CODES = _hits(fields=_ShortCodes)
 SCORED_KEYS = _hits(fields=_Key, _score=_Score)
 SCORED_SHORT_CODES = _hits(fields=_ShortCodes, _score=_Score)
-COSINES = _hits(fields=_Cosine)
-SCORED_COSINES = _hits(fields=_Cosine, _score=_Score)
+BEST_SPANS = _hits(fields=_BestSpans)
+SCORED_BEST_SPANS = _hits(fields=_BestSpans, _score=_Score)
 SCORED_IDS = _hits(_id=_PassageId, _score=_Score)
 _SourceHash = _object(_index=str, fields=NotRequired[_object(source_hash=tuple[str])])
 SOURCE_HASHES = Shape[Answer](

@@ -178,10 +178,10 @@ class ServerBackend:
         return Candidates(
             lexical,
             best.codes,
-            f"HNSW, {len(proposals.cosines)} passages proposed, {len(keys)} scored exactly",
+            f"HNSW, {len(proposals.best_spans)} passages proposed, {len(keys)} scored exactly",
             codes,
             best.damaged,
-            self._leg_search.advise(index, first_pass, proposals),
+            self._leg_search.advise(index, first_pass, proposals, best.damaged),
             scores,
             best.cosines,
         )

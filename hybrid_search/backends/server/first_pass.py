@@ -24,11 +24,25 @@ from hybrid_search.backends.types import Key, Request
 from hybrid_search.errors import ServerError
 from hybrid_search.text.types import Floats
 
-Cosines = Mapping[Key, float | None]
-"""The cosine of each passage's best span, exact or estimated; None where there is none."""
-
 UNREADABLE = -2.0
 """What the script returns for token codes that are missing or damaged."""
+
+
+@dataclass(frozen=True, slots=True)
+class BestSpans:
+    """What a passage can be ranked by, exact or estimated.
+
+    Attributes:
+        cosine: The largest cosine of any of its spans.
+        score: The largest sum of cosine and prior.
+    """
+
+    cosine: float
+    score: float
+
+
+BestSpansByKey = Mapping[Key, BestSpans | None]
+"""The best spans of passages; None where they are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,29 +50,31 @@ class Depth:
     """How many passages are scored exactly beyond those which have to be.
 
     Attributes:
-        margin: How far a cosine may be below that of the last passage which has to be exact.
-        fewest: The fewest further passages.
+        margin: How far a score may be below that of the last passage which has to be exact.
+        fewest: The fewest further passages, if spans alone decide.
+        fewest_fused: The fewest further passages, if BM25 decides, too.
         most: The most further passages.
+        beyond_window: How many passages beyond the window may belong into it.
     """
 
     margin: float
     fewest: int
+    fewest_fused: int
     most: int
+    beyond_window: int
 
 
-ESTIMATED = Depth(margin=0.04, fewest=15, most=100)
+ESTIMATED = Depth(margin=0.04, fewest=15, fewest_fused=15, most=100, beyond_window=100)
 """For short codes.
 
 An estimate is off by .016 (standard deviation, 288 numbers). Of the exact ten best among the
 proposals this loses .008; .03 loses .016, and .05 takes ten passages more and loses .007.
 """
 
-COMPUTED = Depth(margin=0.06, fewest=20, most=100)
-"""For cosines of the server, which are off by 1e-5.
+COMPUTED = Depth(margin=1e-4, fewest=5, fewest_fused=20, most=100, beyond_window=0)
+"""For scores of the server, which are off by 2e-5.
 
-A page is in the order of scores, in which the length of a span counts too, so a passage may rise
-above others of a higher cosine. Of the pages that all 100 passages would give this holds .99
-(35,269 passages, alpha 1); .04 holds .94.
+Where BM25 decides, too, a passage whose words fit better can rise above others of a higher score.
 """
 
 
@@ -70,7 +86,7 @@ class FirstPass:
         fields: What the searches return of a hit.
         shape: The shape of the answer of a search without scores.
         scored_shape: The shape of the answer of a search by BM25.
-        read_cosines: Returns the cosines of hits with a unit vector, float32 ``[dimension]``.
+        read_spans: Returns the best spans of hits for a unit vector, float32 ``[dimension]``.
         depth: How many passages are scored exactly.
         runs_script: Whether the server computes the cosines by a script.
     """
@@ -78,7 +94,7 @@ class FirstPass:
     fields: Mapping[str, Any]
     shape: Shape[answers.Answer]
     scored_shape: Shape[answers.Answer]
-    read_cosines: Callable[[Hits, Floats], Cosines]
+    read_spans: Callable[[Hits, Floats], BestSpansByKey]
     depth: Depth = ESTIMATED
     runs_script: bool = False
 
@@ -95,17 +111,22 @@ def choose_first_pass(
     script = mappings.read_script(engine) if allows_scripts else None
     if script is None:
         return SHORT_CODES
-    fields = request_bodies.cosine_fields(script, request.vector)
+    fields = request_bodies.best_span_fields(script, request.vector, request.prior)
     return FirstPass(
-        fields, answers.COSINES, answers.SCORED_COSINES, _read_cosines, COMPUTED, runs_script=True
+        fields,
+        answers.BEST_SPANS,
+        answers.SCORED_BEST_SPANS,
+        _read_computed,
+        COMPUTED,
+        runs_script=True,
     )
 
 
-def _read_nothing(hits: Hits, _: Floats) -> Cosines:
+def _read_nothing(hits: Hits, _: Floats) -> BestSpansByKey:
     return {passage_codec.hit_key(hit): None for hit in hits}
 
 
-def _estimate_cosines(hits: Hits, query: Floats) -> Cosines:
+def _estimate(hits: Hits, query: Floats) -> BestSpansByKey:
     codes_by_key = {
         passage_codec.hit_key(hit): passage_codec.decode_short_codes(hit) for hit in hits
     }
@@ -113,12 +134,17 @@ def _estimate_cosines(hits: Hits, query: Floats) -> Cosines:
         key: codes for key, codes in codes_by_key.items() if codes is not None and codes.fit(query)
     }
     estimates = short_codes.estimate_best_cosines(query, list(readable.values()))
-    return dict.fromkeys(codes_by_key) | dict(zip(readable, estimates.tolist(), strict=True))
+    # the probabilities that a prior needs are not among short codes
+    best_spans = (BestSpans(estimate, estimate) for estimate in estimates.tolist())
+    return {**dict.fromkeys(codes_by_key), **dict(zip(readable, best_spans, strict=True))}
 
 
-def _read_cosines(hits: Hits, _: Floats) -> Cosines:
-    cosines = ((passage_codec.hit_key(hit), hit["fields"]["cosine"][0]) for hit in hits)
-    return {key: None if cosine == UNREADABLE else cosine for key, cosine in cosines}
+def _read_computed(hits: Hits, _: Floats) -> BestSpansByKey:
+    numbers = ((passage_codec.hit_key(hit), hit["fields"]["best_spans"]) for hit in hits)
+    return {
+        key: None if cosine == UNREADABLE else BestSpans(cosine, score)
+        for key, (cosine, score) in numbers
+    }
 
 
 KEYS_ONLY = FirstPass(request_bodies.KEYS, answers.KEYS, answers.SCORED_KEYS, _read_nothing)
@@ -126,7 +152,7 @@ SHORT_CODES = FirstPass(
     request_bodies.SHORT_CODES,
     answers.SHORT_CODES,
     answers.SCORED_SHORT_CODES,
-    _estimate_cosines,
+    _estimate,
 )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from hybrid_search.backends.server import answers, legs
 from hybrid_search.backends.server.first_pass import (
-    SHORT_CODES,
+    KEYS_ONLY,
     FirstPass,
     choose_first_pass,
     refuses_scripts,
@@ -16,7 +17,7 @@ from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.searcher import Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.types import Request
+from hybrid_search.backends.types import Key, Request
 from hybrid_search.errors import ServerError
 
 _log = logging.getLogger(__name__)
@@ -55,19 +56,24 @@ class LegSearch:
         searches = self._build_searches(index, request, self._choose_first_pass(request))
         return [search.body for search in searches.values()]
 
-    def advise(self, index: str, first_pass: FirstPass, proposals: Proposals) -> list[str]:
-        """Return the warning that queries cost more than they need, if they do."""
-        count = proposals.without_cosine
-        if not count or first_pass is not SHORT_CODES:
+    def advise(
+        self, index: str, first_pass: FirstPass, proposals: Proposals, damaged: Iterable[Key]
+    ) -> list[str]:
+        """Return the warning that queries cost more than they need, if they do.
+
+        Passages with damaged codes do not count.
+        """
+        count = len(proposals.unknown.difference(damaged))
+        if not count or first_pass is KEYS_ONLY:
             return []
         if self._allows_scripts:
-            reason = "have no short codes in the index, or those of an earlier version"
+            reason = "could not be scored by what the index has of them: an earlier version wrote it"
             remedy = f"hybrid-search reindex --index {index}"
         else:
             reason = "were not scored by the server, which runs no scripts"
             remedy = "allow inline scripts (script.allowed_types and script.allowed_contexts)"
         return [
-            f"{count} of {len(proposals.cosines)} passages {reason}, so their token codes were "
+            f"{count} of {len(proposals.best_spans)} passages {reason}, so their token codes were "
             f"fetched, which take several times as many bytes: {remedy}"
         ]
 

@@ -56,12 +56,12 @@ def _lexical_size(request: Request) -> int:
 def read_proposals(
     hits_by_leg: Mapping[str, Hits], request: Request, first_pass: FirstPass
 ) -> Proposals:
-    """Return the passages of the legs, with the cosines of their best spans."""
+    """Return the passages of the legs, with their best spans."""
     matches = hits_by_leg.get("lexical", [])
     has_all_matches = "lexical" in hits_by_leg and len(matches) < _lexical_size(request)
     proposing = [*hits_by_leg.get("semantic", []), *matches] if request.semantic else []
-    cosines = first_pass.read_cosines(proposing, request.vector) if proposing else {}
-    return Proposals(read_scores(matches), cosines, has_all_matches)
+    best_spans = first_pass.read_spans(proposing, request.vector) if proposing else {}
+    return Proposals(read_scores(matches), best_spans, has_all_matches)
 
 
 def read_scores(hits: Hits) -> dict[Key, float]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hybrid_search.backends.server import passage_codec
-from hybrid_search.backends.server.first_pass import Cosines, Depth
+from hybrid_search.backends.server.first_pass import BestSpansByKey, Depth
 from hybrid_search.backends.types import Key, Request
 
 LEXICAL_DEPTH = 3
@@ -25,33 +25,38 @@ class Proposals:
 
     Attributes:
         bm25: BM25 scores of the passages of the BM25 leg, best first.
-        cosines: The cosine of the best span of each passage of the span leg, exact or estimated,
-            None where it is unknown; empty if only BM25 was asked.
+        best_spans: Those of each passage of the span leg, None where they are unknown; empty if
+            only BM25 was asked.
         has_all_matches: Whether no other passage has a word of the phrase.
     """
 
     bm25: Mapping[Key, float]
-    cosines: Cosines
+    best_spans: BestSpansByKey
     has_all_matches: bool
 
     @property
-    def without_cosine(self) -> int:
-        """Number of passages of which no cosine is known."""
-        return sum(cosine is None for cosine in self.cosines.values())
+    def unknown(self) -> set[Key]:
+        """The passages whose best spans are unknown."""
+        return {key for key, best in self.best_spans.items() if best is None}
 
 
 def choose_nearest(proposals: Proposals, request: Request, depth: Depth) -> list[Key]:
     """Return the passages that can be among the best of the span leg, in the order of their ids.
 
-    Passages without a cosine are all returned. The first that is left out is further than the
-    margin of `depth` from the last that has to be exact.
+    Passages whose best spans are unknown are all returned. Of the others only those within the
+    window, by their cosines, can be. They are ranked by their scores, and the first that is left
+    out is further than the margin of `depth` from the last that has to be exact.
     """
-    keys = sorted(proposals.cosines, key=passage_codec.parse_passage_id)
-    cosine_by_key = {key: cosine for key in keys if (cosine := proposals.cosines[key]) is not None}
-    ranked = sorted(cosine_by_key, key=cosine_by_key.__getitem__, reverse=True)
-    cosines = [cosine_by_key[key] for key in ranked]
-    left_out = set(ranked[_count_nearest(cosines, _reach_depth(ranked, request), depth) :])
-    return [key for key in keys if key not in left_out]
+    keys = sorted(proposals.best_spans, key=passage_codec.parse_passage_id)
+    best_by_key = {key: best for key in keys if (best := proposals.best_spans[key]) is not None}
+    by_cosine = sorted(best_by_key, key=lambda key: -best_by_key[key].cosine)
+    within = by_cosine[: request.window + depth.beyond_window]
+    ranked = sorted(within, key=lambda key: -best_by_key[key].score)
+    scores = [best_by_key[key].score for key in ranked]
+    fewest = depth.fewest_fused if request.lexical else depth.fewest
+    count = _count_nearest(scores, _reach_depth(ranked, request), depth, fewest)
+    chosen = set(ranked[:count])
+    return [key for key in keys if key not in best_by_key or key in chosen]
 
 
 def choose_lexical(proposals: Proposals, request: Request) -> dict[Key, float]:
@@ -76,10 +81,10 @@ def _reach_depth(keys: Sequence[Key], request: Request, times: int = 1) -> int:
     return len(keys)
 
 
-def _count_nearest(cosines: Sequence[float], required: int, depth: Depth) -> int:
-    """Return how many of the descending `cosines` are scored exactly."""
-    if len(cosines) <= required:
-        return len(cosines)
-    least = cosines[required - 1] - depth.margin
-    within_margin = sum(cosine >= least for cosine in cosines)
-    return min(max(within_margin, required + depth.fewest), required + depth.most)
+def _count_nearest(scores: Sequence[float], required: int, depth: Depth, fewest: int) -> int:
+    """Return how many of the descending `scores` are computed exactly."""
+    if len(scores) <= required:
+        return len(scores)
+    least = scores[required - 1] - depth.margin
+    within_margin = sum(score >= least for score in scores)
+    return min(max(within_margin, required + fewest), required + depth.most)

@@ -15,6 +15,7 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Scalar
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
 MAX_EXACT_INTEGER = 2**53
@@ -65,13 +66,16 @@ SHORT_CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_field
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
 
-def cosine_fields(script: str, vector: Floats) -> dict[str, Any]:
-    """Return what brings the key of a passage and the cosine of its best span, by a script.
+def best_span_fields(script: str, vector: Floats, prior: SpanPrior | None) -> dict[str, Any]:
+    """Return what brings the key of a passage, and cosine and score of its best spans, by a script.
 
     `vector` is float32 ``[dimension]``.
     """
-    source = {"source": script, "params": {"vector": round_vector(vector)}}
-    return {**KEYS, "script_fields": {"cosine": {"script": source}}}
+    params: dict[str, Any] = {"vector": round_vector(vector)}
+    if prior:
+        params["prior"] = {"ends": prior.ends, "inside": prior.inside, "length": prior.length}
+    source = {"source": script, "params": params}
+    return {**KEYS, "script_fields": {"best_spans": {"script": source}}}
 
 
 def match_body(
