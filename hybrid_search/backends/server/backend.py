@@ -159,7 +159,7 @@ class ServerBackend:
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg, from two ``_msearch``.
 
-        The first brings both legs with cosines or short codes, the second the token codes of the
+        The first brings both legs with scores or short codes, the second the token codes of the
         passages that matter, and the BM25 scores that the first did not bring. Those of the span
         leg are in the order of their best span, after all their spans were scored.
 

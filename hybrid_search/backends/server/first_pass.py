@@ -1,7 +1,7 @@
 """How a server's answer ranks the passages that the legs propose, before any is scored here.
 
-OpenSearch computes the cosine of each passage's best span itself, by a script over its token codes.
-Where no script may run, passages come with short codes, from which that cosine is estimated here.
+OpenSearch scores the best spans of each passage itself, by a script over its token codes. Where no
+script may run, passages come with short codes, from which the best cosine is estimated here.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ Where BM25 decides, too, a passage whose words fit better can rise above others 
 
 @dataclass(frozen=True, slots=True)
 class FirstPass:
-    """What is requested of a passage that is proposed, and what its cosine is read from.
+    """What is requested of a passage that is proposed, and what it is ranked by.
 
     Attributes:
         fields: What the searches return of a hit.
@@ -88,7 +88,7 @@ class FirstPass:
         scored_shape: The shape of the answer of a search by BM25.
         read_spans: Returns the best spans of hits for a unit vector, float32 ``[dimension]``.
         depth: How many passages are scored exactly.
-        runs_script: Whether the server computes the cosines by a script.
+        runs_script: Whether the server scores the best spans by a script.
     """
 
     fields: Mapping[str, Any]
@@ -104,7 +104,7 @@ def choose_first_pass(
 ) -> FirstPass:
     """Return the first pass of a request.
 
-    The passages of a wide request come without codes or cosines: they are all scored exactly.
+    The passages of a wide request come without codes or scores: they are all scored exactly.
     """
     if not request.semantic or is_wide:
         return KEYS_ONLY

@@ -83,11 +83,11 @@ def _read(engine: str, name: str) -> Any:
 
 @cache
 def read_script(engine: str) -> str | None:
-    """Return the script that computes the cosine of a passage's best span on a server.
+    """Return the script that scores the best spans of a passage on a server.
 
     None is for an engine that has none: on Elasticsearch it was never tried.
     """
-    path = FOLDER / engine / "best_cosine.painless"
+    path = FOLDER / engine / "best_spans.painless"
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 

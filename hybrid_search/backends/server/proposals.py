@@ -1,7 +1,7 @@
 """The passages that the first request of a query proposes, and the few of them that matter.
 
 Both legs propose passages for the span leg: a passage that a graph search has missed among near
-duplicates often has a word of the phrase. All come with the cosines of their best spans, or with
+duplicates often has a word of the phrase. All come with the scores of their best spans, or with
 what these are estimated from; only those that can be among the best are scored exactly.
 """
 

@@ -1,4 +1,4 @@
-"""OpenSearch computes the cosine of each proposed passage's best span by our script."""
+"""OpenSearch scores the best spans of each proposed passage by our script."""
 
 from __future__ import annotations
 
