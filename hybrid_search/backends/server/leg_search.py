@@ -67,7 +67,7 @@ class LegSearch:
         if not count or first_pass is KEYS_ONLY:
             return []
         if self._allows_scripts:
-            reason = "could not be scored by what the index has of them: an earlier version wrote it"
+            reason = "have too little in the index to be scored there (an earlier version wrote it)"
             remedy = f"hybrid-search reindex --index {index}"
         else:
             reason = "were not scored by the server, which runs no scripts"

@@ -80,7 +80,7 @@ def checks(settings: Settings, index: str) -> Iterator[Check]:
         "health": lambda: _health(server),
         "privileges": lambda: _privileges(server, index, settings.access.identity),
         "mapping": lambda: _mapping(server, index),
-        "index": lambda: _index(settings, index),
+        "index": lambda: _index(server, settings, index),
     }
     try:
         if login_problem := _check_login(server):
@@ -203,13 +203,15 @@ def mapping_differences(
         )
 
 
-def _index(settings: Settings, index: str) -> Iterator[Check]:
+def _index(server: Server, settings: Settings, index: str) -> Iterator[Check]:
     """Check that this model made the index, and count what is in it."""
+    try:
+        aliases.find_index(server, index)
+    except IndexMissingError:  # the check of the mapping has said so
+        return
     backend = backends.open_backend(settings.url, settings.access)
     try:
         info: IndexInfo = backend.describe_index(index)
-    except IndexMissingError:  # the check of the mapping has said so
-        return
     finally:
         backend.close()
     yield model.check_index_model(settings, index, info)
