@@ -15,14 +15,10 @@ from hybrid_search.backends.server import (
     first_pass,
     mappings,
     passage_codec,
-    proposals,
     short_codes,
 )
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.server.first_pass import BestSpans, Depth
-from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.request_bodies import count_searched
-from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.observability.traffic import count_traffic, note_answer
 from hybrid_search.text import token_codes
@@ -137,66 +133,6 @@ def test_short_codes_of_other_token_codes_are_noticed() -> None:
     assert short_codes.belong_to(short_codes.shorten(tokens), tokens)
     assert not short_codes.belong_to(short_codes.shorten(other), tokens)
     assert not short_codes.belong_to(short_codes.shorten(make_tokens(64, words=3)), tokens)
-
-
-# which passages are scored exactly
-
-
-def make_proposals(count: int, unknown: int = 0) -> Proposals:
-    """Return proposals of documents of two passages each, and of others without best spans."""
-    numbers = np.random.default_rng(5).uniform(size=count).tolist()
-    cosines = {f"d{number // 2}#{number % 2}": numbers[number] for number in range(count)}
-    best_spans = {key: BestSpans(cosine, cosine) for key, cosine in cosines.items()}
-    without = {f"old{number}#0": None for number in range(unknown)}
-    bm25 = {key: float(count - number) for number, key in enumerate(cosines)}
-    return Proposals(bm25, {**best_spans, **without}, has_all_matches=True)
-
-
-DEPTHS = pytest.mark.parametrize("depth", [first_pass.ESTIMATED, first_pass.COMPUTED])
-QUERY = unit(np.ones(32, np.float32))
-
-
-@DEPTHS
-def test_few_are_scored_exactly_and_all_that_can_be_among_the_best(depth: Depth) -> None:
-    created = make_proposals(400)
-    nearest = proposals.choose_nearest(created, Request("phrase", QUERY, 100, depth=10), depth)
-    cosines = {key: best.cosine for key, best in created.best_spans.items() if best}
-    ranked = sorted(cosines, key=lambda key: -cosines[key])
-    documents = list(dict.fromkeys(key.partition("#")[0] for key in ranked))
-    last = next(key for key in ranked if key.startswith(f"{documents[9]}#"))
-    expected = {key for key in ranked if cosines[key] >= cosines[last] - depth.margin}
-    assert expected <= set(nearest)
-    assert len(nearest) < 10 * 2 + depth.most
-
-
-def test_of_the_window_those_of_the_best_scores_are_scored_exactly() -> None:
-    """A passage of a high score is no candidate if 100 others have higher cosines."""
-    cosines = {f"d{number}#0": 1 - number / 1000 for number in range(150)}
-    scores = {key: -cosine for key, cosine in cosines.items()}
-    best_spans = {key: BestSpans(cosines[key], scores[key]) for key in cosines}
-    created = Proposals({}, best_spans, has_all_matches=True)
-    request = Request("phrase", QUERY, 100, lexical=False, depth=10)
-    nearest = proposals.choose_nearest(created, request, first_pass.COMPUTED)
-    assert nearest == [f"d{number}#0" for number in range(85, 100)]  # 10, and 5 more
-    fused = proposals.choose_nearest(created, replace(request, lexical=True), first_pass.COMPUTED)
-    assert fused == [f"d{number}#0" for number in range(70, 100)]  # 10, and 20 more
-
-
-@DEPTHS
-def test_without_a_depth_the_whole_window_is_scored_exactly(depth: Depth) -> None:
-    created, request = make_proposals(400), Request("phrase", QUERY, 100)
-    assert len(proposals.choose_nearest(created, request, depth)) >= 100
-    assert len(proposals.choose_lexical(created, request)) == 100
-    few = proposals.choose_lexical(created, replace(request, depth=10))
-    # up to the first passage of the 30th document; each has two
-    assert list(few) == list(created.bm25)[:59]
-
-
-@DEPTHS
-def test_passages_of_unknown_spans_are_all_scored_exactly(depth: Depth) -> None:
-    created = make_proposals(200, unknown=50)
-    nearest = proposals.choose_nearest(created, Request("phrase", QUERY, 100, depth=10), depth)
-    assert {key for key in nearest if key.startswith("old")} == {f"old{n}#0" for n in range(50)}
 
 
 def test_a_larger_index_is_searched_further() -> None:

@@ -28,7 +28,7 @@ from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.hybrid_request import hybrid_body
 from hybrid_search.backends.server.leg_search import LegSearch
 from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
-from hybrid_search.backends.server.proposals import Proposals, choose_lexical, choose_nearest
+from hybrid_search.backends.server.proposals import Proposals, choose_exact, choose_lexical
 from hybrid_search.backends.server.searcher import Hits, Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.plugins import has_neural_search
@@ -166,15 +166,14 @@ class ServerBackend:
         Raises IndexChangedError if the index was replaced since its head was remembered.
         """
         first_pass, proposals = self._leg_search.run(index, request)
+        keys = choose_exact(proposals, request, first_pass)
+        lexical = choose_lexical(proposals, request, set(keys)) if request.lexical else {}
         if not request.semantic:
-            return Candidates(choose_lexical(proposals, request))
-        lexical = choose_lexical(proposals, request) if request.lexical else {}
-        nearest = choose_nearest(proposals, request, first_pass.depth)
-        keys = list(dict.fromkeys([*nearest, *lexical]))
+            return Candidates(lexical)
         scores, codes = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
-        present = sorted(codes.keys() & set(nearest), key=passage_codec.parse_passage_id)
-        best = best_passages(request.vector, {key: codes[key] for key in present}, request.window)
+        codes = {key: codes[key] for key in keys if key in codes}
+        best = best_passages(request.vector, codes, request.window)
         return Candidates(
             lexical,
             best.codes,

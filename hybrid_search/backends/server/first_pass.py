@@ -45,37 +45,17 @@ BestSpansByKey = Mapping[Key, BestSpans | None]
 """The best spans of passages; None where they are unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Depth:
-    """How many passages are scored exactly beyond those which have to be.
+COMPUTED_ERROR = 1e-4
+"""How far a score of the server is off: seen were 2e-5."""
 
-    Attributes:
-        margin: How far a score may be below that of the last passage which has to be exact.
-        fewest: The fewest further passages, if spans alone decide.
-        fewest_fused: The fewest further passages, if BM25 decides, too.
-        most: The most further passages.
-        beyond_window: How many passages beyond the window may belong into it.
-    """
+ESTIMATED_ERROR = 0.02
+"""By how much an estimate from short codes is reckoned to be off.
 
-    margin: float
-    fewest: int
-    fewest_fused: int
-    most: int
-    beyond_window: int
-
-
-ESTIMATED = Depth(margin=0.04, fewest=15, fewest_fused=15, most=100, beyond_window=100)
-"""For short codes.
-
-An estimate is off by .016 (standard deviation, 288 numbers). Of the exact ten best among the
-proposals this loses .008; .03 loses .016, and .05 takes ten passages more and loses .007.
+Its standard deviation is .016 (288 numbers).
 """
 
-COMPUTED = Depth(margin=1e-4, fewest=5, fewest_fused=20, most=100, beyond_window=0)
-"""For scores of the server, which are off by 2e-5.
-
-Where BM25 decides, too, a passage whose words fit better can rise above others of a higher score.
-"""
+ESTIMATED_BEYOND_WINDOW = 100
+"""How many passages beyond the window may belong into it by their true cosines, not estimated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +67,8 @@ class FirstPass:
         shape: The shape of the answer of a search without scores.
         scored_shape: The shape of the answer of a search by BM25.
         read_spans: Returns the best spans of hits for a unit vector, float32 ``[dimension]``.
-        depth: How many passages are scored exactly.
+        error: How far scores are reckoned to be off.
+        beyond_window: How many passages beyond the window may belong into it.
         runs_script: Whether the server scores the best spans by a script.
     """
 
@@ -95,7 +76,8 @@ class FirstPass:
     shape: Shape[answers.Answer]
     scored_shape: Shape[answers.Answer]
     read_spans: Callable[[Hits, Floats], BestSpansByKey]
-    depth: Depth = ESTIMATED
+    error: float = ESTIMATED_ERROR
+    beyond_window: int = ESTIMATED_BEYOND_WINDOW
     runs_script: bool = False
 
 
@@ -117,7 +99,8 @@ def choose_first_pass(
         answers.BEST_SPANS,
         answers.SCORED_BEST_SPANS,
         _read_computed,
-        COMPUTED,
+        error=COMPUTED_ERROR,
+        beyond_window=0,
         runs_script=True,
     )
 

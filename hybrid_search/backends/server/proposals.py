@@ -2,21 +2,25 @@
 
 Both legs propose passages for the span leg: a passage that a graph search has missed among near
 duplicates often has a word of the phrase. All come with the scores of their best spans, or with
-what these are estimated from; only those that can be among the best are scored exactly.
+what these are estimated from; only those of documents that can be on the page are scored exactly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container
 from dataclasses import dataclass
+from itertools import islice
 
-from hybrid_search.backends.server import passage_codec
-from hybrid_search.backends.server.first_pass import BestSpansByKey, Depth
+from hybrid_search.backends.server.first_pass import BestSpansByKey, FirstPass
+from hybrid_search.backends.server.passage_codec import parse_passage_id
+from hybrid_search.backends.server.skyband import (
+    ABSENT,
+    UNKNOWN,
+    Bounds,
+    PassageBounds,
+    find_possible_documents,
+)
 from hybrid_search.backends.types import Key, Request
-
-LEXICAL_DEPTH = 3
-"""Passages of the BM25 leg are scored exactly until they are of this many times as
-many documents as the request shows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +34,7 @@ class Proposals:
         has_all_matches: Whether no other passage has a word of the phrase.
     """
 
-    bm25: Mapping[Key, float]
+    bm25: dict[Key, float]
     best_spans: BestSpansByKey
     has_all_matches: bool
 
@@ -39,52 +43,55 @@ class Proposals:
         """The passages whose best spans are unknown."""
         return {key for key, best in self.best_spans.items() if best is None}
 
+    def bound_bm25(self, key: Key) -> Bounds:
+        """Return what is known of the BM25 score of a passage."""
+        if key in self.bm25:
+            return Bounds(self.bm25[key], self.bm25[key])
+        least = 0.0 if self.has_all_matches else next(reversed(self.bm25.values()), 0.0)
+        return Bounds(0.0, least)
 
-def choose_nearest(proposals: Proposals, request: Request, depth: Depth) -> list[Key]:
-    """Return the passages that can be among the best of the span leg, in the order of their ids.
+    def bound_best_span(self, key: Key, error: float) -> Bounds:
+        """Return what is known of a passage's best span, if scores are off by an `error`."""
+        best = self.best_spans[key]
+        return Bounds(best.score - error, best.score + error) if best else UNKNOWN
 
-    Passages whose best spans are unknown are all returned. Of the others only those within the
-    window, by their cosines, can be. They are ranked by their scores, and the first that is left
-    out is further than the margin of `depth` from the last that has to be exact.
+
+def choose_exact(proposals: Proposals, request: Request, first_pass: FirstPass) -> list[Key]:
+    """Return the passages that are scored exactly, in the order of their ids.
+
+    They are all passages of the documents that can be among the best of both legs, and without a
+    depth those of all documents. Passages whose best spans are unknown are always among them.
     """
-    keys = sorted(proposals.best_spans, key=passage_codec.parse_passage_id)
-    best_by_key = {key: best for key in keys if (best := proposals.best_spans[key]) is not None}
-    by_cosine = sorted(best_by_key, key=lambda key: -best_by_key[key].cosine)
-    within = by_cosine[: request.window + depth.beyond_window]
-    ranked = sorted(within, key=lambda key: -best_by_key[key].score)
-    scores = [best_by_key[key].score for key in ranked]
-    fewest = depth.fewest_fused if request.lexical else depth.fewest
-    count = _count_nearest(scores, _reach_depth(ranked, request), depth, fewest)
-    chosen = set(ranked[:count])
-    return [key for key in keys if key not in best_by_key or key in chosen]
-
-
-def choose_lexical(proposals: Proposals, request: Request) -> dict[Key, float]:
-    """Return the passages of the BM25 leg that are scored exactly, with their BM25 scores."""
-    keys = list(proposals.bm25)[: request.window]
-    count = _reach_depth(keys, request, LEXICAL_DEPTH)
-    return {key: proposals.bm25[key] for key in keys[:count]}
-
-
-def _reach_depth(keys: Sequence[Key], request: Request, times: int = 1) -> int:
-    """Return how many of the first keys have to be exact.
-
-    They are of as many documents as the request's depth, multiplied by `times`.
-    """
+    keys = _list_candidates(proposals, request, first_pass.beyond_window)
     if request.depth is None:
-        return min(request.window, len(keys))
-    documents: set[str] = set()
-    for count, key in enumerate(keys):
-        if len(documents) == times * request.depth:
-            return count
-        documents.add(passage_codec.parse_passage_id(key)[0])
-    return len(keys)
+        return keys
+    bounds = [_find_bounds(key, proposals, request, first_pass.error) for key in keys]
+    documents = find_possible_documents(bounds, request.depth)
+    return [key for key, passage in zip(keys, bounds, strict=True) if passage.document in documents]
 
 
-def _count_nearest(scores: Sequence[float], required: int, depth: Depth, fewest: int) -> int:
-    """Return how many of the descending `scores` are computed exactly."""
-    if len(scores) <= required:
-        return len(scores)
-    least = scores[required - 1] - depth.margin
-    within_margin = sum(score >= least for score in scores)
-    return min(max(within_margin, required + fewest), required + depth.most)
+def choose_lexical(
+    proposals: Proposals, request: Request, keys: Container[Key]
+) -> dict[Key, float]:
+    """Return those of `keys` that are passages of the BM25 leg, with their BM25 scores."""
+    leg = islice(proposals.bm25.items(), request.window)
+    return {key: score for key, score in leg if key in keys}
+
+
+def _list_candidates(proposals: Proposals, request: Request, beyond_window: int) -> list[Key]:
+    """Return the passages that can be within the window of a leg, in the order of their ids."""
+    by_id = sorted({**proposals.best_spans, **proposals.bm25}, key=parse_passage_id)
+    cosines = {key: best.cosine for key in by_id if (best := proposals.best_spans.get(key))}
+    # of equal cosines the first id comes first
+    by_cosine = sorted(cosines, key=cosines.__getitem__, reverse=True)
+    lexical = islice(proposals.bm25, request.window if request.lexical else 0)
+    candidates = {*by_cosine[: request.window + beyond_window], *lexical, *proposals.unknown}
+    return [key for key in by_id if key in candidates]
+
+
+def _find_bounds(key: Key, proposals: Proposals, request: Request, error: float) -> PassageBounds:
+    document, _ = parse_passage_id(key)
+    bm25 = proposals.bound_bm25(key) if request.lexical else ABSENT
+    if not request.semantic:
+        return PassageBounds(document, ABSENT, bm25)
+    return PassageBounds(document, bm25, proposals.bound_best_span(key, error))

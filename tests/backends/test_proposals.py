@@ -1,0 +1,116 @@
+"""Which of the passages that both legs propose on a server are scored exactly."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hybrid_search.backends.server.first_pass import (
+    KEYS_ONLY,
+    SHORT_CODES,
+    BestSpans,
+    FirstPass,
+)
+from hybrid_search.backends.server.proposals import Proposals, choose_exact, choose_lexical
+from hybrid_search.backends.types import Request
+
+SCORED_BY_SERVER = replace(KEYS_ONLY, error=1e-4, beyond_window=0)
+FIRST_PASSES = pytest.mark.parametrize("first_pass", [SHORT_CODES, SCORED_BY_SERVER])
+REQUEST = Request("phrase", np.ones(32, np.float32), 100, depth=10)
+
+
+def make_proposals(count: int, unknown: int = 0) -> Proposals:
+    """Return proposals of documents of two passages each, and of others without best spans."""
+    numbers = np.random.default_rng(5).uniform(size=count).tolist()
+    cosines = {f"d{number // 2}#{number % 2}": numbers[number] for number in range(count)}
+    best_spans = {key: BestSpans(cosine, cosine) for key, cosine in cosines.items()}
+    without = {f"old{number}#0": None for number in range(unknown)}
+    bm25 = {key: float(count - number) for number, key in enumerate(cosines)}
+    return Proposals(bm25, {**best_spans, **without}, has_all_matches=True)
+
+
+@FIRST_PASSES
+def test_by_spans_alone_those_of_the_best_documents_are_scored_exactly(
+    first_pass: FirstPass,
+) -> None:
+    created = make_proposals(400)
+    cosines = {key: best.cosine for key, best in created.best_spans.items() if best}
+    ranked = sorted(cosines, key=lambda key: -cosines[key])
+    documents = list(dict.fromkeys(key.partition("#")[0] for key in ranked))
+    last = next(key for key in ranked if key.startswith(f"{documents[9]}#"))
+    # a score may be off by the error, and so may that which it is compared with
+    expected = {key for key in ranked if cosines[key] >= cosines[last] - 2 * first_pass.error}
+    keys = choose_exact(created, replace(REQUEST, lexical=False), first_pass)
+    assert expected <= set(keys)
+    assert len(keys) <= 2 * len(expected)  # and the other passages of their documents
+
+
+@FIRST_PASSES
+def test_with_both_legs_documents_that_are_high_in_either_are_scored_exactly(
+    first_pass: FirstPass,
+) -> None:
+    created = make_proposals(400)
+    keys = choose_exact(created, REQUEST, first_pass)
+    alone = choose_exact(created, replace(REQUEST, lexical=False), first_pass)
+    assert set(alone) <= set(keys)
+    assert {f"d{number // 2}#{number % 2}" for number in range(20)} <= set(keys)
+    assert len(keys) < 200
+
+
+def test_all_passages_of_a_document_that_can_be_on_the_page_are_scored_exactly() -> None:
+    """A hit shows the best spans of all its passages."""
+    scores = {f"d{number}#0": 0.9 - number / 1000 for number in range(30)}
+    scores |= {"d3#7": 0.5, "d12#7": 0.5}
+    best_spans = {key: BestSpans(score, score) for key, score in scores.items()}
+    created = Proposals({}, best_spans, has_all_matches=True)
+    keys = choose_exact(created, REQUEST, SCORED_BY_SERVER)
+    assert keys == [*(f"d{number}#0" for number in range(4)), "d3#7"] + [
+        f"d{number}#0" for number in range(4, 10)
+    ]
+
+
+def test_of_the_window_those_of_the_best_scores_are_scored_exactly() -> None:
+    """A passage of a high score is no candidate if 100 others have higher cosines."""
+    cosines = {f"d{number}#0": 1 - number / 1000 for number in range(150)}
+    best_spans = {key: BestSpans(cosine, -cosine) for key, cosine in cosines.items()}
+    created = Proposals({}, best_spans, has_all_matches=True)
+    keys = choose_exact(created, replace(REQUEST, lexical=False), SCORED_BY_SERVER)
+    assert set(keys) == {f"d{number}#0" for number in range(90, 100)}
+    further = choose_exact(created, replace(REQUEST, lexical=False), SHORT_CODES)
+    assert {f"d{number}#0" for number in range(140, 150)} <= set(further)
+
+
+@pytest.mark.parametrize("has_all_matches", [True, False])
+def test_a_passage_beyond_the_bm25_leg_can_have_as_much_as_its_last(
+    *, has_all_matches: bool
+) -> None:
+    """Ten documents are nearer, but a full leg does not say which of them have the words."""
+    best_spans = {f"d{number}#0": BestSpans(0.9, 0.9) for number in range(10)}
+    best_spans |= {"far#0": BestSpans(0.5, 0.5), "listed#0": BestSpans(0.1, 0.1)}
+    created = Proposals({"listed#0": 1.0}, best_spans, has_all_matches=has_all_matches)
+    keys = choose_exact(created, REQUEST, SCORED_BY_SERVER)
+    assert ("far#0" in keys) is not has_all_matches
+
+
+@FIRST_PASSES
+def test_without_a_depth_the_whole_window_is_scored_exactly(first_pass: FirstPass) -> None:
+    created, request = make_proposals(400), replace(REQUEST, depth=None)
+    keys = choose_exact(created, request, first_pass)
+    assert len(keys) >= 100
+    assert list(choose_lexical(created, request, keys)) == list(created.bm25)[:100]
+
+
+def test_by_bm25_alone_those_of_the_best_documents_are_scored_exactly() -> None:
+    created = make_proposals(400)
+    created = replace(created, best_spans={})
+    keys = choose_exact(created, replace(REQUEST, semantic=False), KEYS_ONLY)
+    assert keys == [f"d{number // 2}#{number % 2}" for number in range(20)]
+
+
+@FIRST_PASSES
+def test_passages_of_unknown_spans_are_all_scored_exactly(first_pass: FirstPass) -> None:
+    created = make_proposals(200, unknown=50)
+    keys = choose_exact(created, REQUEST, first_pass)
+    assert {key for key in keys if key.startswith("old")} == {f"old{n}#0" for n in range(50)}
