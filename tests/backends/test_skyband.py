@@ -33,15 +33,18 @@ ERRORS = st.sampled_from([0.0, 1.0, 2.0])
 
 
 @st.composite
+def bounds_around(draw: st.DrawFn, score: float) -> Bounds:
+    known = Bounds(score - draw(ERRORS), score + draw(ERRORS))
+    return draw(st.sampled_from([known, known, UNKNOWN]))
+
+
+@st.composite
 def passages(draw: st.DrawFn) -> tuple[str, Point, PassageBounds]:
     """A passage of one of eight documents, its true scores, and bounds around them."""
     document = f"d{draw(st.integers(0, 7))}"
-    point = draw(SCORES), draw(SCORES)
-    first, second = (
-        Bounds(score - draw(ERRORS), score + draw(ERRORS)) if draw(st.integers(0, 9)) else UNKNOWN
-        for score in point
-    )
-    return document, point, PassageBounds(document, first, second)
+    first, second = draw(SCORES), draw(SCORES)
+    bounds = PassageBounds(document, draw(bounds_around(first)), draw(bounds_around(second)))
+    return document, (first, second), bounds
 
 
 @pytest.mark.parametrize("fuse", FUSIONS.values(), ids=FUSIONS)
