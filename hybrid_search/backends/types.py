@@ -129,6 +129,21 @@ class Request:
     prior: SpanPrior | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OutrankedPassage:
+    """A passage within the window of a leg that cannot be among the best of both.
+
+    Its scores serve to rank others: `bm25`, 0 beyond the window, and `span_score`, that of its best
+    span, as exactly as the store knows it.
+    """
+
+    key: Key
+    document_id: str
+    ordinal: int
+    bm25: float
+    span_score: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """The passages that the legs found, best first, with what is already known of them.
@@ -143,6 +158,8 @@ class Candidates:
         memo: Whatever the store wants to see again in `complete_candidates`.
         cosines: The cosine of every span of passages in `semantic`, as far as the store has
             computed them, float32 ``[spans]``.
+        outranked: Passages of the legs that the store has left out, since they cannot be among the
+            best `depth` of the request.
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
@@ -153,6 +170,7 @@ class Candidates:
     warnings: Sequence[str] = ()
     memo: object = None
     cosines: Mapping[Key, Floats] = field(default_factory=dict)
+    outranked: Sequence[OutrankedPassage] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Candidates, Key, Request, StoredPassage
+from hybrid_search.backends.types import Candidates, Key, OutrankedPassage, Request, StoredPassage
 from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
@@ -23,12 +23,14 @@ from hybrid_search.text.words import distinct_words
 class Retrieved:
     """The candidates of a request, not yet fused, how they were found, and what was damaged.
 
-    `warnings` are sentences for the plan of the result.
+    `warnings` are sentences for the plan of the result. `outranked` are further candidates, which
+    cannot be on the page.
     """
 
     passages: list[ScoredPassage]
     method: str
     warnings: Sequence[str] = ()
+    outranked: Sequence[OutrankedPassage] = ()
 
     @property
     def actions(self) -> dict[str, Any]:
@@ -42,7 +44,9 @@ def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
     candidates = backend.find_candidates(index, request)
     keys = [*candidates.lexical, *candidates.semantic, *candidates.damaged]
     passages, warnings = complete_scores(backend, index, request, keys, candidates)
-    return Retrieved(passages, candidates.method, [*candidates.warnings, *warnings])
+    return Retrieved(
+        passages, candidates.method, [*candidates.warnings, *warnings], candidates.outranked
+    )
 
 
 def complete_scores(
@@ -111,9 +115,13 @@ def fuse(
     name: str,
     alpha: float,
     calibration: Calibration,
+    outranked: Sequence[OutrankedPassage] = (),
 ) -> list[ScoredPassage]:
-    """Return `passages` with the score of the fusion `name`, its two parts and both ranks."""
-    legs = _build_legs(passages, request, calibration)
+    """Return `passages` with the score of the fusion `name`, its two parts and both ranks.
+
+    The ranks are those among `passages` and `outranked`.
+    """
+    legs = _build_legs(passages, outranked, request, calibration)
     fuse_legs = fusion.get_fusion(name)
     scores, bm25_parts, span_parts = (
         fuse_legs(legs, weight).tolist() for weight in (alpha, 0.0, 1.0)
@@ -133,18 +141,26 @@ def fuse(
 
 
 def _build_legs(
-    passages: Sequence[ScoredPassage], request: Request, calibration: Calibration
+    passages: Sequence[ScoredPassage],
+    outranked: Sequence[OutrankedPassage],
+    request: Request,
+    calibration: Calibration,
 ) -> Legs:
-    """Return both legs' scores and ranks. A leg that was not requested has no ranks."""
-    bm25 = np.array([passage.stored.bm25 for passage in passages])
-    span = np.array([passage.span_score for passage in passages])
-    ids = [(passage.stored.document_id, passage.stored.ordinal) for passage in passages]
+    """Return the scores and ranks of `passages`. A leg that was not requested has no ranks."""
+    rows: list[tuple[StoredPassage | OutrankedPassage, float]] = [
+        *((passage.stored, passage.span_score) for passage in passages),
+        *((passage, passage.span_score) for passage in outranked),
+    ]
+    ids = [(passage.document_id, passage.ordinal) for passage, _ in rows]
+    bm25 = np.array([passage.bm25 for passage, _ in rows])
+    span = np.array([span_score for _, span_score in rows])
     bm25_ranks = rank_scores(bm25, ids, request.window)
     bm25_ranks[bm25 <= 0] = 0
     bm25_ranks *= request.lexical
     cosine_ranks = rank_scores(span, ids, request.window) * request.semantic
     terms = len(distinct_words(request.phrase))
-    return Legs(bm25, span, bm25_ranks, cosine_ranks, terms, calibration)
+    own = slice(len(passages))
+    return Legs(bm25[own], span[own], bm25_ranks[own], cosine_ranks[own], terms, calibration)
 
 
 def rank_scores(scores: Scores, ids: Sequence[tuple[str, int]], window: int) -> Ranks:

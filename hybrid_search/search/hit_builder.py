@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Key, Request, StoredPassage
+from hybrid_search.backends.types import Key, OutrankedPassage, Request, StoredPassage
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import refine, span_search
 from hybrid_search.search.calibration import Calibration
@@ -38,12 +38,16 @@ usually .5 to .8.
 
 def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Group]:
     """Return the passages by document, or one by one; both levels keep the order of `passages`."""
-    groups: dict[Hashable, list[ScoredPassage]] = {}
+    groups: dict[str, list[ScoredPassage]] = {}
     for passage in passages:
-        stored = passage.stored
-        key = stored.document_id if group_by == "document" else stored.key
-        groups.setdefault(key, []).append(passage)
+        groups.setdefault(group_key(passage.stored, group_by), []).append(passage)
     return list(groups.values())
+
+
+def group_key(passage: StoredPassage | OutrankedPassage, group_by: str) -> str:
+    """Return what the passages of a hit have in common, and no others."""
+    key: str = passage.document_id if group_by == "document" else passage.key
+    return key
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,14 +25,14 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend, RequestBackend
 from hybrid_search.backends.index_head import Head, answer_by_head
-from hybrid_search.backends.types import IndexSpec, Key, Request, check_spec
+from hybrid_search.backends.types import IndexSpec, Key, OutrankedPassage, Request, check_spec
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import count_traffic
 from hybrid_search.search import facets, hit_builder, phrase_vector
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration, choose_mention_map
-from hybrid_search.search.candidates import fuse, retrieve
+from hybrid_search.search.candidates import Retrieved, fuse, retrieve
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.opensearch import ranking
@@ -99,7 +99,7 @@ def _search(
     prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
-    scored, actions = _score_phrases(backend, requests, calibration, query)
+    scored, outranked, actions = _score_phrases(backend, requests, calibration, query)
     measured_map = choose_mention_map(spec.fingerprint, calibration, has_prior=prior is not None)
     tuned_map = _find_tuned_map(query, spec, find_tuned_map)
     mention_map = tuned_map or measured_map
@@ -127,7 +127,16 @@ def _search(
         **actions,
         **({"warnings": warnings} if warnings else {}),
     }
-    return Result(hits, len(groups) - deleted, plan, facet_counts)
+    total = _count_hits(groups, outranked, query.group_by) - deleted
+    return Result(hits, total, plan, facet_counts)
+
+
+def _count_hits(
+    groups: Sequence[Group], outranked: Sequence[OutrankedPassage], group_by: str
+) -> int:
+    """Return how many hits there are on all pages."""
+    keys = {hit_builder.group_key(group[0].stored, group_by) for group in groups}
+    return len(keys.union(hit_builder.group_key(passage, group_by) for passage in outranked))
 
 
 def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str, dict[str, Any]]]:
@@ -194,12 +203,13 @@ def _score_phrases(
     requests: Sequence[Request],
     calibration: Calibration,
     query: Query,
-) -> tuple[list[ScoredPassage], dict[str, Any]]:
-    """Return the passages of all phrases, best first, and what was done for them.
+) -> tuple[list[ScoredPassage], list[OutrankedPassage], dict[str, Any]]:
+    """Return the passages of all phrases, best first, those outranked, and what was done.
 
     A passage counts once, by the phrase that it fits best.
     """
     best: dict[Key, ScoredPassage] = {}
+    outranked: list[OutrankedPassage] = []
     actions: dict[str, Any] = {}
     warnings: dict[str, None] = {}  # in their order, each once
     for request in requests:
@@ -208,26 +218,29 @@ def _score_phrases(
                 backend, query.index, request, query.alpha, query.fusion
             )
         else:
-            scored, actions = _score(backend, request, calibration, query)
+            answer, scored = _score(backend, request, calibration, query)
             if query.feedback:
                 moved = add_feedback(request, scored, query.feedback)
-                scored, actions = _score(backend, moved, calibration, query)
+                answer, scored = _score(backend, moved, calibration, query)
+            actions = answer.actions
+            outranked += answer.outranked
         warnings |= dict.fromkeys(actions.pop("warnings", ()))
         for passage in scored:
             rival = best.setdefault(passage.stored.key, passage)
             if passage.sort_key < rival.sort_key:
                 best[passage.stored.key] = passage
     ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
-    return ranked, {**actions, "passages": len(best), "warnings": list(warnings)}
+    return ranked, outranked, {**actions, "passages": len(best), "warnings": list(warnings)}
 
 
 def _score(
     backend: Backend, request: Request, calibration: Calibration, query: Query
-) -> tuple[list[ScoredPassage], dict[str, Any]]:
-    """Return the fused passages of a request, and what was done for them."""
+) -> tuple[Retrieved, list[ScoredPassage]]:
+    """Return the candidates of a request, and the same fused."""
     answer = retrieve(backend, query.index, request)
-    scored = fuse(answer.passages, request, query.fusion, query.alpha, calibration)
-    return scored, answer.actions
+    passages, outranked = answer.passages, answer.outranked
+    scored = fuse(passages, request, query.fusion, query.alpha, calibration, outranked)
+    return answer, scored
 
 
 def _select_likely(

@@ -182,7 +182,7 @@ class Result:
 
     Attributes:
         hits: The hits of the page.
-        total: How many documents (or passages) were fused, on all pages.
+        total: How many documents (or passages) are within the windows of both legs, on all pages.
         plan: What was asked, of which model, and how it was done, with the milliseconds it took.
         facets: The values of each requested field, with the number of documents that have them.
     """

@@ -28,7 +28,12 @@ from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.hybrid_request import hybrid_body
 from hybrid_search.backends.server.leg_search import LegSearch
 from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
-from hybrid_search.backends.server.proposals import Proposals, choose_exact, choose_lexical
+from hybrid_search.backends.server.proposals import (
+    Proposals,
+    choose_exact,
+    choose_lexical,
+    list_outranked,
+)
 from hybrid_search.backends.server.searcher import Hits, Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.plugins import has_neural_search
@@ -167,9 +172,11 @@ class ServerBackend:
         """
         first_pass, proposals = self._leg_search.run(index, request)
         keys = choose_exact(proposals, request, first_pass)
-        lexical = choose_lexical(proposals, request, set(keys)) if request.lexical else {}
+        chosen = set(keys)
+        lexical = choose_lexical(proposals, request, chosen) if request.lexical else {}
+        outranked = list_outranked(proposals, request, chosen)
         if not request.semantic:
-            return Candidates(lexical)
+            return Candidates(lexical, outranked=outranked)
         scores, codes = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
         codes = {key: codes[key] for key in keys if key in codes}
@@ -183,6 +190,7 @@ class ServerBackend:
             self._leg_search.advise(index, first_pass, proposals, best.damaged),
             scores,
             best.cosines,
+            outranked,
         )
 
     def complete_candidates(

@@ -20,7 +20,7 @@ from hybrid_search.backends.server.skyband import (
     PassageBounds,
     find_possible_documents,
 )
-from hybrid_search.backends.types import Key, Request
+from hybrid_search.backends.types import Key, OutrankedPassage, Request
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +70,21 @@ def choose_exact(proposals: Proposals, request: Request, first_pass: FirstPass) 
     return [key for key, passage in zip(keys, bounds, strict=True) if passage.document in documents]
 
 
+def list_outranked(
+    proposals: Proposals, request: Request, exact: Container[Key]
+) -> list[OutrankedPassage]:
+    """Return the passages within the windows of both legs that are not scored exactly."""
+    candidates = _list_candidates(proposals, request)
+    return [_describe_outranked(key, proposals) for key in candidates if key not in exact]
+
+
+def _describe_outranked(key: Key, proposals: Proposals) -> OutrankedPassage:
+    document_id, ordinal = parse_passage_id(key)
+    best = proposals.best_spans.get(key)
+    span_score = best.score if best else 0.0
+    return OutrankedPassage(key, document_id, ordinal, proposals.bm25.get(key, 0.0), span_score)
+
+
 def choose_lexical(
     proposals: Proposals, request: Request, keys: Container[Key]
 ) -> dict[Key, float]:
@@ -78,7 +93,7 @@ def choose_lexical(
     return {key: score for key, score in leg if key in keys}
 
 
-def _list_candidates(proposals: Proposals, request: Request, beyond_window: int) -> list[Key]:
+def _list_candidates(proposals: Proposals, request: Request, beyond_window: int = 0) -> list[Key]:
     """Return the passages that can be within the window of a leg, in the order of their ids."""
     by_id = sorted({**proposals.best_spans, **proposals.bm25}, key=parse_passage_id)
     cosines = {key: best.cosine for key in by_id if (best := proposals.best_spans.get(key))}
