@@ -162,8 +162,17 @@ def cosines(
 def find_highest(cosines: Sequence[Floats]) -> Floats:
     """Return the highest cosine of each passage, float32 ``[passages]``; -1 without spans."""
     counts = np.array([len(passage_cosines) for passage_cosines in cosines], dtype=np.intp)
-    joined = np.concatenate([*cosines, np.full(1, -1.0, np.float32)])
-    highest: Floats = np.maximum.reduceat(joined, np.cumsum(counts) - counts)
+    return find_highest_joined(np.concatenate([np.zeros(0, np.float32), *cosines]), counts)
+
+
+def find_highest_joined(cosines: Floats, counts: Index) -> Floats:
+    """Return the highest cosine of each passage, float32 ``[passages]``; -1 without spans.
+
+    `cosines` are those of the first passage, then those of the next; `counts` is how many are of
+    each.
+    """
+    with_end = np.append(cosines, np.float32(-1.0))
+    highest: Floats = np.maximum.reduceat(with_end, np.cumsum(counts) - counts)
     highest[counts == 0] = -1.0
     return highest
 

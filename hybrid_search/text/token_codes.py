@@ -203,6 +203,12 @@ class BestPassages:
     cosines: dict[Any, Floats]
     damaged: list[Any]
 
+    def take(self, count: int) -> BestPassages:
+        """Return the nearest `count` of them."""
+        keys = list(self.codes)[:count]
+        codes = {key: self.codes[key] for key in keys}
+        return BestPassages(codes, {key: self.cosines[key] for key in keys}, self.damaged)
+
 
 def best_passages(
     query: Floats, codes_by_key: Mapping[Any, TokenCodes], limit: int

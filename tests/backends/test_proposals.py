@@ -13,7 +13,12 @@ from hybrid_search.backends.server.first_pass import (
     BestSpans,
     FirstPass,
 )
-from hybrid_search.backends.server.proposals import Proposals, choose_exact, choose_lexical
+from hybrid_search.backends.server.proposals import (
+    Proposals,
+    choose_exact,
+    choose_lexical,
+    count_in_window,
+)
 from hybrid_search.backends.types import Request
 
 SCORED_BY_SERVER = replace(KEYS_ONLY, error=1e-4, beyond_window=0)
@@ -92,6 +97,18 @@ def test_a_passage_beyond_the_bm25_leg_can_have_as_much_as_its_last(
     created = Proposals({"listed#0": 1.0}, best_spans, has_all_matches=has_all_matches)
     keys = choose_exact(created, REQUEST, SCORED_BY_SERVER)
     assert ("far#0" in keys) is not has_all_matches
+
+
+def test_estimates_of_others_take_their_places_in_the_window() -> None:
+    """The third passage has turned out to be further than the second is estimated to be."""
+    estimates = {"a#0": 0.9, "b#0": 0.8, "c#0": 0.85}
+    best_spans = {key: BestSpans(cosine, cosine) for key, cosine in estimates.items()}
+    created = Proposals({}, best_spans, has_all_matches=True)
+    request = replace(REQUEST, window=2)
+    assert count_in_window(created, request, {"a#0", "c#0"}, [0.91, 0.7]) == 1
+    assert count_in_window(created, request, {"a#0", "c#0"}, [0.91, 0.83]) == 2
+    assert count_in_window(created, request, estimates, [0.91, 0.81, 0.7]) == 2
+    assert count_in_window(created, request, estimates, []) == 0
 
 
 @FIRST_PASSES

@@ -19,12 +19,13 @@ from hybrid_search.backends.server import (
 )
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.request_bodies import count_searched
+from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.observability.traffic import count_traffic, note_answer
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Floats, TokenCodes
 from tests.helpers import live_servers
-from tests.helpers.tiny_encoder import make_entries, make_spec
+from tests.helpers.tiny_encoder import make_entries, make_prior, make_spec
 
 WORDS = 40
 
@@ -43,27 +44,33 @@ def unit(vector: Floats) -> Floats:
     return normalized
 
 
-def exact_best(query: Floats, tokens: TokenCodes) -> float:
-    """The best cosine of the spans whose sizes are estimated."""
-    cosines, position, best = token_codes.cosines(query, tokens), 0, -1.0
-    for count in tokens.counts.tolist():
-        sizes = [size for size in short_codes.SPAN_WORDS if size <= count]
-        best = max([best, *(float(cosines[position + size - 1]) for size in sizes)])
-        position += count
-    return best
+def with_boundaries(tokens: TokenCodes, seed: int = 0) -> TokenCodes:
+    """Return token codes with random probabilities of clause boundaries; the first is certain."""
+    probabilities = np.random.default_rng(seed).integers(0, 256, len(tokens.words), np.uint8)
+    probabilities[:1] = 255
+    return replace(tokens, boundaries=probabilities)
 
 
-def test_short_codes_are_read_as_they_were_written() -> None:
-    written = short_codes.shorten(make_tokens(288))
+@pytest.mark.parametrize("boundaries", [False, True])
+def test_short_codes_are_read_as_they_were_written(*, boundaries: bool) -> None:
+    tokens = with_boundaries(make_tokens(288)) if boundaries else make_tokens(288)
+    written = short_codes.shorten(tokens)
     read = short_codes.read(short_codes.to_bytes(written))
     assert read is not None
     assert np.array_equal(read.codes, written.codes)
     assert np.array_equal(read.lengths, written.lengths)
-    # a header of 8 bytes, and for each word 288 numbers of 2 bits and 1 + 6 lengths
-    assert len(short_codes.to_bytes(written)) == 8 + WORDS * (72 + 7)
+    assert np.array_equal(read.counts, tokens.counts)
+    assert np.array_equal(read.inverse_norms, written.inverse_norms)
+    assert (read.boundaries is None) is not boundaries
+    assert short_codes.to_bytes(read) == short_codes.to_bytes(written)
+    # a header of 13 bytes; for each word 288 numbers of 2 bits, a length, a count, and a boundary;
+    # and for each span a length: 20 begin at each of the first 21 words, then 19, 18, ... 1
+    spans = 21 * 20 + 19 * 20 // 2
+    expected = 13 + WORDS * (72 + 2 + boundaries) + spans
+    assert len(short_codes.to_bytes(written)) == expected
 
 
-@pytest.mark.parametrize("damage", [b"", b"HSS2", b"x" * 100])
+@pytest.mark.parametrize("damage", [b"", b"HSS3", b"x" * 100])
 def test_what_is_no_short_codes_is_not_read(damage: bytes) -> None:
     assert short_codes.read(damage) is None
     whole = short_codes.to_bytes(short_codes.shorten(make_tokens(16)))
@@ -71,21 +78,60 @@ def test_what_is_no_short_codes_is_not_read(damage: bytes) -> None:
     assert short_codes.read(whole + damage + b"1") is None
 
 
+def test_short_codes_with_other_counts_than_spans_are_not_read() -> None:
+    written = short_codes.shorten(make_tokens(16))
+    counts = written.counts.copy()
+    counts[0] -= 1
+    assert short_codes.read(short_codes.to_bytes(replace(written, counts=counts))) is None
+
+
 @pytest.mark.parametrize("dimension", [16, 64, 288])
 def test_estimates_are_near_the_best_cosine_of_a_span(dimension: int) -> None:
     """Two bits lose .1175 of a vector's square (Max 1960).
 
-    So a cosine is .94 of what it was, and off by sqrt(.1175 / dimension) (standard deviation); the
-    best of the 225 spans of a passage is off by no more than four of these. The two rounded lengths
-    add 1.1% each.
+    So a product is .94 of what it was, and off by sqrt(.1175 * .8825 / dimension) (standard
+    deviation); divided by .94 * .94 the error is sqrt(.1175 / .8825 / dimension). The best of the
+    600 spans of a passage is off by no more than four of these. The two rounded lengths add 1.1%
+    each.
     """
     passages = [make_tokens(dimension, seed) for seed in range(20)]
     query = unit(np.random.default_rng(99).normal(size=dimension).astype(np.float32))
-    estimates = short_codes.estimate_best_cosines(query, list(map(short_codes.shorten, passages)))
-    exact = np.array([exact_best(query, tokens) for tokens in passages])
-    tolerance = 4 * np.sqrt(0.1175 / dimension) + 0.022
-    assert np.abs(estimates - 0.94 * exact).max() < tolerance
-    assert np.corrcoef(estimates, exact)[0, 1] > 0.7  # of 16 numbers it is .74
+    estimates = short_codes.estimate_best_spans(query, list(map(short_codes.shorten, passages)))
+    exact = np.array([token_codes.cosines(query, tokens).max() for tokens in passages])
+    tolerance = 4 * np.sqrt(0.1175 / 0.8825 / dimension) + 0.022
+    assert np.abs(estimates.cosines - exact).max() < tolerance
+    assert np.corrcoef(estimates.cosines, exact)[0, 1] > 0.7  # of 16 numbers it is .74
+    assert np.array_equal(estimates.scores, estimates.cosines)
+
+
+def test_an_estimated_score_has_the_prior_of_the_same_spans() -> None:
+    """With certain boundaries around each word and a prior for these, they are all 2 apart.
+
+    A span of n words has 2 ends, and n - 1 boundaries inside, which cost 1 each: words are best.
+    """
+    prior = replace(make_prior(), ends=1.0, inside=1.0, length=0.0)
+    tokens = make_tokens(64)
+    certain = replace(tokens, boundaries=np.full(WORDS, 255, np.uint8))
+    query = unit(np.random.default_rng(99).normal(size=64).astype(np.float32))
+    estimates = short_codes.estimate_best_spans(query, [short_codes.shorten(certain)], prior)
+    words = np.cumsum(tokens.counts) - tokens.counts
+    exact = token_codes.cosines(query, tokens)[words].max() + 2
+    assert estimates.scores[0] == pytest.approx(
+        exact, abs=4 * np.sqrt(0.1175 / 0.8825 / 64) + 0.022
+    )
+
+
+def test_estimated_scores_rank_passages_as_exact_scores_do() -> None:
+    prior = make_prior()
+    passages = [with_boundaries(make_tokens(288, seed), seed) for seed in range(40)]
+    query = unit(np.random.default_rng(99).normal(size=288).astype(np.float32))
+    shortened = list(map(short_codes.shorten, passages))
+    estimates = short_codes.estimate_best_spans(query, shortened, prior)
+    exact = [
+        (token_codes.cosines(query, tokens) + prior.score_spans(tokens)).max()
+        for tokens in passages
+    ]
+    assert np.corrcoef(estimates.scores, exact)[0, 1] > 0.9
 
 
 def test_short_codes_of_another_dimension_or_version_are_not_compared() -> None:
@@ -93,13 +139,17 @@ def test_short_codes_of_another_dimension_or_version_are_not_compared() -> None:
     query = unit(np.ones(32, np.float32))
     hits = [make_hit(0, 32), make_hit(1, 64), make_hit(2, 32)]
     written = pybase64.b64decode(hits[2]["fields"]["short_codes"][0])
-    hits[2]["fields"]["short_codes"] = [pybase64.b64encode_as_string(b"HSS1" + written[4:])]
-    best_spans = first_pass.SHORT_CODES.read_spans([*hits, make_hit(3, None)], query)
+    hits[2]["fields"]["short_codes"] = [pybase64.b64encode_as_string(b"HSS2" + written[4:])]
+    hits.append(make_hit(3, None))
+    request = Request("phrase", query, 100)
+    best_spans = first_pass.SHORT_CODES.read_spans(hits, request)
     assert [key for key, best in best_spans.items() if best is None] == ["d1#0", "d2#0", "d3#0"]
+    estimates = short_codes.estimate_best_spans(query, [short_codes.shorten(make_tokens(32, 0))])
     assert best_spans["d0#0"] is not None
-    assert best_spans["d0#0"].score == pytest.approx(
-        short_codes.estimate_best_cosines(query, [short_codes.shorten(make_tokens(32, 0))])[0]
-    )
+    assert best_spans["d0#0"].score == pytest.approx(estimates.scores[0])
+    # without boundaries nothing is known of clauses
+    with_prior = first_pass.SHORT_CODES.read_spans(hits, replace(request, prior=make_prior()))
+    assert with_prior["d0#0"] is None
 
 
 def make_hit(seed: int, dimension: int | None) -> dict[str, Any]:
@@ -114,18 +164,22 @@ def make_hit(seed: int, dimension: int | None) -> dict[str, Any]:
 def test_a_passage_without_a_span_is_estimated_at_the_least() -> None:
     passages = [short_codes.shorten(make_tokens(16, words=words)) for words in (0, 3, 0)]
     query = unit(np.ones(16, np.float32))
-    estimates = short_codes.estimate_best_cosines(query, passages)
-    assert (estimates == -1).tolist() == [True, False, True]
-    assert short_codes.estimate_best_cosines(query, []).tolist() == []
+    estimates = short_codes.estimate_best_spans(query, passages)
+    assert (estimates.cosines == -1).tolist() == [True, False, True]
+    assert short_codes.estimate_best_spans(query, []).cosines.tolist() == []
 
 
 def test_a_span_never_reaches_into_the_next_passage() -> None:
     """Estimated together or alone, a passage has the same estimate, but for float32 sums."""
-    passages = [short_codes.shorten(make_tokens(64, seed, words=5)) for seed in range(8)]
+    tokens = [with_boundaries(make_tokens(64, seed, words=5), seed) for seed in range(8)]
+    passages, prior = list(map(short_codes.shorten, tokens)), make_prior()
     query = unit(np.random.default_rng(1).normal(size=64).astype(np.float32))
-    alone = [short_codes.estimate_best_cosines(query, [passage])[0] for passage in passages]
-    together = short_codes.estimate_best_cosines(query, passages)
-    assert together == pytest.approx(alone, abs=1e-5)
+    alone = [short_codes.estimate_best_spans(query, [passage], prior) for passage in passages]
+    together = short_codes.estimate_best_spans(query, passages, prior)
+    cosines = np.concatenate([estimates.cosines for estimates in alone])
+    scores = np.concatenate([estimates.scores for estimates in alone])
+    assert together.cosines == pytest.approx(cosines, abs=1e-5)
+    assert together.scores == pytest.approx(scores, abs=1e-5)
 
 
 def test_short_codes_of_other_token_codes_are_noticed() -> None:
@@ -133,6 +187,7 @@ def test_short_codes_of_other_token_codes_are_noticed() -> None:
     assert short_codes.belong_to(short_codes.shorten(tokens), tokens)
     assert not short_codes.belong_to(short_codes.shorten(other), tokens)
     assert not short_codes.belong_to(short_codes.shorten(make_tokens(64, words=3)), tokens)
+    assert not short_codes.belong_to(short_codes.shorten(with_boundaries(tokens)), tokens)
 
 
 def test_a_larger_index_is_searched_further() -> None:
@@ -209,7 +264,7 @@ def test_an_index_with_short_codes_of_an_earlier_version_answers_and_is_upgraded
 ) -> None:
     with live_servers.unique_index_name(url) as index:
         with monkeypatch.context() as earlier:
-            earlier.setattr(short_codes, "_MAGIC", b"HSS1")
+            earlier.setattr(short_codes, "_MAGIC", b"HSS2")
             client.ingest(make_documents(150), index=index)
         check_upgrade(client, index)
 

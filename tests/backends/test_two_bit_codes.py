@@ -54,8 +54,15 @@ def test_products_are_those_of_the_decoded_vectors(dimension: int, rows: int, se
     largest = float(np.abs(two_bit_codes.mix(query[None])).max())
     bound = largest / 127 / 2 * np.sqrt(dimension) * 10 / 6.22 + 1e-5
     assert np.abs(two_bit_codes.multiply(codes, query) - expected).max(initial=0) <= bound
-    lengths = np.linalg.norm(decode(codes, dimension), axis=1) / scale
-    assert two_bit_codes.measure_lengths(codes, dimension) == pytest.approx(lengths, rel=1e-4)
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_the_product_with_its_own_codes_is_that_of_the_decoded_vector(dimension: int) -> None:
+    vectors = make_unit_vectors(9, dimension)
+    codes = two_bit_codes.encode(vectors)
+    scale = two_bit_codes.TYPICAL_LEVEL * np.sqrt(dimension)
+    expected = (decode(codes, dimension) * vectors).sum(axis=1) / scale
+    assert two_bit_codes.multiply_own(codes, vectors) == pytest.approx(expected, rel=1e-4)
 
 
 def test_no_more_is_lost_than_two_bits_must_lose() -> None:

@@ -32,6 +32,7 @@ from hybrid_search.backends.server.proposals import (
     Proposals,
     choose_exact,
     choose_lexical,
+    count_in_window,
     list_outranked,
 )
 from hybrid_search.backends.server.searcher import Hits, Search, Searcher
@@ -53,6 +54,7 @@ from hybrid_search.backends.types import (
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import AccessError, UsageError
 from hybrid_search.text.filters import Scalar
+from hybrid_search.text.spans import find_highest
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes
 
@@ -181,6 +183,9 @@ class ServerBackend:
         # of passages of equal scores the first id comes first, and not the first in the graph
         codes = {key: codes[key] for key in keys if key in codes}
         best = best_passages(request.vector, codes, request.window)
+        if first_pass.beyond_window:
+            cosines = find_highest(list(best.cosines.values())).tolist()
+            best = best.take(count_in_window(proposals, request, codes, cosines))
         return Candidates(
             lexical,
             best.codes,

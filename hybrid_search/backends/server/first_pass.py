@@ -22,7 +22,6 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.server.transport.shape import Shape
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.errors import ServerError
-from hybrid_search.text.types import Floats
 
 UNREADABLE = -2.0
 """What the script returns for token codes that are missing or damaged."""
@@ -66,7 +65,7 @@ class FirstPass:
         fields: What the searches return of a hit.
         shape: The shape of the answer of a search without scores.
         scored_shape: The shape of the answer of a search by BM25.
-        read_spans: Returns the best spans of hits for a unit vector, float32 ``[dimension]``.
+        read_spans: Returns the best spans of hits for a request.
         error: How far scores are reckoned to be off.
         beyond_window: How many passages beyond the window may belong into it.
         runs_script: Whether the server scores the best spans by a script.
@@ -75,7 +74,7 @@ class FirstPass:
     fields: Mapping[str, Any]
     shape: Shape[answers.Answer]
     scored_shape: Shape[answers.Answer]
-    read_spans: Callable[[Hits, Floats], BestSpansByKey]
+    read_spans: Callable[[Hits, Request], BestSpansByKey]
     error: float = ESTIMATED_ERROR
     beyond_window: int = ESTIMATED_BEYOND_WINDOW
     runs_script: bool = False
@@ -105,24 +104,27 @@ def choose_first_pass(
     )
 
 
-def _read_nothing(hits: Hits, _: Floats) -> BestSpansByKey:
+def _read_nothing(hits: Hits, _: Request) -> BestSpansByKey:
     return {passage_codec.hit_key(hit): None for hit in hits}
 
 
-def _estimate(hits: Hits, query: Floats) -> BestSpansByKey:
+def _estimate(hits: Hits, request: Request) -> BestSpansByKey:
     codes_by_key = {
         passage_codec.hit_key(hit): passage_codec.decode_short_codes(hit) for hit in hits
     }
     readable = {
-        key: codes for key, codes in codes_by_key.items() if codes is not None and codes.fit(query)
+        key: codes
+        for key, codes in codes_by_key.items()
+        if codes is not None and codes.fit(request.vector, request.prior)
     }
-    estimates = short_codes.estimate_best_cosines(query, list(readable.values()))
-    # the probabilities that a prior needs are not among short codes
-    best_spans = (BestSpans(estimate, estimate) for estimate in estimates.tolist())
+    estimates = short_codes.estimate_best_spans(
+        request.vector, list(readable.values()), request.prior
+    )
+    best_spans = map(BestSpans, estimates.cosines.tolist(), estimates.scores.tolist())
     return {**dict.fromkeys(codes_by_key), **dict(zip(readable, best_spans, strict=True))}
 
 
-def _read_computed(hits: Hits, _: Floats) -> BestSpansByKey:
+def _read_computed(hits: Hits, _: Request) -> BestSpansByKey:
     numbers = ((passage_codec.hit_key(hit), hit["fields"]["best_spans"]) for hit in hits)
     return {
         key: None if cosine == UNREADABLE else BestSpans(cosine, score)

@@ -60,7 +60,7 @@ def read_proposals(
     matches = hits_by_leg.get("lexical", [])
     has_all_matches = "lexical" in hits_by_leg and len(matches) < _lexical_size(request)
     proposing = [*hits_by_leg.get("semantic", []), *matches] if request.semantic else []
-    best_spans = first_pass.read_spans(proposing, request.vector) if proposing else {}
+    best_spans = first_pass.read_spans(proposing, request) if proposing else {}
     return Proposals(read_scores(matches), best_spans, has_all_matches)
 
 

@@ -7,8 +7,9 @@ what these are estimated from; only those of documents that can be on the page a
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from itertools import islice
 
 from hybrid_search.backends.server.first_pass import BestSpansByKey, FirstPass
@@ -91,6 +92,21 @@ def choose_lexical(
     """Return those of `keys` that are passages of the BM25 leg, with their BM25 scores."""
     leg = islice(proposals.bm25.items(), request.window)
     return {key: score for key, score in leg if key in keys}
+
+
+def count_in_window(
+    proposals: Proposals, request: Request, exact: Container[Key], cosines: Sequence[float]
+) -> int:
+    """Return how many of the passages with exact cosines are within the window of the span leg.
+
+    The others take their places in it by their estimates. `exact` are the passages that were scored
+    exactly, and `cosines` those of the best of them.
+    """
+    estimates = [
+        best.cosine for key, best in proposals.best_spans.items() if best and key not in exact
+    ]
+    window = nlargest(request.window, [*cosines, *estimates])
+    return sum(cosine >= window[-1] for cosine in cosines)
 
 
 def _list_candidates(proposals: Proposals, request: Request, beyond_window: int = 0) -> list[Key]:

@@ -1,10 +1,10 @@
-"""Short codes of a passage on a server: from them the cosine of its best span is estimated.
+"""Short codes of a passage on a server: from them its best span is estimated.
 
 The token codes of a passage take some 33 KB of an answer, in base64, and its short codes 7. They
-have each word's vector in two bits a number, its length, and the inverse lengths of the spans of a
-few sizes that begin there. So running sums give the cosines of these spans, as they do in the exact
-step (`text.spans`), but for the rounding. An error can only leave a passage out, and never changes
-a score.
+have each word's vector in two bits a number and its length, the inverse length of every span, and
+the probabilities of clause boundaries. So cosines and priors of all spans are computed as in the
+exact step (`text.spans`, `text.span_prior`), and differ by the rounding of vectors alone. An error
+can only leave a passage out, and never changes a score.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import numpy as np
 
 from hybrid_search.backends.server import two_bit_codes
 from hybrid_search.text import spans, token_codes
+from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Bytes, Floats, TokenCodes
-
-SPAN_WORDS = (1, 2, 3, 4, 6, 8)
-"""The sizes of the spans that are estimated."""
 
 STEPS = 32
 """Steps of a rounded length in an octave: it is off by at most 1.1%."""
@@ -28,8 +26,8 @@ STEPS = 32
 MIDDLE = 128
 """The code of the length 1; 0 is that of no length."""
 
-_HEADER = struct.Struct("<4sHH")
-_MAGIC = b"HSS2"
+_HEADER = struct.Struct("<4sHHI?")
+_MAGIC = b"HSS3"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,43 +37,73 @@ class ShortCodes:
     Attributes:
         codes: uint8 ``[words, bytes]``: the directions of the words' vectors, as `two_bit_codes`
             has them.
-        lengths: uint8 ``[words, 1 + len(SPAN_WORDS)]``: the rounded length of a word's vector in
-            units of what its codes stand for, and the inverse lengths of the spans of `SPAN_WORDS`
-            words that begin at the word; 0 where there is no such span.
+        lengths: uint8 ``[words]``: the rounded lengths of the words' vectors, in units of the
+            product of a vector and what its codes stand for.
+        counts: uint8 ``[words]``: how many spans begin at each word.
+        inverse_norms: uint8 ``[spans]``: the rounded inverse lengths of the spans' vectors.
+        boundaries: uint8 ``[words]``: those of the token codes, None if these have none.
     """
 
     codes: Bytes
     lengths: Bytes
+    counts: Bytes
+    inverse_norms: Bytes
+    boundaries: Bytes | None
 
-    def fit(self, query: Floats) -> bool:
-        """Return whether the codes are of vectors as long as `query`."""
-        return bool(self.codes.shape[1] == two_bit_codes.count_bytes(len(query)))
+    def fit(self, query: Floats, prior: SpanPrior | None = None) -> bool:
+        """Return whether the vectors are as long as `query`, and `prior` has its boundaries."""
+        has_dimension = self.codes.shape[1] == two_bit_codes.count_bytes(len(query))
+        return bool(has_dimension) and (prior is None or self.boundaries is not None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Estimates:
+    """The estimated best of the spans of some passages, each float32 ``[passages]``.
+
+    `cosines` are those of the nearest spans, -1 without a span. `scores` are the best sums of
+    cosine and prior, and the same as the cosines without a prior.
+    """
+
+    cosines: Floats
+    scores: Floats
 
 
 def shorten(tokens: TokenCodes) -> ShortCodes:
     """Return the short codes of a passage; its token codes must be sound."""
     sums = spans.running_sums(token_codes.vectors(tokens))
-    first, after = tokens.words[:, 2], tokens.words[:, 3]
-    word_vectors = sums[after] - sums[first]
-    lengths = _lengths(word_vectors)
-    codes = two_bit_codes.encode(word_vectors * spans.inverse(lengths)[:, None])
-    columns = [_round_lengths(lengths / two_bit_codes.measure_lengths(codes, sums.shape[1]))]
-    for size in SPAN_WORDS:
-        starts = np.flatnonzero(tokens.counts >= size)
-        span_lengths = _lengths(sums[after[starts + size - 1]] - sums[first[starts]])
-        column = np.zeros(len(tokens.words), np.uint8)
-        column[starts] = _round_lengths(spans.inverse(span_lengths))
-        columns.append(column)
-    return ShortCodes(codes, np.stack(columns, axis=1))
+    word_vectors = sums[tokens.words[:, 3]] - sums[tokens.words[:, 2]]
+    lengths: Floats = np.linalg.norm(word_vectors, axis=1)
+    unit_vectors = word_vectors * spans.inverse(lengths)[:, None]
+    codes = two_bit_codes.encode(unit_vectors)
+    own_products = two_bit_codes.multiply_own(codes, unit_vectors)
+    return ShortCodes(
+        codes,
+        _round_lengths(lengths * spans.inverse(own_products)),
+        tokens.counts,
+        _round_lengths(tokens.inverse_norms.astype(np.float32)),
+        tokens.boundaries,
+    )
 
 
 def to_bytes(short_codes: ShortCodes) -> bytes:
     """Return short codes as one binary field.
 
-    A header with magic, words and bytes a word comes first, then codes and lengths.
+    A header with magic, words, bytes a word, spans, and whether there are boundaries, comes first;
+    then the arrays in the order in which `ShortCodes` names them.
     """
-    header = _HEADER.pack(_MAGIC, *short_codes.codes.shape)
-    return header + short_codes.codes.tobytes() + short_codes.lengths.tobytes()
+    header = _HEADER.pack(
+        _MAGIC,
+        *short_codes.codes.shape,
+        len(short_codes.inverse_norms),
+        short_codes.boundaries is not None,
+    )
+    arrays = (short_codes.codes, short_codes.lengths, short_codes.counts, short_codes.inverse_norms)
+    parts = [array.tobytes() for array in arrays]
+    return b"".join([header, *parts, _boundaries_to_bytes(short_codes)])
+
+
+def _boundaries_to_bytes(short_codes: ShortCodes) -> bytes:
+    return b"" if short_codes.boundaries is None else short_codes.boundaries.tobytes()
 
 
 def read(data: bytes) -> ShortCodes | None:
@@ -85,14 +113,22 @@ def read(data: bytes) -> ShortCodes | None:
     """
     if len(data) < _HEADER.size:
         return None
-    magic, words, word_bytes = _HEADER.unpack_from(data)
+    magic, words, word_bytes, span_count, has_boundaries = _HEADER.unpack_from(data)
     lengths_at = _HEADER.size + words * word_bytes
-    columns = 1 + len(SPAN_WORDS)
-    if magic != _MAGIC or len(data) != lengths_at + words * columns:
+    counts_at = lengths_at + words
+    norms_at = counts_at + words
+    boundaries_at = norms_at + span_count
+    if magic != _MAGIC or len(data) != boundaries_at + words * has_boundaries:
         return None
+    if sum(data[counts_at:norms_at]) != span_count:
+        return None
+    values = np.frombuffer(data, np.uint8)
     return ShortCodes(
-        np.ndarray((words, word_bytes), np.uint8, data, _HEADER.size),
-        np.ndarray((words, columns), np.uint8, data, lengths_at),
+        values[_HEADER.size : lengths_at].reshape(words, word_bytes),
+        values[lengths_at:counts_at],
+        values[counts_at:norms_at],
+        values[norms_at:boundaries_at],
+        values[boundaries_at:] if has_boundaries else None,
     )
 
 
@@ -101,51 +137,57 @@ def belong_to(short_codes: ShortCodes, tokens: TokenCodes) -> bool:
     expected = shorten(tokens)
     if short_codes.codes.shape != expected.codes.shape:
         return False
-    length_steps = np.abs(short_codes.lengths.astype(np.int16) - expected.lengths)
-    return bool(length_steps.max(initial=0) <= 1) and two_bit_codes.are_near(
-        short_codes.codes, expected.codes
+    return (
+        np.array_equal(short_codes.counts, expected.counts)
+        and _boundaries_to_bytes(short_codes) == _boundaries_to_bytes(expected)
+        and _differ_by_rounding(short_codes.lengths, expected.lengths)
+        and _differ_by_rounding(short_codes.inverse_norms, expected.inverse_norms)
+        and two_bit_codes.are_near(short_codes.codes, expected.codes)
     )
 
 
-def estimate_best_cosines(query: Floats, passages: Sequence[ShortCodes]) -> Floats:
-    """Return about the cosine of each passage's best span, float32 ``[passages]``.
-
-    It is -1 without a span.
+def estimate_best_spans(
+    query: Floats, passages: Sequence[ShortCodes], prior: SpanPrior | None = None
+) -> Estimates:
+    """Return the estimated cosine and score of the best spans of each passage.
 
     Args:
         query: A unit vector, float32 ``[dimension]``.
-        passages: The short codes of the passages; all must `fit` the query.
+        passages: The short codes of the passages; all must `fit` the query and the prior.
+        prior: What is added to the cosine of each span, if anything.
     """
-    estimates = np.full(len(passages), -1.0, np.float32)
-    counts = np.array([len(passage.codes) for passage in passages], np.intp)
-    if not counts.any():
-        return estimates
-    products = two_bit_codes.multiply(np.concatenate([item.codes for item in passages]), query)
+    if not passages:
+        return Estimates(np.zeros(0, np.float32), np.zeros(0, np.float32))
+    counts = np.concatenate([passage.counts for passage in passages])
+    cosines = _estimate_cosines(query, passages, counts)
+    span_counts = np.array([len(passage.inverse_norms) for passage in passages], np.intp)
+    best_cosines = spans.find_highest_joined(cosines, span_counts)
+    if prior is None:
+        return Estimates(best_cosines, best_cosines)
+    boundaries = [passage.boundaries for passage in passages if passage.boundaries is not None]
+    # behind the last word of a passage is a boundary, and so is before the first of the next one
+    certain = np.full(1, 255, np.uint8)
+    probabilities = np.concatenate([*boundaries, certain], dtype=np.float32) / np.float32(255)
+    scores: Floats = cosines + prior.combine(probabilities, counts)
+    return Estimates(best_cosines, spans.find_highest_joined(scores, span_counts))
+
+
+def _estimate_cosines(query: Floats, passages: Sequence[ShortCodes], counts: Bytes) -> Floats:
+    """Return about the cosines of all spans of all passages, float32 ``[spans]``."""
     lengths = np.concatenate([passage.lengths for passage in passages])
-    best_by_word = _best_by_word(products * _DECODED[lengths[:, 0]], lengths[:, 1:])
-    has_words = counts > 0
-    starts = (np.cumsum(counts) - counts)[has_words]
-    estimates[has_words] = np.maximum.reduceat(best_by_word, starts)
-    return estimates
+    inverse_norms = np.concatenate([passage.inverse_norms for passage in passages])
+    codes = np.concatenate([passage.codes for passage in passages])
+    products = two_bit_codes.multiply(codes, query) * _DECODED[lengths]
+    words = np.arange(len(counts), dtype=np.int32)
+    return spans.cosines(
+        products, np.stack([words, words + 1], axis=1), counts, _DECODED[inverse_norms]
+    )
 
 
-def _best_by_word(products: Floats, inverse_lengths: Bytes) -> Floats:
-    """Return the best cosine of the spans that begin at each word, -1 where none does."""
-    count = len(products)
-    sums = np.zeros(count + max(SPAN_WORDS), np.float64)
-    np.cumsum(products, out=sums[1 : count + 1])
-    best: Floats = np.full(count, -1.0, np.float32)
-    for size, codes in zip(SPAN_WORDS, np.ascontiguousarray(inverse_lengths.T), strict=True):
-        scores = (sums[size : size + count] - sums[:count]).astype(np.float32)
-        scores *= _DECODED.take(codes)
-        scores[codes == 0] = -1
-        np.maximum(best, scores, out=best)
-    return best
-
-
-def _lengths(vectors: Floats) -> Floats:
-    lengths: Floats = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    return lengths
+def _differ_by_rounding(lengths: Bytes, others: Bytes) -> bool:
+    """Return whether rounded lengths are at most one step apart."""
+    steps = np.abs(lengths.astype(np.int16) - others)
+    return bool(steps.max(initial=0) <= 1)
 
 
 def _round_lengths(lengths: Floats) -> Bytes:
