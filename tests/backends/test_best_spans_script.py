@@ -124,10 +124,11 @@ def test_damaged_codes_are_told_and_spoil_no_query(
 ) -> None:
     damage(client, index, change)
     assert propose(client, index).get("call-1#0") is None
-    result = client.query("w1 w2 w3", index=index, alpha=0.5)  # the words of call-1
-    (warning,) = result.plan["warnings"]
-    assert "damaged" in warning
-    assert len(result.hits) == 10
+    for alpha in (0.0, 0.5, 1.0):
+        result = client.query("w1 w2 w3", index=index, alpha=alpha)  # the words of call-1
+        (warning,) = result.plan["warnings"]
+        assert "damaged" in warning
+        assert len(result.hits) == 10
 
 
 @pytest.mark.parametrize("url", live_servers.URLS)

@@ -282,6 +282,28 @@ def test_a_query_says_how_many_bytes_came(client: Client, url: str) -> None:
 
 
 @pytest.mark.parametrize("url", live_servers.URLS)
+def test_another_document_takes_the_place_of_one_with_damaged_token_codes(
+    client: Client, url: str
+) -> None:
+    """Its short codes are sound, so only the token codes tell."""
+    documents = make_documents(150)
+    with live_servers.unique_index_name(url) as index:
+        client.ingest(documents, index=index)
+        (entry,) = make_entries(documents[0])
+        source = passage_codec.build_source(entry, make_spec(), "2026-01-01T00:00:00+00:00")
+        source |= {"tokens": pybase64.b64encode_as_string(b"abc"), "spans": [], "span_count": 0}
+        assert isinstance(client.backend, ServerBackend)
+        client.backend.server.request(
+            "PUT", f"/{index}-000001/_doc/call-1%230", params={"refresh": True}, body=source
+        )
+        for alpha in (0.0, 0.5, 1.0):
+            result = client.query("w1 w2 w3", index=index, alpha=alpha)  # the words of call-1
+            (warning,) = result.plan["warnings"]
+            assert "damaged" in warning
+            assert len(result.hits) == 10
+
+
+@pytest.mark.parametrize("url", live_servers.URLS)
 def test_verify_notices_short_codes_of_another_passage(client: Client, url: str) -> None:
     documents = make_documents(3)
     with live_servers.unique_index_name(url) as index:

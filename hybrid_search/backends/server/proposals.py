@@ -23,6 +23,12 @@ from hybrid_search.backends.server.skyband import (
 )
 from hybrid_search.backends.types import Key, OutrankedPassage, Request
 
+SPARE_DOCUMENTS = 2
+"""Documents beyond a page that are scored exactly, too.
+
+They take the places of those that turn out to be damaged, or to have been deleted meanwhile.
+"""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proposals:
@@ -60,14 +66,15 @@ class Proposals:
 def choose_exact(proposals: Proposals, request: Request, first_pass: FirstPass) -> list[Key]:
     """Return the passages that are scored exactly, in the order of their ids.
 
-    They are all passages of the documents that can be among the best of both legs, and without a
-    depth those of all documents. Passages whose best spans are unknown are always among them.
+    They are all passages of the documents that can be among the best of both legs, of which
+    `SPARE_DOCUMENTS` can fail; without a depth those of all documents. Passages whose best spans
+    are unknown are always among them.
     """
     keys = _list_candidates(proposals, request, first_pass.beyond_window)
     if request.depth is None:
         return keys
     bounds = [_find_bounds(key, proposals, request, first_pass.error) for key in keys]
-    documents = find_possible_documents(bounds, request.depth)
+    documents = find_possible_documents(bounds, request.depth + SPARE_DOCUMENTS)
     return [key for key, passage in zip(keys, bounds, strict=True) if passage.document in documents]
 
 
