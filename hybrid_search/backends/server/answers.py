@@ -126,12 +126,6 @@ _Offset = Annotated[int, Field(ge=0, lt=2**31)]
 """A place in a document, counted in characters; it is added to offsets of 32 bits."""
 
 
-class _CopiedSource(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    start: _Offset
-    source_hash: str
-
-
 _Turn: Any = _object(turn=int, start=int, end=int)
 _TURNS = Shape[Any](_Json[_List[_Turn]])
 
@@ -141,12 +135,18 @@ def _check_layout(layout: str) -> str:
     return layout
 
 
-_Content = _object(
-    start=_Offset,
-    text=str,
-    layout=Annotated[str, AfterValidator(_check_layout)],
-    metadata=NotRequired[dict[str, Any]],
-)
+_Layout = Annotated[str, AfterValidator(_check_layout)]
+_Content = _object(start=_Offset, text=str, layout=_Layout, metadata=NotRequired[dict[str, Any]])
+
+
+class _CopiedSource(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    start: _Offset
+    text: str
+    layout: _Layout
+    metadata: NotRequired[dict[str, Any]]
+    source_hash: str
+
 
 KEYS = _hits(fields=_Key)
 """The shapes of hits are named by what is requested of a hit: here with `request_bodies.KEYS`."""
