@@ -17,7 +17,11 @@ from hybrid_search.backends.server.first_pass import BestSpansByKey
 from hybrid_search.client import Client
 from hybrid_search.text import token_codes
 from hybrid_search.text.span_prior import SpanPrior
-from tests.backends.test_server_short_codes import make_documents
+from tests.backends.test_server_short_codes import (
+    check_damage_is_told,
+    make_documents,
+    overwrite_passage,
+)
 from tests.helpers import live_servers
 from tests.helpers.tiny_encoder import TinyEncoder, make_prior, make_request, make_spec
 from tools.servers import start
@@ -58,14 +62,11 @@ def propose(client: Client, index: str, prior: SpanPrior | None = None) -> BestS
 def damage(client: Client, index: str, change: Callable[[bytes], bytes | None]) -> None:
     """Change the token codes of the document ``call-1`` on the server."""
     assert isinstance(client.backend, ServerBackend)
-    place = f"/{index}-000001"
-    answer = client.backend.server.request("GET", f"{place}/_doc/call-1%230")
-    source = {**answer["_source"], "spans": [], "span_count": 0}
+    answer = client.backend.server.request("GET", f"/{index}-000001/_doc/call-1%230")
+    source = answer["_source"]
     tokens = change(pybase64.b64decode(source.pop("tokens")))
     source |= {"tokens": pybase64.b64encode_as_string(tokens)} if tokens is not None else {}
-    client.backend.server.request(
-        "PUT", f"{place}/_doc/call-1%230", params={"refresh": True}, body=source
-    )
+    overwrite_passage(client, index, source)
 
 
 @pytest.mark.parametrize("prior", [None, make_prior()], ids=["cosines", "scores"])
@@ -124,11 +125,7 @@ def test_damaged_codes_are_told_and_spoil_no_query(
 ) -> None:
     damage(client, index, change)
     assert propose(client, index).get("call-1#0") is None
-    for alpha in (0.0, 0.5, 1.0):
-        result = client.query("w1 w2 w3", index=index, alpha=alpha)  # the words of call-1
-        (warning,) = result.plan["warnings"]
-        assert "damaged" in warning
-        assert len(result.hits) == 10
+    check_damage_is_told(client, index)
 
 
 @pytest.mark.parametrize("url", live_servers.URLS)

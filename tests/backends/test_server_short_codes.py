@@ -215,6 +215,26 @@ def make_documents(count: int) -> list[dict[str, Any]]:
     ]
 
 
+def overwrite_passage(client: Client, index: str, source: dict[str, Any]) -> None:
+    """Put `source` in the place of the only passage of ``call-1``, without covering spans."""
+    assert isinstance(client.backend, ServerBackend)
+    client.backend.server.request(
+        "PUT",
+        f"/{index}-000001/_doc/call-1%230",
+        params={"refresh": True},
+        body={**source, "spans": [], "span_count": 0},
+    )
+
+
+def check_damage_is_told(client: Client, index: str) -> None:
+    """Check that the damage of ``call-1`` is told, and that another document takes its place."""
+    for alpha in (0.0, 0.5, 1.0):
+        result = client.query("w1 w2 w3", index=index, alpha=alpha)  # the words of call-1
+        (warning,) = result.plan["warnings"]
+        assert "damaged" in warning
+        assert len(result.hits) == 10
+
+
 @pytest.fixture
 def client(tiny_encoder: None, url: str) -> Iterator[Client]:
     with live_servers.open_client(url, "elasticsearch") as connected:
@@ -291,16 +311,9 @@ def test_another_document_takes_the_place_of_one_with_damaged_token_codes(
         client.ingest(documents, index=index)
         (entry,) = make_entries(documents[0])
         source = passage_codec.build_source(entry, make_spec(), "2026-01-01T00:00:00+00:00")
-        source |= {"tokens": pybase64.b64encode_as_string(b"abc"), "spans": [], "span_count": 0}
-        assert isinstance(client.backend, ServerBackend)
-        client.backend.server.request(
-            "PUT", f"/{index}-000001/_doc/call-1%230", params={"refresh": True}, body=source
-        )
-        for alpha in (0.0, 0.5, 1.0):
-            result = client.query("w1 w2 w3", index=index, alpha=alpha)  # the words of call-1
-            (warning,) = result.plan["warnings"]
-            assert "damaged" in warning
-            assert len(result.hits) == 10
+        source["tokens"] = pybase64.b64encode_as_string(b"abc")
+        overwrite_passage(client, index, source)
+        check_damage_is_told(client, index)
 
 
 @pytest.mark.parametrize("url", live_servers.URLS)
@@ -311,13 +324,7 @@ def test_verify_notices_short_codes_of_another_passage(client: Client, url: str)
         first, second = (make_entries(document)[0] for document in documents[:2])
         source = passage_codec.build_source(first, make_spec(), "2026-01-01T00:00:00+00:00")
         source["short_codes"] = passage_codec.encode_short_codes(second.tokens)
-        assert isinstance(client.backend, ServerBackend)
-        client.backend.server.request(
-            "PUT",
-            f"/{index}-000001/_doc/call-1%230",
-            params={"refresh": True},
-            body={**source, "spans": []} | {"span_count": 0},
-        )
+        overwrite_passage(client, index, source)
         (finding,) = client.verify(index=index, full=True, sample=0).findings
         assert (finding.kind, finding.document_id) == ("vectors", "call-1")
         assert client.verify(index=index, repair=True).is_sound

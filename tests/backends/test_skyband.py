@@ -34,8 +34,8 @@ ERRORS = st.sampled_from([0.0, 1.0, 2.0])
 
 @st.composite
 def bounds_around(draw: st.DrawFn, score: float) -> Bounds:
-    known = Bounds(score - draw(ERRORS), score + draw(ERRORS))
-    return draw(st.sampled_from([known, known, UNKNOWN]))
+    bounds = Bounds(score - draw(ERRORS), score + draw(ERRORS))
+    return draw(st.sampled_from([bounds, bounds, UNKNOWN]))
 
 
 @st.composite

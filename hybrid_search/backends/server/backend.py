@@ -174,9 +174,9 @@ class ServerBackend:
         """
         first_pass, proposals = self._leg_search.run(index, request)
         keys = choose_exact(proposals, request, first_pass)
-        chosen = set(keys)
-        lexical = choose_lexical(proposals, request, chosen) if request.lexical else {}
-        outranked = list_outranked(proposals, request, chosen)
+        exact = set(keys)
+        lexical = choose_lexical(proposals, request, exact) if request.lexical else {}
+        outranked = list_outranked(proposals, request, exact)
         if not request.semantic:
             return Candidates(lexical, outranked=outranked)
         scores, codes = self._fetch_scores(index, request, keys, proposals)
