@@ -22,7 +22,7 @@ from benchmarks.servers.queries import run_query
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.passage_codec import passage_id
-from hybrid_search.backends.types import Request
+from hybrid_search.backends.types import PageOrder, Request
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW, Query
 from hybrid_search.text import spans, token_codes
@@ -31,6 +31,7 @@ from hybrid_search.text.types import Floats, TokenCodes
 CLIENTS = (1, 8)
 ALPHAS = {"hybrid": Query.alpha, "spans": 1.0}
 ROUNDS = 3
+BY_SPANS = PageOrder(10, lambda _, spans: spans)
 
 
 def measure(
@@ -192,7 +193,7 @@ def recall(
     shares, first = [], []
     for text, vector, cosines in exact_cosines(corpus, tuple(phrases)):
         ordered = sorted(cosines.values())
-        request = Request(text, vector, WINDOW, lexical=False, depth=10)
+        request = Request(text, vector, WINDOW, lexical=False, page_order=BY_SPANS)
         passage_ids = list(backend.find_candidates(index, request).semantic)[:10]
         shares.append(sum(cosines[id_] >= ordered[-10] - TIED for id_ in passage_ids) / 10)
         first.append(cosines[passage_ids[0]] >= ordered[-1] - TIED)

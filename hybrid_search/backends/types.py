@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.installed_models import find_name
@@ -110,13 +113,27 @@ class IndexInfo:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class PageOrder:
+    """What a page of hits is ordered by, and how many documents have to be right.
+
+    Attributes:
+        depth: How many of the best documents matter, from 1.
+        fuse_scores: Returns the score of each passage, float64 ``[n]``, from its BM25 score and the
+            score of its best span, both float64 ``[n]``. It falls with neither.
+    """
+
+    depth: int
+    fuse_scores: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Request:
     """One phrase sent to a backend.
 
     `phrase` is for BM25, `vector` is its unit vector, float32 ``[dimension]``. Each leg returns at
-    most `window` passages. If only the best `depth` of both legs together matter, a store may
-    leave out passages that cannot be among them; by default all of `window` matter. With a `prior`
-    passages are ranked by the best sum of cosine and prior of their spans.
+    most `window` passages. By a `page_order` a store may leave out passages of documents that
+    cannot be among the best; without one all of `window` matter. With a `prior` passages are ranked
+    by the best sum of cosine and prior of their spans.
     """
 
     phrase: str
@@ -125,7 +142,7 @@ class Request:
     conditions: tuple[Condition, ...] = ()
     lexical: bool = True
     semantic: bool = True
-    depth: int | None = None
+    page_order: PageOrder | None = None
     prior: SpanPrior | None = None
 
 
@@ -159,7 +176,7 @@ class Candidates:
         cosines: The cosine of every span of passages in `semantic`, as far as the store has
             computed them, float32 ``[spans]``.
         outranked: Passages of the legs that the store has left out, since they cannot be among the
-            best `depth` of the request.
+            best of the request's `page_order`.
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)

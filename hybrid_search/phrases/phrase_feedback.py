@@ -11,7 +11,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Request
 from hybrid_search.phrases.topic_matrix import TopicMatrix
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.candidates import fuse, retrieve
+from hybrid_search.search.candidates import fuse, order_page, retrieve
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.query import WINDOW, Query
 from hybrid_search.text.filters import Condition
@@ -47,10 +47,10 @@ def add_feedback_to_topics(
             vectors[column],
             WINDOW,
             tuple(conditions[int(matrix.owners[column])]),
-            depth=documents,
             prior=prior,
         )
-        answer = retrieve(backend, index, request)
+        ordered = order_page(request, documents, Query.fusion, Query.alpha, maps)
+        answer = retrieve(backend, index, ordered)
         scored = fuse(answer.passages, request, Query.fusion, Query.alpha, maps)
         vectors[column] = add_feedback(request, scored, documents).vector
     return replace(matrix, vectors=vectors)

@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Candidates, Key, OutrankedPassage, Request, StoredPassage
+from hybrid_search.backends.types import (
+    Candidates,
+    Key,
+    OutrankedPassage,
+    PageOrder,
+    Request,
+    StoredPassage,
+)
 from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
@@ -37,6 +44,31 @@ class Retrieved:
         """What was done, as the plan of a result has it; without damage there are no warnings."""
         warnings = {"warnings": list(self.warnings)} if self.warnings else {}
         return {"candidates": self.method, **warnings}
+
+
+def order_page(
+    request: Request, depth: int | None, name: str, alpha: float, calibration: Calibration
+) -> Request:
+    """Return `request` with the order by the fusion `name`, if only the best documents matter.
+
+    Args:
+        request: What is asked.
+        depth: How many of the best documents matter, None for all.
+        name: The fusion, whose scores depend on no other passages where a depth is given.
+        alpha: The weight of the spans.
+        calibration: The maps of the fusion.
+    """
+    if depth is None:
+        return request
+    terms = _count_terms(request)
+
+    def fuse_scores(bm25: Scores, span: Scores) -> Scores:
+        unranked = np.zeros(len(bm25), dtype=np.int64)
+        return fusion.get_fusion(name)(
+            Legs(bm25, span, unranked, unranked, terms, calibration), alpha
+        )
+
+    return replace(request, page_order=PageOrder(depth, fuse_scores))
 
 
 def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
@@ -158,9 +190,12 @@ def _build_legs(
     bm25_ranks[bm25 <= 0] = 0
     bm25_ranks *= request.lexical
     cosine_ranks = rank_scores(span, ids, request.window) * request.semantic
-    terms = len(distinct_words(request.phrase))
-    own = slice(len(passages))
+    terms, own = _count_terms(request), slice(len(passages))
     return Legs(bm25[own], span[own], bm25_ranks[own], cosine_ranks[own], terms, calibration)
+
+
+def _count_terms(request: Request) -> int:
+    return len(distinct_words(request.phrase))
 
 
 def rank_scores(scores: Scores, ids: Sequence[tuple[str, int]], window: int) -> Ranks:

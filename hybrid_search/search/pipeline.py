@@ -32,7 +32,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import count_traffic
 from hybrid_search.search import facets, hit_builder, phrase_vector
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration, choose_mention_map
-from hybrid_search.search.candidates import Retrieved, fuse, retrieve
+from hybrid_search.search.candidates import Retrieved, fuse, order_page, retrieve
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.opensearch import ranking
@@ -177,7 +177,6 @@ def build_requests(
             conditions,
             lexical=query.alpha < 1,
             semantic=query.alpha > 0,
-            depth=query.depth,
             prior=span_prior(encoder) if query.spans_by == SCORE else None,
         )
         for phrase, vector in zip(phrases, vectors, strict=True)
@@ -237,7 +236,8 @@ def _score(
     backend: Backend, request: Request, calibration: Calibration, query: Query
 ) -> tuple[Retrieved, list[ScoredPassage]]:
     """Return the candidates of a request, and the same fused."""
-    answer = retrieve(backend, query.index, request)
+    ordered = order_page(request, query.depth, query.fusion, query.alpha, calibration)
+    answer = retrieve(backend, query.index, ordered)
     passages, outranked = answer.passages, answer.outranked
     scored = fuse(passages, request, query.fusion, query.alpha, calibration, outranked)
     return answer, scored

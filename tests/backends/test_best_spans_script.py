@@ -54,7 +54,7 @@ def propose(client: Client, index: str, prior: SpanPrior | None = None) -> BestS
     """Return what the server computed of the passages of both legs."""
     backend = client.backend
     assert isinstance(backend, ServerBackend)
-    request = replace(make_request(PHRASE), depth=10, prior=prior)
+    request = replace(make_request(PHRASE), prior=prior)
     _, proposals = backend._leg_search.run(index, request)
     return proposals.best_spans
 

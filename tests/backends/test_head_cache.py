@@ -44,6 +44,9 @@ class FakeCluster:
     fields: Mapping[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=lambda: make_entries(CALL))
     paths: list[str] = field(default_factory=list)
+    bodies: list[Json] = field(default_factory=list)
+    passages: int = 1
+    shards: int = 1
 
     def __call__(self, request: HttpRequest) -> Reply:
         path = request.target.partition("?")[0]
@@ -57,6 +60,7 @@ class FakeCluster:
             return Reply(body={self.name: {"mappings": self.mapping()}})
         if path == "/_msearch":
             bodies = [json.loads(line) for line in request.body.splitlines()[1::2]]
+            self.bodies += bodies
             return Reply(body={"responses": list(map(self.answer, bodies))})
         return Reply(body=self.answer(json.loads(request.body)))
 
@@ -67,7 +71,8 @@ class FakeCluster:
 
     def answer(self, body: Mapping[str, Any]) -> Json:
         hits = [add_best_spans(self.hit(entry), body) for entry in self.entries]
-        return {"hits": {"hits": hits[: body["size"]]}}
+        total = {"total": {"value": self.passages}} if body.get("track_total_hits") else {}
+        return {"hits": {"hits": hits[: body["size"]], **total}, "_shards": {"total": self.shards}}
 
     def hit(self, entry: Entry) -> Json:
         fields = passage_codec.build_source(entry, self.spec, "2026-01-01T00:00:00+00:00")
@@ -251,6 +256,18 @@ def test_an_old_head_is_read_again(
     for _ in range(2):
         assert query_ids(backend) == ["call"]
         assert cluster.take_paths() == FIRST
+
+
+def test_each_shard_is_searched_for_a_share_of_its_own_passages(
+    backend: ServerBackend, cluster: FakeCluster
+) -> None:
+    """The first query counts them."""
+    cluster.passages, cluster.shards = 70_000, 2
+    for _ in range(3):
+        run_query(backend)
+    queries = [body["query"].get("nested") for body in cluster.bodies]
+    searched = [query["query"]["knn"]["spans.vector"]["k"] for query in queries if query]
+    assert searched == [10_000, 5_000, 5_000]  # 70,000 / 2 shards / 7
 
 
 def test_an_answer_by_a_head_that_another_thread_found_outdated_is_not_given(

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hybrid_search.backends.server.first_pass import (
     KEYS_ONLY,
@@ -19,13 +21,18 @@ from hybrid_search.backends.server.proposals import (
     choose_exact,
     choose_lexical,
     count_in_window,
+    find_possible_documents,
 )
-from hybrid_search.backends.types import Request
+from hybrid_search.backends.types import PageOrder, Request
 
 SCORED_BY_SERVER = replace(KEYS_ONLY, error=1e-4, beyond_window=0)
 FIRST_PASSES = pytest.mark.parametrize("first_pass", [SHORT_CODES, SCORED_BY_SERVER])
-REQUEST = Request("phrase", np.ones(32, np.float32), 100, depth=10)
 SHOWN = 10 + SPARE_DOCUMENTS
+BY_BOTH = PageOrder(10, lambda bm25, spans: bm25 + spans)
+BY_SPANS = PageOrder(10, lambda _, spans: spans)
+BY_BM25 = PageOrder(10, lambda bm25, _: bm25)
+REQUEST = Request("phrase", np.ones(32, np.float32), 100, page_order=BY_BOTH)
+SPANS_ALONE = replace(REQUEST, lexical=False, page_order=BY_SPANS)
 
 
 def make_proposals(count: int, unknown: int = 0) -> Proposals:
@@ -49,21 +56,30 @@ def test_by_spans_alone_those_of_the_best_documents_are_scored_exactly(
     last = next(key for key in ranked if key.startswith(f"{documents[SHOWN - 1]}#"))
     # a score may be off by the error, and so may that which it is compared with
     expected = {key for key in ranked if cosines[key] >= cosines[last] - 2 * first_pass.error}
-    keys = choose_exact(created, replace(REQUEST, lexical=False), first_pass)
+    keys = choose_exact(created, SPANS_ALONE, first_pass)
     assert expected <= set(keys)
     assert len(keys) <= 2 * len(expected)  # and the other passages of their documents
 
 
 @FIRST_PASSES
-def test_with_both_legs_documents_that_are_high_in_either_are_scored_exactly(
-    first_pass: FirstPass,
+@pytest.mark.parametrize("weight", [0.01, 0.5, 20.0])
+def test_with_both_legs_those_of_the_best_sums_are_scored_exactly(
+    first_pass: FirstPass, weight: float
 ) -> None:
     created = make_proposals(400)
-    keys = choose_exact(created, REQUEST, first_pass)
-    alone = choose_exact(created, replace(REQUEST, lexical=False), first_pass)
-    assert set(alone) <= set(keys)
-    assert {f"d{number // 2}#{number % 2}" for number in range(2 * SHOWN)} <= set(keys)
-    assert len(keys) < 200
+    order = PageOrder(10, lambda bm25, spans: weight * bm25 + spans)
+    # within both windows: 100 of each leg
+    lexical = list(created.bm25)[:100]
+    cosines = {key: best.cosine for key, best in created.best_spans.items() if best}
+    candidates = {*lexical, *sorted(cosines, key=lambda key: -cosines[key])[:100]}
+    scores = {key: weight * created.bm25[key] + cosines[key] for key in candidates}
+    documents = dict.fromkeys(
+        key.partition("#")[0] for key in sorted(scores, key=lambda key: -scores[key])
+    )
+    best = list(documents)[:SHOWN]
+    keys = choose_exact(created, replace(REQUEST, page_order=order), first_pass)
+    assert {key for key in candidates if key.partition("#")[0] in best} <= set(keys)
+    assert len(keys) <= 60
 
 
 def test_all_passages_of_a_document_that_can_be_on_the_page_are_scored_exactly() -> None:
@@ -81,9 +97,9 @@ def test_of_the_window_those_of_the_best_scores_are_scored_exactly() -> None:
     cosines = {f"d{number}#0": 1 - number / 1000 for number in range(150)}
     best_spans = {key: BestSpans(cosine, -cosine) for key, cosine in cosines.items()}
     created = Proposals({}, best_spans, has_all_matches=True)
-    keys = choose_exact(created, replace(REQUEST, lexical=False), SCORED_BY_SERVER)
+    keys = choose_exact(created, SPANS_ALONE, SCORED_BY_SERVER)
     assert set(keys) == {f"d{number}#0" for number in range(100 - SHOWN, 100)}
-    further = choose_exact(created, replace(REQUEST, lexical=False), SHORT_CODES)
+    further = choose_exact(created, SPANS_ALONE, SHORT_CODES)
     assert {f"d{number}#0" for number in range(140, 150)} <= set(further)
 
 
@@ -112,8 +128,8 @@ def test_estimates_of_others_take_their_places_in_the_window() -> None:
 
 
 @FIRST_PASSES
-def test_without_a_depth_the_whole_window_is_scored_exactly(first_pass: FirstPass) -> None:
-    created, request = make_proposals(400), replace(REQUEST, depth=None)
+def test_without_an_order_the_whole_window_is_scored_exactly(first_pass: FirstPass) -> None:
+    created, request = make_proposals(400), replace(REQUEST, page_order=None)
     keys = choose_exact(created, request, first_pass)
     assert len(keys) >= 100
     assert list(choose_lexical(created, request, keys)) == list(created.bm25)[:100]
@@ -122,7 +138,7 @@ def test_without_a_depth_the_whole_window_is_scored_exactly(first_pass: FirstPas
 def test_by_bm25_alone_those_of_the_best_documents_are_scored_exactly() -> None:
     created = make_proposals(400)
     created = replace(created, best_spans={})
-    keys = choose_exact(created, replace(REQUEST, semantic=False), KEYS_ONLY)
+    keys = choose_exact(created, replace(REQUEST, semantic=False, page_order=BY_BM25), KEYS_ONLY)
     assert keys == sorted(f"d{number // 2}#{number % 2}" for number in range(2 * SHOWN))
 
 
@@ -131,3 +147,43 @@ def test_passages_of_unknown_spans_are_all_scored_exactly(first_pass: FirstPass)
     created = make_proposals(200, unknown=50)
     keys = choose_exact(created, REQUEST, first_pass)
     assert {key for key in keys if key.startswith("old")} == {f"old{n}#0" for n in range(50)}
+
+
+# few values, so that equal scores are common; all sums here are exact
+SCORES = st.integers(0, 8).map(float)
+ERRORS = st.sampled_from([0.0, 1.0, 2.0, np.inf])
+PASSAGES = st.tuples(st.integers(0, 7).map("d{}".format), SCORES, ERRORS, ERRORS)
+
+
+@given(st.lists(PASSAGES, max_size=40), st.integers(1, 8))
+def test_every_document_that_can_be_among_the_best_is_possible(
+    passages: list[tuple[str, float, float, float]], count: int
+) -> None:
+    """With equal scores any of the equal documents can be."""
+    best: dict[str, float] = {}
+    for document, score, *_ in passages:
+        best[document] = max(best.get(document, -np.inf), score)
+    least = min(sorted(best.values(), reverse=True)[:count], default=0)
+    expected = {document for document, score in best.items() if score >= least}
+    documents = [document for document, *_ in passages]
+    lowest = [score - below for _, score, below, _ in passages]
+    highest = [score + above for _, score, _, above in passages]
+    assert expected <= find_possible_documents(documents, lowest, highest, count)
+
+
+def test_the_passages_of_a_document_count_once() -> None:
+    """Three passages of one document are above the last, but only one document."""
+    documents, scores = ["d0", "d0", "d0", "d1"], [9.0, 8.0, 7.0, 6.0]
+    assert find_possible_documents(documents, scores, scores, 2) == {"d0", "d1"}
+    assert find_possible_documents(documents, scores, scores, 1) == {"d0"}
+
+
+def test_documents_of_equal_scores_are_all_possible() -> None:
+    scores = [9.0, 8.0, 8.0, 7.0]
+    assert find_possible_documents(["a", "b", "c", "d"], scores, scores, 2) == {"a", "b", "c"}
+
+
+def test_what_is_unknown_is_possible_and_leaves_nothing_out() -> None:
+    documents = ["u0", "u1", "d0", "d1"]
+    lowest, highest = [-np.inf, -np.inf, 1.0, 0.0], [np.inf, np.inf, 1.0, 0.0]
+    assert find_possible_documents(documents, lowest, highest, 1) == {"u0", "u1", "d0"}

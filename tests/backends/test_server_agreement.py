@@ -238,7 +238,7 @@ class Pair:
     def legs_by_phrase(self) -> dict[str, Legs]:
         """The legs that the server returns for each phrase."""
         return {
-            text: find_legs(self.backend, self.name, Request(text, vector, WINDOW, depth=WINDOW))
+            text: find_legs(self.backend, self.name, Request(text, vector, WINDOW))
             for text, vector in self.corpus.vectors_by_phrase.items()
         }
 

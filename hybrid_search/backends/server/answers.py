@@ -153,13 +153,14 @@ KEYS = _hits(fields=_Key)
 CODES = _hits(fields=_Codes)
 SHORT_CODES = _hits(fields=_ShortCodes)
 SCORED_KEYS = _hits(fields=_Key, _score=_Score)
-SCORED_SHORT_CODES = _hits(fields=_ShortCodes, _score=_Score)
 BEST_SPANS = _hits(fields=_BestSpans)
-SCORED_BEST_SPANS = _hits(fields=_BestSpans, _score=_Score)
 SCORED_IDS = _hits(_id=_PassageId, _score=_Score)
 _SourceHash = _object(_index=str, fields=NotRequired[_object(source_hash=tuple[str])])
 SOURCE_HASHES = Shape[Answer](
-    _object(hits=_object(hits=_List[_SourceHash], total=NotRequired[_object(value=NonNegativeInt)]))
+    _object(
+        hits=_object(hits=_List[_SourceHash], total=NotRequired[_object(value=NonNegativeInt)]),
+        _shards=_object(total=PositiveInt),
+    )
 )
 CONTENTS = _hits(_id=_PassageId, _source=_Content)
 HIGHLIGHTS = _hits(

@@ -254,8 +254,9 @@ class ServerBackend:
         if uncoded:
             searches.append(Search(request_bodies.codes_body(uncoded), answers.CODES))
         parts = self._searcher.search_together(index, searches)
-        scores = legs.read_scores(parts.pop(0)["hits"]) if unscored else {}
-        return scores, _collect_codes([part["hits"] for part in parts])
+        hit_lists = [part["hits"]["hits"] for part in parts]
+        scores = legs.read_scores(hit_lists.pop(0)) if unscored else {}
+        return scores, _collect_codes(hit_lists)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""

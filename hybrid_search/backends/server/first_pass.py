@@ -63,8 +63,7 @@ class FirstPass:
 
     Attributes:
         fields: What the searches return of a hit.
-        shape: The shape of the answer of a search without scores.
-        scored_shape: The shape of the answer of a search by BM25.
+        shape: The shape of the answer.
         read_spans: Returns the best spans of hits for a request.
         error: How far scores are reckoned to be off.
         beyond_window: How many passages beyond the window may belong into it.
@@ -73,7 +72,6 @@ class FirstPass:
 
     fields: Mapping[str, Any]
     shape: Shape[answers.Answer]
-    scored_shape: Shape[answers.Answer]
     read_spans: Callable[[Hits, Request], BestSpansByKey]
     error: float = ESTIMATED_ERROR
     beyond_window: int = ESTIMATED_BEYOND_WINDOW
@@ -96,7 +94,6 @@ def choose_first_pass(
     return FirstPass(
         fields,
         answers.BEST_SPANS,
-        answers.SCORED_BEST_SPANS,
         _read_computed,
         error=COMPUTED_ERROR,
         beyond_window=0,
@@ -132,11 +129,10 @@ def _read_computed(hits: Hits, _: Request) -> BestSpansByKey:
     }
 
 
-KEYS_ONLY = FirstPass(request_bodies.KEYS, answers.KEYS, answers.SCORED_KEYS, _read_nothing)
+KEYS_ONLY = FirstPass(request_bodies.KEYS, answers.KEYS, _read_nothing)
 SHORT_CODES = FirstPass(
     request_bodies.SHORT_CODES,
     answers.SHORT_CODES,
-    answers.SCORED_SHORT_CODES,
     _estimate,
 )
 

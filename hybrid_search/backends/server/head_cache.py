@@ -34,7 +34,7 @@ the same model and policy, with other types of metadata fields.
 """
 
 COUNTED_SECONDS = 600.0
-"""Seconds for which the number of passages is remembered: it only says how far to search."""
+"""Seconds for which a number of passages is remembered: it only says how far to search."""
 
 PROBE: Mapping[str, Any] = {
     "size": 1,
@@ -58,7 +58,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """The number of passages of an index, as it was at `counted_at` (monotonic seconds)."""
+    """How many passages a shard of an index had at `counted_at` (monotonic seconds), on average."""
 
     passages: int
     counted_at: float
@@ -101,14 +101,14 @@ class HeadCache:
         self._counts.pop(alias, None)
 
     def recall_count(self, alias: str) -> int | None:
-        """Return how many passages `alias` had lately; None if they are to be counted again."""
+        """Return how many passages a shard of `alias` had; None if they are to be counted again."""
         count = self._counts.get(alias)
         if count is None or time.monotonic() - count.counted_at > COUNTED_SECONDS:
             return None
         return count.passages
 
     def remember_count(self, alias: str, passages: int) -> None:
-        """Remember how many passages `alias` has."""
+        """Remember how many passages a shard of `alias` has."""
         self._counts[alias] = _Count(passages, time.monotonic())
 
     def check(self, alias: str, hits: Sequence[Mapping[str, Any]]) -> None:

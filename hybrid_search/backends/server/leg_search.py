@@ -102,8 +102,9 @@ class LegSearch:
         parts_by_name = dict(zip(searches, parts, strict=True))
         if "probe" in parts_by_name:
             probe = parts_by_name.pop("probe")
-            if "total" in probe:
-                self._heads.remember_count(index, probe["total"]["value"])
-            self._heads.check(index, probe["hits"])
-        hits_by_leg = {leg: part["hits"] for leg, part in parts_by_name.items()}
+            if "total" in probe["hits"]:
+                total, shards = probe["hits"]["total"]["value"], probe["_shards"]["total"]
+                self._heads.remember_count(index, total // shards)
+            self._heads.check(index, probe["hits"]["hits"])
+        hits_by_leg = {leg: part["hits"]["hits"] for leg, part in parts_by_name.items()}
         return legs.read_proposals(hits_by_leg, request, first_pass)

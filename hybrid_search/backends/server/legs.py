@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hybrid_search.backends.server import passage_codec, request_bodies
+from hybrid_search.backends.server import answers, passage_codec, request_bodies
 from hybrid_search.backends.server.first_pass import KEYS_ONLY, FirstPass
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.searcher import Hits, Search
@@ -24,6 +24,13 @@ none; 400 hold .951.
 PROPOSED_BY_WORDS = 100
 """Passages that BM25 proposes for the span leg: `docs/servers.md` has the recall without them."""
 
+RANKED_BY_WORDS = 300
+"""Passages whose BM25 scores come with the first request.
+
+What is known of the others is that they score less, so the more there are the fewer token codes
+are fetched.
+"""
+
 BATCH_PASSAGES = 500
 """Passages in one further request: their token codes are 16 MB."""
 
@@ -31,15 +38,19 @@ BATCH_PASSAGES = 500
 def build_searches(
     engine: Engine, request: Request, passages: int | None, first_pass: FirstPass
 ) -> dict[str, Search]:
-    """Return the searches of the legs by name, in an index of so many passages.
+    """Return the searches of the legs by name, in an index with so many passages in a shard.
 
     BM25 is searched for the span leg, too, unless the request is wide.
     """
     ranks = first_pass is not KEYS_ONLY
     searches = {}
-    if request.lexical or ranks:
-        body = request_bodies.match_body(request, _lexical_size(request), **first_pass.fields)
-        searches["lexical"] = Search(body, first_pass.scored_shape)
+    if request.lexical:
+        body = request_bodies.match_body(request, _count_ranked(request, ranks))
+        searches["lexical"] = Search(body, answers.SCORED_KEYS)
+    if ranks:
+        size = max(PROPOSED_BY_WORDS, request.window)
+        body = request_bodies.match_body(request, size, **first_pass.fields)
+        searches["words"] = Search(body, first_pass.shape)
     if request.semantic:
         size = max(PROPOSED, 2 * request.window) if ranks else request.window
         searched = request_bodies.count_searched(passages)
@@ -48,19 +59,20 @@ def build_searches(
     return searches
 
 
-def _lexical_size(request: Request) -> int:
+def _count_ranked(request: Request, ranks: bool) -> int:
     """Return how many passages BM25 is searched for."""
-    return max(PROPOSED_BY_WORDS, request.window) if request.semantic else request.window
+    return max(RANKED_BY_WORDS, request.window) if ranks else request.window
 
 
 def read_proposals(
     hits_by_leg: Mapping[str, Hits], request: Request, first_pass: FirstPass
 ) -> Proposals:
     """Return the passages of the legs, with their best spans."""
+    ranks = first_pass is not KEYS_ONLY
     matches = hits_by_leg.get("lexical", [])
-    has_all_matches = "lexical" in hits_by_leg and len(matches) < _lexical_size(request)
-    proposing = [*hits_by_leg.get("semantic", []), *matches] if request.semantic else []
-    best_spans = first_pass.read_spans(proposing, request) if proposing else {}
+    has_all_matches = "lexical" in hits_by_leg and len(matches) < _count_ranked(request, ranks)
+    proposing = [*hits_by_leg.get("semantic", []), *hits_by_leg.get("words", matches)]
+    best_spans = first_pass.read_spans(proposing, request) if request.semantic else {}
     return Proposals(read_scores(matches), best_spans, has_all_matches)
 
 

@@ -11,23 +11,34 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_search.backends.server.first_pass import BestSpansByKey, FirstPass
 from hybrid_search.backends.server.passage_codec import parse_passage_id
-from hybrid_search.backends.server.skyband import (
-    ABSENT,
-    UNKNOWN,
-    Bounds,
-    PassageBounds,
-    find_possible_documents,
-)
-from hybrid_search.backends.types import Key, OutrankedPassage, Request
+from hybrid_search.backends.types import Key, OutrankedPassage, PageOrder, Request
 
 SPARE_DOCUMENTS = 2
 """Documents beyond a page that are scored exactly, too.
 
 They take the places of those that turn out to be damaged, or to have been deleted meanwhile.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Between which two numbers a score is."""
+
+    low: float
+    high: float
+
+
+ABSENT = Bounds(0.0, 0.0)
+"""The score of a leg that does not count."""
+
+UNKNOWN = Bounds(-inf, inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,16 +77,39 @@ class Proposals:
 def choose_exact(proposals: Proposals, request: Request, first_pass: FirstPass) -> list[Key]:
     """Return the passages that are scored exactly, in the order of their ids.
 
-    They are all passages of the documents that can be among the best of both legs, of which
-    `SPARE_DOCUMENTS` can fail; without a depth those of all documents. Passages whose best spans
-    are unknown are always among them.
+    They are all passages of the documents that can be among the best, of which `SPARE_DOCUMENTS`
+    can fail; without an order of the page those of all documents.
     """
     keys = _list_candidates(proposals, request, first_pass.beyond_window)
-    if request.depth is None:
+    if request.page_order is None:
         return keys
-    bounds = [_find_bounds(key, proposals, request, first_pass.error) for key in keys]
-    documents = find_possible_documents(bounds, request.depth + SPARE_DOCUMENTS)
-    return [key for key, passage in zip(keys, bounds, strict=True) if passage.document in documents]
+    documents = [parse_passage_id(key)[0] for key in keys]
+    order = request.page_order
+    lowest, highest = _bound_scores(keys, proposals, request, order, first_pass.error)
+    possible = find_possible_documents(documents, lowest, highest, order.depth + SPARE_DOCUMENTS)
+    return [key for key, document in zip(keys, documents, strict=True) if document in possible]
+
+
+def find_possible_documents(
+    documents: Sequence[str], lowest: Sequence[float], highest: Sequence[float], count: int
+) -> set[str]:
+    """Return the documents that can be among the `count` best.
+
+    A document is as good as its best passage. It cannot be among them if so many others are better
+    with their lowest scores than it is with its highest.
+
+    Args:
+        documents: The document of each passage.
+        lowest: The least score that each passage can have.
+        highest: The largest score that each passage can have.
+        count: How many documents are looked for.
+    """
+    best: dict[str, float] = {}
+    for document, score in zip(documents, lowest, strict=True):
+        best[document] = max(best.get(document, -inf), score)
+    least = nlargest(count, best.values())[-1] if len(best) >= count else -inf
+    pairs = zip(documents, highest, strict=True)
+    return {document for document, score in pairs if score >= least}
 
 
 def list_outranked(
@@ -118,18 +152,29 @@ def count_in_window(
 
 def _list_candidates(proposals: Proposals, request: Request, beyond_window: int = 0) -> list[Key]:
     """Return the passages that can be within the window of a leg, in the order of their ids."""
-    by_id = sorted({**proposals.best_spans, **proposals.bm25}, key=parse_passage_id)
+    lexical = list(islice(proposals.bm25, request.window if request.lexical else 0))
+    by_id = sorted({*proposals.best_spans, *lexical}, key=parse_passage_id)
     cosines = {key: best.cosine for key in by_id if (best := proposals.best_spans.get(key))}
     # of equal cosines the first id comes first
     by_cosine = sorted(cosines, key=cosines.__getitem__, reverse=True)
-    lexical = islice(proposals.bm25, request.window if request.lexical else 0)
     candidates = {*by_cosine[: request.window + beyond_window], *lexical, *proposals.unknown}
     return [key for key in by_id if key in candidates]
 
 
-def _find_bounds(key: Key, proposals: Proposals, request: Request, error: float) -> PassageBounds:
-    document, _ = parse_passage_id(key)
-    bm25 = proposals.bound_bm25(key) if request.lexical else ABSENT
-    if not request.semantic:
-        return PassageBounds(document, ABSENT, bm25)
-    return PassageBounds(document, bm25, proposals.bound_best_span(key, error))
+def _bound_scores(
+    keys: Sequence[Key], proposals: Proposals, request: Request, order: PageOrder, error: float
+) -> tuple[list[float], list[float]]:
+    """Return the lowest and the highest scores that passages can have on the page."""
+    bm25 = [proposals.bound_bm25(key) if request.lexical else ABSENT for key in keys]
+    spans = [proposals.bound_best_span(key, error) if request.semantic else ABSENT for key in keys]
+    lowest = order.fuse_scores(_list_lows(bm25), _list_lows(spans))
+    highest = order.fuse_scores(_list_highs(bm25), _list_highs(spans))
+    return lowest.tolist(), highest.tolist()
+
+
+def _list_lows(bounds: Sequence[Bounds]) -> NDArray[np.float64]:
+    return np.array([bound.low for bound in bounds], dtype=np.float64)
+
+
+def _list_highs(bounds: Sequence[Bounds]) -> NDArray[np.float64]:
+    return np.array([bound.high for bound in bounds], dtype=np.float64)

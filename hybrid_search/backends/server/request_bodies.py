@@ -22,14 +22,14 @@ MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
 
 SEARCHED_SPANS = (2500, 10_000)
-"""The fewest and the most passages whose covering spans a graph is searched for.
+"""The fewest and the most passages whose covering spans the graphs of a shard are searched for.
 
 Transcripts repeat themselves, and among near duplicates a graph search ends too early:
 docs/servers.md has the recall for fewer (`benchmarks.servers.graph`). Servers take at most 10,000.
 """
 
 SEARCHED_SHARE = 7
-"""One in so many passages of the index is searched for, between these two."""
+"""One in so many passages of a shard is searched for, between these two."""
 
 MAX_VALUE_UNITS = 8191
 """The longest metadata value, in UTF-16 units, that a server can find (`ignore_above` in the
@@ -99,7 +99,7 @@ def match_body(
 
 
 def count_searched(passages: int | None) -> int:
-    """Return how many passages the graph of an index of so many is searched for.
+    """Return how many passages the graphs of a shard with so many are searched for.
 
     None is for an index whose passages were not counted yet.
     """
@@ -118,7 +118,7 @@ def knn_body(
         engine: The engine of the server.
         request: The vector and the conditions.
         candidates: How many passages are returned.
-        searched: How many the graph is searched for.
+        searched: How many the graphs of each shard are searched for.
         fields: What is returned of a hit.
     """
     vector = round_vector(request.vector)

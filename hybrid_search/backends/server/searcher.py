@@ -61,9 +61,7 @@ class Searcher:
         return [hit for body in bodies for hit in self.search(index, body, shape)["hits"]["hits"]]
 
     def search_together(self, index: str, searches: Sequence[Search]) -> list[answers.Answer]:
-        """Return the ``hits`` of the answers to several searches of `index`, sent in one request.
-
-        Each holds a list of hits, and their total if that was asked for.
+        """Return the answers to several searches of `index`, sent in one request.
 
         The request is sent again if the server was too busy for one of them.
 
@@ -84,7 +82,7 @@ class Searcher:
             if len(responses) != len(searches):
                 raise ShapeError(f"responses: {len(responses)}, not {len(searches)}")
             return [
-                search.shape.read(response)["hits"]
+                search.shape.read(response)
                 for search, response in zip(searches, responses, strict=True)
             ]
 
