@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from hybrid_search.backends.server.first_pass import (
     KEYS_ONLY,
-    SHORT_CODES,
     BestSpans,
     FirstPass,
+    build_estimating_pass,
 )
 from hybrid_search.backends.server.proposals import (
     SPARE_DOCUMENTS,
@@ -25,8 +25,9 @@ from hybrid_search.backends.server.proposals import (
 )
 from hybrid_search.backends.types import PageOrder, Request
 
-SCORED_BY_SERVER = replace(KEYS_ONLY, error=1e-4, beyond_window=0)
-FIRST_PASSES = pytest.mark.parametrize("first_pass", [SHORT_CODES, SCORED_BY_SERVER])
+ESTIMATED = build_estimating_pass(288)
+SCORED_BY_SERVER = replace(KEYS_ONLY, error=1e-4)
+FIRST_PASSES = pytest.mark.parametrize("first_pass", [ESTIMATED, SCORED_BY_SERVER])
 SHOWN = 10 + SPARE_DOCUMENTS
 BY_BOTH = PageOrder(10, lambda bm25, spans: bm25 + spans)
 BY_SPANS = PageOrder(10, lambda _, spans: spans)
@@ -99,7 +100,7 @@ def test_of_the_window_those_of_the_best_scores_are_scored_exactly() -> None:
     created = Proposals({}, best_spans, has_all_matches=True)
     keys = choose_exact(created, SPANS_ALONE, SCORED_BY_SERVER)
     assert set(keys) == {f"d{number}#0" for number in range(100 - SHOWN, 100)}
-    further = choose_exact(created, SPANS_ALONE, SHORT_CODES)
+    further = choose_exact(created, SPANS_ALONE, ESTIMATED)
     assert {f"d{number}#0" for number in range(140, 150)} <= set(further)
 
 

@@ -134,6 +134,18 @@ def test_estimated_scores_rank_passages_as_exact_scores_do() -> None:
     assert np.corrcoef(estimates.scores, exact)[0, 1] > 0.9
 
 
+@pytest.mark.parametrize("dimension", [32, 64, 128, 288, 384])
+def test_most_estimates_are_off_by_less_than_is_reckoned(dimension: int) -> None:
+    """Between one and two standard deviations are reckoned with, whatever the dimension is."""
+    passages = [make_tokens(dimension, seed) for seed in range(200)]
+    query = unit(np.random.default_rng(1).normal(size=dimension).astype(np.float32))
+    estimates = short_codes.estimate_best_spans(query, list(map(short_codes.shorten, passages)))
+    exact = [float(token_codes.cosines(query, passage).max()) for passage in passages]
+    deviation = float(np.std(estimates.cosines - exact))
+    error = first_pass.build_estimating_pass(dimension).error
+    assert deviation < error < 2 * deviation
+
+
 def test_short_codes_of_another_dimension_or_version_are_not_compared() -> None:
     """Such passages are scored exactly, as are those without short codes."""
     query = unit(np.ones(32, np.float32))
@@ -142,13 +154,14 @@ def test_short_codes_of_another_dimension_or_version_are_not_compared() -> None:
     hits[2]["fields"]["short_codes"] = [pybase64.b64encode_as_string(b"HSS2" + written[4:])]
     hits.append(make_hit(3, None))
     request = Request("phrase", query, 100)
-    best_spans = first_pass.SHORT_CODES.read_spans(hits, request)
+    estimating_pass = first_pass.build_estimating_pass(len(request.vector))
+    best_spans = estimating_pass.read_spans(hits, request)
     assert [key for key, best in best_spans.items() if best is None] == ["d1#0", "d2#0", "d3#0"]
     estimates = short_codes.estimate_best_spans(query, [short_codes.shorten(make_tokens(32, 0))])
     assert best_spans["d0#0"] is not None
     assert best_spans["d0#0"].score == pytest.approx(estimates.scores[0])
     # without boundaries nothing is known of clauses
-    with_prior = first_pass.SHORT_CODES.read_spans(hits, replace(request, prior=make_prior()))
+    with_prior = estimating_pass.read_spans(hits, replace(request, prior=make_prior()))
     assert with_prior["d0#0"] is None
 
 
