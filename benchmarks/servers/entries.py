@@ -6,7 +6,7 @@ They are encoded once, whatever the number of servers and of dimensions.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources import files
+from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text import passages, token_codes, window_policy
 from hybrid_search.text.types import Entry, TokenCodes
 
@@ -63,7 +64,9 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
             f"--dimensions {dimension}: the benchmark's index has vectors of"
             f" {default_encoder.info.dimension} numbers, which can only be truncated"
         )
-    entries = _entries(data, calls, IndexSpec.from_encoder(default_encoder.info, DEFAULT_POLICY))
+    spec = IndexSpec.from_encoder(default_encoder.info, DEFAULT_POLICY)
+    source_lines = files.read([str(data / TASKS[TASK].documents)])
+    entries = read_entries(itertools.islice(source_lines, calls), TASK, spec)
     return Corpus(
         [
             replace(entry, tokens=_truncate_codes(entry.tokens, target_encoder.info.dimension))
@@ -73,13 +76,16 @@ def corpus(data: Path, calls: int, dimension: int | None = None) -> Corpus:
     )
 
 
-def _entries(data: Path, calls: int, spec: IndexSpec) -> Iterator[Entry]:
-    connection = schema.connect(results.STORE / f"{TASK}.sqlite")
+def read_entries(
+    source_lines: Iterable[SourceLine], index: str, spec: IndexSpec
+) -> Iterator[Entry]:
+    """Yield the passages of documents, with their token codes in an embedded `index`."""
+    connection = schema.connect(results.STORE / f"{index}.sqlite")
     statement = (
         "SELECT ordinal, data FROM passages JOIN documents USING (document)"
         " JOIN tokens USING (passage) WHERE id = ?"
     )
-    for line in itertools.islice(files.read([str(data / TASKS[TASK].documents)]), calls):
+    for line in source_lines:
         document, canonical = document_parser.parse(line.data)
         codes_by_ordinal = {
             ordinal: token_codes.from_bytes(coded)

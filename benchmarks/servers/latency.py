@@ -1,47 +1,53 @@
-"""Time queries on a server, for one client and for eight at once.
+"""Time queries on a server, for one client and for many at once.
 
 Beside them a plain ``match`` and plain kNN on the same server.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
+from benchmarks.servers.clients import AskAll, ask_by_asyncio, ask_by_threads, time_ways
 from benchmarks.servers.entries import Corpus
 from benchmarks.servers.pages import compare_pages
 from benchmarks.servers.plain import PlainIndex
 from benchmarks.servers.queries import run_query
+from hybrid_search import AsyncClient
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.passage_codec import passage_id
 from hybrid_search.backends.types import PageOrder, Request
+from hybrid_search.client import Client
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW, Query
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.types import Floats, TokenCodes
 
-CLIENTS = (1, 8)
+CLIENTS = (1, 8, 64)
 ALPHAS = {"hybrid": Query.alpha, "spans": 1.0}
-ROUNDS = 3
+PLAIN = "plain match and plain kNN"
+ExactCosines = tuple[str, Floats, dict[str, float]]
+"""A phrase, its vector, and the best cosine of any span of passages with it."""
+
 BY_SPANS = PageOrder(10, lambda _, spans: spans)
 
 
-def measure(
-    backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
-) -> dict[str, Any]:
+def measure(client: Client, corpus: Corpus, index: str, phrases: Sequence[str]) -> dict[str, Any]:
     """Return what queries and writing cost, as written and with each index merged to one segment.
 
     Milliseconds are p50 and p95 over `phrases`; recall is that of the span leg, and pages are
     compared with those of an exhaustive search.
     """
+    backend = client.backend
+    assert isinstance(backend, ServerBackend)
     started_at = time.perf_counter()
     fill(backend, corpus, index)
     writing = time.perf_counter() - started_at
@@ -51,10 +57,10 @@ def measure(
     gc.collect()
     # A real client does not hold the corpus, so the garbage collector should not scan it here.
     gc.freeze()
-    states = {"as written": measure_queries(backend, corpus, index, plain, phrases)}
+    states = {"as written": measure_queries(client, corpus, index, plain, phrases)}
     for name in (index, plain.name):
         merge_segments(backend, name)
-    states["one segment"] = measure_queries(backend, corpus, index, plain, phrases)
+    states["one segment"] = measure_queries(client, corpus, index, plain, phrases)
     spans = sum(entry.spans for entry in corpus.entries)
     plain.drop()
     return {
@@ -67,27 +73,24 @@ def measure(
 
 
 def measure_queries(
-    backend: ServerBackend, corpus: Corpus, index: str, plain: PlainIndex, phrases: Sequence[str]
+    client: Client, corpus: Corpus, index: str, plain: PlainIndex, phrases: Sequence[str]
 ) -> dict[str, Any]:
     """Return milliseconds, bytes of answers and recall, with the segments that there are."""
-    ways: dict[str, Callable[[str], object]] = {
-        "plain match and plain kNN": lambda text: plain.ask(
-            text, phrase_vector.query_vector(corpus.encoder, text)
-        ),
-        "hybrid": lambda text: run_query(backend, corpus, index, text),
-    }
+    backend = client.backend
+    assert isinstance(backend, ServerBackend)
     milliseconds = {
         f"{name}, {clients} client{'s' * (clients > 1)}": percentiles
         for clients in CLIENTS
-        for name, percentiles in time_ways(ways, phrases, clients).items()
+        for name, percentiles in time_ways(
+            _list_ways(client, corpus, index, plain, clients), phrases, clients
+        ).items()
     }
     return {
         "segments": count_segments(backend, index),
         "bytes": count_stored_bytes(backend, index),
         "milliseconds": milliseconds,
         "hybrid less plain, p50, 1 client": round(
-            milliseconds["hybrid, 1 client"]["p50"]
-            - milliseconds["plain match and plain kNN, 1 client"]["p50"],
+            milliseconds["hybrid, 1 client"]["p50"] - milliseconds[f"{PLAIN}, 1 client"]["p50"],
             1,
         ),
         "bytes of answers a query": count_bytes(backend, corpus, index, phrases),
@@ -101,6 +104,29 @@ def measure_queries(
             ALPHAS,
         ),
     }
+
+
+def _list_ways(
+    client: Client, corpus: Corpus, index: str, plain: PlainIndex, clients: int
+) -> dict[str, AskAll]:
+    """Return the plain pair and a hybrid query, as threads, and for several clients on asyncio."""
+
+    def ask_plainly(text: str) -> None:
+        plain.ask(text, phrase_vector.query_vector(corpus.encoder, text))
+
+    ways: dict[str, AskAll] = {
+        PLAIN: partial(ask_by_threads, ask_plainly),
+        "hybrid": partial(ask_by_threads, partial(client.query, index=index)),
+    }
+    if clients > 1:
+        later = AsyncClient.from_client(client)
+        ways |= {
+            f"{PLAIN}, asyncio": partial(
+                ask_by_asyncio, lambda text: asyncio.to_thread(ask_plainly, text)
+            ),
+            "hybrid, asyncio": partial(ask_by_asyncio, partial(later.query, index=index)),
+        }
+    return ways
 
 
 def fill(backend: Backend, corpus: Corpus, index: str) -> None:
@@ -159,44 +185,25 @@ def merge_segments(backend: ServerBackend, index: str) -> None:
             backend.server.request("POST", f"/{index}/{step}")
 
 
-def time_ways(
-    ways: Mapping[str, Callable[[str], object]], phrases: Sequence[str], clients: int
-) -> dict[str, dict[str, float]]:
-    """Return p50 and p95 of each way in milliseconds, by that many threads at once.
-
-    All phrases are asked `ROUNDS` times. The ways take turns, a round each, so that other work of
-    the machine slows all of them. A first round of each, in which the server compiles its code, is
-    not counted.
-    """
-    milliseconds: dict[str, list[float]] = {name: [] for name in ways}
-
-    def time_call(way: Callable[[str], object], text: str) -> float:
-        started_at = time.perf_counter()
-        way(text)
-        return (time.perf_counter() - started_at) * 1000
-
-    with ThreadPoolExecutor(clients) as pool:
-        for counted in range(ROUNDS + 1):
-            for name, way in ways.items():
-                times = list(pool.map(partial(time_call, way), phrases))
-                milliseconds[name] += times if counted else []
-    return {
-        name: {f"p{share}": round(float(np.percentile(times, share)), 1) for share in (50, 95)}
-        for name, times in milliseconds.items()
-    }
-
-
 def recall(
     backend: Backend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> dict[str, float]:
     """Compare the span leg with the exact best ten of all passages."""
+    return compare_span_legs(backend, index, exact_cosines(corpus, tuple(phrases)))
+
+
+def compare_span_legs(
+    backend: Backend, index: str, exact: Sequence[ExactCosines]
+) -> dict[str, float]:
+    """Return recall of the span leg; cosines may lack passages that are not among the best ten."""
     shares, first = [], []
-    for text, vector, cosines in exact_cosines(corpus, tuple(phrases)):
+    for text, vector, cosines in exact:
         ordered = sorted(cosines.values())
         request = Request(text, vector, WINDOW, lexical=False, page_order=BY_SPANS)
         passage_ids = list(backend.find_candidates(index, request).semantic)[:10]
-        shares.append(sum(cosines[id_] >= ordered[-10] - TIED for id_ in passage_ids) / 10)
-        first.append(cosines[passage_ids[0]] >= ordered[-1] - TIED)
+        reached = [cosines.get(id_, -1.0) for id_ in passage_ids]
+        shares.append(sum(cosine >= ordered[-10] - TIED for cosine in reached) / 10)
+        first.append(reached[0] >= ordered[-1] - TIED)
     return {
         "recall@10": round(float(np.mean(shares)), 3),
         "same best passage": round(float(np.mean(first)), 3),
@@ -204,9 +211,7 @@ def recall(
 
 
 @lru_cache(maxsize=1)
-def exact_cosines(
-    corpus: Corpus, phrases: tuple[str, ...]
-) -> list[tuple[str, Floats, dict[str, float]]]:
+def exact_cosines(corpus: Corpus, phrases: tuple[str, ...]) -> list[ExactCosines]:
     """Return each phrase, its vector, and the best cosine of any span of every passage with it."""
     vectors = np.array([phrase_vector.query_vector(corpus.encoder, text) for text in phrases])
     ids = [passage_id(entry.document.id, entry.passage.ordinal) for entry in corpus.entries]
