@@ -116,6 +116,17 @@ def test_a_passage_beyond_the_bm25_leg_can_have_as_much_as_its_last(
     assert ("far#0" in keys) is not has_all_matches
 
 
+@FIRST_PASSES
+def test_a_passage_that_was_written_while_the_legs_were_searched_is_scored_exactly(
+    first_pass: FirstPass,
+) -> None:
+    """Only the search for BM25 scores has seen it, and the search for spans came before."""
+    created = make_proposals(100)
+    created = replace(created, bm25={"new#0": 200.0, **created.bm25})
+    assert "new#0" in choose_exact(created, REQUEST, first_pass)
+    assert created.unknown == set()
+
+
 def test_estimates_of_others_take_their_places_in_the_window() -> None:
     """The third passage has turned out to be further than the second is estimated to be."""
     estimates = {"a#0": 0.9, "b#0": 0.8, "c#0": 0.85}

@@ -48,7 +48,7 @@ class Proposals:
     Attributes:
         bm25: BM25 scores of the passages of the BM25 leg, best first.
         best_spans: Those of each passage of the span leg, None where they are unknown; empty if
-            only BM25 was asked.
+            only BM25 was asked. A passage written meanwhile can be in the BM25 leg alone.
         has_all_matches: Whether no other passage has a word of the phrase.
     """
 
@@ -70,7 +70,7 @@ class Proposals:
 
     def bound_best_span(self, key: Key, error: float) -> Bounds:
         """Return what is known of a passage's best span, if scores are off by an `error`."""
-        best = self.best_spans[key]
+        best = self.best_spans.get(key)
         return Bounds(best.score - error, best.score + error) if best else UNKNOWN
 
 
