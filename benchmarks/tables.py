@@ -237,7 +237,8 @@ def server_latency() -> str:
     figures_by_column = list(columns.values())
     lines = head("p50 / p95, ms", *columns)
     for way in figures_by_column[0]["milliseconds"]:
-        cells = [_percentiles(figures["milliseconds"][way]) for figures in figures_by_column]
+        times = [figures["milliseconds"].get(way) for figures in figures_by_column]
+        cells = [_percentiles(percentiles) if percentiles else "not there" for percentiles in times]
         lines.append(row(way, *cells))
     for way in figures_by_column[0]["bytes of answers a query"]:
         sizes = [figures["bytes of answers a query"][way] / 1e6 for figures in figures_by_column]
@@ -249,6 +250,32 @@ def server_latency() -> str:
         lines.append(row(f"share of the exhaustive page, {way}", *map("{:.3f}".format, shares)))
     lines.append(row("segments", *[str(figures["segments"]) for figures in figures_by_column]))
     return "\n".join(lines)
+
+
+def server_larger() -> str:
+    """Render recall, latency and bytes of servers on ten times the passages."""
+    measured = {
+        engine: results.read_result(f"larger_{engine}-calls_sgd", results.SERVERS)
+        for engine in mappings.ENGINES
+        if results.has_result(f"larger_{engine}-calls_sgd", results.SERVERS)
+    }
+    servers = [
+        f"{mappings.ENGINES[engine]} {result['version']}, {result['segments']} segments"
+        for engine, result in measured.items()
+    ]
+    cells = {
+        "recall@10": lambda figures: f"{figures['recall@10']:.3f}",
+        "same best passage": lambda figures: f"{figures['same best passage']:.3f}",
+        "hybrid, 1 client, ms": lambda figures: _percentiles(figures["milliseconds"]["hybrid"]),
+        "spans, 1 client, ms": lambda figures: _percentiles(figures["milliseconds"]["spans"]),
+        "GB": lambda figures: f"{figures['bytes'] / 1e9:.0f}",
+    }
+    return table(
+        LARGER,
+        servers,
+        cells,
+        lambda name: [cells[name](figures) for figures in measured.values()],
+    )
 
 
 def quantization() -> str:
@@ -332,6 +359,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "service": service,
     "size": size,
     "server_latency": server_latency,
+    "server_larger": server_larger,
     "quantization": quantization,
     "graph": graph,
     "faults": faults,
