@@ -482,23 +482,23 @@ on_servers = pytest.mark.parametrize(
 
 @on_servers
 @pytest.mark.parametrize(
-    ("options", "legs"),
+    ("options", "searches"),
     [
-        ([], 2),
+        ([], 3),  # BM25 scores, and what BM25 and the graph propose for the span leg
         (["--alpha", "0"], 1),
-        (["--alpha", "1"], 2),  # BM25 proposes passages for the span leg, too
-        (["--where", "sector=telecom", "--where", "language=en", "--where", "language=de"], 2),
-        (["--size", "200", "--offset", "50"], 2),
-        (["--context", "the router with the red light"], 2),
+        (["--alpha", "1"], 2),
+        (["--where", "sector=telecom", "--where", "language=en", "--where", "language=de"], 3),
+        (["--size", "200", "--offset", "50"], 3),
+        (["--context", "the router with the red light"], 3),
     ],
 )
 def test_the_requests_that_are_printed_are_taken_by_the_server_as_they_stand(
-    sample_place: RawIndex, live_server: Server, options: list[str], legs: int
+    sample_place: RawIndex, live_server: Server, options: list[str], searches: int
 ) -> None:
     result = sample_place.call("query", "router", "--dry-run", *options)
     as_json = sample_place.call("query", "router", "--dry-run", "--json", *options)
     requests = parse_requests(result.stdout)
-    assert (result.status, result.stderr, len(requests)) == (0, "", legs)
+    assert (result.status, result.stderr, len(requests)) == (0, "", searches)
     assert as_json.json == [{"path": path, "body": body} for path, body in requests]
     for path, body in requests:
         assert path == f"/{sample_place.index}/_search"
