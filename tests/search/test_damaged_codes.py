@@ -239,7 +239,7 @@ class DamagedCluster(FakeCluster):
         hits = [self.hit(entry) for entry in self.entries]
         keys = body["query"].get("ids", {"values": [hit["_id"] for hit in hits]})["values"]
         matches = [add_best_spans(hit, body) for hit in hits if hit["_id"] in keys]
-        return {"hits": {"hits": matches}}
+        return {"hits": {"hits": matches}, "_shards": {"total": 1}}
 
     def hit(self, entry: Entry) -> dict[str, Any]:
         hit = super().hit(entry)
