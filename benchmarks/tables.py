@@ -254,11 +254,7 @@ def server_latency() -> str:
 
 def server_larger() -> str:
     """Render recall, latency and bytes of servers on ten times the passages."""
-    measured = {
-        engine: results.read_result(f"larger_{engine}-calls_sgd", results.SERVERS)
-        for engine in mappings.ENGINES
-        if results.has_result(f"larger_{engine}-calls_sgd", results.SERVERS)
-    }
+    measured = _read_servers("larger")
     servers = [
         f"{mappings.ENGINES[engine]} {result['version']}, {result['segments']} segments"
         for engine, result in measured.items()
@@ -302,11 +298,7 @@ def _server_table(
     measurement: str, heading: str, rows: str, cell: Callable[[dict[str, Any]], str]
 ) -> str:
     """Render a column for each server that was measured, a row for each of its `rows`."""
-    measured = {
-        engine: results.read_result(f"{measurement}_{engine}-calls_sgd", results.SERVERS)
-        for engine in mappings.ENGINES
-        if results.has_result(f"{measurement}_{engine}-calls_sgd", results.SERVERS)
-    }
+    measured = _read_servers(measurement)
     servers = [
         f"{mappings.ENGINES[engine]} {result['version']}" for engine, result in measured.items()
     ]
@@ -314,6 +306,16 @@ def _server_table(
     return table(
         heading, servers, figures[0], lambda way: [cell(by_way[way]) for by_way in figures]
     )
+
+
+def _read_servers(measurement: str) -> dict[str, dict[str, Any]]:
+    """Return the results of a measurement by engine, of the servers that have one."""
+    names = {engine: f"{measurement}_{engine}-calls_sgd" for engine in mappings.ENGINES}
+    return {
+        engine: results.read_result(name, results.SERVERS)
+        for engine, name in names.items()
+        if results.has_result(name, results.SERVERS)
+    }
 
 
 def _quantization_cell(figures: dict[str, Any]) -> str:

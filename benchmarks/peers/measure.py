@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from benchmarks.peers import stores, user_lines
 from benchmarks.peers.corpus import Corpus, gather_marked
 from benchmarks.peers.registry import Peer, Store
 from benchmarks.peers.types import Answer, Program, Target, Texts
+from benchmarks.percentiles import find_percentiles
 from benchmarks.quality import bootstrap
 from benchmarks.quality.marking import Marks, mark_whole_texts
 from benchmarks.quality.marks import MarkedText, compare
@@ -91,7 +90,7 @@ def measure_search(peer: Peer, corpus: Corpus, site: Site, index: str) -> dict[s
         "words": corpus.words,
         "queries": len(corpus.queries),
         **judge(corpus, answers),
-        "milliseconds": _percentiles(milliseconds),
+        "milliseconds": find_percentiles(milliseconds),
         "CPU ms of a query": round(1000 * asking.cpu / len(answers), 1),
         "ingest, s": round(ingest.elapsed, 1),
         "ingest, CPU s": round(ingest.cpu, 1),
@@ -147,10 +146,6 @@ def judge(corpus: Corpus, answers: Sequence[Sequence[Answer]]) -> dict[str, Any]
     ranked = [[corpus.places[answer.id] for answer in ranking] for ranking in answers]
     values = evaluate(ranked, corpus.right, RETRIEVAL[:2])
     return row(values, [query.group for query in corpus.queries])
-
-
-def _percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
-    return {f"p{share}": round(float(np.percentile(milliseconds, share)), 1) for share in (50, 95)}
 
 
 def measure_marks(

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.clients import ask_by_threads, time_ways
 from benchmarks.quality.tasks import TASKS, lines
 from benchmarks.servers import latency
-from benchmarks.servers.clients import ask_by_threads, time_ways
 from benchmarks.servers.entries import TASK, read_entries
 from benchmarks.speed.larger import COPIES, INDEX, copy_calls
 from hybrid_search import encoder
@@ -36,7 +36,7 @@ NEAREST = 1000
 
 
 def measure(client: Client, data: Path, index: str, phrases: Sequence[str]) -> dict[str, Any]:
-    """Write all passages, and return recall, milliseconds and bytes of answers."""
+    """Write all passages, and return recall, milliseconds, and bytes on disk."""
     backend = client.backend
     assert isinstance(backend, ServerBackend)
     phrase_encoder = encoder.truncate_encoder(encoder.load(device="cpu"))

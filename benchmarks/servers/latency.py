@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.servers.clients import AskAll, ask_by_asyncio, ask_by_threads, time_ways
+from benchmarks.clients import AskAll, ask_by_asyncio, ask_by_threads, time_ways
 from benchmarks.servers.entries import Corpus
 from benchmarks.servers.pages import compare_pages
 from benchmarks.servers.plain import PlainIndex

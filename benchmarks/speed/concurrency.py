@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, repeat
 from typing import Any
 
-import numpy as np
-
+from benchmarks.clients import ask_by_tasks, ask_by_threads, summarise
 from hybrid_search import AsyncClient, connect
 
 CLIENTS = (1, 8, 64)
@@ -31,17 +30,12 @@ def measure(url: str, index: str, phrases: Sequence[str]) -> dict[str, Any]:
 
 
 def _time_threads(url: str, index: str, phrases: Sequence[str], clients: int) -> dict[str, float]:
-    with connect(url) as client, ThreadPoolExecutor(clients) as pool:
+    with connect(url) as client:
         client.query(phrases[0], index=index)
-
-        def ask(phrase: str) -> float:
-            started_at = time.perf_counter()
-            client.query(phrase, index=index)
-            return time.perf_counter() - started_at
-
         started_at = time.perf_counter()
-        seconds = list(pool.map(ask, _repeat(phrases, clients)))
-        return _summarise(seconds, time.perf_counter() - started_at)
+        ask = partial(client.query, index=index)
+        seconds = ask_by_threads(ask, _repeat(phrases, clients), clients)
+        return summarise(seconds, time.perf_counter() - started_at)
 
 
 def _time_asyncio(url: str, index: str, phrases: Sequence[str], clients: int) -> dict[str, float]:
@@ -51,17 +45,10 @@ def _time_asyncio(url: str, index: str, phrases: Sequence[str], clients: int) ->
 async def _ask_all(url: str, index: str, phrases: Sequence[str], clients: int) -> dict[str, float]:
     async with AsyncClient(url) as client:
         await client.query(phrases[0], index=index)
-        waiting, seconds = iter(_repeat(phrases, clients)), list[float]()
-
-        async def ask_next() -> None:
-            for phrase in waiting:
-                started_at = time.perf_counter()
-                await client.query(phrase, index=index)
-                seconds.append(time.perf_counter() - started_at)
-
         started_at = time.perf_counter()
-        await asyncio.gather(*(ask_next() for _ in range(clients)))
-        return _summarise(seconds, time.perf_counter() - started_at)
+        ask = partial(client.query, index=index)
+        seconds = await ask_by_tasks(ask, _repeat(phrases, clients), clients)
+        return summarise(seconds, time.perf_counter() - started_at)
 
 
 WAYS: dict[str, Callable[[str, str, Sequence[str], int], dict[str, float]]] = {
@@ -72,11 +59,3 @@ WAYS: dict[str, Callable[[str, str, Sequence[str], int], dict[str, float]]] = {
 
 def _repeat(phrases: Sequence[str], clients: int) -> list[str]:
     return list(chain.from_iterable(repeat(phrases, max(1, clients // 8))))
-
-
-def _summarise(seconds: Sequence[float], total: float) -> dict[str, float]:
-    milliseconds = 1000 * np.array(seconds)
-    percentiles = {
-        f"p{share}": round(float(np.percentile(milliseconds, share)), 1) for share in (50, 95)
-    }
-    return {"a second": round(len(seconds) / total, 1), **percentiles}

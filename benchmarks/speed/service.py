@@ -16,9 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks import results
+from benchmarks.percentiles import find_percentiles
 from hybrid_search import connect
 from hybrid_search.ingest.sources.files import SAMPLE
 from tests.helpers.service import JSON, RunningService, run_service
@@ -81,12 +80,10 @@ def _time_in_turns(
                 ask(phrase)
                 if number:
                     seconds[name].append(time.perf_counter() - started_at)
-    return {name: _summarise(values) for name, values in seconds.items()}
-
-
-def _summarise(seconds: Sequence[float]) -> dict[str, float]:
-    milliseconds = 1000 * np.array(seconds)
-    return {f"p{share}": round(float(np.percentile(milliseconds, share)), 1) for share in (50, 95)}
+    return {
+        name: find_percentiles([1000 * value for value in values])
+        for name, values in seconds.items()
+    }
 
 
 def _ask_at_once(service: RunningService, phrases: Sequence[str]) -> dict[str, int]:

@@ -45,7 +45,7 @@ def build_searches(
     ranks = first_pass is not KEYS_ONLY
     searches = {}
     if request.lexical:
-        body = request_bodies.match_body(request, _count_ranked(request, ranks))
+        body = request_bodies.match_body(request, _count_ranked(request, first_pass))
         searches["lexical"] = Search(body, answers.SCORED_KEYS)
     if ranks:
         size = max(PROPOSED_BY_WORDS, request.window)
@@ -59,18 +59,17 @@ def build_searches(
     return searches
 
 
-def _count_ranked(request: Request, ranks: bool) -> int:
+def _count_ranked(request: Request, first_pass: FirstPass) -> int:
     """Return how many passages BM25 is searched for."""
-    return max(RANKED_BY_WORDS, request.window) if ranks else request.window
+    return request.window if first_pass is KEYS_ONLY else max(RANKED_BY_WORDS, request.window)
 
 
 def read_proposals(
     hits_by_leg: Mapping[str, Hits], request: Request, first_pass: FirstPass
 ) -> Proposals:
     """Return the passages of the legs, with their best spans."""
-    ranks = first_pass is not KEYS_ONLY
     matches = hits_by_leg.get("lexical", [])
-    has_all_matches = "lexical" in hits_by_leg and len(matches) < _count_ranked(request, ranks)
+    has_all_matches = "lexical" in hits_by_leg and len(matches) < _count_ranked(request, first_pass)
     proposing = [*hits_by_leg.get("semantic", []), *hits_by_leg.get("words", matches)]
     best_spans = first_pass.read_spans(proposing, request) if request.semantic else {}
     return Proposals(read_scores(matches), best_spans, has_all_matches)

@@ -7,8 +7,9 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import chain
 
-import numpy as np
+from benchmarks.percentiles import find_percentiles
 
 ROUNDS = 3
 
@@ -32,13 +33,14 @@ def _time_call(ask: Ask, phrase: str) -> float:
 
 def ask_by_asyncio(ask: AskLater, phrases: Sequence[str], clients: int) -> list[float]:
     """Ask all phrases by that many tasks of one event loop, each one phrase after the other."""
-    return asyncio.run(_ask_by_tasks(ask, phrases, clients))
+    return asyncio.run(ask_by_tasks(ask, phrases, clients))
 
 
-async def _ask_by_tasks(ask: AskLater, phrases: Sequence[str], clients: int) -> list[float]:
+async def ask_by_tasks(ask: AskLater, phrases: Sequence[str], clients: int) -> list[float]:
+    """Ask all phrases by that many tasks of the running loop, each one phrase after the other."""
     waiting = iter(phrases)
-    lists = await asyncio.gather(*(_ask_next(ask, waiting) for _ in range(clients)))
-    return [seconds for list_ in lists for seconds in list_]
+    seconds_by_task = await asyncio.gather(*(_ask_next(ask, waiting) for _ in range(clients)))
+    return list(chain.from_iterable(seconds_by_task))
 
 
 async def _ask_next(ask: AskLater, waiting: Iterable[str]) -> list[float]:
@@ -69,12 +71,10 @@ def time_ways(
             if counted:
                 seconds[name] += times
                 totals[name] += time.perf_counter() - started_at
-    return {name: _summarise(seconds[name], totals[name]) for name in ways}
+    return {name: summarise(seconds[name], totals[name]) for name in ways}
 
 
-def _summarise(seconds: Sequence[float], total: float) -> dict[str, float]:
-    milliseconds = 1000 * np.array(seconds)
-    percentiles = {
-        f"p{share}": round(float(np.percentile(milliseconds, share)), 1) for share in (50, 95)
-    }
-    return {**percentiles, "a second": round(len(seconds) / total, 1)}
+def summarise(seconds: Sequence[float], total: float) -> dict[str, float]:
+    """Return calls a second, and p50 and p95 in milliseconds; all took `total` seconds."""
+    milliseconds = [1000 * call_seconds for call_seconds in seconds]
+    return {"a second": round(len(seconds) / total, 1), **find_percentiles(milliseconds)}
