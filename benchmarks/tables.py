@@ -35,6 +35,9 @@ CALLS = ("calls_sgd", "calls_qmsum")
 LARGER = "ten times calls_sgd"
 """The column or row of the index with copies of calls, in which words are exchanged."""
 
+SHARDS = (1, 5)
+"""Primary shards with which a server was measured on them."""
+
 
 def _read_rankings() -> dict[str, Any]:
     """Read the figures of every way of ranking, by task."""
@@ -254,10 +257,16 @@ def server_latency() -> str:
 
 def server_larger() -> str:
     """Render recall, latency and bytes of servers on ten times the passages."""
-    measured = _read_servers("larger")
+    by_shards = [_read_servers("larger", f"_{shards}") for shards in SHARDS]
+    measured = [
+        (engine, by_engine[engine])
+        for engine in mappings.ENGINES
+        for by_engine in by_shards
+        if engine in by_engine
+    ]
     servers = [
-        f"{mappings.ENGINES[engine]} {result['version']}, {result['segments']} segments"
-        for engine, result in measured.items()
+        f"{mappings.ENGINES[engine]} {result['version']}, shards: {result['shards']}"
+        for engine, result in measured
     ]
     cells = {
         "recall@10": lambda figures: f"{figures['recall@10']:.3f}",
@@ -270,7 +279,7 @@ def server_larger() -> str:
         LARGER,
         servers,
         cells,
-        lambda name: [cells[name](figures) for figures in measured.values()],
+        lambda name: [cells[name](figures) for _, figures in measured],
     )
 
 
@@ -308,9 +317,9 @@ def _server_table(
     )
 
 
-def _read_servers(measurement: str) -> dict[str, dict[str, Any]]:
+def _read_servers(measurement: str, variant: str = "") -> dict[str, dict[str, Any]]:
     """Return the results of a measurement by engine, of the servers that have one."""
-    names = {engine: f"{measurement}_{engine}-calls_sgd" for engine in mappings.ENGINES}
+    names = {engine: f"{measurement}_{engine}{variant}-calls_sgd" for engine in mappings.ENGINES}
     return {
         engine: results.read_result(name, results.SERVERS)
         for engine, name in names.items()

@@ -40,6 +40,7 @@ def main() -> None:
         default=DIMENSIONS,
         help="for latency, sizes of the model",
     )
+    parser.add_argument("--shards", type=int, default=1, help="primary shards, for larger")
     options = parser.parse_args()
     phrase_texts = phrases(options.data)[:50]
     for url in os.environ["HYBRID_SEARCH_TEST_URLS"].split():
@@ -63,9 +64,11 @@ def main() -> None:
                     )
                     backend.drop_index(INDEX)
             if options.only == "larger":
-                measured = larger.measure(client, options.data, INDEX, phrase_texts)
+                measured = larger.measure(client, options.data, INDEX, options.shards, phrase_texts)
                 results.write(
-                    f"larger_{name}-{TASK}", {"version": version, **measured}, results.SERVERS
+                    f"larger_{name}_{options.shards}-{TASK}",
+                    {"version": version, **measured},
+                    results.SERVERS,
                 )
                 backend.drop_index(INDEX)
             for measurement in (

@@ -35,8 +35,10 @@ NEAREST = 1000
 """Passages of a phrase whose exact cosines are remembered."""
 
 
-def measure(client: Client, data: Path, index: str, phrases: Sequence[str]) -> dict[str, Any]:
-    """Write all passages, and return recall, milliseconds, and bytes on disk."""
+def measure(
+    client: Client, data: Path, index: str, shards: int, phrases: Sequence[str]
+) -> dict[str, Any]:
+    """Write all passages into so many shards, and return recall, milliseconds and bytes on disk."""
     backend = client.backend
     assert isinstance(backend, ServerBackend)
     phrase_encoder = encoder.truncate_encoder(encoder.load(device="cpu"))
@@ -44,6 +46,7 @@ def measure(client: Client, data: Path, index: str, phrases: Sequence[str]) -> d
     vectors = np.array([phrase_vector.query_vector(phrase_encoder, text) for text in phrases])
     calls = list(lines(TASKS[TASK], data))
     entries = read_entries(copy_calls(calls, COPIES), INDEX, spec)
+    backend.create_index(index, spec, {"shards": str(shards)})
     started_at = time.perf_counter()
     ids, cosines = write(backend, index, spec, entries, vectors)
     seconds = time.perf_counter() - started_at
@@ -61,6 +64,7 @@ def measure(client: Client, data: Path, index: str, phrases: Sequence[str]) -> d
     return {
         "passages": len(ids),
         "dimension": spec.dimension,
+        "shards": shards,
         "segments": latency.count_segments(backend, index),
         "bytes": latency.count_stored_bytes(backend, index),
         "passages written a second": round(len(ids) / seconds),
