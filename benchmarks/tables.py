@@ -228,10 +228,7 @@ def size() -> str:
 
 def server_latency() -> str:
     """Render the hybrid query beside a plain match and plain kNN, measured in the same run."""
-    measured = {
-        engine: results.read_result(f"latency_{engine}_288-calls_sgd", results.SERVERS)
-        for engine in mappings.ENGINES
-    }
+    measured = _read_servers("latency", "_288")
     columns = {
         f"{mappings.ENGINES[engine]} {result['version']}, {state}": figures
         for engine, result in measured.items()
@@ -257,12 +254,10 @@ def server_latency() -> str:
 
 def server_larger() -> str:
     """Render recall, latency and bytes of servers on ten times the passages."""
-    by_shards = [_read_servers("larger", f"_{shards}") for shards in SHARDS]
     measured = [
-        (engine, by_engine[engine])
-        for engine in mappings.ENGINES
-        for by_engine in by_shards
-        if engine in by_engine
+        (engine, result)
+        for shards in SHARDS
+        for engine, result in _read_servers("larger", f"_{shards}").items()
     ]
     servers = [
         f"{mappings.ENGINES[engine]} {result['version']}, shards: {result['shards']}"
@@ -318,7 +313,7 @@ def _server_table(
 
 
 def _read_servers(measurement: str, variant: str = "") -> dict[str, dict[str, Any]]:
-    """Return the results of a measurement by engine, of the servers that have one."""
+    """Return the results of a variant of a measurement by engine, of the servers that have one."""
     names = {engine: f"{measurement}_{engine}{variant}-calls_sgd" for engine in mappings.ENGINES}
     return {
         engine: results.read_result(name, results.SERVERS)
