@@ -9,14 +9,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+from hybrid_search.config import DEFAULT_GRAPH_DIMENSION
 from hybrid_search.errors import UsageError
 
 KNN_ENGINES = ("lucene", "faiss")
 QUANTIZATIONS = ("none", "fp16", "int8", "int4", "binary")
-BOUNDS = {"m": (2, 100), "ef_construction": (2, 3200), "shards": (1, 1024), "replicas": (0, 100)}
+BOUNDS = {
+    "graph_dimension": (1, 4096),
+    "m": (2, 100),
+    "ef_construction": (2, 3200),
+    "shards": (1, 1024),
+    "replicas": (0, 100),
+}
 """Smallest and largest value that every server accepts.
 
-The bounds of `m` are OpenSearch's, those of `ef_construction` are Lucene's.
+The bounds of `m` are OpenSearch's, those of `ef_construction` are Lucene's, and the most numbers of
+a vector are Elasticsearch's.
 """
 
 
@@ -30,6 +38,7 @@ class IndexOptions:
         analyzer: Cuts the text into terms; must be one that the server has.
         knn_engine: Library of the vector index; only OpenSearch has faiss.
         quantization: How the graph stores vectors; None is what suits the server best.
+        graph_dimension: How many numbers of a vector the graph has at most; token codes have all.
         m: How many neighbours a vector is linked to in the graph.
         ef_construction: How many vectors are examined to find these neighbours.
         shards: Number of primary shards.
@@ -42,6 +51,7 @@ class IndexOptions:
     analyzer: str = "english"
     knn_engine: str = "lucene"
     quantization: str | None = None
+    graph_dimension: int = DEFAULT_GRAPH_DIMENSION
     m: int = 16
     ef_construction: int = 100
     shards: int = 1

@@ -29,6 +29,10 @@ Quantization = Annotated[
     ),
 ]
 M = Annotated[int | None, typer.Option(help="Links of each vector in the graph.")]
+GraphDimension = Annotated[
+    int | None,
+    typer.Option(help="How many numbers of its vectors the graph has; token codes have all."),
+]
 EfConstruction = Annotated[
     int | None, typer.Option(help="Vectors that are examined to find these links.")
 ]
@@ -49,6 +53,7 @@ def setup(
     analyzer: Analyzer = None,
     knn_engine: KnnEngine = None,
     quantization: Quantization = None,
+    graph_dimension: GraphDimension = None,
     m: M = None,
     ef_construction: EfConstruction = None,
     shards: Shards = None,
@@ -64,6 +69,7 @@ def setup(
         analyzer=analyzer,
         knn_engine=knn_engine,
         quantization=quantization,
+        graph_dimension=graph_dimension,
         m=m,
         ef_construction=ef_construction,
     )
@@ -108,12 +114,13 @@ def reindex(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Windows whose vectors find passages, as in 6/1. Default: the index's policy."
+            help="Windows whose vectors find passages, as in 4/1. Default: the index's policy."
         ),
     ] = None,
     analyzer: Analyzer = None,
     knn_engine: KnnEngine = None,
     quantization: Quantization = None,
+    graph_dimension: GraphDimension = None,
     m: M = None,
     ef_construction: EfConstruction = None,
     shards: Shards = None,
@@ -140,6 +147,7 @@ def reindex(
         analyzer=analyzer,
         knn_engine=knn_engine,
         quantization=quantization,
+        graph_dimension=graph_dimension,
         m=m,
         ef_construction=ef_construction,
     )

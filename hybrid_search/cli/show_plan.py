@@ -21,7 +21,7 @@ def show_plan(estimate: Plan) -> None:
     rows = {
         "tokens": f"{load.tokens:,}",
         "passages": f"{load.passages:,}",
-        "covering spans": f"{load.spans:,} vectors of {estimate.dimension} dimensions, "
+        "covering spans": f"{load.spans:,} vectors of {estimate.graph_dimension} dimensions, "
         f"policy {estimate.policy}",
         "embedded index": f"{load.embedded_bytes / 1e9:,.2f} GB",
         "server": f"{load.server_bytes / 1e9:,.2f} GB without replicas, {estimate.shards:,} "

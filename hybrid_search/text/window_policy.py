@@ -78,13 +78,21 @@ def window_bounds(counts: Bytes, policy: str) -> Ints:
     return np.concatenate(bounds_by_part) if bounds_by_part else np.zeros((0, 2), np.int32)
 
 
-def window_vectors(tokens: TokenCodes, policy: str) -> Floats:
+def window_vectors(tokens: TokenCodes, policy: str, dimension: int | None = None) -> Floats:
     """Return the unit vectors of a passage's covering windows, float32 ``[windows, dimension]``.
 
     They are in the order of `window_bounds`. A window without tokens gets the zero vector, whose
-    cosine with everything is 0.
+    cosine with everything is 0. If a `dimension` is given, vectors are cut to so many numbers.
     """
-    return window_vectors_from_sums(spans.running_sums(vectors(tokens)), tokens, policy)
+    token_vectors = vectors(tokens)[:, :dimension]
+    return window_vectors_from_sums(spans.running_sums(token_vectors), tokens, policy)
+
+
+def cut_unit_vector(vector: Floats, dimension: int) -> Floats:
+    """Return the first numbers of a unit vector as a unit vector, float32 ``[dimension]``."""
+    cut = vector[:dimension]
+    unit: Floats = cut / max(float(np.linalg.norm(cut)), 1e-12)
+    return unit
 
 
 def window_vectors_from_sums(sums: Floats, tokens: TokenCodes, policy: str) -> Floats:

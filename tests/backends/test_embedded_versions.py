@@ -16,6 +16,7 @@ from hybrid_search import connect, encoder
 from hybrid_search.backends.embedded import schema, segment_builder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.client import Client
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.errors import IndexBusyError, IndexStoreError
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers.tiny_encoder import TinyEncoder, make_prior, make_spec
@@ -49,7 +50,7 @@ def ask(client: Client) -> list[tuple[str, float]]:
     return [(hit.id, hit.score) for hit in client.query("refund 7", size=40)]
 
 
-@pytest.mark.parametrize("policy", [None, "3/1"])
+@pytest.mark.parametrize("policy", [None, "6/1"])
 def test_a_copy_answers_alike_under_its_policy_and_is_sound(
     client: Client, tmp_path: Path, policy: str | None
 ) -> None:
@@ -57,7 +58,7 @@ def test_a_copy_answers_alike_under_its_policy_and_is_sound(
     summary = client.reindex("calls", policy=policy)
     assert (summary.documents, summary.passages) == (40, 40)
     assert ask(client) == before
-    assert client.describe().spec.policy == (policy or "6/1")
+    assert client.describe().spec.policy == (policy or DEFAULT_POLICY)
     assert (client.describe().spans == spans) == (policy is None)
     assert client.verify(full=True).is_sound
     assert client.ingest(DOCUMENTS).skipped == 40

@@ -9,7 +9,7 @@ from hybrid_search.errors import UsageError
 
 
 def test_a_url_without_options_gives_the_defaults() -> None:
-    assert IndexOptions.parse({}) == IndexOptions("english", "lucene", None, 16, 100, 1, None)
+    assert IndexOptions.parse({}) == IndexOptions("english", "lucene", None, 128, 16, 100, 1, None)
 
 
 def test_every_option_can_be_given_in_a_url() -> None:
@@ -17,12 +17,15 @@ def test_every_option_can_be_given_in_a_url() -> None:
         "analyzer": "standard",
         "knn_engine": "faiss",
         "quantization": "fp16",
+        "graph_dimension": "64",
         "m": "8",
         "ef_construction": "50",
         "shards": "3",
         "replicas": "0",
     }
-    assert IndexOptions.parse(parameters) == IndexOptions("standard", "faiss", "fp16", 8, 50, 3, 0)
+    assert IndexOptions.parse(parameters) == IndexOptions(
+        "standard", "faiss", "fp16", 64, 8, 50, 3, 0
+    )
 
 
 def test_an_unknown_option_is_named_beside_those_there_are_and_its_value_is_not_shown() -> None:

@@ -117,14 +117,19 @@ def test_both_servers_are_told_the_same_but_for_vectors_and_short_codes() -> Non
     }
     del mappings_by_engine["elasticsearch"]["properties"]["short_codes"]
     assert mappings_by_engine["opensearch"] == mappings_by_engine["elasticsearch"]
-    assert (vectors["opensearch"]["type"], vectors["opensearch"]["dimension"]) == (
-        "knn_vector",
-        384,
-    )
-    assert (vectors["elasticsearch"]["type"], vectors["elasticsearch"]["dims"]) == (
-        "dense_vector",
-        384,
-    )
+    assert vectors["opensearch"]["type"] == "knn_vector"
+    assert vectors["elasticsearch"]["type"] == "dense_vector"
+
+
+@pytest.mark.parametrize(("asked", "numbers"), [(None, 128), (64, 64), (384, 384), (1000, 384)])
+@pytest.mark.parametrize(
+    ("engine", "parameter"), [("opensearch", "dimension"), ("elasticsearch", "dims")]
+)
+def test_the_graph_has_the_numbers_that_are_asked_for_and_no_more_than_the_model(
+    engine: str, parameter: str, asked: int | None, numbers: int
+) -> None:
+    options = {} if asked is None else {"graph_dimension": asked}
+    assert vector_mapping(engine, NEWEST[engine], **options)[parameter] == numbers
 
 
 @pytest.mark.parametrize("engine", mappings.ENGINES)
@@ -165,6 +170,7 @@ def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
         "analyzer": "standard",
         "knn_engine": "lucene",
         "quantization": default,
+        "graph_dimension": 128,
         "m": 16,
         "ef_construction": 100,
     }

@@ -12,6 +12,7 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources.files import SAMPLE, read
@@ -53,7 +54,7 @@ def test_a_sample_is_what_an_index_of_it_holds(
 ) -> None:
     backend = MemoryBackend()
     summary = fill_index(backend, calls)
-    sample_load = measure_load(plan_sample, "6/1", DIMENSION)
+    sample_load = measure_load(plan_sample, DEFAULT_POLICY, DIMENSION)
     assert (sample_load.documents, sample_load.passages, sample_load.spans) == (
         summary.documents,
         summary.passages,
@@ -192,7 +193,7 @@ def test_the_command_plans_for_the_sample_and_writes_nothing(
         "policies",
     }
     assert (output["policy"], output["load"]["documents"], output["sample"]["documents"]) == (
-        "6/1",
+        "4/1",
         1000,
         88,
     )
@@ -200,9 +201,9 @@ def test_the_command_plans_for_the_sample_and_writes_nothing(
         "20/1",
         "12/1",
         "6/1",
-        "6/2",
-        "6+12/2",
+        "4/1",
         "3/1",
+        "2/1",
     ]
     assert all(
         0 < policy["recall"] <= policy["scored"] <= 1 < policy["bytes_per_1000_words"]
@@ -245,8 +246,8 @@ def test_people_are_told_the_same() -> None:
     assert "1 lines were left out: they are not valid documents" in output
     assert "2,000 documents" in output
     assert (
-        "2,000 vectors of 288 dimensions, policy 6/1" in output
-    )  # five words are one window, in each of 2,000 documents
+        "4,000 vectors of 128 dimensions, policy 4/1" in output
+    )  # five words are two windows, in each of 2,000 documents
     assert "1 primary shards of 50 GiB" in output
 
 

@@ -16,6 +16,7 @@ from hybrid_search.ingest import document_parser
 from hybrid_search.text import passages, spans, token_codes
 from hybrid_search.text.types import Bytes
 from hybrid_search.text.window_policy import (
+    cut_unit_vector,
     parse,
     part_ranges,
     window_bounds,
@@ -162,6 +163,20 @@ def test_the_parts_of_real_passages_are_read_back_too(turns: list[int]) -> None:
                 make_counts(part_sizes) if part_sizes else np.zeros(0, np.uint8)
             )
         ] == part_sizes
+
+
+def test_windows_of_fewer_numbers_are_unit_vectors_of_the_first_ones() -> None:
+    random = np.random.default_rng(5)
+    vectors = random.normal(size=(9, 16)).astype(np.float32)
+    words = np.array([[2 * word, 2 * word + 1, word, word + 1] for word in range(9)], np.int32)
+    codes = token_codes.pack(vectors, words, make_counts([(9, 9)]))
+    whole, cut = window_vectors(codes, "3/1"), window_vectors(codes, "3/1", 6)
+    assert cut.shape == (3, 6)
+    assert np.linalg.norm(cut, axis=1) == pytest.approx(np.ones(3))
+    expected = whole[:, :6] / np.linalg.norm(whole[:, :6], axis=1, keepdims=True)
+    assert cut == pytest.approx(expected, abs=1e-6)
+    assert cut_unit_vector(whole[0], 6) == pytest.approx(expected[0], abs=1e-6)
+    assert cut_unit_vector(whole[0], 99) == pytest.approx(whole[0], abs=1e-6)
 
 
 def test_no_words_have_no_parts_and_no_windows() -> None:

@@ -38,7 +38,8 @@ class ServerIndex:
 
     `name` is its own name and `alias` the name it stands behind. It was created with `spec` and
     `options`; `fields` are its metadata fields (dotted name -> type). It does not take its
-    `absent_fields`, some of `LATER_FIELDS`.
+    `absent_fields`, some of `LATER_FIELDS`. The vectors of its covering windows have the first
+    `graph_dimension` numbers.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ServerIndex:
     spec: IndexSpec
     fields: Mapping[str, str]
     options: Mapping[str, Any]
+    graph_dimension: int
     absent_fields: frozenset[str] = frozenset()
 
     @property
@@ -116,7 +118,19 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     metadata = properties.get("metadata", {}).get("properties", {})
     fields = dict(sorted(_flatten_fields(metadata, "")))
     options = meta.get("options", {})
-    return ServerIndex(name, alias, spec, fields, options, _find_absent_fields(properties))
+    graph_dimension = _find_graph_dimension(properties, spec)
+    absent_fields = _find_absent_fields(properties)
+    return ServerIndex(name, alias, spec, fields, options, graph_dimension, absent_fields)
+
+
+def _find_graph_dimension(properties: Mapping[str, Any], spec: IndexSpec) -> int:
+    """Return how many numbers the vectors of covering windows have in a mapping.
+
+    The parameter is called `dimension` on OpenSearch, and `dims` on Elasticsearch.
+    """
+    vector = properties.get("spans", {}).get("properties", {}).get("vector", {})
+    count = vector.get("dimension", vector.get("dims"))
+    return count if isinstance(count, int) and 0 < count <= spec.dimension else spec.dimension
 
 
 def _find_absent_fields(properties: Mapping[str, Any]) -> frozenset[str]:
@@ -218,8 +232,10 @@ def create_version(
         if error.status != 400 or not _is_created_by(server, name, creation_token):
             raise
     stored_options = body["mappings"]["_meta"]["options"]
-    absent_fields = _find_absent_fields(body["mappings"]["properties"])
-    return ServerIndex(name, alias, spec, {}, stored_options, absent_fields)
+    properties = body["mappings"]["properties"]
+    graph_dimension = _find_graph_dimension(properties, spec)
+    absent_fields = _find_absent_fields(properties)
+    return ServerIndex(name, alias, spec, {}, stored_options, graph_dimension, absent_fields)
 
 
 def _is_created_by(server: Server, name: str, creation_token: str) -> bool:

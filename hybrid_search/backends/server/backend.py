@@ -57,6 +57,7 @@ from hybrid_search.text.filters import Scalar
 from hybrid_search.text.spans import find_highest
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes
+from hybrid_search.text.window_policy import cut_unit_vector
 
 _log = logging.getLogger(__name__)
 
@@ -294,7 +295,8 @@ class ServerBackend:
         if not self._has_hybrid():
             return None
         self._heads.check(index, ())  # this search takes no probe
-        body = self._hybrid_body(request, alpha, technique, request.window, 0) | {"_source": False}
+        body = self._hybrid_body(index, request, alpha, technique, request.window, 0)
+        body["_source"] = False
         hits = self._searcher.search(index, body, answers.SCORED_IDS)["hits"]["hits"]
         return {hit["_id"]: hit["_score"] for hit in hits}
 
@@ -316,11 +318,11 @@ class ServerBackend:
         """
         path = f"/{quote(check_index_name(index))}/_search"
         if technique is not None:
-            return [(path, self._hybrid_body(request, alpha, technique, size, offset))]
+            return [(path, self._hybrid_body(index, request, alpha, technique, size, offset))]
         return [(path, body) for body in self._leg_search.build_bodies(index, request)]
 
     def _hybrid_body(
-        self, request: Request, alpha: float, technique: str, size: int, offset: int
+        self, index: str, request: Request, alpha: float, technique: str, size: int, offset: int
     ) -> dict[str, Any]:
         if self.server.engine != "opensearch":
             raise UsageError(
@@ -329,7 +331,9 @@ class ServerBackend:
             )
         return hybrid_body(
             request.phrase,
-            passage_codec.round_vector(request.vector),
+            passage_codec.round_vector(
+                cut_unit_vector(request.vector, self._heads.find(index).graph_dimension)
+            ),
             version=self.server.version,
             alpha=alpha,
             technique=technique,

@@ -95,6 +95,10 @@ class HeadCache:
         entry = self._entries.get(alias)
         return entry.index if entry else None
 
+    def find(self, alias: str) -> aliases.ServerIndex:
+        """Return the remembered head of `alias`, however old, and read it if there is none."""
+        return self.peek(alias) or self.read(alias)
+
     def forget(self, alias: str) -> None:
         """Remove what is remembered of `alias`."""
         self._entries.pop(alias, None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hybrid_search.backends.index_head import IndexChangedError
 from hybrid_search.backends.server import answers, legs
 from hybrid_search.backends.server.first_pass import (
     KEYS_ONLY,
@@ -77,6 +78,23 @@ class LegSearch:
             f"fetched, which take several times as many bytes: {remedy}"
         ]
 
+    def _search(self, index: str, searches: Sequence[Search]) -> list[answers.Answer]:
+        """Return the answers to the searches of the legs.
+
+        Raises:
+            IndexChangedError: If the graphs have vectors of another length than is remembered.
+            ServerError: If the server refuses a search for another reason.
+        """
+        dimension = self._heads.find(index).graph_dimension
+        try:
+            return self._searcher.search_together(index, searches)
+        except ServerError as error:
+            if error.status == 400 and self._heads.read(index).graph_dimension != dimension:
+                raise IndexChangedError(
+                    f"index {index!r} was replaced while the query ran: run the query again"
+                ) from error
+            raise
+
     def _choose_first_pass(self, request: Request) -> FirstPass:
         return choose_first_pass(
             self._server.engine,
@@ -88,8 +106,10 @@ class LegSearch:
     def _build_searches(
         self, index: str, request: Request, first_pass: FirstPass
     ) -> dict[str, Search]:
-        count = self._heads.recall_count(index)
-        return legs.build_searches(self._server.engine, request, count, first_pass)
+        count, head = self._heads.recall_count(index), self._heads.find(index)
+        return legs.build_searches(
+            self._server.engine, request, count, head.graph_dimension, first_pass
+        )
 
     def _propose(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds."""
@@ -98,7 +118,7 @@ class LegSearch:
             is_counted = self._heads.recall_count(index) is not None
             counting = {} if is_counted else {"track_total_hits": True}
             searches["probe"] = Search({**PROBE, **counting}, answers.SOURCE_HASHES)
-        parts = self._searcher.search_together(index, list(searches.values()))
+        parts = self._search(index, list(searches.values()))
         parts_by_name = dict(zip(searches, parts, strict=True))
         if "probe" in parts_by_name:
             probe = parts_by_name.pop("probe")

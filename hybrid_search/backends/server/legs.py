@@ -36,11 +36,22 @@ BATCH_PASSAGES = 500
 
 
 def build_searches(
-    engine: Engine, request: Request, passages: int | None, first_pass: FirstPass
+    engine: Engine,
+    request: Request,
+    passages: int | None,
+    graph_dimension: int,
+    first_pass: FirstPass,
 ) -> dict[str, Search]:
-    """Return the searches of the legs by name, in an index with so many passages in a shard.
+    """Return the searches of the legs by name.
 
     BM25 is searched for the span leg, too, unless the request is wide.
+
+    Args:
+        engine: The engine of the server.
+        request: What is asked.
+        passages: How many passages a shard of the index has, None if they were not counted yet.
+        graph_dimension: How many numbers the vectors in its graphs have.
+        first_pass: What is requested of each passage.
     """
     ranks = first_pass is not KEYS_ONLY
     searches = {}
@@ -54,7 +65,9 @@ def build_searches(
     if request.semantic:
         size = max(PROPOSED, 2 * request.window) if ranks else request.window
         searched = request_bodies.count_searched(passages)
-        body = request_bodies.knn_body(engine, request, size, searched, **first_pass.fields)
+        body = request_bodies.knn_body(
+            engine, request, size, searched, graph_dimension, **first_pass.fields
+        )
         searches["semantic"] = Search(body, first_pass.shape)
     return searches
 

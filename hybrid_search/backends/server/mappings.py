@@ -47,10 +47,15 @@ def index_body(
         "quantization": row["quantization"],
         "analysis": analysis,
     }
+    vector_values = {**values, "dimension": _count_graph_numbers(spec, options)}
     filled: dict[str, Any] = _fill(
-        _read(engine, "passages"), {**values, "vector": _fill(row["vector"], values)}
+        _read(engine, "passages"), {**values, "vector": _fill(row["vector"], vector_values)}
     )
     return filled
+
+
+def _count_graph_numbers(spec: IndexSpec, options: IndexOptions) -> int:
+    return min(spec.dimension, options.graph_dimension)
 
 
 def rejected_body(engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
@@ -111,7 +116,7 @@ def _row(engine: str, spec: IndexSpec, options: IndexOptions, version: ServerVer
     row = next((row for row in matching_rows if _supports(row, version)), None)
     if row is None:
         raise UsageError(_explain_missing(engine, options, version, rows, matching_rows))
-    _check_dimension(engine, row, spec.dimension)
+    _check_dimension(engine, row, _count_graph_numbers(spec, options))
     return row
 
 
@@ -171,8 +176,8 @@ def _check_dimension(engine: str, row: Row, dimension: int) -> None:
         needed = f"at least {minimum}" if dimension < minimum else f"a multiple of {step}"
         requested = f"quantization {row['quantization']!r} on {ENGINES[engine]}"
         raise UsageError(
-            f"{requested} needs vectors of {needed} dimensions, but those of the model have "
-            f"{dimension}. Use another, such as int8"
+            f"{requested} needs vectors of {needed} dimensions, but those of the graph have "
+            f"{dimension}. Use another, such as int8, or another graph_dimension"
         )
 
 

@@ -148,6 +148,7 @@ class NextVersion:
                 self.new.spec.policy,
                 source["text"],
                 self.new.absent_fields,
+                self.new.graph_dimension,
             )
             source |= {
                 "source_hash": rehash(source["source_hash"], self.new.spec),

@@ -38,11 +38,16 @@ def parse_passage_id(id_: str) -> tuple[str, int]:
 
 
 def build_source(
-    entry: Entry, spec: IndexSpec, written_at: str, absent_fields: Collection[str] = ()
+    entry: Entry,
+    spec: IndexSpec,
+    written_at: str,
+    absent_fields: Collection[str] = (),
+    graph_dimension: int | None = None,
 ) -> dict[str, Any]:
     """Return the server document of a passage; `written_at` is the time in ISO 8601.
 
-    The `absent_fields`, which the index does not take, are left out.
+    The `absent_fields`, which the index does not take, are left out. Covering windows have
+    `graph_dimension` numbers, by default all.
     """
     passage, layout = entry.passage, build_layout(entry)
     source = {
@@ -57,7 +62,9 @@ def build_source(
         "metadata": entry.document.metadata,
         "layout": layout,
         **describe_call(entry.document.metadata, layout),
-        **derive_fields(entry.tokens, passage.start, spec.policy, entry.text, absent_fields),
+        **derive_fields(
+            entry.tokens, passage.start, spec.policy, entry.text, absent_fields, graph_dimension
+        ),
     }
     return {name: value for name, value in source.items() if name not in absent_fields}
 
@@ -72,16 +79,21 @@ def describe_call(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
 
 
 def derive_fields(
-    codes: TokenCodes, start: int, policy: str, text: str, absent_fields: Collection[str] = ()
+    codes: TokenCodes,
+    start: int,
+    policy: str,
+    text: str,
+    absent_fields: Collection[str] = (),
+    graph_dimension: int | None = None,
 ) -> dict[str, Any]:
     """Return the fields that follow from a passage's token codes.
 
     They are the codes themselves, the short codes, and the covering spans of `policy` with their
-    words and vectors; without short codes and words if these are `absent_fields`.
+    words and vectors of `graph_dimension` numbers; without short codes and words if these are
+    `absent_fields`.
     """
-    spans = build_window_fields(
-        codes, start, policy, None if "spans.text" in absent_fields else text
-    )
+    window_text = None if "spans.text" in absent_fields else text
+    spans = build_window_fields(codes, start, policy, window_text, graph_dimension)
     has_short_codes = "short_codes" not in absent_fields
     return {
         "tokens": pybase64.b64encode_as_string(token_codes.to_bytes(codes)),
@@ -97,7 +109,7 @@ def encode_short_codes(codes: TokenCodes) -> str:
 
 
 def build_window_fields(
-    codes: TokenCodes, start: int, policy: str, text: str | None
+    codes: TokenCodes, start: int, policy: str, text: str | None, dimension: int | None = None
 ) -> list[dict[str, Any]]:
     """Return the covering spans: start and end in the document, the words, and the unit vector.
 
@@ -105,7 +117,7 @@ def build_window_fields(
     """
     windows, vectors = (
         window_policy.window_bounds(codes.counts, policy),
-        window_policy.window_vectors(codes, policy),
+        window_policy.window_vectors(codes, policy, dimension),
     )
     starts, ends = codes.words[windows[:, 0], 0] + start, codes.words[windows[:, 1], 1] + start
     rows = zip(

@@ -17,6 +17,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Scalar
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
+from hybrid_search.text.window_policy import cut_unit_vector
 
 MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
@@ -108,7 +109,12 @@ def count_searched(passages: int | None) -> int:
 
 
 def knn_body(
-    engine: Engine, request: Request, candidates: int, searched: int, **fields: Any
+    engine: Engine,
+    request: Request,
+    candidates: int,
+    searched: int,
+    dimension: int,
+    **fields: Any,
 ) -> dict[str, Any]:
     """Return the search for the passages whose covering spans are nearest to the vector.
 
@@ -119,9 +125,10 @@ def knn_body(
         request: The vector and the conditions.
         candidates: How many passages are returned.
         searched: How many the graphs of each shard are searched for.
+        dimension: How many numbers the vectors in the graphs have.
         fields: What is returned of a hit.
     """
-    vector = round_vector(request.vector)
+    vector = round_vector(cut_unit_vector(request.vector, dimension))
     filters = knn_filters(engine, request)
     span_count = max(searched, candidates)
     if engine == "elasticsearch":

@@ -148,6 +148,7 @@ class ServerWriter:
                             self._index.spec,
                             self._buffer.taken_at,
                             self._index.absent_fields,
+                            self._index.graph_dimension,
                         )
                     )
                 )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from hybrid_search.config import DEFAULT_GRAPH_DIMENSION
 from hybrid_search.maintenance.plan import measured_constants
 from hybrid_search.maintenance.plan.policy_recall import Recall
 from hybrid_search.maintenance.plan.sample import Sample
@@ -83,6 +84,11 @@ class Plan:
     shards: int
     policies: Sequence[Recall]
 
+    @property
+    def graph_dimension(self) -> int:
+        """Numbers of a covering window's vector on a server."""
+        return count_graph_numbers(self.dimension)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as ``plan --json`` prints it."""
         values = asdict(self)
@@ -95,9 +101,14 @@ class Plan:
 
         An embedded index takes as many under each.
         """
-        vector = self.dimension * FLOAT_BYTES
+        vector = self.graph_dimension * FLOAT_BYTES
         fixed = self.sample.server_bytes - self.sample.spans * vector
         return round(1000 * (fixed / self.sample.words + recall.vectors_a_word * vector))
+
+
+def count_graph_numbers(dimension: int) -> int:
+    """Return how many numbers a vector has in the graph of a new index on a server."""
+    return min(dimension, DEFAULT_GRAPH_DIMENSION)
 
 
 def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
@@ -105,7 +116,7 @@ def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
     spans = sum(len(window_policy.window_bounds(codes.counts, policy)) for codes in sample.codes)
     word_bytes = measured_constants.SEGMENT_BYTES + measured_constants.WORD_BYTES
     embedded = sample.code_bytes + sample.words * word_bytes
-    vectors = spans * dimension * FLOAT_BYTES
+    vectors = spans * count_graph_numbers(dimension) * FLOAT_BYTES
     codes = sample.code_bytes + sample.short_code_bytes
     server = codes * measured_constants.SERVER_CODE_BYTES + vectors
     return Load(
@@ -135,7 +146,8 @@ def plan(
     sample_load, rate = measure_load(sample, policy, dimension), sample.tokens / sample.seconds
     full_load = sample_load.times(documents)
     writing = full_load.spans * (
-        measured_constants.VECTOR_SECONDS + dimension * measured_constants.NUMBER_SECONDS
+        measured_constants.VECTOR_SECONDS
+        + count_graph_numbers(dimension) * measured_constants.NUMBER_SECONDS
     )
     slow, fast = (rate, rate) if on_gpu else measured_constants.GPU_TOKENS
     seconds = (

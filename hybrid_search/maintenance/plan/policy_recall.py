@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hybrid_search.config import DEFAULT_POLICY
+from hybrid_search.config import DEFAULT_GRAPH_DIMENSION, DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.maintenance.plan.sample import DocumentPassage, Sample
 from hybrid_search.search import phrase_vector
 from hybrid_search.text import spans, window_policy
 from hybrid_search.text.types import Floats, TokenCodes
 
-POLICIES = ("20/1", "12/1", DEFAULT_POLICY, "6/2", "6+12/2", "3/1")
+POLICIES = ("20/1", "12/1", "6/1", DEFAULT_POLICY, "3/1", "2/1")
 """The policies that are compared, from few vectors to many."""
 
 PASSAGES = 1000
@@ -109,9 +109,13 @@ def _measure_policy(
     policy: str, codes: Sequence[TokenCodes], queries: Floats, exact: Floats, words: int
 ) -> Recall:
     """Return the recall of one policy; `exact` is float32 ``[passages, queries]``."""
-    vectors = [window_policy.window_vectors(passage_codes, policy) for passage_codes in codes]
+    vectors = [
+        window_policy.window_vectors(passage_codes, policy, DEFAULT_GRAPH_DIMENSION)
+        for passage_codes in codes
+    ]
+    cut = queries[:, :DEFAULT_GRAPH_DIMENSION]
     ranking = np.argsort(
-        -np.array([(passage_vectors @ queries.T).max(axis=0) for passage_vectors in vectors]),
+        -np.array([(passage_vectors @ cut.T).max(axis=0) for passage_vectors in vectors]),
         axis=0,
         kind="stable",
     )
