@@ -153,11 +153,12 @@ def test_an_index_has_one_shard_and_the_replicas_of_the_server_unless_others_are
     engine: str,
 ) -> None:
     knn = {"knn": True} if engine == "opensearch" else {}
+    settings = {**knn, "number_of_shards": 1, "refresh_interval": "30s"}
     options = IndexOptions("standard")
-    assert make_body(engine, options)["settings"] == {"index": {**knn, "number_of_shards": 1}}
+    assert make_body(engine, options)["settings"] == {"index": settings}
     options = IndexOptions("standard", shards=3, replicas=0)
     assert make_body(engine, options)["settings"] == {
-        "index": {**knn, "number_of_shards": 3, "number_of_replicas": 0}
+        "index": {**settings, "number_of_shards": 3, "number_of_replicas": 0}
     }
 
 
@@ -376,10 +377,10 @@ GATES: list[tuple[str, str, str, ServerVersion, ServerVersion, dict[str, Any]]] 
 ]
 GATE_KEYS = [gate[:3] for gate in GATES]
 BASE: dict[str, dict[str, Any]] = {
-    "opensearch": {"type": "knn_vector", "dimension": 384},
+    "opensearch": {"type": "knn_vector", "dimension": 128},
     "elasticsearch": {
         "type": "dense_vector",
-        "dims": 384,
+        "dims": 128,
         "similarity": "dot_product",
         "index": True,
     },
