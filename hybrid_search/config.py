@@ -65,10 +65,10 @@ from hybrid_search.credentials import (
 from hybrid_search.errors import UsageError
 
 DEFAULT_INDEX = "calls"
-DEFAULT_POLICY = "4/1"
+DEFAULT_POLICY = "5/1"
 """The windows of a new index; `hybrid_search.text.window_policy` says what they mean."""
 
-DEFAULT_GRAPH_DIMENSION = 128
+DEFAULT_GRAPH_DIMENSION = 192
 """How many numbers of its vectors the graph of a new index has, at most."""
 DEFAULT_SAMPLE = 100
 """How many documents of an index are encoded again to check it."""

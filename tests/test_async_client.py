@@ -167,7 +167,7 @@ def test_what_is_ingested_is_found_listed_deleted_and_dropped() -> None:
 def test_an_index_on_a_server_is_set_up_filled_and_made_anew(url: str) -> None:
     async def program(name: str) -> None:
         async with AsyncClient(url) as client:
-            await client.setup(name, policy="5/1")
+            await client.setup(name, policy="4/1")
             await client.ingest(
                 [{"id": "a", "text": "My money back, please, and that at once."}], index=name
             )

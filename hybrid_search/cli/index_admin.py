@@ -114,7 +114,7 @@ def reindex(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Windows whose vectors find passages, as in 4/1. Default: the index's policy."
+            help="Windows whose vectors find passages, as in 5/1. Default: the index's policy."
         ),
     ] = None,
     analyzer: Analyzer = None,

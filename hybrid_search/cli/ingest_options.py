@@ -69,7 +69,7 @@ Rejects = Annotated[
 ]
 Policy = Annotated[
     str | None,
-    typer.Option(help="Windows whose vectors find passages, as in 4/1. Default: the index's."),
+    typer.Option(help="Windows whose vectors find passages, as in 5/1. Default: the index's."),
 ]
 CheckpointFile = Annotated[
     Path | None,

@@ -31,7 +31,7 @@ def plan(
     policy: Annotated[
         str | None,
         typer.Option(
-            help="Windows whose vectors find passages. Default: the policy of --index, else 4/1."
+            help="Windows whose vectors find passages. Default: the policy of --index, else 5/1."
         ),
     ] = None,
     url: options.Url = None,

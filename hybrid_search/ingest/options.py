@@ -31,7 +31,7 @@ class IngestOptions:
     rejects: Path | None = None
     """The file for refused documents; None: `default_rejects_path`."""
     policy: str | None = None
-    """Which windows find passages, as in ``4/1``; None: as in the index, or the default."""
+    """Which windows find passages, as in ``5/1``; None: as in the index, or the default."""
     report: Report = ignore_report
     where: Mapping[str, Any] | None = None
     """What the metadata of a document must have (`hybrid_search.text.filters`), or None."""

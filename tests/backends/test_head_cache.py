@@ -163,7 +163,7 @@ def test_a_query_goes_on_by_the_head_of_the_index_that_replaced_the_old_one(
     backend: ServerBackend, cluster: FakeCluster, name: str
 ) -> None:
     query_ids(backend)
-    cluster.replace_index(name, make_spec("5/1"), "5/1")
+    cluster.replace_index(name, make_spec("4/1"), "4/1")
     cluster.take_paths()
     assert query_ids(backend) == ["call"]
     assert cluster.take_paths() == ["/_msearch", "/calls/_mapping", *LATER]
@@ -279,10 +279,10 @@ def test_an_answer_by_a_head_that_another_thread_found_outdated_is_not_given(
 
     def answer(head: Head) -> str:
         policies.append(head[0].policy)
-        cluster.replace_index("calls-000002", make_spec("5/1"), "5/1")
+        cluster.replace_index("calls-000002", make_spec("4/1"), "4/1")
         backend.read_head("calls")
         return head[0].policy
 
     policies: list[str] = []
-    assert answer_by_head(backend, "calls", answer) == "5/1"
-    assert policies == [DEFAULT_POLICY, "5/1"]
+    assert answer_by_head(backend, "calls", answer) == "4/1"
+    assert policies == [DEFAULT_POLICY, "4/1"]

@@ -9,7 +9,7 @@ from hybrid_search.errors import UsageError
 
 
 def test_a_url_without_options_gives_the_defaults() -> None:
-    assert IndexOptions.parse({}) == IndexOptions("english", "lucene", None, 128, 16, 100, 1, None)
+    assert IndexOptions.parse({}) == IndexOptions("english", "lucene", None, 192, 16, 100, 1, None)
 
 
 def test_every_option_can_be_given_in_a_url() -> None:

@@ -121,7 +121,7 @@ def test_both_servers_are_told_the_same_but_for_vectors_and_short_codes() -> Non
     assert vectors["elasticsearch"]["type"] == "dense_vector"
 
 
-@pytest.mark.parametrize(("asked", "numbers"), [(None, 128), (64, 64), (384, 384), (1000, 384)])
+@pytest.mark.parametrize(("asked", "numbers"), [(None, 192), (64, 64), (384, 384), (1000, 384)])
 @pytest.mark.parametrize(
     ("engine", "parameter"), [("opensearch", "dimension"), ("elasticsearch", "dims")]
 )
@@ -171,7 +171,7 @@ def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
         "analyzer": "standard",
         "knn_engine": "lucene",
         "quantization": default,
-        "graph_dimension": 128,
+        "graph_dimension": 192,
         "m": 16,
         "ef_construction": 100,
     }
@@ -377,10 +377,10 @@ GATES: list[tuple[str, str, str, ServerVersion, ServerVersion, dict[str, Any]]] 
 ]
 GATE_KEYS = [gate[:3] for gate in GATES]
 BASE: dict[str, dict[str, Any]] = {
-    "opensearch": {"type": "knn_vector", "dimension": 128},
+    "opensearch": {"type": "knn_vector", "dimension": 192},
     "elasticsearch": {
         "type": "dense_vector",
-        "dims": 128,
+        "dims": 192,
         "similarity": "dot_product",
         "index": True,
     },

@@ -227,18 +227,18 @@ def test_an_index_is_its_first_version_behind_an_alias_that_is_written_to(
 def test_the_mapping_says_which_model_policy_and_options_the_index_was_made_for(
     backend: ServerBackend, name: str, url: str
 ) -> None:
-    backend.create_index(name, make_spec("5/1"), {"quantization": "int8"})
+    backend.create_index(name, make_spec("4/1"), {"quantization": "int8"})
     meta = fetch_mapping(backend, name)["_meta"]
-    assert meta["hybrid_search"] == asdict(make_spec("5/1"))
+    assert meta["hybrid_search"] == asdict(make_spec("4/1"))
     assert meta["options"] == {
         "analyzer": backend.options.analyzer,
         "knn_engine": "lucene",
         "quantization": "int8",
-        "graph_dimension": 128,
+        "graph_dimension": 192,
         "m": 16,
         "ef_construction": 100,
     }
-    assert backend.read_head(name) == (make_spec("5/1"), {})
+    assert backend.read_head(name) == (make_spec("4/1"), {})
 
 
 def test_a_field_that_the_mapping_does_not_know_is_refused_by_the_server(
@@ -340,12 +340,12 @@ def test_to_set_up_for_another_policy_or_model_is_an_error_with_both(
     backend: ServerBackend, name: str
 ) -> None:
     backend.create_index(name, make_spec("6/1"), {})
-    with pytest.raises(ModelError, match=r"policy '6/1'.*policy '5/1'"):
-        backend.create_index(name, make_spec("5/1"), {})
+    with pytest.raises(ModelError, match=r"policy '6/1'.*policy '4/1'"):
+        backend.create_index(name, make_spec("4/1"), {})
     with pytest.raises(ModelError, match=r"'tiny-fingerprint'.*'wider-fingerprint'"):
         backend.create_index(name, IndexSpec.from_encoder(WiderEncoder.info, "6/1"), {})
-    with pytest.raises(ModelError, match=r"policy '6/1'.*policy '5/1'"):
-        ingest_documents(backend, name, CALLS[0], policy="5/1")
+    with pytest.raises(ModelError, match=r"policy '6/1'.*policy '4/1'"):
+        ingest_documents(backend, name, CALLS[0], policy="4/1")
 
 
 def test_to_set_up_with_other_options_is_an_error_with_both(
@@ -695,7 +695,7 @@ def test_a_copy_of_what_changes_meanwhile_is_refused_with_both_counts(
         match=rf"{name}-000001 had \({old_description.documents}, "
         rf"{old_description.passages}.*somebody wrote meanwhile",
     ) as error:
-        reindex.copy_index(backend, name, "5/1", {}, report)
+        reindex.copy_index(backend, name, "4/1", {}, report)
     new_description = backend.describe_index(name)
     assert f"({new_description.documents}, {new_description.passages}" in str(error.value)
     assert "Nothing was changed; stop the writers and run the same command again" in str(
@@ -784,13 +784,13 @@ def test_a_kept_old_version_can_be_asked_by_its_own_name_and_the_next_takes_the_
     backend: ServerBackend, name: str
 ) -> None:
     ingest_documents(backend, name, *CALLS[:2])
-    reindex_by_copy(backend, name, "5/1", keep=True)
+    reindex_by_copy(backend, name, "4/1", keep=True)
     reindex_by_copy(backend, name, "3/1", keep=True)
     ingest_documents(backend, name, CALLS[2])
     assert list_index_names(backend, name) == [f"{name}-00000{number}" for number in (1, 2, 3)]
     assert [backend.read_head(f"{name}-00000{number}")[0].policy for number in (1, 2, 3)] == [
         "6/1",
-        "5/1",
+        "4/1",
         "3/1",
     ]
     assert query_ids(backend, f"{name}-000001") == {"call-0", "call-1"}
@@ -823,7 +823,7 @@ def test_of_two_that_reindex_at_once_one_is_told_so_and_leaves_nothing(
 ) -> None:
     """The other publishes after the copy of the first, before the alias is swapped."""
     ingest_documents(backend, name, *CALLS[:3])
-    first = backend.create_next_version(name, make_spec("5/1"), {})
+    first = backend.create_next_version(name, make_spec("4/1"), {})
     first.copy(rehash_source, lambda _: None)
     reindex_by_copy(backend, name, "3/1", keep=keep)
     with pytest.raises(
@@ -844,11 +844,11 @@ def test_of_two_that_reindex_at_once_one_is_told_so_and_leaves_nothing(
 def test_a_version_that_was_published_is_not_discarded(backend: ServerBackend, name: str) -> None:
     """As when the answer to the swap was lost, and the program believes that it failed."""
     ingest_documents(backend, name, *CALLS[:3])
-    new = backend.create_next_version(name, make_spec("5/1"), {})
+    new = backend.create_next_version(name, make_spec("4/1"), {})
     new.copy(rehash_source, lambda _: None)
     new.publish(keep=True)
     new.discard()
-    assert backend.read_head(name)[0].policy == "5/1"
+    assert backend.read_head(name)[0].policy == "4/1"
     assert query_ids(backend, name) == {"call-0", "call-1", "call-2"}
 
 
@@ -1003,10 +1003,10 @@ def test_a_reader_answers_by_the_next_version_as_soon_as_it_is_published(
     ingest_documents(backend, name, *CALLS[:3])
     with closing(open_server_backend(url)) as reader:
         assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
-        reindex_by_copy(backend, name, "5/1")
+        reindex_by_copy(backend, name, "4/1")
         assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
         remembered_head = reader.recall_head(name)
-        assert remembered_head and remembered_head[0].policy == "5/1"
+        assert remembered_head and remembered_head[0].policy == "4/1"
 
 
 def test_a_reader_can_filter_by_a_field_as_soon_as_it_is_written(

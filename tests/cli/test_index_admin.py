@@ -76,18 +76,18 @@ def list_versions(place: RawIndex) -> list[str]:
 
 
 def test_setup_makes_an_empty_index_and_says_so(anywhere: RawIndex) -> None:
-    result = anywhere.call("setup", "--policy", "5/1")
+    result = anywhere.call("setup", "--policy", "4/1")
     assert result.status == 0
     assert re.fullmatch(
         rf"index '{anywhere.index}' is ready, with 0 documents, for .+\n", result.stdout
     )
-    description = anywhere.call("setup", "--policy", "5/1", "--json").json
+    description = anywhere.call("setup", "--policy", "4/1", "--json").json
     assert (
         description["index"],
         description["documents"],
         description["passages"],
         description["policy"],
-    ) == (anywhere.index, 0, 0, "5/1")
+    ) == (anywhere.index, 0, 0, "4/1")
 
 
 def test_ingest_follows_the_policy_of_the_index_unless_another_is_given(anywhere: RawIndex) -> None:
@@ -127,7 +127,7 @@ def test_the_sample_is_asked_for_by_name_or_by_nothing_but_not_beside_sources() 
 def test_setup_of_what_is_there_for_another_policy_is_an_error(anywhere: RawIndex) -> None:
     anywhere.call("setup")
     assert anywhere.call("setup", "--policy", "6/1").error.startswith(
-        f"index '{anywhere.index}' was written with policy '4/1'"
+        f"index '{anywhere.index}' was written with policy '5/1'"
     )
     assert anywhere.call("setup", "--policy", "often").error.startswith(
         "span policy 'often' is not of the form"
@@ -227,7 +227,7 @@ def test_reindex_puts_a_copy_with_another_policy_in_the_place_of_the_index(
 def test_reindex_from_sources_has_what_is_in_them_by_the_policy_of_the_index(
     server: RawIndex,
 ) -> None:
-    server.call("setup", "--policy", "5/1")
+    server.call("setup", "--policy", "4/1")
     server.call("ingest", write_documents(REFUND, HOLD))
     result = server.call("reindex", write_documents({**HOLD, "text": "On hold, again."}), "--keep")
     assert (result.status, result.json["read"], result.json["documents"]) == (0, 1, 1)
@@ -235,7 +235,7 @@ def test_reindex_from_sources_has_what_is_in_them_by_the_policy_of_the_index(
     assert [hit["id"] for hit in server.call("query", "refund on hold", "--json").json["hits"]] == [
         "hold"
     ]
-    assert server.call("setup", "--policy", "5/1", "--json").json["policy"] == "5/1"
+    assert server.call("setup", "--policy", "4/1", "--json").json["policy"] == "4/1"
 
 
 def test_reindex_from_a_table_takes_its_columns_by_name(server: RawIndex) -> None:

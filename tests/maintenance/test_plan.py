@@ -193,7 +193,7 @@ def test_the_command_plans_for_the_sample_and_writes_nothing(
         "policies",
     }
     assert (output["policy"], output["load"]["documents"], output["sample"]["documents"]) == (
-        "4/1",
+        "5/1",
         1000,
         88,
     )
@@ -201,9 +201,9 @@ def test_the_command_plans_for_the_sample_and_writes_nothing(
         "20/1",
         "12/1",
         "6/1",
+        "5/1",
         "4/1",
         "3/1",
-        "2/1",
     ]
     assert all(
         0 < policy["recall"] <= policy["scored"] <= 1 < policy["bytes_per_1000_words"]
@@ -246,8 +246,8 @@ def test_people_are_told_the_same() -> None:
     assert "1 lines were left out: they are not valid documents" in output
     assert "2,000 documents" in output
     assert (
-        "4,000 vectors of 128 dimensions, policy 4/1" in output
-    )  # five words are two windows, in each of 2,000 documents
+        "2,000 vectors of 192 dimensions, policy 5/1" in output
+    )  # five words are one window, in each of 2,000 documents
     assert "1 primary shards of 50 GiB" in output
 
 

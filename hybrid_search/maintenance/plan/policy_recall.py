@@ -17,7 +17,7 @@ from hybrid_search.search import phrase_vector
 from hybrid_search.text import spans, window_policy
 from hybrid_search.text.types import Floats, TokenCodes
 
-POLICIES = ("20/1", "12/1", "6/1", DEFAULT_POLICY, "3/1", "2/1")
+POLICIES = ("20/1", "12/1", "6/1", DEFAULT_POLICY, "4/1", "3/1")
 """The policies that are compared, from few vectors to many."""
 
 PASSAGES = 1000
