@@ -14,7 +14,7 @@ from benchmarks import results
 from benchmarks.faults import report
 from benchmarks.markdown import head, row, table
 from benchmarks.peers import report as peers_report
-from benchmarks.quality import meaning, mining_tables, models
+from benchmarks.quality import meaning, mining_tables, models, windows
 from benchmarks.quality.tasks import ALL, TASKS
 from hybrid_search.backends.server import mappings
 
@@ -374,6 +374,7 @@ TABLES: dict[str, Callable[[], str]] = {
     **mining_tables.TABLES,
     **models.TABLES,
     **peers_report.TABLES,
+    **windows.TABLES,
 }
 
 

@@ -75,13 +75,20 @@ def search_exhaustively(
 
 def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
     """Return a passage's best span cosine with each of `vectors`, float32 ``[phrases]``."""
+    if not len(coded.inverse_norms):
+        return np.full(len(vectors), -1.0, dtype=np.float32)
+    best: Floats = span_cosines(coded, vectors).max(axis=0)
+    return best
+
+
+def span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
+    """Return the cosine of each span of a passage with each of `vectors`.
+
+    They are float32 ``[spans, phrases]``.
+    """
     products = (coded.codes.astype(np.float32) @ vectors.T) * coded.scales[:, None]
     sums = spans.running_sums(products)
     first, last = spans.bounds(coded.counts)
-    if not len(first):
-        return np.full(len(vectors), -1.0, dtype=np.float32)
-    cosines = (sums[coded.words[last, 3]] - sums[coded.words[first, 2]]) * coded.inverse_norms[
-        :, None
-    ].astype(np.float32)
-    best: Floats = cosines.max(axis=0)
-    return best
+    cosines: Floats = sums[coded.words[last, 3]] - sums[coded.words[first, 2]]
+    cosines *= coded.inverse_norms[:, None].astype(np.float32)
+    return cosines
