@@ -32,6 +32,7 @@ from hybrid_search.backends.server.transport.base import (
     Server,
 )
 from hybrid_search.backends.types import IndexSpec
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.errors import (
     AccessError,
@@ -137,7 +138,7 @@ def ingest_documents(
     try:
         index_policy = backend.read_head(name)[0].policy
     except IndexMissingError:
-        index_policy = "6/1"
+        index_policy = DEFAULT_POLICY
     return ingest(
         make_lines(documents),
         backend,
@@ -169,7 +170,7 @@ def reindex_from_documents(
         name,
         make_lines(documents),
         REJECTS,
-        "6/1",
+        DEFAULT_POLICY,
         {},
         ignore_report,
     )
@@ -339,12 +340,12 @@ def test_to_set_up_what_is_there_changes_nothing(backend: ServerBackend, name: s
 def test_to_set_up_for_another_policy_or_model_is_an_error_with_both(
     backend: ServerBackend, name: str
 ) -> None:
-    backend.create_index(name, make_spec("6/1"), {})
-    with pytest.raises(ModelError, match=r"policy '6/1'.*policy '4/1'"):
+    backend.create_index(name, make_spec(DEFAULT_POLICY), {})
+    with pytest.raises(ModelError, match=r"policy '5/1'.*policy '4/1'"):
         backend.create_index(name, make_spec("4/1"), {})
     with pytest.raises(ModelError, match=r"'tiny-fingerprint'.*'wider-fingerprint'"):
-        backend.create_index(name, IndexSpec.from_encoder(WiderEncoder.info, "6/1"), {})
-    with pytest.raises(ModelError, match=r"policy '6/1'.*policy '4/1'"):
+        backend.create_index(name, IndexSpec.from_encoder(WiderEncoder.info, DEFAULT_POLICY), {})
+    with pytest.raises(ModelError, match=r"policy '5/1'.*policy '4/1'"):
         ingest_documents(backend, name, CALLS[0], policy="4/1")
 
 
@@ -445,7 +446,7 @@ def use_index(backend: ServerBackend, name: str, do: str) -> None:
     actions: dict[str, Callable[[], object]] = {
         "query": lambda: query_hits(backend, name),
         "describe": lambda: backend.describe_index(name),
-        "ingest": lambda: ingest_documents(backend, name, CALLS[0], policy="6/1"),
+        "ingest": lambda: ingest_documents(backend, name, CALLS[0], policy=DEFAULT_POLICY),
         "create": lambda: backend.create_index(name, make_spec(), {}),
         "reindex": lambda: reindex_by_copy(backend, name),
         "drop": lambda: backend.drop_index(name),
@@ -581,7 +582,7 @@ def test_a_new_version_from_sources_may_be_of_another_model(
 ) -> None:
     ingest_documents(backend, name, *CALLS[:3])
     reindex_from_documents(backend, name, CALLS[:3], WiderEncoder())
-    assert backend.read_head(name)[0] == IndexSpec.from_encoder(WiderEncoder.info, "6/1")
+    assert backend.read_head(name)[0] == IndexSpec.from_encoder(WiderEncoder.info, DEFAULT_POLICY)
     assert {hit.id for hit in query_hits(backend, name, encoder=WiderEncoder())} == {
         "call-0",
         "call-1",
@@ -633,7 +634,7 @@ def test_where_the_sources_end_in_an_error_nothing_changes_and_the_new_version_i
 
     with pytest.raises(KeyboardInterrupt):
         reindex.ingest_new_version(
-            backend, TinyEncoder(), name, broken(), REJECTS, "6/1", {}, ignore_report
+            backend, TinyEncoder(), name, broken(), REJECTS, DEFAULT_POLICY, {}, ignore_report
         )
     assert (list_index_names(backend, name), query_ids(backend, name)) == (
         [f"{name}-000001"],
@@ -703,7 +704,7 @@ def test_a_copy_of_what_changes_meanwhile_is_refused_with_both_counts(
     )
     assert write_finished.is_set()
     assert list_index_names(backend, name) == [f"{name}-000001"]
-    assert backend.read_head(name)[0].policy == "6/1"
+    assert backend.read_head(name)[0].policy == DEFAULT_POLICY
 
 
 def test_a_query_meanwhile_sees_no_error_no_gap_and_nothing_twice(
@@ -789,7 +790,7 @@ def test_a_kept_old_version_can_be_asked_by_its_own_name_and_the_next_takes_the_
     ingest_documents(backend, name, CALLS[2])
     assert list_index_names(backend, name) == [f"{name}-00000{number}" for number in (1, 2, 3)]
     assert [backend.read_head(f"{name}-00000{number}")[0].policy for number in (1, 2, 3)] == [
-        "6/1",
+        DEFAULT_POLICY,
         "4/1",
         "3/1",
     ]
