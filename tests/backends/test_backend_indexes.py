@@ -32,7 +32,7 @@ def test_another_model_is_refused_with_both_fingerprints(store: Backend) -> None
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("schema", 99), ("dimension", 3), ("context", "sentence"), ("policy", "5/1")],
+    [("schema", 99), ("dimension", 3), ("context", "sentence"), ("policy", "4/1")],
 )
 def test_other_settings_are_refused_with_both_values(store: Backend, name: str, value: Any) -> None:
     write_documents(store, SHORT)
