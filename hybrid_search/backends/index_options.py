@@ -93,6 +93,10 @@ class IndexOptions:
         }
         return cls(**values)
 
+    def count_graph_numbers(self, dimension: int) -> int:
+        """Return how many numbers of vectors of a `dimension` the graph has."""
+        return min(dimension, self.graph_dimension)
+
     def override(self, overrides: Mapping[str, str]) -> IndexOptions:
         """Return a copy of these options with `overrides`; raise UsageError if one is wrong."""
         return replace(self, **{name: getattr(self.parse(overrides), name) for name in overrides})

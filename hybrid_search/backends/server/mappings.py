@@ -47,15 +47,11 @@ def index_body(
         "quantization": row["quantization"],
         "analysis": analysis,
     }
-    vector_values = {**values, "dimension": _count_graph_numbers(spec, options)}
+    vector_values = {**values, "dimension": options.count_graph_numbers(spec.dimension)}
     filled: dict[str, Any] = _fill(
         _read(engine, "passages"), {**values, "vector": _fill(row["vector"], vector_values)}
     )
     return filled
-
-
-def _count_graph_numbers(spec: IndexSpec, options: IndexOptions) -> int:
-    return min(spec.dimension, options.graph_dimension)
 
 
 def rejected_body(engine: str, options: IndexOptions | None = None) -> dict[str, Any]:
@@ -116,7 +112,7 @@ def _row(engine: str, spec: IndexSpec, options: IndexOptions, version: ServerVer
     row = next((row for row in matching_rows if _supports(row, version)), None)
     if row is None:
         raise UsageError(_explain_missing(engine, options, version, rows, matching_rows))
-    _check_dimension(engine, row, _count_graph_numbers(spec, options))
+    _check_dimension(engine, row, options.count_graph_numbers(spec.dimension))
     return row
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from hybrid_search.config import DEFAULT_GRAPH_DIMENSION
+from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.maintenance.plan import measured_constants
 from hybrid_search.maintenance.plan.policy_recall import Recall
 from hybrid_search.maintenance.plan.sample import Sample
@@ -15,6 +15,9 @@ from hybrid_search.text import window_policy
 
 FLOAT_BYTES = 4
 """Bytes of a number in a server's vectors."""
+
+NEW_INDEX = IndexOptions()
+"""The options of an index on a server for which none are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ class Plan:
     @property
     def graph_dimension(self) -> int:
         """Numbers of a covering window's vector on a server."""
-        return count_graph_numbers(self.dimension)
+        return NEW_INDEX.count_graph_numbers(self.dimension)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as ``plan --json`` prints it."""
@@ -106,17 +109,12 @@ class Plan:
         return round(1000 * (fixed / self.sample.words + recall.vectors_a_word * vector))
 
 
-def count_graph_numbers(dimension: int) -> int:
-    """Return how many numbers a vector has in the graph of a new index on a server."""
-    return min(dimension, DEFAULT_GRAPH_DIMENSION)
-
-
 def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
     """Return the load of a sample under a span policy."""
     spans = sum(len(window_policy.window_bounds(codes.counts, policy)) for codes in sample.codes)
     word_bytes = measured_constants.SEGMENT_BYTES + measured_constants.WORD_BYTES
     embedded = sample.code_bytes + sample.words * word_bytes
-    vectors = spans * count_graph_numbers(dimension) * FLOAT_BYTES
+    vectors = spans * NEW_INDEX.count_graph_numbers(dimension) * FLOAT_BYTES
     codes = sample.code_bytes + sample.short_code_bytes
     server = codes * measured_constants.SERVER_CODE_BYTES + vectors
     return Load(
@@ -147,7 +145,7 @@ def plan(
     full_load = sample_load.times(documents)
     writing = full_load.spans * (
         measured_constants.VECTOR_SECONDS
-        + count_graph_numbers(dimension) * measured_constants.NUMBER_SECONDS
+        + NEW_INDEX.count_graph_numbers(dimension) * measured_constants.NUMBER_SECONDS
     )
     slow, fast = (rate, rate) if on_gpu else measured_constants.GPU_TOKENS
     seconds = (
