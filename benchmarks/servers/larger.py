@@ -64,6 +64,8 @@ def measure(
     return {
         "passages": len(ids),
         "dimension": spec.dimension,
+        "policy": spec.policy,
+        "graph dimension": backend.options.count_graph_numbers(spec.dimension),
         "shards": shards,
         "segments": latency.count_segments(backend, index),
         "bytes": latency.count_stored_bytes(backend, index),

@@ -66,6 +66,8 @@ def measure(client: Client, corpus: Corpus, index: str, phrases: Sequence[str]) 
     return {
         "passages": len(corpus.entries),
         "dimension": corpus.spec.dimension,
+        "policy": corpus.spec.policy,
+        "graph dimension": backend.options.count_graph_numbers(corpus.spec.dimension),
         "covering spans": spans,
         "vectors written a second": round(spans / writing),
         "states": states,
