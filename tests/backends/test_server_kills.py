@@ -215,6 +215,7 @@ def ingest_with_kills(
         apart = sum(len(worker.expect(document)) for document in documents_) // often
         while kills and ids:
             kills -= kill_worker(worker, place, folder, chance, chance.randrange(apart))
+            place.wait_for_writes()  # else a document changes between two looks at it
             ids -= (
                 find_skipped_ids(place, documents_, worker.made_for)
                 if place.list_names()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -77,6 +78,11 @@ class RawIndex:
         )
         assert answer.status == 200, answer
         return json.loads(answer.body)
+
+    def wait_for_writes(self) -> None:
+        """Wait until the server has ended what a worker requested before it was killed."""
+        while self.request_json("GET", "/_tasks?actions=indices:data/write*")["nodes"]:
+            time.sleep(0.02)
 
     def write_passage(self, method: str, target: str, body: Any = None) -> None:
         """Change one passage behind the product's back."""
