@@ -363,8 +363,8 @@ def test_a_number_of_windows_that_the_codes_do_not_have_is_found(
     change_rows("UPDATE passages SET spans = spans + 1 WHERE passage = ?", number)
     assert verify_store(store).is_sound
     (finding,) = verify_store(store, full=True).findings
-    # 60 words in windows of 6, end to end
-    assert finding.found == "it has 11 covering windows, and its codes give 10"
+    # 60 words in windows of 5, end to end
+    assert finding.found == "it has 13 covering windows, and its codes give 12"
 
 
 def test_a_lost_segment_is_told_for_each_of_its_passages(
