@@ -123,10 +123,10 @@ from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server.mappings import FOLDER, index_body
 from hybrid_search.backends.types import IndexSpec
 spec = IndexSpec("model", "fingerprint", 384, "int8", "turn", "6/1")
-body = index_body("opensearch", spec, IndexOptions(), (2, 12, 0))
+body = index_body("opensearch", spec, IndexOptions(graph_dimension=64), (2, 12, 0))
 print(FOLDER.name, body["mappings"]["properties"]["spans"]["properties"]["vector"]["dimension"])
 """
-    assert installation.run("-c", program).split() == ["_mappings", "384"]
+    assert installation.run("-c", program).split() == ["_mappings", "64"]
 
 
 @pytest.mark.parametrize(
