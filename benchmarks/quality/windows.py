@@ -116,8 +116,8 @@ def find_nearest(tokens: TokenCodes, vectors: Floats, policy: str) -> Floats:
 def _find_by_words(collection: Collection, text: str, vector: Floats) -> Keys:
     """Return the numbers of the passages that BM25 proposes."""
     request = Request(text, vector, PROPOSED_BY_WORDS, semantic=False)
-    found_by_words = collection.client.backend.find_candidates(collection.task.name, request)
-    return np.array(list(found_by_words.lexical), np.int64)
+    candidates = collection.client.backend.find_candidates(collection.task.name, request)
+    return np.array(list(candidates.lexical), np.int64)
 
 
 def share_of_best(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clients import ask_by_threads, time_ways
+from benchmarks.quality.recall import best_span_cosines
 from benchmarks.quality.tasks import TASKS, lines
 from benchmarks.servers import latency
 from benchmarks.servers.entries import TASK, read_entries
@@ -89,7 +90,7 @@ def write(
             assert not writer.write(batch)
             for entry in batch:
                 ids.append(passage_id(entry.document.id, entry.passage.ordinal))
-                rows.append(latency.best_span_cosines(entry.tokens, vectors))
+                rows.append(best_span_cosines(entry.tokens, vectors))
     return ids, np.array(rows)
 
 

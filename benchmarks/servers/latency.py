@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clients import AskAll, ask_by_asyncio, ask_by_threads, time_ways
+from benchmarks.quality.recall import best_span_cosines
 from benchmarks.servers.entries import Corpus
 from benchmarks.servers.pages import compare_pages
 from benchmarks.servers.plain import PlainIndex
@@ -28,8 +29,7 @@ from hybrid_search.backends.types import PageOrder, Request
 from hybrid_search.client import Client
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW, Query
-from hybrid_search.text import spans, token_codes
-from hybrid_search.text.types import Floats, TokenCodes
+from hybrid_search.text.types import Floats
 
 CLIENTS = (1, 8, 64)
 ALPHAS = {"hybrid": Query.alpha, "spans": 1.0}
@@ -222,21 +222,6 @@ def exact_cosines(corpus: Corpus, phrases: tuple[str, ...]) -> list[ExactCosines
         (text, vector, dict(zip(ids, scores.tolist(), strict=True)))
         for text, vector, scores in zip(phrases, vectors, best.T, strict=True)
     ]
-
-
-def best_span_cosines(coded: TokenCodes, vectors: Floats) -> Floats:
-    """Return a passage's best span cosine with each of `vectors`, float32 ``[phrases]``.
-
-    All phrases at once, where the product takes one.
-    """
-    if not len(coded.inverse_norms):
-        return np.full(len(vectors), -1.0, np.float32)
-    sums = spans.running_sums(token_codes.vectors(coded) @ vectors.T)
-    first, last = spans.bounds(coded.counts)
-    best: Floats = (
-        (sums[coded.words[last, 3]] - sums[coded.words[first, 2]]) * coded.inverse_norms[:, None]
-    ).max(axis=0)
-    return best
 
 
 TIED = 1e-5

@@ -21,6 +21,7 @@ from hybrid_search.backends.types import Request
 from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text import token_codes
 from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.spans import scale_to_unit
 from hybrid_search.text.types import Floats
 
 
@@ -36,7 +37,7 @@ def add_feedback(request: Request, scored: Iterable[ScoredPassage], documents: i
     if not best:
         return request
     spans = np.array([_best_span_vector(passage, request.prior) for passage in best])
-    return replace(request, vector=_scale_to_unit(request.vector + _scale_to_unit(spans.mean(0))))
+    return replace(request, vector=scale_to_unit(request.vector + scale_to_unit(spans.mean(0))))
 
 
 def _find_best_passages(scored: Iterable[ScoredPassage], documents: int) -> Sequence[ScoredPassage]:
@@ -52,9 +53,4 @@ def _best_span_vector(passage: ScoredPassage, prior: SpanPrior | None) -> Floats
     """Return the unit vector of the span that a passage is ranked by."""
     tokens = passage.stored.tokens
     scores = passage.cosines + prior.score_spans(tokens) if prior else passage.cosines
-    return _scale_to_unit(token_codes.span_sum(tokens, int(scores.argmax())))
-
-
-def _scale_to_unit(vector: Floats) -> Floats:
-    """Return a vector at the length 1; one without a length stays as it is."""
-    return vector / np.float32(max(float(np.linalg.norm(vector)), 1e-12))
+    return scale_to_unit(token_codes.span_sum(tokens, int(scores.argmax())))

@@ -182,6 +182,11 @@ def inverse(lengths: Floats) -> Floats:
     return np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
+def scale_to_unit(vector: Floats) -> Floats:
+    """Return a vector with length 1; a vector of zeros stays as it is."""
+    return vector / np.float32(max(float(np.linalg.norm(vector)), 1e-12))
+
+
 def best(
     scores: Floats, starts: NDArray[np.integer], ends: NDArray[np.integer], k: int
 ) -> list[int]:

@@ -90,9 +90,7 @@ def window_vectors(tokens: TokenCodes, policy: str, dimension: int | None = None
 
 def cut_unit_vector(vector: Floats, dimension: int) -> Floats:
     """Return the first numbers of a unit vector as a unit vector, float32 ``[dimension]``."""
-    cut = vector[:dimension]
-    unit: Floats = cut / max(float(np.linalg.norm(cut)), 1e-12)
-    return unit
+    return spans.scale_to_unit(vector[:dimension])
 
 
 def window_vectors_from_sums(sums: Floats, tokens: TokenCodes, policy: str) -> Floats:

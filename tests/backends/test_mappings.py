@@ -121,14 +121,14 @@ def test_both_servers_are_told_the_same_but_for_vectors_and_short_codes() -> Non
     assert vectors["elasticsearch"]["type"] == "dense_vector"
 
 
-@pytest.mark.parametrize(("asked", "numbers"), [(None, 192), (64, 64), (384, 384), (1000, 384)])
+@pytest.mark.parametrize(("option", "numbers"), [(None, 192), (64, 64), (384, 384), (1000, 384)])
 @pytest.mark.parametrize(
     ("engine", "parameter"), [("opensearch", "dimension"), ("elasticsearch", "dims")]
 )
 def test_the_graph_has_the_numbers_that_are_asked_for_and_no_more_than_the_model(
-    engine: str, parameter: str, asked: int | None, numbers: int
+    engine: str, parameter: str, option: int | None, numbers: int
 ) -> None:
-    options = {} if asked is None else {"graph_dimension": asked}
+    options = {} if option is None else {"graph_dimension": option}
     assert vector_mapping(engine, NEWEST[engine], **options)[parameter] == numbers
 
 

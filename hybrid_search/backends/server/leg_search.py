@@ -54,7 +54,9 @@ class LegSearch:
 
     def build_bodies(self, index: str, request: Request) -> list[dict[str, Any]]:
         """Return the bodies of the searches of the legs."""
-        searches = self._build_searches(index, request, self._choose_first_pass(request))
+        dimension = self._heads.find(index).graph_dimension
+        first_pass = self._choose_first_pass(request)
+        searches = self._build_searches(index, request, dimension, first_pass)
         return [search.body for search in searches.values()]
 
     def advise(
@@ -78,14 +80,15 @@ class LegSearch:
             f"fetched, which take several times as many bytes: {remedy}"
         ]
 
-    def _search(self, index: str, searches: Sequence[Search]) -> list[answers.Answer]:
-        """Return the answers to the searches of the legs.
+    def _search(
+        self, index: str, dimension: int, searches: Sequence[Search]
+    ) -> list[answers.Answer]:
+        """Return the answers to the searches of the legs, by vectors of a `dimension`.
 
         Raises:
-            IndexChangedError: If the graphs have vectors of another length than is remembered.
+            IndexChangedError: If the graphs have vectors of another dimension by now.
             ServerError: If the server refuses a search for another reason.
         """
-        dimension = self._heads.find(index).graph_dimension
         try:
             return self._searcher.search_together(index, searches)
         except ServerError as error:
@@ -104,21 +107,21 @@ class LegSearch:
         )
 
     def _build_searches(
-        self, index: str, request: Request, first_pass: FirstPass
+        self, index: str, request: Request, dimension: int, first_pass: FirstPass
     ) -> dict[str, Search]:
-        count, head = self._heads.recall_count(index), self._heads.find(index)
-        return legs.build_searches(
-            self._server.engine, request, count, head.graph_dimension, first_pass
-        )
+        count = self._heads.recall_count(index)
+        return legs.build_searches(self._server.engine, request, count, dimension, first_pass)
 
     def _propose(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds."""
-        searches = self._build_searches(index, request, first_pass)
+        # once: another thread may read a new head meanwhile
+        dimension = self._heads.find(index).graph_dimension
+        searches = self._build_searches(index, request, dimension, first_pass)
         if self._heads.peek(index) is not None:
             is_counted = self._heads.recall_count(index) is not None
             counting = {} if is_counted else {"track_total_hits": True}
             searches["probe"] = Search({**PROBE, **counting}, answers.SOURCE_HASHES)
-        parts = self._search(index, list(searches.values()))
+        parts = self._search(index, dimension, list(searches.values()))
         parts_by_name = dict(zip(searches, parts, strict=True))
         if "probe" in parts_by_name:
             probe = parts_by_name.pop("probe")
