@@ -9,7 +9,8 @@ import numpy as np
 
 from benchmarks.servers.entries import Corpus
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.server.passage_codec import passage_id, round_vector
+from hybrid_search.backends.server.graph_vectors import round_vector
+from hybrid_search.backends.server.passage_codec import passage_id
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Floats
 

@@ -12,7 +12,9 @@ from tempfile import TemporaryDirectory
 from benchmarks.speed.counting import CountingStore
 from hybrid_search import encoder
 from hybrid_search.backends.server import passage_codec
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.types import IndexSpec, Refusal
+from hybrid_search.config import DEFAULT_GRAPH_DIMENSION
 from hybrid_search.ingest.executors.base import T
 from hybrid_search.ingest.executors.local import LocalExecutor
 from hybrid_search.ingest.options import IngestOptions
@@ -23,6 +25,8 @@ from hybrid_search.text.types import Entry
 
 RUNS = 3
 INDEX = "measured"
+WRITTEN_AT = "2026-01-02T03:04:05+00:00"
+GRAPH = GraphVectors(DEFAULT_GRAPH_DIMENSION, are_bytes=True)
 
 
 def measure(lines: Sequence[SourceLine]) -> dict[str, float]:
@@ -94,7 +98,8 @@ class PreparingStore(CountingStore):
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
         """Make the JSON of the entries, and count them."""
         for entry in entries:
-            passage_codec.to_json(
-                passage_codec.build_source(entry, self._spec, "2026-01-02T03:04:05+00:00")
+            source = passage_codec.build_source(
+                entry, self._spec, "2026-01-02T03:04:05+00:00", GRAPH
             )
+            passage_codec.to_json(source)
         return super().write(entries)

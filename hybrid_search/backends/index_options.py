@@ -13,7 +13,7 @@ from hybrid_search.config import DEFAULT_GRAPH_DIMENSION
 from hybrid_search.errors import UsageError
 
 KNN_ENGINES = ("lucene", "faiss")
-QUANTIZATIONS = ("none", "fp16", "int8", "int4", "binary")
+QUANTIZATIONS = ("byte", "none", "fp16", "int8", "int4", "binary")
 BOUNDS = {
     "graph_dimension": (1, 4096),
     "m": (2, 100),

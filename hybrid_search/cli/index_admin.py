@@ -25,7 +25,7 @@ KnnEngine = Annotated[
 Quantization = Annotated[
     str | None,
     typer.Option(
-        help="How vectors are stored: none, fp16, int8, int4 or binary, if the server can do it."
+        help="How vectors are stored: byte, none, fp16, int8, int4 or binary, if the server can."
     ),
 ]
 M = Annotated[int | None, typer.Option(help="Links of each vector in the graph.")]

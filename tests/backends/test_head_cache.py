@@ -28,6 +28,7 @@ from hybrid_search.search.result import Result
 from hybrid_search.text.types import Entry
 from tests.helpers.fake_script import add_best_spans
 from tests.helpers.fake_server import HttpRequest, Reply, ScriptedServer
+from tests.helpers.server_index import GRAPH
 from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
 
 CALL = {"id": "call", "text": "I want my money back, the kettle leaks."}
@@ -76,7 +77,7 @@ class FakeCluster:
         return {"hits": {"hits": hits[: body["size"]], **total}, "_shards": {"total": self.shards}}
 
     def hit(self, entry: Entry) -> Json:
-        fields = passage_codec.build_source(entry, self.spec, "2026-01-01T00:00:00+00:00")
+        fields = passage_codec.build_source(entry, self.spec, "2026-01-01T00:00:00+00:00", GRAPH)
         source = json.loads(passage_codec.to_json(fields))
         columns = ("document_id", "ordinal", "tokens", "short_codes", "source_hash")
         return {

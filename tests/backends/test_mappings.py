@@ -21,6 +21,7 @@ from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import ServerError, UsageError
 from tests.helpers import live_servers, tiny_encoder
+from tests.helpers.server_index import GRAPH as BYTE_GRAPH
 
 ROOT = Path(__file__).parents[2] / "mappings"
 SPEC = IndexSpec("mini", "0123abcd", 384, "int8", "turn", "6/1", 1)
@@ -98,6 +99,7 @@ def test_the_writer_fills_these_fields_and_no_other(engine: str) -> None:
         entry,
         tiny_encoder.make_spec(),
         "2026-01-02T03:04:05+00:00",
+        BYTE_GRAPH,
         absent_fields=SHORT_CODES - OWN_FIELDS[engine],
     )
     assert set(passage_source) == OWN_FIELDS[engine]
@@ -166,11 +168,10 @@ def test_an_index_has_one_shard_and_the_replicas_of_the_server_unless_others_are
 def test_an_index_says_what_it_was_made_for_and_how(engine: str) -> None:
     meta = make_body(engine, IndexOptions(analyzer="standard"))["mappings"]["_meta"]
     assert IndexSpec(**meta["hybrid_search"]) == SPEC
-    default = {"opensearch": "none", "elasticsearch": "int8"}[engine]
     assert meta["options"] == {
         "analyzer": "standard",
         "knn_engine": "lucene",
-        "quantization": default,
+        "quantization": "byte",
         "graph_dimension": 192,
         "m": 16,
         "ef_construction": 100,
@@ -284,6 +285,26 @@ def on_disk_mapping(level: str) -> dict[str, Any]:
 
 
 GATES: list[tuple[str, str, str, ServerVersion, ServerVersion, dict[str, Any]]] = [
+    (
+        "opensearch",
+        "lucene",
+        "byte",
+        (2, 11, 1),
+        (2, 12, 0),
+        {"data_type": "byte", "method": {**LUCENE, "parameters": GRAPH}},
+    ),
+    (
+        "elasticsearch",
+        "lucene",
+        "byte",
+        (8, 12, 2),
+        (8, 13, 0),
+        {
+            "element_type": "byte",
+            "similarity": "cosine",
+            "index_options": {"type": "hnsw", **GRAPH},
+        },
+    ),
     (
         "opensearch",
         "lucene",
@@ -462,13 +483,13 @@ def test_no_two_rows_hold_for_one_version_and_each_version_has_one_default(engin
             "opensearch",
             (2, 15, 0),
             {"quantization": "int8"},
-            "OpenSearch 2.16 or newer). Use quantization none",
+            "OpenSearch 2.16 or newer). Use quantization byte, none",
         ),
         (
             "opensearch",
             (3, 5, 0),
             {"quantization": "fp16"},
-            "(no version has it). Use quantization none, int8 or knn_engine faiss",
+            "(no version has it). Use quantization byte, none, int8 or knn_engine faiss",
         ),
         (
             "opensearch",
@@ -487,7 +508,7 @@ def test_no_two_rows_hold_for_one_version_and_each_version_has_one_default(engin
             "elasticsearch",
             (9, 2, 0),
             {"quantization": "fp16"},
-            "Elasticsearch 9.3 or newer). Use quantization none, int8, int4, binary",
+            "Elasticsearch 9.3 or newer). Use quantization byte, none, int8, int4, binary",
         ),
         (
             "elasticsearch",

@@ -13,7 +13,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search.backends.server import passage_codec
+from hybrid_search.backends.server import graph_vectors, passage_codec
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.text import window_policy
 from tests.helpers import tiny_encoder
@@ -31,12 +32,16 @@ metadata = st.dictionaries(
 )
 
 
-def encode_passages(document: dict[str, Any], **options: Any) -> list[dict[str, Any]]:
+FLOATS = GraphVectors(tiny_encoder.make_spec().dimension)
+
+
+def encode_passages(
+    document: dict[str, Any], graph: GraphVectors = FLOATS, **options: Any
+) -> list[dict[str, Any]]:
     """Return a document's passages as they are sent to a server."""
+    spec, written_at = tiny_encoder.make_spec(), "2026-01-02T03:04:05+00:00"
     lines = [
-        passage_codec.to_json(
-            passage_codec.build_source(entry, tiny_encoder.make_spec(), "2026-01-02T03:04:05+00:00")
-        )
+        passage_codec.to_json(passage_codec.build_source(entry, spec, written_at, graph))
         for entry in tiny_encoder.make_entries(document)
     ]
     assert not any(b"\n" in line for line in lines)
@@ -64,7 +69,7 @@ def test_a_vector_is_that_of_its_span_to_five_places() -> None:
 @quick_settings
 @given(st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=20))
 def test_no_number_of_a_vector_has_more_digits_than_five(numbers: list[float]) -> None:
-    vector = np.round(np.array(numbers, np.float32), passage_codec.DECIMALS)
+    vector = np.round(np.array(numbers, np.float32), graph_vectors.DECIMALS)
     read = json.loads(passage_codec.to_json({"vector": vector}), parse_float=Decimal)["vector"]
     assert all(number == round(Decimal(number), 5) for number in read)
     np.testing.assert_allclose(

@@ -93,6 +93,15 @@ def test_all_passages_of_a_document_that_can_be_on_the_page_are_scored_exactly()
     assert set(keys) == {*(f"d{number}#0" for number in range(SHOWN)), "d3#7"}
 
 
+def test_of_equal_cosines_the_first_ids_are_within_the_window() -> None:
+    """Ten is behind nine: ordinals are compared as numbers."""
+    cosines = {f"d#{number}": 0.5 for number in reversed(range(150))} | {"z#0": 0.9}
+    best_spans = {key: BestSpans(cosine, cosine) for key, cosine in cosines.items()}
+    created = Proposals({}, best_spans, has_all_matches=True)
+    keys = choose_exact(created, replace(SPANS_ALONE, page_order=None), SCORED_BY_SERVER)
+    assert keys == [*(f"d#{number}" for number in range(99)), "z#0"]
+
+
 def test_of_the_window_those_of_the_best_scores_are_scored_exactly() -> None:
     """A passage of a high score is no candidate if 100 others have higher cosines."""
     cosines = {f"d{number}#0": 1 - number / 1000 for number in range(150)}

@@ -25,6 +25,7 @@ from hybrid_search.observability.traffic import count_traffic, note_answer
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Floats, TokenCodes
 from tests.helpers import live_servers
+from tests.helpers.server_index import GRAPH
 from tests.helpers.tiny_encoder import make_entries, make_prior, make_spec
 
 WORDS = 40
@@ -323,7 +324,7 @@ def test_another_document_takes_the_place_of_one_with_damaged_token_codes(
     with live_servers.unique_index_name(url) as index:
         client.ingest(documents, index=index)
         (entry,) = make_entries(documents[0])
-        source = passage_codec.build_source(entry, make_spec(), "2026-01-01T00:00:00+00:00")
+        source = passage_codec.build_source(entry, make_spec(), "2026-01-01T00:00:00+00:00", GRAPH)
         source["tokens"] = pybase64.b64encode_as_string(b"abc")
         overwrite_passage(client, index, source)
         check_damage_is_told(client, index)
@@ -335,7 +336,7 @@ def test_verify_notices_short_codes_of_another_passage(client: Client, url: str)
     with live_servers.unique_index_name(url) as index:
         client.ingest(documents, index=index)
         first, second = (make_entries(document)[0] for document in documents[:2])
-        source = passage_codec.build_source(first, make_spec(), "2026-01-01T00:00:00+00:00")
+        source = passage_codec.build_source(first, make_spec(), "2026-01-01T00:00:00+00:00", GRAPH)
         source["short_codes"] = passage_codec.encode_short_codes(second.tokens)
         overwrite_passage(client, index, source)
         (finding,) = client.verify(index=index, full=True, sample=0).findings

@@ -18,6 +18,7 @@ from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec, scan
 from tests.helpers.fake_script import add_best_spans
 from tests.helpers.fake_server import HELLO, HttpRequest, Reply, make_bulk_response
+from tests.helpers.server_index import GRAPH
 from tests.helpers.tiny_encoder import make_entries, make_spec
 
 DOCUMENTS: tuple[dict[str, Any], ...] = (
@@ -25,6 +26,7 @@ DOCUMENTS: tuple[dict[str, Any], ...] = (
     {"id": "loan", "text": "The bank wants its money back.", "sector": "bank"},
 )
 KEY = ("document_id", "ordinal")
+WRITTEN_AT = "2026-01-01T00:00:00+00:00"
 INDEX, NEXT_INDEX = "calls-000001", "calls-000002"
 VERSIONS = {"opensearch": (3, 5, 0), "elasticsearch": (9, 5, 3)}
 CBOR_TYPES = {
@@ -64,7 +66,9 @@ class FakeCluster:
     def __post_init__(self) -> None:
         entries = [entry for document in DOCUMENTS for entry in make_entries(document)]
         for entry in entries:
-            fields = passage_codec.build_source(entry, make_spec(), "2026-01-01T00:00:00+00:00")
+            fields = passage_codec.build_source(
+                entry, make_spec(), "2026-01-01T00:00:00+00:00", GRAPH
+            )
             source = json.loads(passage_codec.to_json(fields))
             columns = (*KEY, "tokens", "short_codes", "passages", "source_hash")
             self.hits.append(

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.server import passage_codec
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.credentials import Access
 from hybrid_search.encoder import Encoder
@@ -36,6 +37,8 @@ Expect = Callable[[Call], dict[str, Call]]
 """Returns the passages expected of a document, by ``_id``."""
 
 TINY = make_spec()
+GRAPH = GraphVectors(TINY.dimension, are_bytes=True)
+"""How the vectors of the tiny encoder are written to a new index."""
 
 
 def make_call(number: int, version: str, turns: int) -> Call:
@@ -182,7 +185,7 @@ def expected_passages(document: Call) -> dict[str, Call]:
     """Return all that a server should hold of a document encoded by the tiny encoder."""
     return {
         f"{document['id']}#{entry.passage.ordinal}": strip_volatile_fields(
-            passage_codec.build_source(entry, TINY, "")
+            passage_codec.build_source(entry, TINY, "", GRAPH)
         )
         for entry in make_entries(document)
     }

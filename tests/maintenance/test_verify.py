@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 import numpy as np
+import pybase64
 import pytest
 
 from hybrid_search import connect
@@ -21,6 +22,7 @@ from hybrid_search.backends.embedded import segment_builder
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server import passage_codec
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import IndexMissingError, ModelError, UsageError
 from hybrid_search.maintenance.verify import Verification, verify
@@ -534,8 +536,12 @@ def overwrite_passage(place: RawIndex, document_id: str, number: int, **changed:
         number
     ]
     (mapping,) = place.request_json("GET", f"/{place.index}/_mapping").values()
-    absent_fields = {"short_codes"}.difference(mapping["mappings"]["properties"])
-    built = passage_codec.build_source(entry, TINY, "2026-01-01T00:00:00+00:00", absent_fields)
+    properties = mapping["mappings"]["properties"]
+    graph = GraphVectors.from_mapping(properties["spans"]["properties"]["vector"], TINY.dimension)
+    absent_fields = {"short_codes"}.difference(properties)
+    built = passage_codec.build_source(
+        entry, TINY, "2026-01-01T00:00:00+00:00", graph, absent_fields
+    )
     source = json.loads(passage_codec.to_json(built)) | changed
     passage_id = passage_codec.passage_id(document_id, changed.get("ordinal", number))
     place.write_passage("PUT", f"/{place.index}/_doc/{quote(passage_id)}", source)
@@ -557,7 +563,7 @@ def test_each_damage_of_an_index_on_a_server_is_found(place: RawIndex) -> None:
 
 def test_swapped_codes_and_changed_texts_are_found_on_a_server(place: RawIndex) -> None:
     first, second = (
-        passage_codec.derive_fields(entry.tokens, 0, "6/1", entry.text)["tokens"]
+        pybase64.b64encode_as_string(token_codes.to_bytes(entry.tokens))
         for entry in make_entries(TURNS)[:2]
     )
     overwrite_passage(place, "turns", 0, tokens=second)

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import answers, mappings
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, Shape, ShapeError
 from hybrid_search.backends.types import SCHEMA, IndexSpec, check_spec
@@ -38,8 +39,8 @@ class ServerIndex:
 
     `name` is its own name and `alias` the name it stands behind. It was created with `spec` and
     `options`; `fields` are its metadata fields (dotted name -> type). It does not take its
-    `absent_fields`, some of `LATER_FIELDS`. The vectors of its covering windows have the first
-    `graph_dimension` numbers.
+    `absent_fields`, some of `LATER_FIELDS`. `graph` says how the vectors of its covering windows
+    are written.
     """
 
     name: str
@@ -47,7 +48,7 @@ class ServerIndex:
     spec: IndexSpec
     fields: Mapping[str, str]
     options: Mapping[str, Any]
-    graph_dimension: int
+    graph: GraphVectors
     absent_fields: frozenset[str] = frozenset()
 
     @property
@@ -118,19 +119,15 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     metadata = properties.get("metadata", {}).get("properties", {})
     fields = dict(sorted(_flatten_fields(metadata, "")))
     options = meta.get("options", {})
-    graph_dimension = _find_graph_dimension(properties, spec)
+    graph = _find_graph(properties, spec)
     absent_fields = _find_absent_fields(properties)
-    return ServerIndex(name, alias, spec, fields, options, graph_dimension, absent_fields)
+    return ServerIndex(name, alias, spec, fields, options, graph, absent_fields)
 
 
-def _find_graph_dimension(properties: Mapping[str, Any], spec: IndexSpec) -> int:
-    """Return how many numbers the vectors of covering windows have in a mapping.
-
-    The parameter is called `dimension` on OpenSearch, and `dims` on Elasticsearch.
-    """
+def _find_graph(properties: Mapping[str, Any], spec: IndexSpec) -> GraphVectors:
+    """Return how the vectors of covering windows are written, by the properties of a mapping."""
     vector = properties.get("spans", {}).get("properties", {}).get("vector", {})
-    count = vector.get("dimension", vector.get("dims"))
-    return count if isinstance(count, int) and 0 < count <= spec.dimension else spec.dimension
+    return GraphVectors.from_mapping(vector, spec.dimension)
 
 
 def _find_absent_fields(properties: Mapping[str, Any]) -> frozenset[str]:
@@ -233,9 +230,9 @@ def create_version(
             raise
     stored_options = body["mappings"]["_meta"]["options"]
     properties = body["mappings"]["properties"]
-    graph_dimension = _find_graph_dimension(properties, spec)
+    graph = _find_graph(properties, spec)
     absent_fields = _find_absent_fields(properties)
-    return ServerIndex(name, alias, spec, {}, stored_options, graph_dimension, absent_fields)
+    return ServerIndex(name, alias, spec, {}, stored_options, graph, absent_fields)
 
 
 def _is_created_by(server: Server, name: str, creation_token: str) -> bool:

@@ -57,7 +57,6 @@ from hybrid_search.text.filters import Scalar
 from hybrid_search.text.spans import find_highest
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes
-from hybrid_search.text.window_policy import cut_unit_vector
 
 _log = logging.getLogger(__name__)
 
@@ -331,9 +330,7 @@ class ServerBackend:
             )
         return hybrid_body(
             request.phrase,
-            passage_codec.round_vector(
-                cut_unit_vector(request.vector, self._heads.find(index).graph_dimension)
-            ),
+            self._heads.find(index).graph.encode_query(request.vector),
             version=self.server.version,
             alpha=alpha,
             technique=technique,

@@ -14,6 +14,7 @@ from hybrid_search.backends.server.first_pass import (
     choose_first_pass,
     refuses_scripts,
 )
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.searcher import Search, Searcher
@@ -54,9 +55,9 @@ class LegSearch:
 
     def build_bodies(self, index: str, request: Request) -> list[dict[str, Any]]:
         """Return the bodies of the searches of the legs."""
-        dimension = self._heads.find(index).graph_dimension
+        graph = self._heads.find(index).graph
         first_pass = self._choose_first_pass(request)
-        searches = self._build_searches(index, request, dimension, first_pass)
+        searches = self._build_searches(index, request, graph, first_pass)
         return [search.body for search in searches.values()]
 
     def advise(
@@ -81,18 +82,18 @@ class LegSearch:
         ]
 
     def _search(
-        self, index: str, dimension: int, searches: Sequence[Search]
+        self, index: str, graph: GraphVectors, searches: Sequence[Search]
     ) -> list[answers.Answer]:
-        """Return the answers to the searches of the legs, by vectors of a `dimension`.
+        """Return the answers to the searches of the legs, with vectors for such a `graph`.
 
         Raises:
-            IndexChangedError: If the graphs have vectors of another dimension by now.
+            IndexChangedError: If the vectors of the index are written in another way by now.
             ServerError: If the server refuses a search for another reason.
         """
         try:
             return self._searcher.search_together(index, searches)
         except ServerError as error:
-            if error.status == 400 and self._heads.read(index).graph_dimension != dimension:
+            if error.status == 400 and self._heads.read(index).graph != graph:
                 raise IndexChangedError(
                     f"index {index!r} was replaced while the query ran: run the query again"
                 ) from error
@@ -107,21 +108,21 @@ class LegSearch:
         )
 
     def _build_searches(
-        self, index: str, request: Request, dimension: int, first_pass: FirstPass
+        self, index: str, request: Request, graph: GraphVectors, first_pass: FirstPass
     ) -> dict[str, Search]:
         count = self._heads.recall_count(index)
-        return legs.build_searches(self._server.engine, request, count, dimension, first_pass)
+        return legs.build_searches(self._server.engine, request, count, graph, first_pass)
 
     def _propose(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds."""
         # once: another thread may read a new head meanwhile
-        dimension = self._heads.find(index).graph_dimension
-        searches = self._build_searches(index, request, dimension, first_pass)
+        graph = self._heads.find(index).graph
+        searches = self._build_searches(index, request, graph, first_pass)
         if self._heads.peek(index) is not None:
             is_counted = self._heads.recall_count(index) is not None
             counting = {} if is_counted else {"track_total_hits": True}
             searches["probe"] = Search({**PROBE, **counting}, answers.SOURCE_HASHES)
-        parts = self._search(index, dimension, list(searches.values()))
+        parts = self._search(index, graph, list(searches.values()))
         parts_by_name = dict(zip(searches, parts, strict=True))
         if "probe" in parts_by_name:
             probe = parts_by_name.pop("probe")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hybrid_search.backends.server import answers, passage_codec, request_bodies
 from hybrid_search.backends.server.first_pass import KEYS_ONLY, FirstPass
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.searcher import Hits, Search
 from hybrid_search.backends.server.transport.base import Engine
@@ -39,7 +40,7 @@ def build_searches(
     engine: Engine,
     request: Request,
     passages: int | None,
-    graph_dimension: int,
+    graph: GraphVectors,
     first_pass: FirstPass,
 ) -> dict[str, Search]:
     """Return the searches of the legs by name.
@@ -50,7 +51,7 @@ def build_searches(
         engine: The engine of the server.
         request: What is asked.
         passages: How many passages a shard of the index has, None if they were not counted yet.
-        graph_dimension: How many numbers the vectors in its graphs have.
+        graph: How the vectors in its graphs are written.
         first_pass: What is requested of each passage.
     """
     ranks = first_pass is not KEYS_ONLY
@@ -65,9 +66,7 @@ def build_searches(
     if request.semantic:
         size = max(PROPOSED, 2 * request.window) if ranks else request.window
         searched = request_bodies.count_searched(passages)
-        body = request_bodies.knn_body(
-            engine, request, size, searched, graph_dimension, **first_pass.fields
-        )
+        body = request_bodies.knn_body(engine, request, size, searched, graph, **first_pass.fields)
         searches["semantic"] = Search(body, first_pass.shape)
     return searches
 

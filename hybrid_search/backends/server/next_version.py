@@ -147,8 +147,8 @@ class NextVersion:
                 source["start"],
                 self.new.spec.policy,
                 source["text"],
+                self.new.graph,
                 self.new.absent_fields,
-                self.new.graph_dimension,
             )
             source |= {
                 "source_hash": rehash(source["source_hash"], self.new.spec),

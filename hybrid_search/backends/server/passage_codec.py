@@ -12,18 +12,14 @@ import pybase64
 
 from hybrid_search.backends.highlight_markers import parse_marks, strip_marks
 from hybrid_search.backends.server import short_codes
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.short_codes import ShortCodes
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
 from hybrid_search.backends.types import IndexSpec, PassageContent, StoredPassage
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.dates import find_call_date
-from hybrid_search.text.types import Entry, Floats, TokenCodes
-
-DECIMALS = 5
-"""Decimal places of a vector's numbers: a third of the bytes of all digits. The vectors only have
-to find passages, whose scores are computed from the token codes.
-"""
+from hybrid_search.text.types import Entry, TokenCodes
 
 
 def passage_id(document_id: str, ordinal: int) -> str:
@@ -41,13 +37,13 @@ def build_source(
     entry: Entry,
     spec: IndexSpec,
     written_at: str,
+    graph: GraphVectors,
     absent_fields: Collection[str] = (),
-    graph_dimension: int | None = None,
 ) -> dict[str, Any]:
     """Return the server document of a passage; `written_at` is the time in ISO 8601.
 
-    The `absent_fields`, which the index does not take, are left out. Covering windows have
-    `graph_dimension` numbers, by default all.
+    Vectors are written as `graph` says. The `absent_fields`, which the index does not take, are
+    left out.
     """
     passage, layout = entry.passage, build_layout(entry)
     source = {
@@ -62,9 +58,7 @@ def build_source(
         "metadata": entry.document.metadata,
         "layout": layout,
         **describe_call(entry.document.metadata, layout),
-        **derive_fields(
-            entry.tokens, passage.start, spec.policy, entry.text, absent_fields, graph_dimension
-        ),
+        **derive_fields(entry.tokens, passage.start, spec.policy, entry.text, graph, absent_fields),
     }
     return {name: value for name, value in source.items() if name not in absent_fields}
 
@@ -83,17 +77,17 @@ def derive_fields(
     start: int,
     policy: str,
     text: str,
+    graph: GraphVectors,
     absent_fields: Collection[str] = (),
-    graph_dimension: int | None = None,
 ) -> dict[str, Any]:
     """Return the fields that follow from a passage's token codes.
 
     They are the codes themselves, the short codes, and the covering spans of `policy` with their
-    words and vectors of `graph_dimension` numbers; without short codes and words if these are
+    words and vectors, written as `graph` says; without short codes and words if these are
     `absent_fields`.
     """
     window_text = None if "spans.text" in absent_fields else text
-    spans = build_window_fields(codes, start, policy, window_text, graph_dimension)
+    spans = build_window_fields(codes, start, policy, window_text, graph)
     has_short_codes = "short_codes" not in absent_fields
     return {
         "tokens": pybase64.b64encode_as_string(token_codes.to_bytes(codes)),
@@ -109,22 +103,20 @@ def encode_short_codes(codes: TokenCodes) -> str:
 
 
 def build_window_fields(
-    codes: TokenCodes, start: int, policy: str, text: str | None, dimension: int | None = None
+    codes: TokenCodes, start: int, policy: str, text: str | None, graph: GraphVectors
 ) -> list[dict[str, Any]]:
     """Return the covering spans: start and end in the document, the words, and the unit vector.
 
     A span without tokens has no vector, which no server accepts: it is left out.
     """
-    windows, vectors = (
-        window_policy.window_bounds(codes.counts, policy),
-        window_policy.window_vectors(codes, policy, dimension),
-    )
+    windows = window_policy.window_bounds(codes.counts, policy)
+    vectors = graph.encode_windows(codes, policy)
     starts, ends = codes.words[windows[:, 0], 0] + start, codes.words[windows[:, 1], 1] + start
     rows = zip(
         starts.tolist(),
         ends.tolist(),
         np.any(vectors, axis=1).tolist(),
-        np.round(vectors, DECIMALS),
+        vectors,
         strict=True,
     )
     return [
@@ -142,16 +134,10 @@ def build_window_fields(
 def to_json(source: Mapping[str, Any]) -> bytes:
     """Return a server document as one line of JSON.
 
-    Each number of a vector, float32 ``[dimension]``, is written with the fewest digits that
-    identify it.
+    Each number of a vector, float32 or int8 ``[dimension]``, is written with the fewest digits
+    that identify it.
     """
     return orjson.dumps(source, option=orjson.OPT_SERIALIZE_NUMPY)
-
-
-def round_vector(vector: Floats) -> list[float]:
-    """Return the vector of a query for JSON, rounded to `DECIMALS` places."""
-    numbers: list[float] = np.round(vector.astype(np.float64), DECIMALS).tolist()
-    return numbers
 
 
 def hit_key(hit: Mapping[str, Any]) -> str:

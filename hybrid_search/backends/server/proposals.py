@@ -7,7 +7,7 @@ what these are estimated from; only those of documents that can be on the page a
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
@@ -152,13 +152,20 @@ def count_in_window(
 
 def _list_candidates(proposals: Proposals, request: Request, beyond_window: int = 0) -> list[Key]:
     """Return the passages that can be within the window of a leg, in the order of their ids."""
-    lexical = list(islice(proposals.bm25, request.window if request.lexical else 0))
-    by_id = sorted({*proposals.best_spans, *lexical}, key=parse_passage_id)
-    cosines = {key: best.cosine for key in by_id if (best := proposals.best_spans.get(key))}
-    # of equal cosines the first id comes first
-    by_cosine = sorted(cosines, key=cosines.__getitem__, reverse=True)
-    candidates = {*by_cosine[: request.window + beyond_window], *lexical, *proposals.unknown}
-    return [key for key in by_id if key in candidates]
+    lexical = islice(proposals.bm25, request.window if request.lexical else 0)
+    cosines = {key: best.cosine for key, best in proposals.best_spans.items() if best}
+    nearest = _take_nearest(cosines, request.window + beyond_window)
+    return sorted({*nearest, *lexical, *proposals.unknown}, key=parse_passage_id)
+
+
+def _take_nearest(cosines: Mapping[Key, float], count: int) -> list[Key]:
+    """Return the passages with the largest cosines; of equal ones the first ids."""
+    if len(cosines) <= count:
+        return list(cosines)
+    least = nlargest(count, cosines.values())[-1]
+    nearer = [key for key, cosine in cosines.items() if cosine > least]
+    tied = [key for key, cosine in cosines.items() if cosine == least]
+    return nearer + sorted(tied, key=parse_passage_id)[: count - len(nearer)]
 
 
 def _bound_scores(

@@ -10,14 +10,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hybrid_search.backends.highlight_markers import CLOSE, OPEN
-from hybrid_search.backends.server.passage_codec import round_vector
+from hybrid_search.backends.server.graph_vectors import GraphVectors, round_vector
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Scalar
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
-from hybrid_search.text.window_policy import cut_unit_vector
 
 MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
@@ -113,7 +112,7 @@ def knn_body(
     request: Request,
     candidates: int,
     searched: int,
-    dimension: int,
+    graph: GraphVectors,
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the search for the passages whose covering spans are nearest to the vector.
@@ -125,10 +124,10 @@ def knn_body(
         request: The vector and the conditions.
         candidates: How many passages are returned.
         searched: How many the graphs of each shard are searched for.
-        dimension: How many numbers the vectors in the graphs have.
+        graph: How the vectors in the graphs are written.
         fields: What is returned of a hit.
     """
-    vector = round_vector(cut_unit_vector(request.vector, dimension))
+    vector = graph.encode_query(request.vector)
     filters = knn_filters(engine, request)
     span_count = max(searched, candidates)
     if engine == "elasticsearch":

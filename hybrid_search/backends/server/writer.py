@@ -147,8 +147,8 @@ class ServerWriter:
                             entry,
                             self._index.spec,
                             self._buffer.taken_at,
+                            self._index.graph,
                             self._index.absent_fields,
-                            self._index.graph_dimension,
                         )
                     )
                 )
