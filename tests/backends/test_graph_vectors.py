@@ -58,7 +58,7 @@ def test_a_vector_of_zeros_stays_one() -> None:
 
 
 def test_a_cosine_of_byte_vectors_is_that_of_the_vectors() -> None:
-    """The error of a number is even within half a step: its standard deviation is a step / sqrt(12).
+    """An error is even within half a step, so its standard deviation is a step / sqrt(12).
 
     The largest of 192 normal numbers of a unit vector is about 2.8 / sqrt(192), and a step is that
     by 127: 0.0016. Each vector adds its errors, weighted by the other unit vector, to a cosine, so

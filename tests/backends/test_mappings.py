@@ -12,10 +12,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from hybrid_search.backends.index_options import QUANTIZATIONS, IndexOptions
 from hybrid_search.backends.server import mappings, passage_codec
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.mappings import ServerVersion
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import IndexSpec
@@ -607,13 +609,20 @@ def lucene_bodies(server: Server) -> dict[str, dict[str, Any] | None]:
     return bodies
 
 
-def unit_vector(axis: int) -> list[float]:
-    """Return a unit vector near one axis, rounded as the writer rounds."""
-    remainder = (1 - 0.99**2) / (DIMENSION - 1)
-    return [0.99 if position == axis else round(remainder**0.5, 5) for position in range(DIMENSION)]
+def unit_vector(axis: int, graph: GraphVectors) -> list[float]:
+    """Return a unit vector near one axis, as the writer writes it."""
+    vector = np.full(DIMENSION, ((1 - 0.99**2) / (DIMENSION - 1)) ** 0.5, np.float32)
+    vector[axis] = 0.99
+    return graph.encode_query(vector)
 
 
-def make_passage(axes: tuple[int, ...]) -> dict[str, Any]:
+def read_graph(body: dict[str, Any]) -> GraphVectors:
+    """Return how an index that is made by this body takes vectors."""
+    field = body["mappings"]["properties"]["spans"]["properties"]["vector"]
+    return GraphVectors.from_mapping(field, DIMENSION)
+
+
+def make_passage(axes: tuple[int, ...], graph: GraphVectors) -> dict[str, Any]:
     identity = {
         "document_id": f"call {axes}",
         "ordinal": 0,
@@ -621,7 +630,7 @@ def make_passage(axes: tuple[int, ...]) -> dict[str, Any]:
         "source_hash": "0",
         "indexed_at": "2026-01-02T03:04:05+00:00",
     }
-    spans = [{"start": axis, "end": axis + 1, "vector": unit_vector(axis)} for axis in axes]
+    spans = [{"start": axis, "end": axis + 1, "vector": unit_vector(axis, graph)} for axis in axes]
     content = {
         "start": 0,
         "end": 5,
@@ -633,43 +642,46 @@ def make_passage(axes: tuple[int, ...]) -> dict[str, Any]:
     return {**identity, **content, "tokens": "AAECAw==", "spans": spans}
 
 
-def nearest_span_search(server: Server, axis: int) -> dict[str, Any]:
+def nearest_span_search(server: Server, axis: int, graph: GraphVectors) -> dict[str, Any]:
     """Return a search for the passage with a span nearest to `axis`."""
+    vector = unit_vector(axis, graph)
     if server.engine == "elasticsearch":
         return {
             "size": 1,
             "knn": {
                 "field": "spans.vector",
-                "query_vector": unit_vector(axis),
+                "query_vector": vector,
                 "k": 2,
                 "num_candidates": 10,
             },
         }
-    knn = {"knn": {"spans.vector": {"vector": unit_vector(axis), "k": 2}}}
+    knn = {"knn": {"spans.vector": {"vector": vector, "k": 2}}}
     return {"size": 1, "query": {"nested": {"path": "spans", "score_mode": "max", "query": knn}}}
 
 
 @pytest.mark.server
 def test_an_index_of_every_quantization_is_made_and_its_spans_are_found(server: Server) -> None:
     bodies = {name: body for name, body in lucene_bodies(server).items() if body}
-    assert {"none", "int8"} <= set(bodies)
+    assert {"byte", "none", "int8"} <= set(bodies)
     for quantization, body in bodies.items():
+        graph = read_graph(body)
         with live_servers.scratch_index(server, body) as index:
             for id_, axes in (("a#0", (1, 2, 3)), ("b#0", (4, 5, 6))):
                 server.request(
                     "PUT",
                     f"/{index}/_doc/{id_.replace('#', '%23')}",
-                    body=make_passage(axes),
+                    body=make_passage(axes, graph),
                     params={"refresh": True},
                 )
             best = [
-                server.request("POST", f"/{index}/_search", body=nearest_span_search(server, axis))[
-                    "hits"
-                ]["hits"][0]
+                server.request(
+                    "POST", f"/{index}/_search", body=nearest_span_search(server, axis, graph)
+                )["hits"]["hits"][0]
                 for axis in (2, 5)
             ]
             assert [hit["_id"] for hit in best] == ["a#0", "b#0"], quantization
-            assert quantization != "none" or [hit["_score"] for hit in best] == pytest.approx(
+            is_rounded_by_server = quantization not in ("byte", "none")
+            assert is_rounded_by_server or [hit["_score"] for hit in best] == pytest.approx(
                 [1, 1], abs=1e-3
             )
 
@@ -706,15 +718,14 @@ def test_an_index_says_on_the_server_what_it_was_made_for_and_how(server: Server
 @pytest.mark.server
 @pytest.mark.parametrize("field", ["speaker", "spans.words"])
 def test_a_field_that_is_none_of_ours_is_refused(server: Server, field: str) -> None:
-    wrong = make_passage((1, 2, 3))
+    body = make_body(server.engine, STANDARD, server.version, SERVER_SPEC)
+    wrong = make_passage((1, 2, 3), read_graph(body))
     if field == "speaker":
         wrong["speaker"] = "agent"
     else:
         wrong["spans"][0]["words"] = "hello"
     with (
-        live_servers.scratch_index(
-            server, make_body(server.engine, STANDARD, server.version, SERVER_SPEC)
-        ) as index,
+        live_servers.scratch_index(server, body) as index,
         pytest.raises(ServerError, match="strict"),
     ):
         server.request("PUT", f"/{index}/_doc/1", body=wrong)

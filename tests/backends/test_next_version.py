@@ -313,7 +313,7 @@ def test_options_of_the_url_hold_where_none_are_given(url: str, name: str) -> No
     ("options", "message"),
     [
         ({"quantisation": "int8"}, "unknown index option 'quantisation'"),
-        ({"quantization": "int2"}, "quantization is 'int2': use none, fp16"),
+        ({"quantization": "int2"}, "quantization is 'int2': use byte, none, fp16"),
         ({"shards": "many"}, "shards is 'many': use an integer, 1 to 1024"),
         ({"m": "1"}, "m is 1: use 2 to 100"),
         ({"quantization": "binary"}, "binary"),

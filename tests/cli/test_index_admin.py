@@ -172,7 +172,7 @@ def test_setup_takes_every_option_of_an_index(server: RawIndex) -> None:
     [
         (
             ("--quantization", "int2"),
-            "quantization is 'int2': use none, fp16, int8, int4 or binary",
+            "quantization is 'int2': use byte, none, fp16, int8, int4 or binary",
         ),
         (("--shards", "0"), "shards is 0: use 1 to 1024"),
         (("--analyzer", "klingon"), "klingon"),
