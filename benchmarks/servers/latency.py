@@ -23,6 +23,7 @@ from benchmarks.servers.plain import PlainIndex
 from benchmarks.servers.queries import run_query
 from hybrid_search import AsyncClient
 from hybrid_search.backends.base import Backend
+from hybrid_search.backends.server.aliases import find_index
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.passage_codec import passage_id
 from hybrid_search.backends.types import PageOrder, Request
@@ -62,12 +63,14 @@ def measure(client: Client, corpus: Corpus, index: str, phrases: Sequence[str]) 
         merge_segments(backend, name)
     states["one segment"] = measure_queries(client, corpus, index, plain, phrases)
     spans = sum(entry.spans for entry in corpus.entries)
+    quantization = find_index(backend.server, index).options["quantization"]
     plain.drop()
     return {
         "passages": len(corpus.entries),
         "dimension": corpus.spec.dimension,
         "policy": corpus.spec.policy,
         "graph dimension": backend.options.count_graph_numbers(corpus.spec.dimension),
+        "quantization": quantization,
         "covering spans": spans,
         "vectors written a second": round(spans / writing),
         "states": states,
