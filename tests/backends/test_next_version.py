@@ -24,6 +24,7 @@ from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, document_buffer, next_version
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.document_buffer import DocumentBuffer
+from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.transport.base import (
     Body,
     Engine,
@@ -492,13 +493,34 @@ def test_fewer_numbers_in_the_graph_find_passages_and_change_no_score(
     The second query begins with the head of the index that was replaced.
     """
     ingest_documents(backend, name, *CALLS)
-    before = [(hit.id, hit.passage, hit.score, hit.spans) for hit in query_hits(backend, name)]
+    before = list_scores(backend, name)
     reindex_by_copy(backend, name, options={"graph_dimension": str(numbers)})
-    hits = query_hits(backend, name)
-    assert [(hit.id, hit.passage, hit.score, hit.spans) for hit in hits] == before
+    assert list_scores(backend, name) == before
     assert before
     mapping = fetch_mapping(backend, name)["properties"]["spans"]["properties"]["vector"]
     assert mapping.get("dimension", mapping.get("dims")) == numbers
+
+
+def test_an_index_of_floats_answers_as_one_of_bytes_does(backend: ServerBackend, name: str) -> None:
+    """Indexes of earlier versions have floats.
+
+    Each further query begins with the head of the version that was replaced.
+    """
+    backend.create_index(name, make_spec(), {"quantization": "none"})
+    ingest_documents(backend, name, *CALLS)
+    with_floats = list_scores(backend, name)
+    reindex_by_copy(backend, name, options={"quantization": "byte"})
+    vector = fetch_mapping(backend, name)["properties"]["spans"]["properties"]["vector"]
+    assert GraphVectors.from_mapping(vector, 8) == GraphVectors(8, are_bytes=True)
+    assert list_scores(backend, name) == with_floats
+    reindex_by_copy(backend, name, options={"quantization": "none"})
+    assert list_scores(backend, name) == with_floats
+    assert with_floats
+
+
+def list_scores(backend: ServerBackend, name: str) -> list[Any]:
+    """Return the hits of a query, with score and spans."""
+    return [(hit.id, hit.passage, hit.score, hit.spans) for hit in query_hits(backend, name)]
 
 
 def test_a_new_version_keeps_the_options_that_are_not_given(

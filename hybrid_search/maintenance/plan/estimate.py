@@ -13,8 +13,8 @@ from hybrid_search.maintenance.plan.policy_recall import Recall
 from hybrid_search.maintenance.plan.sample import Sample
 from hybrid_search.text import window_policy
 
-FLOAT_BYTES = 4
-"""Bytes of a number in a server's vectors."""
+NUMBER_BYTES = 1
+"""Bytes of a number in the graph of a new index."""
 
 NEW_INDEX = IndexOptions()
 """The options of an index on a server for which none are given."""
@@ -104,7 +104,7 @@ class Plan:
 
         An embedded index takes as many under each.
         """
-        vector = self.graph_dimension * FLOAT_BYTES
+        vector = self.graph_dimension * NUMBER_BYTES
         fixed = self.sample.server_bytes - self.sample.spans * vector
         return round(1000 * (fixed / self.sample.words + recall.vectors_a_word * vector))
 
@@ -114,7 +114,7 @@ def measure_load(sample: Sample, policy: str, dimension: int) -> Load:
     spans = sum(len(window_policy.window_bounds(codes.counts, policy)) for codes in sample.codes)
     word_bytes = measured_constants.SEGMENT_BYTES + measured_constants.WORD_BYTES
     embedded = sample.code_bytes + sample.words * word_bytes
-    vectors = spans * NEW_INDEX.count_graph_numbers(dimension) * FLOAT_BYTES
+    vectors = spans * NEW_INDEX.count_graph_numbers(dimension) * NUMBER_BYTES
     codes = sample.code_bytes + sample.short_code_bytes
     server = codes * measured_constants.SERVER_CODE_BYTES + vectors
     return Load(
@@ -143,10 +143,7 @@ def plan(
     """
     sample_load, rate = measure_load(sample, policy, dimension), sample.tokens / sample.seconds
     full_load = sample_load.times(documents)
-    writing = full_load.spans * (
-        measured_constants.VECTOR_SECONDS
-        + NEW_INDEX.count_graph_numbers(dimension) * measured_constants.NUMBER_SECONDS
-    )
+    writing = full_load.spans * measured_constants.VECTOR_SECONDS
     slow, fast = (rate, rate) if on_gpu else measured_constants.GPU_TOKENS
     seconds = (
         full_load.tokens / rate,
