@@ -158,12 +158,23 @@ def test_an_index_has_one_shard_and_the_replicas_of_the_server_unless_others_are
 ) -> None:
     knn = {"knn": True} if engine == "opensearch" else {}
     settings = {**knn, "number_of_shards": 1, "refresh_interval": "30s"}
+    if engine == "elasticsearch":
+        settings["dense_vector.hnsw_enable_early_termination"] = False
     options = IndexOptions("standard")
     assert make_body(engine, options)["settings"] == {"index": settings}
     options = IndexOptions("standard", shards=3, replicas=0)
     assert make_body(engine, options)["settings"] == {
         "index": {**settings, "number_of_shards": 3, "number_of_replicas": 0}
     }
+
+
+@pytest.mark.parametrize(("version", "is_forbidden"), [((9, 2, 9), False), ((9, 3, 0), True)])
+def test_elasticsearch_may_not_end_a_search_early_where_it_would(
+    version: ServerVersion, is_forbidden: bool
+) -> None:
+    """Older versions do not know the setting, and refuse an index that has it."""
+    settings = make_body("elasticsearch", version=version)["settings"]["index"]
+    assert (settings.get("dense_vector.hnsw_enable_early_termination") is False) == is_forbidden
 
 
 @pytest.mark.parametrize("engine", mappings.ENGINES)
