@@ -218,7 +218,8 @@ def test_no_placeholder_hides_inside_a_longer_value_or_a_name(file: str) -> None
 
 @pytest.mark.parametrize("file", FILES)
 def test_every_placeholder_is_something_that_an_index_is_made_with(file: str) -> None:
-    placeholders = {*asdict(SPEC), *asdict(IndexOptions()), "vector", "analysis"}
+    options = asdict(IndexOptions())
+    placeholders = {*asdict(SPEC), *options, "vector", "analysis", "early_termination"}
     assert {
         value[1:] for _, value in leaves(read_json(file)) if str(value).startswith("$")
     } <= placeholders

@@ -29,8 +29,8 @@ Row = Mapping[str, Any]
 EARLY_TERMINATION_SINCE = (9, 3, 0)
 """From this version on Elasticsearch ends a search in a graph early, unless an index forbids it.
 
-Among near duplicates that is too early, however many passages are searched for (9.5.3: recall .928
-in place of .980). Earlier versions do so only if asked.
+Among near duplicates that is too early, however many passages are searched for. Earlier versions do
+so only if asked (elastic/elasticsearch#130564).
 """
 
 _PACKAGED_FOLDER = Path(__file__).parents[2] / "_mappings"
