@@ -52,6 +52,8 @@ WORDS = (
     "please",
 )
 PASSAGES, SPANS, DIMENSION, WINDOW = 150, 3, 8, 40
+OPTIONS = IndexOptions(analyzer="standard", quantization="none", replicas=0)
+"""Floats: what the server makes of cosines is compared with what is computed from them here."""
 
 Hits = list[dict[str, Any]]
 
@@ -91,9 +93,7 @@ def index(server: Server) -> Iterator[str]:
     server.request(
         "PUT",
         f"/{name}",
-        body=mappings.index_body(
-            "opensearch", spec, IndexOptions(analyzer="standard", replicas=0), server.version
-        ),
+        body=mappings.index_body("opensearch", spec, OPTIONS, server.version),
     )
     try:
         random = np.random.default_rng(7)
