@@ -98,8 +98,6 @@ class PreparingStore(CountingStore):
     def write(self, entries: Sequence[Entry]) -> list[Refusal]:
         """Make the JSON of the entries, and count them."""
         for entry in entries:
-            source = passage_codec.build_source(
-                entry, self._spec, "2026-01-02T03:04:05+00:00", GRAPH
-            )
+            source = passage_codec.build_source(entry, self._spec, WRITTEN_AT, GRAPH)
             passage_codec.to_json(source)
         return super().write(entries)

@@ -66,9 +66,7 @@ class FakeCluster:
     def __post_init__(self) -> None:
         entries = [entry for document in DOCUMENTS for entry in make_entries(document)]
         for entry in entries:
-            fields = passage_codec.build_source(
-                entry, make_spec(), "2026-01-01T00:00:00+00:00", GRAPH
-            )
+            fields = passage_codec.build_source(entry, make_spec(), WRITTEN_AT, GRAPH)
             source = json.loads(passage_codec.to_json(fields))
             columns = (*KEY, "tokens", "short_codes", "passages", "source_hash")
             self.hits.append(
