@@ -51,6 +51,8 @@ CREATE TABLE IF NOT EXISTS segments (
 CREATE TABLE IF NOT EXISTS checksums (
     passage INTEGER PRIMARY KEY, content INTEGER NOT NULL, codes INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS left_out (passage INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS centroids (
+    identity INTEGER PRIMARY KEY, passages INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS value_sums (
     name TEXT NOT NULL, value NOT NULL, rows INTEGER NOT NULL, total INTEGER NOT NULL,
     PRIMARY KEY (name, value)) WITHOUT ROWID;
@@ -66,9 +68,10 @@ COMMIT;
 # passage that was replaced, which can then not be taken for another passage's.
 # Earlier versions had no checksums: what they wrote is read without a check.
 # term_sums tell whether the full-text index is sound, value_sums whether metadata is.
+# centroids are those of the inverted lists in the segments; a small index has none.
 # left_out are passages that no segment has, because their codes are damaged: queries tell of them.
 
-LATER_TABLES = ("checksums", "left_out", "value_sums", "term_sums")
+LATER_TABLES = ("checksums", "left_out", "value_sums", "term_sums", "centroids")
 """Tables that indexes of earlier versions lack."""
 
 BUSY_SECONDS = 30.0

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from hybrid_search.backends.embedded import segments, short_codes
+from hybrid_search.backends.embedded import centroids, segments, short_codes
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.backends.embedded.short_codes import ShortCodes
@@ -32,6 +33,15 @@ TAIL_PASSAGES = 500
 Every process that searches the index makes their short codes for itself, in some 0.2 s.
 """
 
+LISTED_PASSAGES = 16384
+"""An index with more passages in its segments than these has lists of words by centroids.
+
+In a smaller one all windows are compared in a few milliseconds.
+"""
+
+GROWTH = 4
+"""Centroids are trained again if there are so many times the passages that they were trained on."""
+
 STALE_SHARE = 0.5
 """All segments are made again if more than this share of their passages is deleted."""
 
@@ -44,6 +54,7 @@ class SegmentBuilder:
 
     def __init__(self, connection: sqlite3.Connection, folder: Path, spec: IndexSpec) -> None:
         self._connection, self._folder, self._spec = connection, folder, spec
+        self._centroids = centroids.read(connection)
         sealed = (segment.last for segment in segments.list_segments(connection))
         self._reset(max(sealed, default=0))
 
@@ -77,10 +88,39 @@ class SegmentBuilder:
         stored = self._iterate_stored(segment.first, segment.last)
         parts = [short_codes.shorten(passage, tokens) for passage, tokens in stored]
         codes = short_codes.join([short_codes.empty(), *parts])
-        rebuilt = segments.seal(
+        return self._replace(segment, codes), codes
+
+    def _replace(self, segment: Segment, codes: ShortCodes) -> Segment:
+        """Write a segment again, and return the new one."""
+        codes = self._add_lists(codes)
+        return segments.seal(
             self._connection, self._folder, codes, segment.first, segment.last, replaced=segment
         )
-        return rebuilt, codes
+
+    def _add_lists(self, codes: ShortCodes) -> ShortCodes:
+        """Return short codes with the lists of the index's centroids, if it has any."""
+        if self._centroids is None or not len(codes.passages):
+            return codes
+        return replace(codes, lists=centroids.list_words(codes, self._centroids))
+
+    def _update_lists(self) -> None:
+        """Train the centroids if the index has grown, and list the words of all segments by them.
+
+        A segment whose lists are those of earlier centroids is searched without them meanwhile.
+        """
+        stored_segments = segments.list_segments(self._connection)
+        total = sum(segment.passages for segment in stored_segments)
+        if total <= LISTED_PASSAGES:
+            return
+        if self._centroids is None or total >= GROWTH * self._centroids.passages:
+            self._centroids = centroids.train([self._load(old)[1] for old in stored_segments])
+            centroids.store(self._connection, self._centroids)
+            stored_segments = segments.list_segments(self._connection)
+        for stored_segment in stored_segments:
+            segment, codes = self._load(stored_segment)
+            if codes.lists is None or codes.lists.identity != self._centroids.identity:
+                self._replace(segment, codes)
+                segments.sweep(self._folder, segments.list_segments(self._connection))
 
     def grow(self) -> None:
         """Add the passages committed since the last call; a small tail gets no segment."""
@@ -106,6 +146,7 @@ class SegmentBuilder:
             self._reset(0)
             self.grow()
             self._seal()
+        self._update_lists()
         segments.sweep(self._folder, segments.list_segments(self._connection))
 
     def _count_passages(self, condition: str) -> int:
@@ -139,12 +180,13 @@ class SegmentBuilder:
         segments.seal(
             self._connection,
             self._folder,
-            short_codes.join(self._parts),
+            self._add_lists(short_codes.join(self._parts)),
             first,
             self._last_grown,
             replaced=self._extended_segment,
         )
         self._reset(self._last_grown)
+        self._update_lists()
 
     def _iterate_stored(self, first: int, last: int) -> Iterator[tuple[int, TokenCodes]]:
         return segments.iterate_token_codes(

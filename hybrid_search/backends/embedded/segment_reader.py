@@ -5,15 +5,24 @@ from __future__ import annotations
 import logging
 import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded import commits, schema, segments, short_codes, term_sums
+from hybrid_search.backends.embedded import (
+    centroids,
+    commits,
+    schema,
+    segments,
+    short_codes,
+    term_sums,
+)
+from hybrid_search.backends.embedded.centroids import Centroids
 from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.segments import Segment
@@ -22,7 +31,7 @@ from hybrid_search.backends.embedded.short_code_search import (
     count_near,
     select_best,
 )
-from hybrid_search.backends.embedded.short_codes import ShortCodes
+from hybrid_search.backends.embedded.short_codes import WORDS, Rows, ShortCodes
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.system import available_cores
 from hybrid_search.text.types import Floats
@@ -41,6 +50,15 @@ SHARE = 40
 On ten times calls_sgd, 352,690 passages, recall@10 is .968 so; with 3,000 it was .954.
 """
 
+LISTED_WORDS, LISTED_SHARE = 24_000, 90
+"""How many words are compared where words are listed by centroids: a 90th of all, if that is more.
+
+They are those of the nearest centroids.
+"""
+
+LISTED_WIDTH = 3
+"""Passages whose windows are compared then, for each of the most candidates: by these words."""
+
 WINDOW_SHARE = 0.35
 """What the cosine of the nearest window counts beside that of the nearest word.
 
@@ -48,11 +66,45 @@ On calls_sgd 400 proposed passages of 35,269 hold .983 of the exact ten best wit
 """
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NearPassages:
+    """Passages that seem near a query: their positions in each search, and their scores."""
+
+    rows: Sequence[Rows]
+    scores: Sequence[Floats]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ListedWords:
+    """The centroids of an index, the searches that have their lists, and all lists' sizes."""
+
+    centroids: Centroids
+    searches: Set[ShortCodeSearch]
+    sizes: NDArray[np.int64]
+
+
+def _add_cosines(by_words: Sequence[Floats], by_windows: Sequence[Floats]) -> list[Floats]:
+    """Return the scores by which passages are proposed."""
+    return [
+        word_cosines + WINDOW_SHARE * window_cosines
+        for word_cosines, window_cosines in zip(by_words, by_windows, strict=True)
+    ]
+
+
 def describe_lost_passages(index: str) -> str:
     """Return the warning about a table whose passages are not those that were written."""
     return (
         f"the list of passages of index {index!r} is damaged: some may not be found. "
         f"To mend this: hybrid-search verify --index {index} --repair"
+    )
+
+
+def describe_damaged_centroids(index: str) -> str:
+    """Return the warning about centroids that are not those that were written."""
+    return (
+        f"the centroids of index {index!r} are damaged: the windows of all passages are compared, "
+        "which takes longer. The next ingest makes them again, and so does "
+        f"hybrid-search verify --index {index} --repair"
     )
 
 
@@ -68,6 +120,9 @@ class SegmentReader:
         self._tail = ShortCodeSearch(short_codes.empty())
         self._tail_first = self._tail_after = 1
         self._alive: list[NDArray[np.bool_]] = []
+        self._centroids: Centroids | None = None
+        self._identity: int | None = None
+        self._listed: ListedWords | None = None
         self._state: object = None
         self._faults: dict[Segment, str] = {}
         self.damaged: set[int] = set()
@@ -87,7 +142,27 @@ class SegmentReader:
         sealed = max((segment.last for segment in current_segments), default=0)
         newest = connection.execute("SELECT coalesce(max(passage), 0) FROM tokens").fetchone()[0]
         self._extend_tail(connection, sealed, newest)
+        self._read_centroids(connection)
         self._find_alive(connection)
+
+    def _read_centroids(self, connection: sqlite3.Connection) -> None:
+        """Read the centroids if they changed, and find the segments that have their lists."""
+        identity = centroids.read_identity(connection)
+        if identity != self._identity:
+            self._centroids, self._listed = centroids.read(connection), None
+            self._identity = identity
+        searches = frozenset(
+            search
+            for search in self._searches.values()
+            if self._centroids and search.has_lists(self._centroids.identity)
+        )
+        if self._listed and self._listed.searches == searches:
+            return
+        self._listed = None
+        listed_passages = sum(map(len, searches))
+        if self._centroids and 2 * listed_passages > len(self):
+            sizes = np.stack([search.list_sizes() for search in searches]).sum(axis=0)
+            self._listed = ListedWords(self._centroids, searches, sizes)
 
     def _find_alive(self, connection: sqlite3.Connection) -> None:
         """Find out which passages have not been deleted, if that may have changed."""
@@ -158,25 +233,82 @@ class SegmentReader:
             allowed: Only these passages, if given.
         """
         least, most = max(FEWEST_CANDIDATES, least), max(MOST_CANDIDATES, least)
-        searches = self._all_searches()
+        usable = self._find_usable(allowed)
         with ThreadPoolExecutor(available_cores()) as pool:  # the products release Python's lock
-            by_windows = list(pool.map(lambda search: search.score_all(vector), searches))
-            for search, alive, cosines in zip(searches, self._alive, by_windows, strict=True):
-                passages = search.codes.passages
-                is_usable = alive if allowed is None else alive & np.isin(passages, allowed)
-                cosines[~is_usable] = -np.inf
-            rows = select_best(by_windows, max(WIDTH * most, len(self) // SHARE))
-            by_words = pool.map(lambda search, rows: search.score(vector, 1, rows), searches, rows)
-            scores = [
-                word_cosines + WINDOW_SHARE * cosines[own_rows]
-                for word_cosines, cosines, own_rows in zip(by_words, by_windows, rows, strict=True)
-            ]
-        best = select_best(scores, count_near(scores, least, most))
+            nearest = None
+            if self._listed and allowed is None:
+                nearest = self._find_by_lists(pool, vector, usable, most, self._listed)
+            # lists propose passages by their nearest words, which are too few for a long page
+            if nearest is None or sum(map(len, nearest.rows)) < least:
+                nearest = self._find_by_windows(pool, vector, usable, most)
+        best = select_best(nearest.scores, count_near(nearest.scores, least, most))
         proposed = (
-            search.codes.passages[own_rows[positions]]
-            for search, own_rows, positions in zip(searches, rows, best, strict=True)
+            search.codes.passages[rows[positions]]
+            for search, rows, positions in zip(
+                self._all_searches(), nearest.rows, best, strict=True
+            )
         )
         return np.concatenate(list(proposed))
+
+    def _find_usable(self, allowed: Numbers | None) -> list[NDArray[np.bool_]]:
+        """Return which passages of each search are neither deleted nor left out by a filter."""
+        if allowed is None:
+            return self._alive
+        return [
+            alive & np.isin(search.codes.passages, allowed)
+            for search, alive in zip(self._all_searches(), self._alive, strict=True)
+        ]
+
+    def _find_by_windows(
+        self,
+        pool: ThreadPoolExecutor,
+        vector: Floats,
+        usable: Sequence[NDArray[np.bool_]],
+        most: int,
+    ) -> NearPassages:
+        """Compare the windows of all passages, then the words of the nearest."""
+        searches = self._all_searches()
+        cosines = list(pool.map(lambda search: search.score_all(vector), searches))
+        for window_cosines, is_usable in zip(cosines, usable, strict=True):
+            window_cosines[~is_usable] = -np.inf
+        rows = select_best(cosines, max(WIDTH * most, len(self) // SHARE))
+        by_words = pool.map(lambda search, rows: search.score(vector, WORDS, rows), searches, rows)
+        by_windows = [own[own_rows] for own, own_rows in zip(cosines, rows, strict=True)]
+        return NearPassages(rows, _add_cosines(list(by_words), by_windows))
+
+    def _find_by_lists(
+        self,
+        pool: ThreadPoolExecutor,
+        vector: Floats,
+        usable: Sequence[NDArray[np.bool_]],
+        most: int,
+        listed: ListedWords,
+    ) -> NearPassages:
+        """Compare the words of the nearest centroids, then the windows of the nearest passages.
+
+        Of passages that are not listed, as those of the tail, all words are compared.
+
+        Returns:
+            The passages whose windows were compared.
+        """
+        searches = self._all_searches()
+        count = max(LISTED_WORDS, int(listed.sizes.sum()) // LISTED_SHARE)
+        nearest = listed.centroids.find_nearest(vector, listed.sizes, count)
+
+        def score_words(search: ShortCodeSearch) -> tuple[Rows, Floats]:
+            if search in listed.searches:
+                return search.score_listed(vector, nearest)
+            rows = np.arange(len(search))
+            return rows, search.score(vector, WORDS, rows)
+
+        rows, cosines = map(list, zip(*pool.map(score_words, searches), strict=True))
+        for own_rows, word_cosines, is_usable in zip(rows, cosines, usable, strict=True):
+            word_cosines[~is_usable[own_rows]] = -np.inf
+        best = select_best(cosines, max(LISTED_WIDTH * most, len(self) // SHARE))
+        rows = [own[positions] for own, positions in zip(rows, best, strict=True)]
+        by_words = [own[positions] for own, positions in zip(cosines, best, strict=True)]
+        by_windows = pool.map(lambda search, rows: search.score(vector, 0, rows), searches, rows)
+        return NearPassages(rows, _add_cosines(by_words, list(by_windows)))
 
     def _all_searches(self) -> list[ShortCodeSearch]:
         return [*self._searches.values(), self._tail]
@@ -187,9 +319,12 @@ class SegmentReader:
 
     @property
     def warnings(self) -> list[str]:
-        """What is wrong with the files and the list of passages, and the remedy."""
-        lost = [] if self._lists_all else [describe_lost_passages(self._folder.stem)]
-        return [*self._faults.values(), *lost]
+        """What is wrong with the files, the list of passages and the centroids, and the remedy."""
+        index = self._folder.stem
+        lost = [] if self._lists_all else [describe_lost_passages(index)]
+        are_damaged = self._identity is not None and self._centroids is None
+        damaged = [describe_damaged_centroids(index)] if are_damaged else []
+        return [*self._faults.values(), *lost, *damaged]
 
     @property
     def method(self) -> str:

@@ -8,13 +8,14 @@ import numpy as np
 
 from hybrid_search.backends.embedded.short_codes import (
     LAYERS,
+    WORDS,
     Counts,
     LayerCodes,
     Rows,
     ShortCodes,
 )
 from hybrid_search.backends.short_vectors import Layer, multiply
-from hybrid_search.text.types import Bytes, Codes, Floats
+from hybrid_search.text.types import Bytes, Codes, Floats, Ints
 
 MARGIN = 0.08
 RANK = 30
@@ -52,6 +53,40 @@ class ShortCodeSearch:
     def score_all(self, query: Floats) -> Floats:
         """Return the `score` of all passages in the first layer."""
         return _score(self.codes.layers[0].codes, self._starts[0], query, LAYERS[0])
+
+    def has_lists(self, identity: int) -> bool:
+        """Return whether the words are listed by the centroids with this identity."""
+        return self.codes.lists is not None and self.codes.lists.identity == identity
+
+    def list_sizes(self) -> Ints:
+        """Return the number of words of each centroid, int32 ``[centroids]``; [] without lists."""
+        starts = self.codes.lists.starts if self.codes.lists else np.zeros(1, np.int32)
+        sizes: Ints = np.diff(starts)
+        return sizes
+
+    def score_listed(self, query: Floats, centroids: Rows) -> tuple[Rows, Floats]:
+        """Return the passages that have a word in the lists of some centroids, and their cosines.
+
+        A cosine is that of the nearest of these words, about, see `score`.
+
+        Args:
+            query: A unit vector, float32 ``[dimension]``.
+            centroids: The numbers of the centroids; these short codes must have their lists.
+
+        Returns:
+            The positions of the passages, ascending, and float32 ``[passages]``.
+        """
+        lists, layer = self.codes.lists, self.codes.layers[WORDS]
+        assert lists is not None  # noqa: S101 (only codes that have lists are asked)
+        starts = lists.starts[centroids]
+        # in the order of the file, which is read faster and puts the words of a passage together
+        words = np.sort(lists.words[_ranges(starts, lists.starts[centroids + 1] - starts)])
+        cosines = multiply(layer.codes.take(words, axis=0), query, LAYERS[WORDS])
+        edges = np.searchsorted(words, self._starts[WORDS])
+        rows = np.flatnonzero(np.diff(edges, append=len(words)))
+        if not len(rows):
+            return rows, np.zeros(0, np.float32)
+        return rows, np.maximum.reduceat(cosines, edges[rows])
 
     def score(self, query: Floats, layer: int, rows: Rows) -> Floats:
         """Return the cosine of some passages' nearest windows, about, float32 ``[rows]``.
@@ -105,7 +140,7 @@ def select_best(scores: Sequence[Floats], count: int) -> list[Rows]:
     return [part - (end - len(own)) for part, end, own in zip(parts, ends, scores, strict=True)]
 
 
-def _ranges(starts: Rows, counts: Counts) -> Rows:
+def _ranges(starts: Rows | Counts, counts: Counts) -> Rows:
     """Return the numbers from each start on, as many as its count, one range after the other."""
     ends = np.cumsum(counts, dtype=np.intp)
     shifts = starts - (ends - counts)

@@ -36,6 +36,10 @@ first layer are read at each search, those of the second only of few passages.
 """
 
 
+WORDS = 1
+"""The position of the layer of words."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerCodes:
     """The windows of some passages in one layer.
@@ -51,16 +55,33 @@ class LayerCodes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class InvertedLists:
+    """The words of some passages, centroid by centroid.
+
+    Attributes:
+        identity: That of the centroids.
+        starts: int32 ``[centroids + 1]``: where the list of each begins, and the last one ends.
+        words: int32 ``[words]``: positions of words in their layer.
+    """
+
+    identity: int
+    starts: Counts
+    words: Counts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ShortCodes:
     """The short codes of some passages, one after the other.
 
     Attributes:
         passages: int64 ``[passages]``: the passages' numbers, ascending.
         layers: One for each of `LAYERS`.
+        lists: All words by their centroids; None in an index that is too small to have any.
     """
 
     passages: Numbers
     layers: tuple[LayerCodes, ...]
+    lists: InvertedLists | None = None
 
 
 def shorten(passage: int, tokens: TokenCodes) -> ShortCodes:
@@ -83,7 +104,7 @@ def empty() -> ShortCodes:
 
 
 def join(parts: Sequence[ShortCodes]) -> ShortCodes:
-    """Return the passages of all `parts`, at least one."""
+    """Return the passages of all `parts`, at least one, without lists."""
     layers = []
     for layers_of_parts in zip(*(part.layers for part in parts), strict=True):
         counts = np.concatenate([layer.counts for layer in layers_of_parts])
