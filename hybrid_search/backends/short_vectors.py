@@ -11,7 +11,7 @@ from typing import Literal
 import numkong
 import numpy as np
 
-from hybrid_search.text.types import Bytes, Codes, Floats
+from hybrid_search.text.types import Bytes, Codes, Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +122,14 @@ def multiply(codes: Codes | Bytes, query: Floats, layer: Layer) -> Floats:
         cosines += products[:, 1].astype(np.float32) / REST
     cosines *= np.float32(factor)
     return cosines
+
+
+def multiply_codes(rows: Codes, columns: Codes) -> Ints:
+    """Return the products of codes of 8 bits, int32 ``[rows, columns]``, which are exact.
+
+    Both are int8 ``[vectors, numbers]``.
+    """
+    if not len(rows):
+        return np.zeros((0, len(columns)), np.int32)
+    packed = numkong.dots_pack(np.ascontiguousarray(columns), dtype="int8")
+    return np.asarray(numkong.dots_packed(rows, packed))

@@ -16,6 +16,7 @@ from hybrid_search import connect
 from hybrid_search.backends import short_vectors
 from hybrid_search.backends.embedded import (
     backend,
+    centroid_store,
     centroids,
     schema,
     segment_builder,
@@ -242,7 +243,7 @@ def list_identities(folder: Path) -> list[int | None]:
 
 def read_centroids(folder: Path) -> Centroids | None:
     with closing(schema.connect(folder / "calls.sqlite")) as connection:
-        return centroids.read(connection)
+        return centroid_store.read(connection)
 
 
 def execute(folder: Path, statement: str, *values: object) -> None:
@@ -380,7 +381,7 @@ def test_an_interrupted_change_of_lists_is_completed(folder: Path) -> None:
     """A writer is killed after new centroids are stored, and before the lists are."""
     other = centroids.train([make_codes(390)])
     with closing(schema.connect(folder / "calls.sqlite")) as connection:
-        centroids.store(connection, other)
+        centroid_store.store(connection, other)
     with connect(f"embedded:{folder}") as client:
         assert len(best_passages(client, TOPICS[0])) == 10
     write_nothing(folder)

@@ -58,6 +58,7 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.allowed_passages",
         "backends.embedded.backend",
         "backends.embedded.bm25",
+        "backends.embedded.centroid_store",
         "backends.embedded.checked_codes",
         "backends.embedded.checksums",
         "backends.embedded.codes_scan",

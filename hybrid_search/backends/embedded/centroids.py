@@ -9,16 +9,13 @@ of the nearest few.
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
 
-import numkong
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.embedded.short_codes import (
     LAYERS,
     WORDS,
@@ -26,7 +23,7 @@ from hybrid_search.backends.embedded.short_codes import (
     Rows,
     ShortCodes,
 )
-from hybrid_search.backends.short_vectors import Layer, encode, multiply, unpack
+from hybrid_search.backends.short_vectors import Layer, encode, multiply, multiply_codes, unpack
 from hybrid_search.text.types import Codes, Floats, Ints
 
 LAYER = Layer("1/1", 128, 8, 6.0)
@@ -105,7 +102,7 @@ class Centroids:
         for number in range(side):
             own = rows[ends[number] : ends[number + 1]]
             first = number * side
-            products = _multiply(words.take(own, axis=0), self.fine[first : first + side])
+            products = multiply_codes(words.take(own, axis=0), self.fine[first : first + side])
             best = products.argmax(axis=1)
             values = products[np.arange(len(own)), best]
             is_nearer = values > highest[own]
@@ -199,18 +196,10 @@ def _scale(vectors: Floats) -> Codes:
     return encode(vectors / lengths, LAYER).view(np.int8)
 
 
-def _multiply(words: Codes, centroids: Codes) -> Ints:
-    """Return the products of all words and centroids, int32 ``[words, centroids]``."""
-    if not len(words):
-        return np.zeros((0, len(centroids)), np.int32)
-    packed = numkong.dots_pack(np.ascontiguousarray(centroids), dtype=LAYER.dtype)
-    return np.asarray(numkong.dots_packed(words, packed))
-
-
 def _find_nearest(words: Codes, centroids: Codes) -> Ints:
     """Return the nearest of some centroids to each word, int ``[words]``."""
     blocks = (words[start : start + BLOCK] for start in range(0, len(words), BLOCK))
-    nearest = [_multiply(block, centroids).argmax(axis=1) for block in blocks]
+    nearest = [multiply_codes(block, centroids).argmax(axis=1) for block in blocks]
     return np.concatenate([np.zeros(0, np.intp), *nearest])
 
 
@@ -219,7 +208,7 @@ def _find_branches(words: Codes, coarse: Codes) -> Ints:
     count = min(BRANCHES, len(coarse))
     branches = np.zeros((len(words), count), np.int32)
     for start in range(0, len(words), BLOCK):
-        products = _multiply(words[start : start + BLOCK], coarse)
+        products = multiply_codes(words[start : start + BLOCK], coarse)
         nearest = np.argpartition(products, len(coarse) - count, axis=1)[:, -count:]
         branches[start : start + BLOCK] = nearest
     return branches
@@ -244,31 +233,3 @@ def list_words(codes: ShortCodes, centroids: Centroids) -> InvertedLists:
 def compute_identity(data: bytes) -> int:
     """Return a number by which centroids are recognised, the first 63 bits of their SHA-256."""
     return int.from_bytes(hashlib.sha256(data).digest()[:8], "big") >> 1
-
-
-def read_identity(connection: sqlite3.Connection) -> int | None:
-    """Return the identity of the centroids of an index as it is recorded, None if it has none."""
-    if not schema.has_table(connection, "centroids"):
-        return None
-    row = connection.execute("SELECT identity FROM centroids").fetchone()
-    return row[0] if row else None
-
-
-def read(connection: sqlite3.Connection) -> Centroids | None:
-    """Return the centroids of an index; None if it has none, or they are not those written."""
-    if read_identity(connection) is None:
-        return None
-    identity, passages, data = connection.execute("SELECT * FROM centroids").fetchone()
-    try:
-        centroids = Centroids.from_bytes(data, int(passages))
-    except (TypeError, ValueError):  # an edited row of SQLite may hold any type
-        return None
-    return centroids if centroids.identity == identity else None
-
-
-def store(connection: sqlite3.Connection, centroids: Centroids) -> None:
-    """Record the centroids of an index in place of earlier ones."""
-    row = (centroids.identity, centroids.passages, centroids.to_bytes())
-    with schema.transaction(connection):
-        connection.execute("DELETE FROM centroids")
-        connection.execute("INSERT INTO centroids VALUES (?, ?, ?)", row)

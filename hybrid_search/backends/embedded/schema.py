@@ -51,8 +51,7 @@ CREATE TABLE IF NOT EXISTS segments (
 CREATE TABLE IF NOT EXISTS checksums (
     passage INTEGER PRIMARY KEY, content INTEGER NOT NULL, codes INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS left_out (passage INTEGER PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS centroids (
-    identity INTEGER PRIMARY KEY, passages INTEGER NOT NULL, data BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS centroids (identity INTEGER PRIMARY KEY, passages INTEGER, data BLOB);
 CREATE TABLE IF NOT EXISTS value_sums (
     name TEXT NOT NULL, value NOT NULL, rows INTEGER NOT NULL, total INTEGER NOT NULL,
     PRIMARY KEY (name, value)) WITHOUT ROWID;
@@ -63,13 +62,11 @@ PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
 COMMIT;
 """
-# An index of an earlier version has one column, text, which FTS5 cut into terms by itself.
-# Passage numbers are never reused (AUTOINCREMENT): a segment may still contain the codes of a
-# passage that was replaced, which can then not be taken for another passage's.
-# Earlier versions had no checksums: what they wrote is read without a check.
-# term_sums tell whether the full-text index is sound, value_sums whether metadata is.
-# centroids are those of the inverted lists in the segments; a small index has none.
-# left_out are passages that no segment has, because their codes are damaged: queries tell of them.
+# An index of an earlier version has one column, text, which FTS5 cut into terms by itself, and no
+# checksums: what it has is read unchecked. Passage numbers are never reused (AUTOINCREMENT): a
+# segment may still contain the codes of a passage that was replaced, which can then not be taken
+# for another passage's. term_sums tell whether the full-text index is sound, value_sums whether
+# metadata is. left_out are passages with damaged codes, which no segment has: queries tell of them.
 
 LATER_TABLES = ("checksums", "left_out", "value_sums", "term_sums", "centroids")
 """Tables that indexes of earlier versions lack."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from hybrid_search.backends.embedded import centroids, segments, short_codes
+from hybrid_search.backends.embedded import centroid_store, centroids, segments, short_codes
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.backends.embedded.short_codes import ShortCodes
@@ -54,7 +54,7 @@ class SegmentBuilder:
 
     def __init__(self, connection: sqlite3.Connection, folder: Path, spec: IndexSpec) -> None:
         self._connection, self._folder, self._spec = connection, folder, spec
-        self._centroids = centroids.read(connection)
+        self._centroids = centroid_store.read(connection)
         sealed = (segment.last for segment in segments.list_segments(connection))
         self._reset(max(sealed, default=0))
 
@@ -114,7 +114,7 @@ class SegmentBuilder:
             return
         if self._centroids is None or total >= GROWTH * self._centroids.passages:
             self._centroids = centroids.train([self._load(old)[1] for old in stored_segments])
-            centroids.store(self._connection, self._centroids)
+            centroid_store.store(self._connection, self._centroids)
             stored_segments = segments.list_segments(self._connection)
         for stored_segment in stored_segments:
             segment, codes = self._load(stored_segment)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded import (
-    centroids,
+    centroid_store,
     commits,
     schema,
     segments,
@@ -53,7 +53,8 @@ On ten times calls_sgd, 352,690 passages, recall@10 is .968 so; with 3,000 it wa
 LISTED_WORDS, LISTED_SHARE = 24_000, 90
 """How many words are compared where words are listed by centroids: a 90th of all, if that is more.
 
-They are those of the nearest centroids.
+They are those of the nearest centroids. The share also bounds the passages whose windows are
+compared then.
 """
 
 LISTED_WIDTH = 3
@@ -114,6 +115,9 @@ class SegmentReader:
     `refresh` brings it up to date with what other processes have committed.
     """
 
+    uses_lists = True
+    """Whether inverted lists are used where there are any; without them a query takes longer."""
+
     def __init__(self, folder: Path, spec: IndexSpec) -> None:
         self._folder, self._spec = folder, spec
         self._searches: dict[Segment, ShortCodeSearch] = {}
@@ -147,9 +151,9 @@ class SegmentReader:
 
     def _read_centroids(self, connection: sqlite3.Connection) -> None:
         """Read the centroids if they changed, and find the segments that have their lists."""
-        identity = centroids.read_identity(connection)
+        identity = centroid_store.read_identity(connection)
         if identity != self._identity:
-            self._centroids, self._listed = centroids.read(connection), None
+            self._centroids, self._listed = centroid_store.read(connection), None
             self._identity = identity
         searches = frozenset(
             search
@@ -236,7 +240,7 @@ class SegmentReader:
         usable = self._find_usable(allowed)
         with ThreadPoolExecutor(available_cores()) as pool:  # the products release Python's lock
             nearest = None
-            if self._listed and allowed is None:
+            if self.uses_lists and self._listed and allowed is None:
                 nearest = self._find_by_lists(pool, vector, usable, most, self._listed)
             # lists propose passages by their nearest words, which are too few for a long page
             if nearest is None or sum(map(len, nearest.rows)) < least:
@@ -304,7 +308,7 @@ class SegmentReader:
         rows, cosines = map(list, zip(*pool.map(score_words, searches), strict=True))
         for own_rows, word_cosines, is_usable in zip(rows, cosines, usable, strict=True):
             word_cosines[~is_usable[own_rows]] = -np.inf
-        best = select_best(cosines, max(LISTED_WIDTH * most, len(self) // SHARE))
+        best = select_best(cosines, max(LISTED_WIDTH * most, len(self) // LISTED_SHARE))
         rows = [own[positions] for own, positions in zip(rows, best, strict=True)]
         by_words = [own[positions] for own, positions in zip(cosines, best, strict=True)]
         by_windows = pool.map(lambda search, rows: search.score(vector, 0, rows), searches, rows)

@@ -2,9 +2,11 @@
 
 The token codes of a passage take some 24 KB, and reading them is what a search costs. Its short
 codes are two layers of unit vectors, each cut to its first numbers and rounded: those of windows of
-three words, and those of every word. A search compares the query with the first layer of all
-passages, and with the second of those that were nearest. The few that are nearest by both are
-scored exactly. So an error here can only leave a passage out, and never changes a score.
+three words, and those of every word. A search of a small index compares the query with the first
+layer of all passages, and with the second of those that were nearest. In a large one words are
+listed by centroids: it compares the words of the lists that are nearest, and then the first layer
+of the passages that have the best of them. The few that are nearest by both layers are scored
+exactly. So an error here can only leave a passage out, and never changes a score.
 
 A word's vector tells more of a passage than that of a longer window, as the encoder has read the
 words around it, too.

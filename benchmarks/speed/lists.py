@@ -1,0 +1,129 @@
+"""Compare queries that read the words near the phrase with queries that read all windows.
+
+``python -m benchmarks.speed.lists``, or ``--index larger`` for the index of
+`benchmarks.speed.larger`, as far as that is filled. Each phrase is asked both ways, one after the
+other in one process, so that what else the machine does falls on both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks import results
+from benchmarks.phrases import phrases
+from benchmarks.quality import recall
+from benchmarks.quality.collection import SHIPPED, ingest_task
+from benchmarks.quality.tasks import TASKS
+from benchmarks.speed.larger import INDEX as LARGER
+from hybrid_search import connect
+from hybrid_search.backends.embedded.segment_reader import SegmentReader
+from hybrid_search.backends.types import Request
+from hybrid_search.client import Client
+from hybrid_search.search import phrase_vector
+from hybrid_search.search.query import WINDOW
+from hybrid_search.text.types import Floats
+
+WAYS = ("lists", "all windows")
+ROUNDS = 2
+
+
+def measure(client: Client, index: str, phrase_texts: Sequence[str]) -> dict[str, Any]:
+    """Return recall, times and CPU times of both ways, and the ratios of lists to all windows."""
+    vectors = np.array([phrase_vector.query_vector(SHIPPED.encoder, text) for text in phrase_texts])
+    exact = find_best(index, vectors)
+    calls: dict[str, Callable[[int], Any]] = {
+        "span leg": lambda row: client.backend.find_candidates(
+            index, Request("", vectors[row], WINDOW, lexical=False)
+        ),
+        "query, alpha 0.5": lambda row: client.query(phrase_texts[row], index=index),
+    }
+    figures: dict[str, Any] = {
+        "phrases": len(phrase_texts),
+        "passages": client.describe(index).passages,
+    }
+    for name, call in calls.items():
+        wall, cpu, shares = _time_both(call, exact)
+        figures[name] = {way: _summarize(wall[way], cpu[way]) for way in WAYS}
+        figures[name]["ratio"] = {
+            "ms": round(float(np.median(wall[WAYS[0]] / wall[WAYS[1]])), 3),
+            "CPU": round(float(np.median(cpu[WAYS[0]] / cpu[WAYS[1]])), 3),
+        }
+        if name == "span leg":
+            figures["recall@10"] = {way: round(float(np.mean(shares[way])), 4) for way in WAYS}
+    return figures
+
+
+def find_best(index: str, vectors: Floats) -> list[set[int]]:
+    """Return the exact ten best passages for each vector."""
+    numbers, best = recall.search_exhaustively(results.STORE, index, vectors)
+    order = np.argsort(-best, axis=0, kind="stable")[: recall.DEPTH]
+    return [set(numbers[column].tolist()) for column in order.T]
+
+
+def _time_both(
+    call: Callable[[int], Any], exact: Sequence[set[int]]
+) -> tuple[dict[str, Floats], dict[str, Floats], dict[str, list[float]]]:
+    """Return seconds and CPU seconds of each phrase, and the share of the exact best."""
+    wall, cpu, shares = (defaultdict(list) for _ in range(3))
+    for number in range(-1, ROUNDS):  # the first round warms up
+        for row, expected in enumerate(exact):
+            for way in WAYS if row % 2 else WAYS[::-1]:
+                with nullcontext() if way == WAYS[0] else without_lists():
+                    started, started_cpu = time.perf_counter(), time.process_time()
+                    answer = call(row)
+                    ended, ended_cpu = time.perf_counter(), time.process_time()
+                if number >= 0:
+                    wall[way].append(ended - started)
+                    cpu[way].append(ended_cpu - started_cpu)
+                    first = list(getattr(answer, "semantic", ()))[: recall.DEPTH]
+                    shares[way].append(len(expected.intersection(first)) / recall.DEPTH)
+    return _to_arrays(wall), _to_arrays(cpu), shares
+
+
+def without_lists() -> Any:
+    """Return a context in which the windows of all passages are compared."""
+    return mock.patch.object(SegmentReader, "uses_lists", False)
+
+
+def _to_arrays(seconds: dict[str, list[float]]) -> dict[str, Floats]:
+    return {way: np.array(values, np.float32) for way, values in seconds.items()}
+
+
+def _summarize(wall: NDArray[np.float32], cpu: NDArray[np.float32]) -> dict[str, float]:
+    p50, p95 = np.percentile(wall, [50, 95]) * 1000
+    return {
+        "p50": round(float(p50), 1),
+        "p95": round(float(p95), 1),
+        "CPU": round(float(np.median(cpu)) * 1000, 1),
+    }
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, default=results.DATA, help="the folder of data sets")
+    parser.add_argument("--index", choices=("calls_sgd", LARGER), default="calls_sgd")
+    options = parser.parse_args()
+    if options.index == LARGER:
+        client = connect(f"embedded:{results.STORE}", precision=SHIPPED.precision)
+    else:
+        client = ingest_task(TASKS[options.index], options.data).client
+    with client:
+        client.delete([], index=options.index)  # makes the lists of an index without any
+        figures = measure(client, options.index, phrases(options.data))
+    name = "larger_calls_sgd" if options.index == LARGER else options.index
+    results.write(f"lists-{name}", figures, results.SPEED)
+
+
+if __name__ == "__main__":
+    main()
