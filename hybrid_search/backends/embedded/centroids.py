@@ -55,6 +55,10 @@ BLOCK = 16384
 """Words that are compared with all coarse centroids at once."""
 
 
+LISTED_BLOCK = 65536
+"""Words of a segment whose codes are unpacked at once: some 30 MB."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Centroids:
     """Centroids in two levels; the number of a fine one is its row.
@@ -225,7 +229,9 @@ def _group(numbers: Ints, count: int) -> tuple[Rows, Rows]:
 
 def list_words(codes: ShortCodes, centroids: Centroids) -> InvertedLists:
     """Return the words of a segment by their nearest centroids."""
-    numbers = centroids.assign(take_words(codes, slice(None)))
+    starts_of_blocks = range(0, _count_words(codes), LISTED_BLOCK)
+    blocks = (take_words(codes, slice(start, start + LISTED_BLOCK)) for start in starts_of_blocks)
+    numbers = np.concatenate([np.zeros(0, np.int32), *map(centroids.assign, blocks)])
     order, starts = _group(numbers, len(centroids.fine))
     return InvertedLists(centroids.identity, starts.astype(np.int32), order.astype(np.int32))
 
