@@ -16,6 +16,7 @@ from benchmarks.markdown import head, row, table
 from benchmarks.peers import report as peers_report
 from benchmarks.quality import meaning, mining_tables, models, windows
 from benchmarks.quality.tasks import ALL, TASKS
+from benchmarks.speed import list_tables
 from hybrid_search.backends.server import mappings
 
 PAGES = [
@@ -37,9 +38,6 @@ LARGER = "ten times calls_sgd"
 
 SHARDS = (1, 5)
 """Primary shards with which a server was measured on them."""
-
-LISTED_CALLS = ("span leg", "query, alpha 0.5")
-"""What is timed with lists of words and without."""
 
 
 def _read_rankings() -> dict[str, Any]:
@@ -189,26 +187,6 @@ def latency() -> str:
         milliseconds[0],
         lambda way: [_percentiles(by_way[way]) for by_way in milliseconds],
     )
-
-
-def lists() -> str:
-    """Render what queries take that read the words near the phrase, beside all windows."""
-    result = results.read_result("lists-calls_sgd", results.SPEED)
-
-    def cells(way: str) -> list[str]:
-        calls = [result[name][way] for name in LISTED_CALLS]
-        return [
-            f"{result['recall@10'][way]:.3f}",
-            *(f"{figures['p50']:.0f} / {figures['p95']:.0f}" for figures in calls),
-            *(f"{figures['CPU']:.0f}" for figures in calls),
-        ]
-
-    columns = (
-        "recall@10",
-        *(f"{name}, p50 / p95" for name in LISTED_CALLS),
-        *(f"{name}, CPU" for name in LISTED_CALLS),
-    )
-    return table("calls_sgd, milliseconds", columns, result["recall@10"], cells)
 
 
 def concurrency() -> str:
@@ -384,7 +362,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "encode": encode,
     "encode_models": encode_models,
     "latency": latency,
-    "lists": lists,
     "concurrency": concurrency,
     "service": service,
     "size": size,
@@ -394,6 +371,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "graph": graph,
     "faults": faults,
     "checks": checks,
+    **list_tables.TABLES,
     **meaning.TABLES,
     **mining_tables.TABLES,
     **models.TABLES,

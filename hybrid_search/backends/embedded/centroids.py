@@ -138,8 +138,8 @@ def train(parts: Sequence[ShortCodes]) -> Centroids:
     generator = np.random.default_rng(0)
     words = _sample_words(parts, generator)
     side = max(1, min(SIDE, isqrt(sum(map(_count_words, parts)) // WORDS_FOR_EACH)))
-    some = words[_choose(len(words), COARSE_SAMPLE * side, generator)]
-    coarse = _move(some, _draw(some, side, generator), COARSE_ROUNDS)
+    coarse_sample = words[_choose(len(words), COARSE_SAMPLE * side, generator)]
+    coarse = _move(coarse_sample, _draw(coarse_sample, side, generator), COARSE_ROUNDS)
     order, ends = _group(_find_nearest(words, coarse), side)
     fine = []
     for number in range(side):
@@ -170,8 +170,8 @@ def _choose(total: int, count: int, generator: np.random.Generator) -> Rows:
     """Return `count` of the first `total` numbers, ascending; all if there are fewer."""
     if count >= total:
         return np.arange(total)
-    chosen: Rows = np.sort(generator.choice(total, count, replace=False))
-    return chosen
+    rows: Rows = np.sort(generator.choice(total, count, replace=False))
+    return rows
 
 
 def _draw(words: Codes, count: int, generator: np.random.Generator) -> Codes:

@@ -76,7 +76,7 @@ class NearPassages:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ListedWords:
+class WordLists:
     """The centroids of an index, the searches that have their lists, and all lists' sizes."""
 
     centroids: Centroids
@@ -126,7 +126,7 @@ class SegmentReader:
         self._alive: list[NDArray[np.bool_]] = []
         self._centroids: Centroids | None = None
         self._identity: int | None = None
-        self._listed: ListedWords | None = None
+        self._word_lists: WordLists | None = None
         self._state: object = None
         self._faults: dict[Segment, str] = {}
         self.damaged: set[int] = set()
@@ -153,20 +153,20 @@ class SegmentReader:
         """Read the centroids if they changed, and find the segments that have their lists."""
         identity = centroid_store.read_identity(connection)
         if identity != self._identity:
-            self._centroids, self._listed = centroid_store.read(connection), None
+            self._centroids, self._word_lists = centroid_store.read(connection), None
             self._identity = identity
         searches = frozenset(
             search
             for search in self._searches.values()
             if self._centroids and search.has_lists(self._centroids.identity)
         )
-        if self._listed and self._listed.searches == searches:
+        if self._word_lists and self._word_lists.searches == searches:
             return
-        self._listed = None
+        self._word_lists = None
         listed_passages = sum(map(len, searches))
         if self._centroids and 2 * listed_passages > len(self):
             sizes = np.stack([search.list_sizes() for search in searches]).sum(axis=0)
-            self._listed = ListedWords(self._centroids, searches, sizes)
+            self._word_lists = WordLists(self._centroids, searches, sizes)
 
     def _find_alive(self, connection: sqlite3.Connection) -> None:
         """Find out which passages have not been deleted, if that may have changed."""
@@ -240,8 +240,8 @@ class SegmentReader:
         usable = self._find_usable(allowed)
         with ThreadPoolExecutor(available_cores()) as pool:  # the products release Python's lock
             nearest = None
-            if self.uses_lists and self._listed and allowed is None:
-                nearest = self._find_by_lists(pool, vector, usable, most, self._listed)
+            if self.uses_lists and self._word_lists and allowed is None:
+                nearest = self._find_by_lists(pool, vector, usable, most, self._word_lists)
             # lists propose passages by their nearest words, which are too few for a long page
             if nearest is None or sum(map(len, nearest.rows)) < least:
                 nearest = self._find_by_windows(pool, vector, usable, most)
@@ -286,7 +286,7 @@ class SegmentReader:
         vector: Floats,
         usable: Sequence[NDArray[np.bool_]],
         most: int,
-        listed: ListedWords,
+        word_lists: WordLists,
     ) -> NearPassages:
         """Compare the words of the nearest centroids, then the windows of the nearest passages.
 
@@ -296,11 +296,11 @@ class SegmentReader:
             The passages whose windows were compared.
         """
         searches = self._all_searches()
-        count = max(LISTED_WORDS, int(listed.sizes.sum()) // LISTED_SHARE)
-        nearest = listed.centroids.find_nearest(vector, listed.sizes, count)
+        count = max(LISTED_WORDS, int(word_lists.sizes.sum()) // LISTED_SHARE)
+        nearest = word_lists.centroids.find_nearest(vector, word_lists.sizes, count)
 
         def score_words(search: ShortCodeSearch) -> tuple[Rows, Floats]:
-            if search in listed.searches:
+            if search in word_lists.searches:
                 return search.score_listed(vector, nearest)
             rows = np.arange(len(search))
             return rows, search.score(vector, WORDS, rows)
