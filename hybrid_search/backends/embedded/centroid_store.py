@@ -18,9 +18,13 @@ def read_identity(connection: sqlite3.Connection) -> int | None:
 
 def read(connection: sqlite3.Connection) -> Centroids | None:
     """Return the centroids of an index; None if it has none, or they are not those written."""
-    if read_identity(connection) is None:
+    if not schema.has_table(connection, "centroids"):
         return None
-    identity, passages, data = connection.execute("SELECT * FROM centroids").fetchone()
+    # one statement, as a writer may replace the row meanwhile
+    row = connection.execute("SELECT identity, passages, data FROM centroids").fetchone()
+    if row is None:
+        return None
+    identity, passages, data = row
     try:
         centroids = Centroids.from_bytes(data, int(passages))
     except (TypeError, ValueError):  # an edited row of SQLite may hold any type

@@ -54,7 +54,6 @@ words; with one branch .977, as a word near a border is not where a query looks 
 BLOCK = 16384
 """Words that are compared with all coarse centroids at once."""
 
-
 LISTED_BLOCK = 65536
 """Words of a segment whose codes are unpacked at once: some 30 MB."""
 
