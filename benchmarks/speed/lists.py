@@ -17,9 +17,9 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks import results
+from benchmarks.percentiles import find_percentiles
 from benchmarks.phrases import phrases
 from benchmarks.quality import recall
 from benchmarks.quality.collection import SHIPPED, ingest_task
@@ -102,11 +102,9 @@ def _median_ratio(seconds: dict[str, Floats]) -> float:
     return round(float(np.median(lists / windows)), 3)
 
 
-def _summarize(wall: NDArray[np.float32], cpu: NDArray[np.float32]) -> dict[str, float]:
-    p50, p95 = np.percentile(wall, [50, 95]) * 1000
+def _summarize(wall: Floats, cpu: Floats) -> dict[str, float]:
     return {
-        "p50": round(float(p50), 1),
-        "p95": round(float(p95), 1),
+        **find_percentiles((wall * 1000).tolist()),
         "CPU": round(float(np.median(cpu)) * 1000, 1),
     }
 

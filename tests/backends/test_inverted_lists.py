@@ -31,6 +31,7 @@ from hybrid_search.backends.embedded.short_codes import LAYERS, WORDS, LayerCode
 from hybrid_search.client import Client
 from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.text.types import Floats
+from tests.helpers.segments import grow_segments
 
 TOPICS = [
     json.loads(line)["phrase"]
@@ -153,11 +154,11 @@ def test_some_lists_score_only_passages_that_have_a_word_in_them(
     codes: ShortCodes, trained: Centroids
 ) -> None:
     listed, query = with_lists(codes, trained), make_query()
-    search, chosen = ShortCodeSearch(listed), np.array([5, 3])
-    rows, cosines = search.score_listed(query, chosen)
+    search, numbers = ShortCodeSearch(listed), np.array([5, 3])
+    rows, cosines = search.score_listed(query, numbers)
     assert listed.lists is not None
     words = np.concatenate(
-        [listed.lists.words[listed.lists.starts[c] : listed.lists.starts[c + 1]] for c in chosen]
+        [listed.lists.words[listed.lists.starts[c] : listed.lists.starts[c + 1]] for c in numbers]
     )
     assert rows.tolist() == sorted({int(word) // 20 for word in words})
     assert (cosines <= search.score(query, WORDS, rows)).all()
@@ -216,7 +217,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 def folder(sample_url: str, tmp_path: Path, small: None) -> Path:
     """The sample in segments with lists."""
     copy = Path(shutil.copytree(sample_url.removeprefix("embedded:"), tmp_path / "copy"))
-    write_nothing(copy)
+    grow_segments(copy)
     return copy
 
 
@@ -224,11 +225,6 @@ def folder(sample_url: str, tmp_path: Path, small: None) -> Path:
 def client(folder: Path) -> Iterator[Client]:
     with connect(f"embedded:{folder}") as listed_client:
         yield listed_client
-
-
-def write_nothing(folder: Path) -> None:
-    with connect(f"embedded:{folder}") as writer_client:
-        writer_client.delete([])
 
 
 def list_identities(folder: Path) -> list[int | None]:
@@ -278,7 +274,7 @@ def test_a_smaller_index_has_no_lists(
 ) -> None:
     monkeypatch.setattr(segment_builder, "LISTED_PASSAGES", 1000)
     copy = Path(shutil.copytree(sample_url.removeprefix("embedded:"), tmp_path / "copy"))
-    write_nothing(copy)
+    grow_segments(copy)
     assert read_centroids(copy) is None
     assert set(list_identities(copy)) == {None}
 
@@ -343,7 +339,7 @@ def test_centroids_are_trained_again_when_the_index_has_grown(folder: Path) -> N
     before = read_centroids(folder)
     assert before is not None
     execute(folder, "UPDATE centroids SET passages = ?", before.passages // 4)
-    write_nothing(folder)
+    grow_segments(folder)
     after = read_centroids(folder)
     assert after is not None
     assert after.passages > before.passages
@@ -371,7 +367,7 @@ def test_damaged_centroids_are_not_used_and_made_again(folder: Path, statement: 
     is_there = statement.startswith("UPDATE")
     assert len(warnings) == is_there
     assert all("centroids of index 'calls' are damaged" in warning for warning in warnings)
-    write_nothing(folder)
+    grow_segments(folder)
     trained = read_centroids(folder)
     assert trained is not None
     assert set(list_identities(folder)) == {trained.identity}
@@ -379,10 +375,10 @@ def test_damaged_centroids_are_not_used_and_made_again(folder: Path, statement: 
 
 def test_an_interrupted_change_of_lists_is_completed(folder: Path) -> None:
     """A writer is killed after new centroids are stored, and before the lists are."""
-    other = centroids.train([make_codes(390)])
+    new_centroids = centroids.train([make_codes(390)])
     with closing(schema.connect(folder / "calls.sqlite")) as connection:
-        centroid_store.store(connection, other)
+        centroid_store.store(connection, new_centroids)
     with connect(f"embedded:{folder}") as client:
         assert len(best_passages(client, TOPICS[0])) == 10
-    write_nothing(folder)
-    assert set(list_identities(folder)) == {other.identity}
+    grow_segments(folder)
+    assert set(list_identities(folder)) == {new_centroids.identity}

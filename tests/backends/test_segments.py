@@ -36,6 +36,7 @@ from hybrid_search.errors import IndexMissingError, IndexStoreError
 from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.search.result import Result
 from hybrid_search.system import file_digest
+from tests.helpers.segments import grow_segments
 from tests.helpers.tiny_encoder import fill_index, make_request
 
 Ranking = dict[str, list[tuple[str, int]]]
@@ -86,11 +87,6 @@ def folder(segmented: Path, tmp_path: Path, small: None) -> Path:
 def client(folder: Path) -> Iterator[Client]:
     with connect(f"embedded:{folder}") as segmented_client:
         yield segmented_client
-
-
-def grow_segments(folder: Path) -> None:
-    with connect(f"embedded:{folder}") as client:
-        client.delete([])
 
 
 def list_segments(folder: Path) -> list[Segment]:
