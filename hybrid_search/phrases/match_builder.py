@@ -13,7 +13,7 @@ from hybrid_search.backends.types import DamagedRowError, Key, PassageContent, S
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.topic_matrix import TopicMatrix
 from hybrid_search.phrases.types import Mention
-from hybrid_search.search.span_content import build_span, find_turn
+from hybrid_search.search.span_content import build_span, find_turn, parse_layout
 from hybrid_search.search.types import Place
 from hybrid_search.text.filters import Condition, matches_condition
 
@@ -73,7 +73,7 @@ class MatchBuilder:
         metadata: dict[str, Any],
     ) -> Match | None:
         """Return the match, or None if a condition of its topic does not hold."""
-        turn = find_turn(content, mention.start, mention.end)
+        turn = find_turn(content, parse_layout(content), mention.start, mention.end)
         if turn is None:
             self.damaged.add(passage.key)
             return None

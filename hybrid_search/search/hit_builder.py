@@ -16,7 +16,7 @@ from hybrid_search.search.contents import Contents
 from hybrid_search.search.damage import describe_changed, describe_misplaced
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Hit, Span
-from hybrid_search.search.span_content import build_span, find_turn, read_turns
+from hybrid_search.search.span_content import build_span, find_turn, parse_layout, read_turns
 from hybrid_search.search.types import (
     Group,
     PassageSpans,
@@ -139,10 +139,11 @@ class HitBuilder:
             )
             for content, passage in zip(passage_contents, group, strict=True)
         ]
+        layouts = [parse_layout(content) for content in passage_contents]
         spans = []
         for place in span_search.best_places(passage_spans, self._count_candidates()):
             content = passage_contents[place.passage]
-            turn = find_turn(content, place.start, place.end)
+            turn = find_turn(content, layouts[place.passage], place.start, place.end)
             if turn is None:
                 stored = group[place.passage].stored
                 self._misplaced[stored.key] = stored

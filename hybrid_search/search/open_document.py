@@ -24,7 +24,7 @@ from hybrid_search.search.document_view import DocumentView, PassageScores
 from hybrid_search.search.hit_builder import leave_out_weak_spans
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Span, TurnPlace
-from hybrid_search.search.span_content import build_span, find_turn, read_turns
+from hybrid_search.search.span_content import build_span, find_turn, parse_layout, read_turns
 from hybrid_search.search.types import PassageSpans, ScoredPassage
 from hybrid_search.text import spans
 from hybrid_search.text.types import Floats
@@ -169,12 +169,12 @@ class _DocumentScorer:
     def _add_passage(self, passage: ScoredPassage, content: PassageContent) -> None:
         """Take over the scores of a passage, of its best spans, and of its words."""
         self.passages.append(_build_scores(passage, content))
-        tokens = passage.stored.tokens
+        tokens, layout = passage.stored.tokens, parse_layout(content)
         passage_spans = PassageSpans.from_passage(
             content.start, tokens, passage.cosines, self.request.prior
         )
         for place in span_search.best_places([passage_spans], self.query.spans):
-            turn = find_turn(content, place.start, place.end)
+            turn = find_turn(content, layout, place.start, place.end)
             if turn is not None:
                 score = place.cosine + place.prior
                 self._spans.append((score, build_span(content, turn, place)))

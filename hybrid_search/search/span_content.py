@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.types import PassageContent
@@ -31,23 +31,36 @@ def build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -
     )
 
 
-def find_turn(content: PassageContent, start: int, end: int) -> Mapping[str, Any] | None:
-    """Return the turn that holds the span; None if the passage has no such place."""
+def parse_layout(content: PassageContent) -> list[Any]:
+    """Return the record of a passage's turns, which may be damaged; [] where it is no list."""
+    try:
+        layout = json.loads(content.layout)
+    except (ValueError, TypeError, RecursionError):  # an edited row may hold any type
+        return []
+    return layout if isinstance(layout, list) else []
+
+
+def find_turn(
+    content: PassageContent, layout: Sequence[Any], start: int, end: int
+) -> Mapping[str, Any] | None:
+    """Return the turn that holds the span; None if the passage has no such place.
+
+    `layout` is what `parse_layout` returned for the passage.
+    """
     if not content.start <= start < end <= content.start + len(content.text):
         return None
     try:
-        turns = json.loads(content.layout)
-        covering_turns = (turn for turn in turns if turn["start"] <= start and end <= turn["end"])
+        covering_turns = (turn for turn in layout if turn["start"] <= start and end <= turn["end"])
         return next((turn for turn in covering_turns if isinstance(turn["turn"], int)), None)
-    except (ValueError, TypeError, LookupError, RecursionError):  # JSON, but no layout
+    except (TypeError, LookupError):  # JSON, but no layout
         return None
 
 
 def read_turns(content: PassageContent) -> list[TurnPlace]:
     """Return the turns of a passage; none where the record of them is damaged."""
     try:
-        return [_read_turn(turn) for turn in json.loads(content.layout)]
-    except (ValueError, TypeError, LookupError, RecursionError):
+        return [_read_turn(turn) for turn in parse_layout(content)]
+    except (ValueError, TypeError, LookupError):
         return []
 
 

@@ -127,6 +127,21 @@ def test_the_nearest_centroids_are_as_many_as_have_the_words(trained: Centroids)
     assert len(trained.find_nearest(query, sizes, 10_000)) == len(trained.fine)
 
 
+@pytest.mark.parametrize("count", [1, 50, 1_000, 5_000])
+def test_the_nearest_centroids_have_the_words_though_some_lists_are_short(
+    trained: Centroids, count: int
+) -> None:
+    query = make_query()
+    cosines = short_vectors.multiply(trained.fine, query, centroids.LAYER)
+    order = np.argsort(-cosines)
+    sizes = np.zeros(len(order), np.int64)
+    sizes[order[300:]] = 100  # the nearest 300 have no word
+    nearest = trained.find_nearest(query, sizes, count)
+    # 300 without a word, and then as many as have `count` words, 100 in each
+    assert len(nearest) == min(300 + -(-count // 100), len(order))
+    assert sorted(cosines[nearest]) == sorted(cosines[order[: len(nearest)]])
+
+
 # Lists
 
 

@@ -57,6 +57,12 @@ BLOCK = 16384
 LISTED_BLOCK = 65536
 """Words of a segment whose codes are unpacked at once: some 30 MB."""
 
+SPARE = 4
+"""How many times the centroids are put in order that would do if all lists were equally long.
+
+Where the nearest lists are short, and these do not suffice, all are.
+"""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Centroids:
@@ -121,9 +127,20 @@ class Centroids:
             sizes: The number of words of each centroid, int ``[centroids]``.
             count: How many words; if there are fewer, all centroids are returned.
         """
-        order = np.argsort(-multiply(self.fine, query, LAYER))
-        nearest: Rows = order[: int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1]
-        return nearest
+        cosines = multiply(self.fine, query, LAYER)
+        likely = SPARE * count * len(sizes) // max(1, int(sizes.sum()))
+        nearest = _sort_best(cosines, likely)
+        if sizes[nearest].sum() < count:
+            nearest = _sort_best(cosines, len(cosines))
+        return nearest[: int(np.searchsorted(np.cumsum(sizes[nearest]), count)) + 1]
+
+
+def _sort_best(scores: Floats, count: int) -> Rows:
+    """Return the positions of the `count` best scores, best first; all if there are fewer."""
+    count = min(max(1, count), len(scores))
+    best = np.argpartition(scores, len(scores) - count)[-count:]
+    ordered: Rows = best[np.argsort(-scores[best])]
+    return ordered
 
 
 def take_words(codes: ShortCodes, rows: Rows | slice) -> Codes:
