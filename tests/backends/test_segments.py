@@ -438,17 +438,31 @@ def test_an_index_of_an_earlier_version_is_answered_and_then_mended(
     assert files(folder) == [path.name for path in segment_paths(folder)]
 
 
-def test_each_file_is_read_once_a_process_and_again_if_it_changes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    paths_read: list[Path] = []
+@pytest.fixture
+def paths_read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files whose digest is computed, in a process that knows none yet."""
+    paths: list[Path] = []
 
     def digest(path: Path) -> str:
-        paths_read.append(path)
+        paths.append(path)
         return file_digest(path)
 
     monkeypatch.setattr(segments, "file_digest", digest)
     monkeypatch.setattr(segments, "_digests", {})
+    return paths
+
+
+def test_an_unchanged_file_is_not_read_to_be_checked(
+    segmented: Path, small: None, paths_read: list[Path]
+) -> None:
+    with connect(f"embedded:{segmented}") as client:
+        assert client.query("refund").plan["candidates"] == method(segmented)
+    assert paths_read == []
+
+
+def test_each_file_of_a_copy_is_read_once_a_process_and_again_if_it_changes(
+    folder: Path, paths_read: list[Path]
+) -> None:
     for _ in range(2):
         with connect(f"embedded:{folder}") as client:
             client.query("refund")
@@ -460,21 +474,61 @@ def test_each_file_is_read_once_a_process_and_again_if_it_changes(
     assert paths_read[len(segment_paths(folder)) :] == segment_paths(folder)[:1]
 
 
+def test_a_copy_that_was_opened_for_writing_is_not_read_any_more(
+    folder: Path, paths_read: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grow_segments(folder)
+    assert sorted(paths_read) == segment_paths(folder)
+    paths_read.clear()
+    monkeypatch.setattr(segments, "_digests", {})  # as in another process
+    with connect(f"embedded:{folder}") as client:
+        client.query("refund")
+    assert paths_read == []
+
+
+def damage_without_trace(folder: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Damage a file as a disk does that changes its mind: no time tells of it."""
+    change_file(path, flip_three_bits(0))
+    with closing(sqlite3.connect(folder / "calls.sqlite")) as connection, connection:
+        connection.execute(
+            "UPDATE segments SET modified = ? WHERE segment = ?",
+            (path.stat().st_ctime_ns, int(path.stem)),
+        )
+    monkeypatch.setattr(segments, "_digests", {})
+
+
+def test_verify_reads_the_files_even_if_no_time_tells_of_damage(
+    folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damage_without_trace(folder, segment_paths(folder)[0], monkeypatch)
+    verification = client.verify(sample=0)
+    assert set(verification.wrong) == {"vectors"}
+    assert REPAIR in verification.findings[0].remedy
+    assert client.verify(sample=0, repair=True).is_sound
+    assert client.verify(sample=0, full=True).is_sound
+
+
 def test_verify_reads_the_files_even_if_this_process_has(
     folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A disk may change its mind without a new time."""
     client.query("refund")
-    change_file(segment_paths(folder)[0], flip_three_bits(0))
-    digest = list_segments(folder)[0].sha256
-    identities = dict.fromkeys(segments._digests, digest)
-    status = segment_paths(folder)[0].stat()
-    times = status.st_mtime_ns, status.st_ctime_ns
-    identities[status.st_dev, status.st_ino, status.st_size, *times] = digest
-    monkeypatch.setattr(segments, "_digests", identities)
+    first, path = list_segments(folder)[0], segment_paths(folder)[0]
+    change_file(path, flip_three_bits(0))
+    identity = segments._identify(path.stat())
+    monkeypatch.setattr(segments, "_digests", {identity: first.sha256})
     verification = client.verify(sample=0)
     assert set(verification.wrong) == {"vectors"}
     assert REPAIR in verification.findings[0].remedy
+
+
+def test_damage_of_which_no_time_tells_is_not_extended(
+    folder: Path, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_builder, "SEGMENT_PASSAGES", 4 * list_segments(folder)[-1].passages)
+    damage_without_trace(folder, segment_paths(folder)[-1], monkeypatch)
+    client.ingest(make_documents(25))
+    assert client.verify(sample=0, full=True).is_sound
 
 
 def record_as_written(folder: Path, number: int) -> None:

@@ -76,6 +76,7 @@ class SegmentBuilder:
         for segment in stored_segments:
             try:
                 segments.open_segment(segment, self._folder)
+                segments.record_change(self._connection, self._folder, segment)
             except DamagedSegmentError as error:
                 self._rebuild(segment, str(error))
         segments.sweep(self._folder, segments.list_segments(self._connection))
@@ -117,10 +118,17 @@ class SegmentBuilder:
             centroid_store.store(self._connection, self._centroids)
             stored_segments = segments.list_segments(self._connection)
         for stored_segment in stored_segments:
-            segment, codes = self._load(stored_segment)
-            if codes.lists is None or codes.lists.identity != self._centroids.identity:
-                self._replace(segment, codes)
+            if not self._has_lists(stored_segment, self._centroids.identity):
+                self._replace(*self._load(stored_segment))
                 segments.sweep(self._folder, segments.list_segments(self._connection))
+
+    def _has_lists(self, segment: Segment, identity: int) -> bool:
+        """Return whether a segment has the lists of the centroids with this identity."""
+        try:
+            lists = segments.open_segment(segment, self._folder).lists
+        except DamagedSegmentError:
+            return False
+        return lists is not None and lists.identity == identity
 
     def grow(self) -> None:
         """Add the passages committed since the last call; a small tail gets no segment."""
@@ -167,9 +175,13 @@ class SegmentBuilder:
         self._parts, self._size = [start], len(start.passages)
 
     def _load(self, segment: Segment) -> tuple[Segment, ShortCodes]:
-        """Return a segment and its short codes, made again if it was damaged since `repair`."""
+        """Return a segment and its short codes, made again if the file is damaged.
+
+        The file is read for that: what is made of it has a digest of its own, so that damage would
+        not be seen later.
+        """
         try:
-            return segment, segments.open_segment(segment, self._folder)
+            return segment, segments.open_segment(segment, self._folder, again=True)
         except DamagedSegmentError as error:
             return self._rebuild(segment, str(error))
 

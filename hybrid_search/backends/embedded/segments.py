@@ -2,9 +2,9 @@
 
 Readers memory-map them. A segment contains the passages from `first` to `last`; newer passages are
 the tail, whose short codes readers make themselves. A file is named by a number that is never
-reused, and its size and SHA-256 are recorded: a file that is missing, outdated or damaged is
-recognised before it is used. So nothing but `open_segment` opens a file, and no file is ever
-written in place.
+reused, and its size, its SHA-256 and when it was last changed are recorded: a file that is missing,
+outdated or changed is recognised before it is used. So nothing but `open_segment` opens a file, and
+no file is ever written in place.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
 from hybrid_search.backends.embedded import schema, segment_file
@@ -37,7 +38,7 @@ OWN_NAMES = re.compile(rf"\d{{6,}}\.(codes|usearch)|{re.escape(UNFINISHED)}")
 _digests: dict[tuple[int, ...], str] = {}
 """The SHA-256 of files, by what changes with their content: inode, size, and times.
 
-A file of 100 MB takes about 75 ms, so a process reads each file once.
+A file of 100 MB takes about 75 ms, so a process reads each file at most once.
 """
 
 
@@ -45,7 +46,8 @@ A file of 100 MB takes about 75 ms, so a process reads each file once.
 class Segment:
     """A sealed file, the passages `first` to `last` in it, and how to recognise the file.
 
-    `modified` is its time when it was written; only the digest decides.
+    `changed` is when the file was last changed, see `_read_change_time`. A file that was changed
+    then is not read; of any other its digest decides, as after a copy.
     """
 
     number: int
@@ -53,7 +55,7 @@ class Segment:
     last: int
     passages: int
     size: int
-    modified: int
+    changed: int = field(compare=False)  # that of a copy may be recorded meanwhile
     sha256: str
 
     def path(self, folder: Path) -> Path:
@@ -63,7 +65,7 @@ class Segment:
     def find_fault(self, folder: Path, *, again: bool = False) -> str | None:
         """Return what is wrong with the file, or None.
 
-        With `again` it is read even if this process has read it before.
+        With `again` it is read even if it seems unchanged, or this process has read it before.
         """
         path = self.path(folder)
         try:
@@ -74,15 +76,30 @@ class Segment:
             return f"{path} is missing"
         if status.st_size != self.size:
             return f"{path} has {status.st_size} bytes where {self.size} were written"
+        is_read = again or _identify(status) in _digests
+        if not is_read and _read_change_time(status) == self.changed:
+            return None
         if _remember_digest(path, status, again=again) != self.sha256:
             return f"{path} is not the file that was written, or is damaged"
         return None
 
 
+def _read_change_time(status: os.stat_result) -> int | None:
+    """Return when a file was last changed, in ns since 1970; None where no system says.
+
+    Nobody can set this time, unlike that of the last writing. On Windows it is another one.
+    """
+    return None if sys.platform == "win32" else status.st_ctime_ns
+
+
+def _identify(status: os.stat_result) -> tuple[int, ...]:
+    """Return what changes with the content of a file."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 def _remember_digest(path: Path, status: os.stat_result, *, again: bool = False) -> str:
     """Return the SHA-256 of a file, computed only once as long as its `status` is the same."""
-    times = status.st_mtime_ns, status.st_ctime_ns  # nobody can set the second
-    identity = (status.st_dev, status.st_ino, status.st_size, *times)
+    identity = _identify(status)
     if again or identity not in _digests:
         _digests[identity] = file_digest(path)
     return _digests[identity]
@@ -101,7 +118,8 @@ def list_segments(connection: sqlite3.Connection) -> list[Segment]:
     """Return all segments, ordered by their passages.
 
     The column of their numbers of passages is called vectors, as those of earlier versions held a
-    number of vectors.
+    number of vectors. That of the last change is called modified: earlier versions wrote another
+    time into it.
     """
     rows = connection.execute(
         "SELECT segment, first, last, vectors, size, modified, sha256 FROM segments ORDER BY first"
@@ -109,13 +127,15 @@ def list_segments(connection: sqlite3.Connection) -> list[Segment]:
     return [Segment(*row) for row in rows]
 
 
-def open_segment(segment: Segment, folder: Path) -> ShortCodes:
+def open_segment(segment: Segment, folder: Path, *, again: bool = False) -> ShortCodes:
     """Return the short codes of a segment, mapped into memory.
+
+    `again` is that of `Segment.find_fault`.
 
     Raises:
         DamagedSegmentError: If the file is not the one that was written.
     """
-    if fault := segment.find_fault(folder):
+    if fault := segment.find_fault(folder, again=again):
         raise DamagedSegmentError(fault)
     codes = segment_file.read(segment.path(folder))
     if len(codes.passages) != segment.passages:
@@ -199,14 +219,22 @@ def seal(
         ).fetchone()[0]
         path = unfinished.replace(folder / f"{number:06d}.codes")
         status = path.stat()
-        digest = _remember_digest(path, status)
-        segment = Segment(
-            number, first, last, len(codes.passages), status.st_size, status.st_mtime_ns, digest
-        )
+        digest, changed = _remember_digest(path, status), _read_change_time(status) or 0
+        segment = Segment(number, first, last, len(codes.passages), status.st_size, changed, digest)
         connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(segment))
         if replaced:
             connection.execute("DELETE FROM segments WHERE segment = ?", (replaced.number,))
     return segment
+
+
+def record_change(connection: sqlite3.Connection, folder: Path, segment: Segment) -> None:
+    """Record when the file of a segment was changed, as a copy has another time, if it is sound."""
+    path = segment.path(folder)
+    status = path.stat()
+    changed = _read_change_time(status) or 0
+    if changed != segment.changed and _remember_digest(path, status) == segment.sha256:
+        row = (changed, segment.number)
+        connection.execute("UPDATE segments SET modified = ? WHERE segment = ?", row)
 
 
 def sweep(folder: Path, current_segments: list[Segment]) -> None:
