@@ -14,6 +14,7 @@ from benchmarks import results
 from benchmarks.faults import report
 from benchmarks.markdown import head, row, table
 from benchmarks.peers import report as peers_report
+from benchmarks.percentiles import format_percentiles
 from benchmarks.quality import meaning, mining_tables, models, windows
 from benchmarks.quality.tasks import ALL, TASKS
 from benchmarks.speed import list_tables
@@ -185,7 +186,7 @@ def latency() -> str:
         "milliseconds, p50 / p95",
         (*CALLS, LARGER),
         milliseconds[0],
-        lambda way: [_percentiles(by_way[way]) for by_way in milliseconds],
+        lambda way: [format_percentiles(by_way[way]) for by_way in milliseconds],
     )
 
 
@@ -196,7 +197,7 @@ def concurrency() -> str:
         "calls_sgd, alpha 0.5",
         ("queries a second", "milliseconds, p50 / p95"),
         queries,
-        lambda way: [f"{queries[way]['a second']:.1f}", _percentiles(queries[way])],
+        lambda way: [f"{queries[way]['a second']:.1f}", format_percentiles(queries[way])],
     )
 
 
@@ -209,10 +210,6 @@ def service() -> str:
         ways,
         lambda way: [f"{ways[way][name]:.0f}" for name in ("p50", "p95")],
     )
-
-
-def _percentiles(figures: dict[str, float]) -> str:
-    return f"{figures['p50']:.0f} / {figures['p95']:.0f}"
 
 
 def size() -> str:
@@ -239,7 +236,9 @@ def server_latency() -> str:
     lines = head("p50 / p95, ms", *columns)
     for way in figures_by_column[0]["milliseconds"]:
         times = [figures["milliseconds"].get(way) for figures in figures_by_column]
-        cells = [_percentiles(percentiles) if percentiles else "not there" for percentiles in times]
+        cells = [
+            format_percentiles(percentiles) if percentiles else "not there" for percentiles in times
+        ]
         lines.append(row(way, *cells))
     for way in figures_by_column[0]["bytes of answers a query"]:
         sizes = [figures["bytes of answers a query"][way] / 1e6 for figures in figures_by_column]
@@ -267,8 +266,10 @@ def server_larger() -> str:
     cells = {
         "recall@10": lambda figures: f"{figures['recall@10']:.3f}",
         "same best passage": lambda figures: f"{figures['same best passage']:.3f}",
-        "hybrid, 1 client, ms": lambda figures: _percentiles(figures["milliseconds"]["hybrid"]),
-        "spans, 1 client, ms": lambda figures: _percentiles(figures["milliseconds"]["spans"]),
+        "hybrid, 1 client, ms": lambda figures: format_percentiles(
+            figures["milliseconds"]["hybrid"]
+        ),
+        "spans, 1 client, ms": lambda figures: format_percentiles(figures["milliseconds"]["spans"]),
         "GB": lambda figures: f"{figures['bytes'] / 1e9:.0f}",
     }
     return table(

@@ -37,24 +37,30 @@ def compare(
 ) -> dict[str, Any]:
     """Compare what the span leg of an embedded index finds with an exhaustive search."""
     vectors = np.array([phrase_vector.query_vector(encoder, text) for text in phrases])
-    numbers, best = search_exhaustively(store, index, vectors)
+    passages, exact = find_best(store, index, vectors)
     recall, same, methods = [], [], set()
-    for column, (text, vector) in enumerate(zip(phrases, vectors, strict=True)):
+    for text, vector, best in zip(phrases, vectors, exact, strict=True):
         candidates = client.backend.find_candidates(
             index, Request(text, vector, WINDOW, lexical=False)
         )
-        exact = numbers[np.argsort(-best[:, column], kind="stable")[:DEPTH]].tolist()
         first = list(candidates.semantic)[:DEPTH]
-        recall.append(len(set(first) & set(exact)) / DEPTH)
-        same.append(first[0] == exact[0])
+        recall.append(len(set(first) & set(best)) / DEPTH)
+        same.append(first[0] == best[0])
         methods.add(candidates.method)
     return {
         "phrases": len(phrases),
-        "passages": len(numbers),
+        "passages": passages,
         "recall@10": round(float(np.mean(recall)), 4),
         "same best passage": round(float(np.mean(same)), 4),
         "method": sorted(methods),
     }
+
+
+def find_best(store: Path, index: str, vectors: Floats) -> tuple[int, list[list[int]]]:
+    """Return how many passages an index has, and the `DEPTH` best for each vector, best first."""
+    numbers, cosines = search_exhaustively(store, index, vectors)
+    order = np.argsort(-cosines, axis=0, kind="stable")[:DEPTH]
+    return len(numbers), numbers[order.T].tolist()
 
 
 def search_exhaustively(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks import results
 from benchmarks.markdown import table
+from benchmarks.percentiles import format_percentiles
 
 CALLS = ("span leg", "query, alpha 0.5")
 """What is timed with lists of words and without."""
@@ -17,7 +18,7 @@ def lists() -> str:
         calls = [result[name][way] for name in CALLS]
         return [
             f"{result['recall@10'][way]:.3f}",
-            *(f"{figures['p50']:.0f} / {figures['p95']:.0f}" for figures in calls),
+            *map(format_percentiles, calls),
             *(f"{figures['CPU']:.0f}" for figures in calls),
         ]
 

@@ -40,7 +40,7 @@ ROUNDS = 2
 def measure(client: Client, index: str, phrase_texts: Sequence[str]) -> dict[str, Any]:
     """Return recall, times and CPU times of both ways, and the ratios of lists to all windows."""
     vectors = np.array([phrase_vector.query_vector(SHIPPED.encoder, text) for text in phrase_texts])
-    exact = find_best(index, vectors)
+    passages, exact = recall.find_best(results.STORE, index, vectors)
     calls: dict[str, Callable[[int], Any]] = {
         "span leg": lambda row: client.backend.find_candidates(
             index, Request("", vectors[row], WINDOW, lexical=False)
@@ -49,7 +49,7 @@ def measure(client: Client, index: str, phrase_texts: Sequence[str]) -> dict[str
     }
     figures: dict[str, Any] = {
         "phrases": len(phrase_texts),
-        "passages": client.describe(index).passages,
+        "passages": passages,
     }
     for name, call in calls.items():
         wall, cpu, shares = _time_both(call, exact)
@@ -60,15 +60,8 @@ def measure(client: Client, index: str, phrase_texts: Sequence[str]) -> dict[str
     return figures
 
 
-def find_best(index: str, vectors: Floats) -> list[set[int]]:
-    """Return the exact ten best passages for each vector."""
-    numbers, best = recall.search_exhaustively(results.STORE, index, vectors)
-    order = np.argsort(-best, axis=0, kind="stable")[: recall.DEPTH]
-    return [set(numbers[column].tolist()) for column in order.T]
-
-
 def _time_both(
-    call: Callable[[int], Any], exact: Sequence[set[int]]
+    call: Callable[[int], Any], exact: Sequence[Sequence[int]]
 ) -> tuple[dict[str, Floats], dict[str, Floats], dict[str, list[float]]]:
     """Return seconds and CPU seconds of each phrase, and the share of the exact best."""
     wall, cpu, shares = (defaultdict(list) for _ in range(3))
@@ -83,7 +76,7 @@ def _time_both(
                     wall[way].append(ended - started)
                     cpu[way].append(ended_cpu - started_cpu)
                     first = list(getattr(answer, "semantic", ()))[: recall.DEPTH]
-                    shares[way].append(len(expected.intersection(first)) / recall.DEPTH)
+                    shares[way].append(len(set(first).intersection(expected)) / recall.DEPTH)
     return _to_arrays(wall), _to_arrays(cpu), shares
 
 

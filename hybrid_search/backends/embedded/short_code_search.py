@@ -82,11 +82,11 @@ class ShortCodeSearch:
         # in the order of the file, which is read faster and puts the words of a passage together
         words = np.sort(lists.words[_ranges(starts, lists.starts[centroids + 1] - starts)])
         cosines = multiply(layer.codes.take(words, axis=0), query, LAYERS[WORDS])
-        edges = np.searchsorted(words, self._starts[WORDS])
-        rows = np.flatnonzero(np.diff(edges, append=len(words)))
-        if not len(rows):
-            return rows, np.zeros(0, np.float32)
-        return rows, np.maximum.reduceat(cosines, edges[rows])
+        owners = np.searchsorted(self._starts[WORDS], words, side="right") - 1
+        firsts = np.flatnonzero(np.diff(owners, prepend=-1))
+        if not len(firsts):
+            return owners, cosines
+        return owners[firsts], np.maximum.reduceat(cosines, firsts)
 
     def score(self, query: Floats, layer: int, rows: Rows) -> Floats:
         """Return the cosine of some passages' nearest windows, about, float32 ``[rows]``.
