@@ -9,13 +9,13 @@ from typing import Generic, TypeVar
 from hybrid_search.backends.embedded import schema
 
 MAX_NUMBERS = 4_000_000
-"""The most numbers that are remembered of one kind for one connection: 32 MB."""
+"""The most numbers of 8 bytes that are remembered of one kind for one connection: 32 MB."""
 
 Value = TypeVar("Value", bound=Sized)
 
 
 class Remembered(Generic[Value]):
-    """The values that were read last, by keys; the length of a value is how many numbers it has.
+    """The values that were read last, by keys; a value takes 8 bytes for each unit of its length.
 
     They are forgotten when the index is written. What is damaged later is noticed by the next
     process, as damaged token codes are.

@@ -41,6 +41,12 @@ _log = logging.getLogger(__name__)
 FEWEST_CANDIDATES, MOST_CANDIDATES = 150, 600
 """How many passages are proposed, at least and at most."""
 
+CANDIDATES_SHARE = 350
+"""In a large index at most one passage among so many is proposed, if that is more.
+
+On ten times calls_sgd, 352,690 passages, 1,000 hold .976 of the exact ten best, 600 hold .963.
+"""
+
 WIDTH = 5
 """Passages whose words are compared, for each of the most candidates: by the nearest windows."""
 
@@ -236,7 +242,8 @@ class SegmentReader:
             least: How many at least; there are fewer if the index has fewer.
             allowed: Only these passages, if given.
         """
-        least, most = max(FEWEST_CANDIDATES, least), max(MOST_CANDIDATES, least)
+        most = max(MOST_CANDIDATES, len(self) // CANDIDATES_SHARE, least)
+        least = max(FEWEST_CANDIDATES, least)
         usable = self._find_usable(allowed)
         with ThreadPoolExecutor(available_cores()) as pool:  # the products release Python's lock
             nearest = None

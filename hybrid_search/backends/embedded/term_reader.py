@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded import postings, schema
-from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.postings import SharedLengths, Totals
 from hybrid_search.backends.embedded.remembered import Remembered
 from hybrid_search.backends.embedded.term_sums import PostingsCheck
+from hybrid_search.text.types import Floats, Ints
 
 K1, B = 1.2, 0.75
 
@@ -27,19 +26,19 @@ class Occurrences:
     """The passages that contain a term, and its part of their scores.
 
     Attributes:
-        rows: Where the passages stand among the lengths of all, int64 ``[passages]``.
-        parts: What the term adds to the score of each without its weight, float64 ``[passages]``;
-            less than 1.
+        rows: Where the passages stand among the lengths of all, int32 ``[passages]``.
+        parts: What the term adds to the score of each without its weight, float32 ``[passages]``,
+            as in Lucene; less than 1.
         is_damaged: Whether they are not those that were written.
     """
 
-    rows: Numbers
-    parts: NDArray[np.float64]
+    rows: Ints
+    parts: Floats
     is_damaged: bool
 
     def __len__(self) -> int:
-        """Return how many numbers they are, not how many passages."""
-        return len(self.rows) + len(self.parts)
+        """Return how many passages they are; a row and a part have 8 bytes."""
+        return len(self.rows)
 
 
 class TermReader:
@@ -77,4 +76,4 @@ class TermReader:
         average = totals.tokens / max(totals.passages, 1)
         relative_lengths = lengths.tokens[rows] / average
         parts = frequencies / (frequencies + K1 * (1 - B + B * relative_lengths))
-        return Occurrences(rows, parts, check.is_damaged)
+        return Occurrences(rows.astype(np.int32), parts.astype(np.float32), check.is_damaged)
