@@ -23,11 +23,13 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.backends.embedded import (
     backend,
+    head,
     schema,
     segment_builder,
     segment_file,
     segment_reader,
     segments,
+    short_code_search,
 )
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.segments import Segment
@@ -529,6 +531,22 @@ def test_damage_of_which_no_time_tells_is_not_extended(
     damage_without_trace(folder, segment_paths(folder)[-1], monkeypatch)
     client.ingest(make_documents(25))
     assert client.verify(sample=0, full=True).is_sound
+
+
+@pytest.mark.parametrize(("share", "proposed"), [(1000, PROPOSED), (3, 129), (2, 194)])
+def test_a_large_index_proposes_more_passages(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, share: int, proposed: int
+) -> None:
+    monkeypatch.setattr(segment_reader, "CANDIDATES_SHARE", share)
+    monkeypatch.setattr(short_code_search, "MARGIN", 9.0)  # so all are near
+    with closing(schema.connect(folder / "calls.sqlite")) as connection:
+        spec = head.read_spec(connection, folder / "calls.sqlite")
+        assert spec is not None
+        reader = segment_reader.SegmentReader(folder / "calls.spans", spec)
+        reader.refresh(connection)
+    vector = np.full(spec.dimension, spec.dimension**-0.5, np.float32)
+    assert len(reader) == 389
+    assert len(reader.find_passages(vector, 1)) == proposed
 
 
 def record_as_written(folder: Path, number: int) -> None:
