@@ -488,6 +488,18 @@ def test_a_copy_that_was_opened_for_writing_is_not_read_any_more(
     assert paths_read == []
 
 
+def test_files_are_read_where_the_system_does_not_say_when_they_were_changed(
+    folder: Path, paths_read: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segments, "_read_change_time", lambda _: 0)  # as on Windows
+    grow_segments(folder)
+    paths_read.clear()
+    monkeypatch.setattr(segments, "_digests", {})
+    with connect(f"embedded:{folder}") as client:
+        client.query("refund")
+    assert sorted(paths_read) == segment_paths(folder)
+
+
 def damage_without_trace(folder: Path, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Damage a file as a disk does that changes its mind: no time tells of it."""
     change_file(path, flip_three_bits(0))

@@ -77,19 +77,19 @@ class Segment:
         if status.st_size != self.size:
             return f"{path} has {status.st_size} bytes where {self.size} were written"
         is_read = again or _identify(status) in _digests
-        if not is_read and _read_change_time(status) == self.changed:
+        if not is_read and 0 < _read_change_time(status) == self.changed:
             return None
         if _remember_digest(path, status, again=again) != self.sha256:
             return f"{path} is not the file that was written, or is damaged"
         return None
 
 
-def _read_change_time(status: os.stat_result) -> int | None:
-    """Return when a file was last changed, in ns since 1970; None where no system says.
+def _read_change_time(status: os.stat_result) -> int:
+    """Return when a file was last changed, in ns since 1970; 0 on Windows, which does not say.
 
-    Nobody can set this time, unlike that of the last writing. On Windows it is another one.
+    Nobody can set this time, unlike that of the last writing.
     """
-    return None if sys.platform == "win32" else status.st_ctime_ns
+    return 0 if sys.platform == "win32" else status.st_ctime_ns
 
 
 def _identify(status: os.stat_result) -> tuple[int, ...]:
@@ -219,7 +219,7 @@ def seal(
         ).fetchone()[0]
         path = unfinished.replace(folder / f"{number:06d}.codes")
         status = path.stat()
-        digest, changed = _remember_digest(path, status), _read_change_time(status) or 0
+        digest, changed = _remember_digest(path, status), _read_change_time(status)
         segment = Segment(number, first, last, len(codes.passages), status.st_size, changed, digest)
         connection.execute("INSERT INTO segments VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(segment))
         if replaced:
@@ -231,7 +231,7 @@ def record_change(connection: sqlite3.Connection, folder: Path, segment: Segment
     """Record when the file of a segment was changed, as a copy has another time, if it is sound."""
     path = segment.path(folder)
     status = path.stat()
-    changed = _read_change_time(status) or 0
+    changed = _read_change_time(status)
     if changed != segment.changed and _remember_digest(path, status) == segment.sha256:
         row = (changed, segment.number)
         connection.execute("UPDATE segments SET modified = ? WHERE segment = ?", row)
