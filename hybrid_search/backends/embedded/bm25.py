@@ -102,7 +102,8 @@ def search(
         lengths = term_reader.lengths.refresh(connection)
     scores = np.zeros(len(lengths.passages))
     for term in terms:
-        scores[term.occurrences.rows] += term.weight * term.occurrences.parts
+        parts = term.occurrences.parts.astype(np.float64)  # a product of float32 rounds twice more
+        scores[term.occurrences.rows] += term.weight * parts
     rows = np.flatnonzero(scores)
     if allowed is not None:
         rows = rows[np.isin(lengths.passages[rows], allowed)]
