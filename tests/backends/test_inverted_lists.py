@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -75,6 +76,22 @@ def with_lists(codes: ShortCodes, trained: Centroids) -> ShortCodes:
 
 
 # Centroids
+
+
+def test_training_takes_little_more_memory_than_the_packed_words_of_its_sample() -> None:
+    passages, words = 2048, 64
+    packed = np.random.default_rng(1).integers(0, 256, (passages * words, 80), dtype=np.uint8)
+    windows = LayerCodes(np.ones(passages, np.int32), np.zeros((passages, 128), np.int8))
+    layers = (windows, LayerCodes(np.full(passages, words, np.int32), packed))
+    codes = ShortCodes(np.arange(1, passages + 1), layers)
+    tracemalloc.start()
+    try:
+        centroids.train([codes])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # 64 bytes a word, and blocks whose size does not depend on the number of words
+    assert peak < 64 * passages * words + 16e6
 
 
 def test_there_are_as_many_centroids_as_the_words_allow(trained: Centroids) -> None:

@@ -9,9 +9,10 @@ of the nearest few.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isqrt
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,9 @@ from hybrid_search.backends.embedded.short_codes import (
     ShortCodes,
 )
 from hybrid_search.backends.short_vectors import Layer, encode, multiply, multiply_codes, unpack
-from hybrid_search.text.types import Codes, Floats, Ints
+from hybrid_search.text.types import Bytes, Codes, Floats, Ints
+
+Words = TypeVar("Words", Codes, Bytes)
 
 LAYER = Layer("1/1", 128, 8, 6.0)
 """The form of a centroid: the first numbers of a word's vector, in 8 bits."""
@@ -51,11 +54,11 @@ On calls_sgd .996 of the exact ten best of 35,269 passages are among the 2,000 w
 words; with one branch .977, as a word near a border is not where a query looks for it.
 """
 
-BLOCK = 16384
-"""Words that are compared with all coarse centroids at once."""
+BLOCK = 4096
+"""Words that are compared with all coarse centroids at once: some 12 MB."""
 
-LISTED_BLOCK = 65536
-"""Words of a segment whose codes are unpacked at once: some 30 MB."""
+LISTED_BLOCK = 16384
+"""Words of a segment that are assigned at once: some 20 MB."""
 
 SPARE = 4
 """How many times the centroids are put in order that would do if all lists were equally long.
@@ -145,21 +148,30 @@ def _sort_best(scores: Floats, count: int) -> Rows:
 
 def take_words(codes: ShortCodes, rows: Rows | slice) -> Codes:
     """Return the first numbers of some words' codes, int8 ``[rows, numbers]``."""
-    words = unpack(codes.layers[WORDS].codes[rows], LAYERS[WORDS])
-    return np.ascontiguousarray(words[:, : LAYER.numbers])
+    return _unpack(_take_packed(codes, rows))
+
+
+def _take_packed(codes: ShortCodes, rows: Rows | slice) -> Bytes:
+    """Return the same two a byte, uint8 ``[rows, numbers / 2]``."""
+    return codes.layers[WORDS].codes[rows, : LAYER.numbers // 2].view(np.uint8)
+
+
+def _unpack(packed: Bytes) -> Codes:
+    return unpack(packed, LAYERS[WORDS])
 
 
 def train(parts: Sequence[ShortCodes]) -> Centroids:
     """Return centroids of the words of all `parts`; the same parts have always the same."""
     generator = np.random.default_rng(0)
-    words = _sample_words(parts, generator)
+    packed = _sample_words(parts, generator)
     side = max(1, min(SIDE, isqrt(sum(map(_count_words, parts)) // WORDS_FOR_EACH)))
-    coarse_sample = words[_choose(len(words), COARSE_SAMPLE * side, generator)]
+    coarse_sample = _unpack(packed[_choose(len(packed), COARSE_SAMPLE * side, generator)])
     coarse = _move(coarse_sample, _draw(coarse_sample, side, generator), COARSE_ROUNDS)
-    order, ends = _group(_find_nearest(words, coarse), side)
+    nearest = [_find_nearest(_unpack(block), coarse) for block in _split(packed, BLOCK)]
+    order, ends = _group(np.concatenate([np.zeros(0, np.intp), *nearest]), side)
     fine = []
     for number in range(side):
-        own = words[order[ends[number] : ends[number + 1]]]
+        own = _unpack(packed[order[ends[number] : ends[number + 1]]])
         own = own if len(own) else coarse[number : number + 1]
         fine.append(_move(own, _draw(own, side, generator), FINE_ROUNDS))
     data = b"".join(codes.tobytes() for codes in (coarse, *fine))
@@ -170,15 +182,17 @@ def _count_words(codes: ShortCodes) -> int:
     return len(codes.layers[WORDS].codes)
 
 
-def _sample_words(parts: Sequence[ShortCodes], generator: np.random.Generator) -> Codes:
-    """Return as many words of all parts as there are at most, the same share of each."""
+def _sample_words(parts: Sequence[ShortCodes], generator: np.random.Generator) -> Bytes:
+    """Return as many words of all parts as there are at most, the same share of each.
+
+    They stay packed, see `_take_packed`: unpacked they would take 67 MB.
+    """
     total = sum(map(_count_words, parts))
     samples = []
     for part in parts:
         count = _count_words(part)
-        samples.append(
-            take_words(part, _choose(count, -(-count * SAMPLE // max(SAMPLE, total)), generator))
-        )
+        rows = _choose(count, -(-count * SAMPLE // max(SAMPLE, total)), generator)
+        samples.append(_take_packed(part, rows))
     return np.concatenate(samples)
 
 
@@ -218,8 +232,7 @@ def _scale(vectors: Floats) -> Codes:
 
 def _find_nearest(words: Codes, centroids: Codes) -> Ints:
     """Return the nearest of some centroids to each word, int ``[words]``."""
-    blocks = (words[start : start + BLOCK] for start in range(0, len(words), BLOCK))
-    nearest = [multiply_codes(block, centroids).argmax(axis=1) for block in blocks]
+    nearest = [multiply_codes(block, centroids).argmax(axis=1) for block in _split(words, BLOCK)]
     return np.concatenate([np.zeros(0, np.intp), *nearest])
 
 
@@ -232,6 +245,11 @@ def _find_branches(words: Codes, coarse: Codes) -> Ints:
         nearest = np.argpartition(products, len(coarse) - count, axis=1)[:, -count:]
         branches[start : start + BLOCK] = nearest
     return branches
+
+
+def _split(words: Words, size: int) -> Iterator[Words]:
+    """Yield all words in blocks of this size, the last of which may be smaller."""
+    return (words[start : start + size] for start in range(0, len(words), size))
 
 
 def _group(numbers: Ints, count: int) -> tuple[Rows, Rows]:
