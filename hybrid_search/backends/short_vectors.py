@@ -100,7 +100,9 @@ def unpack(codes: Codes | Bytes, layer: Layer) -> Codes:
     signed = codes.view(np.int8)
     if layer.bits == 8:
         return signed
-    return np.stack([(signed << 4) >> 4, signed >> 4], axis=2).reshape(len(codes), -1)
+    return np.stack([(signed << 4) >> 4, signed >> 4], axis=2).reshape(
+        len(codes), 2 * codes.shape[1]
+    )
 
 
 def multiply(codes: Codes | Bytes, query: Floats, layer: Layer) -> Floats:

@@ -137,7 +137,7 @@ def _score_spans(
         scores = cosines if passage_priors is None else cosines + passage_priors
         best = int(scores.argmax()) if len(scores) else None
         cosine, score = (0.0, 0.0) if best is None else (float(cosines[best]), float(scores[best]))
-        scored.append(ScoredPassage(passage, request, cosines, cosine, score))
+        scored.append(ScoredPassage(passage, request, cosines, cosine, score, passage_priors))
     return scored
 
 

@@ -23,7 +23,6 @@ from hybrid_search.search.types import (
     ScoredPassage,
     ScoreExplainer,
 )
-from hybrid_search.text.span_prior import SpanPrior
 
 SPARE = 2
 """How many times the spans to show are chosen, as some of them are left out."""
@@ -62,7 +61,7 @@ class HitBuilder:
     query: Query
     contents: Contents
     explainer: ScoreExplainer | None
-    prior: SpanPrior | None = None
+    has_prior: bool = False
     mention_map: Calibration | None = None
     _misplaced: dict[Key, StoredPassage] = field(default_factory=dict)
 
@@ -135,7 +134,7 @@ class HitBuilder:
         passage_contents = [self.contents[passage.stored.key] for passage in group]
         passage_spans = [
             PassageSpans.from_passage(
-                content.start, passage.stored.tokens, passage.cosines, self.prior
+                content.start, passage.stored.tokens, passage.cosines, passage.priors
             )
             for content, passage in zip(passage_contents, group, strict=True)
         ]
@@ -153,14 +152,14 @@ class HitBuilder:
             spans = select_likely_spans(spans, self.mention_map, self.query.min_probability)
         if self.query.refine == "isolate" and spans:
             spans = refine.isolate(self.encoder, group[0].request.vector, spans)
-        if self.prior:
+        if self.has_prior:
             spans = leave_out_weak_spans(spans)
         return spans[: self.query.spans]
 
     def _count_candidates(self) -> int:
         """Return how many spans of a hit to choose from."""
         count = self.query.spans
-        if self.prior:  # some of them are left out
+        if self.has_prior:  # some of them are left out
             count *= SPARE
         return max(count, refine.SPANS) if self.query.refine else count
 

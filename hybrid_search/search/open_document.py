@@ -171,7 +171,7 @@ class _DocumentScorer:
         self.passages.append(_build_scores(passage, content))
         tokens, layout = passage.stored.tokens, parse_layout(content)
         passage_spans = PassageSpans.from_passage(
-            content.start, tokens, passage.cosines, self.request.prior
+            content.start, tokens, passage.cosines, passage.priors
         )
         for place in span_search.best_places([passage_spans], self.query.spans):
             turn = find_turn(content, layout, place.start, place.end)

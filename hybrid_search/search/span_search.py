@@ -48,8 +48,9 @@ def best_spans(
         batch_cosines = token_codes.span_cosines_by_passage(query, batch_codes)
         for passage, codes, cosines in zip(batch, batch_codes, batch_cosines, strict=True):
             if cosines is not None:  # None is for damaged codes, which fresh ones are not
+                priors = prior.score_spans(codes) if prior else None
                 passage_spans.append(
-                    PassageSpans.from_passage(passage.start, codes, cosines, prior)
+                    PassageSpans.from_passage(passage.start, codes, cosines, priors)
                 )
     return [_build_span(text, place) for place in best_places(passage_spans, k)]
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from hybrid_search.backends.types import Request, StoredPassage
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.text import spans
-from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats, Ints, TokenCodes
 
 Scores = NDArray[np.float64]
@@ -23,11 +22,11 @@ Ranks = NDArray[np.int64]
 class ScoredPassage:
     """A candidate with everything that its score is made of.
 
-    `request` found it. `cosines` float32 ``[spans]`` are those of all its spans, `cosine` is that
-    of the best, and `span_score` what makes it the best: with a prior the sum of the two, without
-    one the cosine itself. Fusion adds the rest: `score`, both ranks (0 for none), and `parts`, the
-    scores at alpha 0 (BM25 alone) and at alpha 1 (spans alone). `terms` is the phrase's number of
-    distinct terms.
+    `request` found it. `cosines` and `priors` float32 ``[spans]`` are those of all its spans,
+    `cosine` is that of the best, and `span_score` what makes it the best: with a prior the sum of
+    the two, without one the cosine itself. Fusion adds the rest: `score`, both ranks (0 for none),
+    and `parts`, the scores at alpha 0 (BM25 alone) and at alpha 1 (spans alone). `terms` is the
+    phrase's number of distinct terms.
     """
 
     stored: StoredPassage
@@ -35,6 +34,7 @@ class ScoredPassage:
     cosines: Floats
     cosine: float
     span_score: float
+    priors: Floats | None = None
     score: float = 0.0
     bm25_rank: int = 0
     cosine_rank: int = 0
@@ -97,7 +97,7 @@ class PassageSpans:
         start: int,
         codes: TokenCodes,
         cosines: Floats,
-        prior: SpanPrior | None = None,
+        priors: Floats | None = None,
     ) -> Self:
         """Return the spans of a passage that begins at `start` of its document."""
         first, last = spans.bounds(codes.counts)
@@ -106,7 +106,7 @@ class PassageSpans:
             cosines,
             codes.words[first, 0] + offset,
             codes.words[last, 1] + offset,
-            prior.score_spans(codes) if prior else None,
+            priors,
         )
 
 

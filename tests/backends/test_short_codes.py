@@ -18,6 +18,7 @@ from hybrid_search.backends.embedded.short_code_search import (
     MARGIN,
     RANK,
     ShortCodeSearch,
+    compute_margin,
     count_near,
     select_best,
 )
@@ -126,11 +127,16 @@ def test_as_many_are_proposed_as_are_near_the_best(
     distant = np.full(far, 0.5 - 2 * MARGIN, np.float32)
     lists = [np.concatenate([scores[::2], distant]), scores[1::2]]
     most = least + more
-    assert count_near(lists, least, most) == min(max(RANK + near, least), most)
+    assert count_near(lists, MARGIN, least, most) == min(max(RANK + near, least), most)
+
+
+@pytest.mark.parametrize(("passages", "margin"), [(100, 0.07), (35_000, 0.07), (350_000, 0.09)])
+def test_the_margin_grows_with_the_index(passages: int, margin: float) -> None:
+    assert compute_margin(passages) == pytest.approx(margin)
 
 
 def test_of_fewer_than_the_rank_all_that_are_asked_for_are_proposed() -> None:
-    assert count_near([np.zeros(RANK - 1, np.float32)], 150, 600) == 150
+    assert count_near([np.zeros(RANK - 1, np.float32)], MARGIN, 150, 600) == 150
 
 
 def test_a_passage_is_looked_up_by_its_number() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log10
 
 import numpy as np
 
@@ -17,13 +18,13 @@ from hybrid_search.backends.embedded.short_codes import (
 from hybrid_search.backends.short_vectors import Layer, multiply
 from hybrid_search.text.types import Bytes, Codes, Floats, Ints
 
-MARGIN = 0.09
 RANK = 30
-"""Proposed are the passages whose score is at most `MARGIN` below that of the `RANK`-th best.
+MARGIN, MARGIN_GROWTH = 0.07, 0.02
+MARGIN_PASSAGES = 35_000
+"""Proposed are the passages whose score is at most a margin below that of the `RANK`-th best.
 
-For a phrase that few calls come near they are few. On calls_sgd they are 355 at the median and 378
-on average, and hold .987 of the exact ten best, where the 400 nearest for each phrase hold .983. On
-ten times the passages they are 633 and 668, and hold .974; with a margin of .08 they hold .967.
+For a phrase that few calls come near they are few. The margin is `MARGIN` up to `MARGIN_PASSAGES`,
+and `MARGIN_GROWTH` more for ten times as many, as the scores of more passages are off by more.
 """
 
 
@@ -113,7 +114,12 @@ def _score(codes: Codes | Bytes, starts: Rows, query: Floats, layer: Layer) -> F
     return best
 
 
-def count_near(scores: Sequence[Floats], least: int, most: int) -> int:
+def compute_margin(passages: int) -> float:
+    """Return how far below the `RANK`-th best score passages are proposed, of so many in all."""
+    return MARGIN + MARGIN_GROWTH * log10(max(1.0, passages / MARGIN_PASSAGES))
+
+
+def count_near(scores: Sequence[Floats], margin: float, least: int, most: int) -> int:
     """Return how many passages are proposed of those that have these scores.
 
     They are from `least` to `most`, if there are so many.
@@ -121,7 +127,7 @@ def count_near(scores: Sequence[Floats], least: int, most: int) -> int:
     joined = np.concatenate(scores)
     if len(joined) < RANK:
         return least
-    limit = np.partition(joined, -RANK)[-RANK] - MARGIN
+    limit = np.partition(joined, -RANK)[-RANK] - margin
     near = int(np.count_nonzero(joined >= limit))
     return min(max(near, least), most)
 
