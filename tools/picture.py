@@ -60,6 +60,9 @@ FORMAT = """\
 SCORE = re.compile(r"(?<=&#160;)\d+\.\d{2,3}")
 """A score in the picture. The last digits depend on the processor's int8 instructions."""
 
+HITS = re.compile(r"(?<=of&#160;)\d+(?=&#160;hits)")
+"""The number of hits in the picture, which depends on them, too: by what ends a leg's window."""
+
 
 def run_query() -> str:
     """Return what the command prints on a terminal of `COLUMNS` columns, with its colours.

@@ -252,8 +252,11 @@ def test_the_picture_is_what_the_readmes_command_prints_today(
     sample_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HYBRID_SEARCH_URL", sample_url)
-    drawn = picture.draw(picture.run_query())
-    assert_same_output(drawn, picture.PICTURE.read_text(encoding="utf-8"), picture.SCORE)
+    pictures = picture.draw(picture.run_query()), picture.PICTURE.read_text(encoding="utf-8")
+    drawn, expected = (picture.HITS.sub("#", text) for text in pictures)
+    assert_same_output(drawn, expected, picture.SCORE)
+    hits = [int(number) for text in pictures for number in picture.HITS.findall(text)]
+    assert hits[0] == pytest.approx(hits[1], abs=2)
     assert f"$ {picture.COMMAND}\n" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 

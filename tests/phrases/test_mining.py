@@ -248,7 +248,11 @@ def test_a_run_that_goes_on_behind_any_block_finds_the_rest_once(
     assert len(set(positions)) > 5
     for number, position in enumerate(positions):
         rest = list_matches(mine_blocks(store, encoder, after=position))
-        assert list_matches(blocks[: number + 1]) + rest == matches
+        joined = list_matches(blocks[: number + 1]) + rest
+        assert show(joined) == show(matches)
+        # blocks of other passages are other products, which some processors add in another order
+        cosines = [match.cosine for match in joined]
+        assert cosines == pytest.approx([match.cosine for match in matches], abs=1e-6)
 
 
 def test_shards_share_the_matches(store: Backend) -> None:
