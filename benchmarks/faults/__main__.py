@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.faults import campaign
+from benchmarks.faults.families import FAMILIES
 
 
 def main() -> None:
@@ -15,7 +16,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=campaign.SEED)
     parser.add_argument("--short", action="store_true", help="a few faults of each kind")
-    parser.add_argument("--family", action="append", help="only this family; may be repeated")
+    parser.add_argument(
+        "--family", action="append", choices=FAMILIES, help="only this family; may be repeated"
+    )
     parser.add_argument("--only", metavar="ID", help="only the trial of this id")
     parser.add_argument("--workers", type=int, default=campaign.WORKERS)
     parser.add_argument("--limit", type=int, help="only so many trials, by chance")

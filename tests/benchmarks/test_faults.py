@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.faults import (
+    __main__,
     access,
     answers,
     campaign,
@@ -33,6 +34,16 @@ from tests.helpers.fake_server import HttpRequest, Reply
 
 SOUND = {"hits": [{"id": "a", "score": 0.5}], "total": 1}
 TRIAL = Trial("damage", "tiny/calls.sqlite", "flip@5.1:kept")
+
+
+def test_an_unknown_family_is_an_error_that_names_those_there_are(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["benchmarks.faults", "--family", "nothing"])
+    with pytest.raises(SystemExit, match="2"):
+        __main__.main()
+    message = capsys.readouterr().err
+    assert all(name in message for name in ("nothing", *FAMILIES))
 
 
 def make_report(answer: object, errors: str = "", status: int = 0) -> CommandReport:
