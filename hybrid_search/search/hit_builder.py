@@ -61,7 +61,6 @@ class HitBuilder:
     query: Query
     contents: Contents
     explainer: ScoreExplainer | None
-    has_prior: bool = False
     mention_map: Calibration | None = None
     _misplaced: dict[Key, StoredPassage] = field(default_factory=dict)
 
@@ -131,6 +130,7 @@ class HitBuilder:
         """Return the best spans of a hit's passages, with what is known of their turns."""
         if not self.query.spans:
             return []
+        has_prior = group[0].request.prior is not None
         passage_contents = [self.contents[passage.stored.key] for passage in group]
         passage_spans = [
             PassageSpans.from_passage(
@@ -140,7 +140,7 @@ class HitBuilder:
         ]
         layouts = [parse_layout(content) for content in passage_contents]
         spans = []
-        for place in span_search.best_places(passage_spans, self._count_candidates()):
+        for place in span_search.best_places(passage_spans, self._count_candidates(has_prior)):
             content = passage_contents[place.passage]
             turn = find_turn(content, layouts[place.passage], place.start, place.end)
             if turn is None:
@@ -152,14 +152,14 @@ class HitBuilder:
             spans = select_likely_spans(spans, self.mention_map, self.query.min_probability)
         if self.query.refine == "isolate" and spans:
             spans = refine.isolate(self.encoder, group[0].request.vector, spans)
-        if self.has_prior:
+        if has_prior:
             spans = leave_out_weak_spans(spans)
         return spans[: self.query.spans]
 
-    def _count_candidates(self) -> int:
+    def _count_candidates(self, has_prior: bool) -> int:
         """Return how many spans of a hit to choose from."""
         count = self.query.spans
-        if self.has_prior:  # some of them are left out
+        if has_prior:  # some of them are left out
             count *= SPARE
         return max(count, refine.SPANS) if self.query.refine else count
 

@@ -109,9 +109,7 @@ def _search(
         groups = facets.sort_groups(groups, query.sort, contents)
     page = groups[query.offset : query.offset + query.size]
     explainer = _build_explainer(query, calibration)
-    builder = hit_builder.HitBuilder(
-        backend, encoder, query, contents, explainer, prior is not None, mention_map
-    )
+    builder = hit_builder.HitBuilder(backend, encoder, query, contents, explainer, mention_map)
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # while the query ran: neither shown nor counted
     facet_counts = (

@@ -9,7 +9,7 @@ of the nearest few.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isqrt
 from typing import TypeVar
@@ -167,8 +167,7 @@ def train(parts: Sequence[ShortCodes]) -> Centroids:
     side = max(1, min(SIDE, isqrt(sum(map(_count_words, parts)) // WORDS_FOR_EACH)))
     coarse_sample = _unpack(packed[_choose(len(packed), COARSE_SAMPLE * side, generator)])
     coarse = _move(coarse_sample, _draw(coarse_sample, side, generator), COARSE_ROUNDS)
-    nearest = [_find_nearest(_unpack(block), coarse) for block in _split(packed, BLOCK)]
-    order, ends = _group(np.concatenate([np.zeros(0, np.intp), *nearest]), side)
+    order, ends = _group(_find_nearest(map(_unpack, _split(packed, BLOCK)), coarse), side)
     fine = []
     for number in range(side):
         own = _unpack(packed[order[ends[number] : ends[number + 1]]])
@@ -216,7 +215,7 @@ def _move(words: Codes, centroids: Codes, rounds: int) -> Codes:
     This is spherical k-means (Dhillon and Modha 2001). A centroid without a word stays.
     """
     for _ in range(rounds):
-        order, ends = _group(_find_nearest(words, centroids), len(centroids))
+        order, ends = _group(_find_nearest(_split(words, BLOCK), centroids), len(centroids))
         filled = np.flatnonzero(np.diff(ends))
         sums = np.add.reduceat(words[order].astype(np.float32), ends[filled], axis=0)
         centroids = centroids.copy()
@@ -230,21 +229,21 @@ def _scale(vectors: Floats) -> Codes:
     return encode(vectors / lengths, LAYER).view(np.int8)
 
 
-def _find_nearest(words: Codes, centroids: Codes) -> Ints:
-    """Return the nearest of some centroids to each word, int ``[words]``."""
-    nearest = [multiply_codes(block, centroids).argmax(axis=1) for block in _split(words, BLOCK)]
+def _find_nearest(blocks: Iterable[Codes], centroids: Codes) -> Ints:
+    """Return the nearest of some centroids to each word of all blocks, int ``[words]``."""
+    nearest = [multiply_codes(block, centroids).argmax(axis=1) for block in blocks]
     return np.concatenate([np.zeros(0, np.intp), *nearest])
 
 
 def _find_branches(words: Codes, coarse: Codes) -> Ints:
     """Return the nearest coarse centroids of each word, int ``[words, branches]``."""
     count = min(BRANCHES, len(coarse))
-    branches = np.zeros((len(words), count), np.int32)
-    for start in range(0, len(words), BLOCK):
-        products = multiply_codes(words[start : start + BLOCK], coarse)
+    branches = [np.zeros((0, count), np.int32)]
+    for block in _split(words, BLOCK):
+        products = multiply_codes(block, coarse)
         nearest = np.argpartition(products, len(coarse) - count, axis=1)[:, -count:]
-        branches[start : start + BLOCK] = nearest
-    return branches
+        branches.append(nearest.astype(np.int32))
+    return np.concatenate(branches)
 
 
 def _split(words: Words, size: int) -> Iterator[Words]:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,6 @@ from hybrid_search.system import available_cores
 from hybrid_search.text.types import Floats
 
 _log = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
 
 FEWEST_CANDIDATES, MOST_CANDIDATES = 150, 600
 """How many passages are proposed, at least and at most."""
@@ -100,12 +98,6 @@ def _add_cosines(by_words: Sequence[Floats], by_windows: Sequence[Floats]) -> li
         word_cosines + WINDOW_SHARE * window_cosines
         for word_cosines, window_cosines in zip(by_words, by_windows, strict=True)
     ]
-
-
-def _map_on_cores(function: Callable[..., Answer], *iterables: Iterable[Any]) -> list[Answer]:
-    """Return what `map` does, computed on all cores: the products release Python's lock."""
-    with ThreadPoolExecutor(available_cores()) as pool:
-        return list(pool.map(function, *iterables))
 
 
 def describe_lost_passages(index: str) -> str:
@@ -255,12 +247,13 @@ class SegmentReader:
         most = max(MOST_CANDIDATES, len(self) // CANDIDATES_SHARE, least)
         least = max(FEWEST_CANDIDATES, least)
         usable = self._find_usable(allowed)
-        nearest = None
-        if self.uses_lists and self._word_lists and allowed is None:
-            nearest = self._find_by_lists(vector, usable, most, self._word_lists)
-        # lists propose passages by their nearest words, which are too few for a long page
-        if nearest is None or sum(map(len, nearest.rows)) < least:
-            nearest = self._find_by_windows(vector, usable, most)
+        with ThreadPoolExecutor(available_cores()) as pool:  # the products release Python's lock
+            nearest = None
+            if self.uses_lists and self._word_lists and allowed is None:
+                nearest = self._find_by_lists(pool, vector, usable, most, self._word_lists)
+            # lists propose passages by their nearest words, which are too few for a long page
+            if nearest is None or sum(map(len, nearest.rows)) < least:
+                nearest = self._find_by_windows(pool, vector, usable, most)
         count = count_near(nearest.scores, compute_margin(len(self)), least, most)
         best = select_best(nearest.scores, count)
         proposed = (
@@ -281,22 +274,25 @@ class SegmentReader:
         ]
 
     def _find_by_windows(
-        self, vector: Floats, usable: Sequence[NDArray[np.bool_]], most: int
+        self,
+        pool: ThreadPoolExecutor,
+        vector: Floats,
+        usable: Sequence[NDArray[np.bool_]],
+        most: int,
     ) -> NearPassages:
         """Compare the windows of all passages, then the words of the nearest."""
         searches = self._all_searches()
-        cosines = _map_on_cores(lambda search: search.score_all(vector), searches)
+        cosines = list(pool.map(lambda search: search.score_all(vector), searches))
         for window_cosines, is_usable in zip(cosines, usable, strict=True):
             window_cosines[~is_usable] = -np.inf
         rows = select_best(cosines, max(WIDTH * most, len(self) // SHARE))
-        by_words = _map_on_cores(
-            lambda search, rows: search.score(vector, WORDS, rows), searches, rows
-        )
+        by_words = pool.map(lambda search, rows: search.score(vector, WORDS, rows), searches, rows)
         by_windows = [own[own_rows] for own, own_rows in zip(cosines, rows, strict=True)]
-        return NearPassages(rows, _add_cosines(by_words, by_windows))
+        return NearPassages(rows, _add_cosines(list(by_words), by_windows))
 
     def _find_by_lists(
         self,
+        pool: ThreadPoolExecutor,
         vector: Floats,
         usable: Sequence[NDArray[np.bool_]],
         most: int,
@@ -319,22 +315,16 @@ class SegmentReader:
             rows = np.arange(len(search))
             return rows, search.score(vector, WORDS, rows)
 
-        # few words are compared sooner than threads start
-        parts = (
-            _map_on_cores(score_words, searches)
-            if count > LISTED_WORDS
-            else map(score_words, searches)
-        )
-        rows, cosines = map(list, zip(*parts, strict=True))
+        # few words are compared sooner than threads start, which they do at the first task
+        map_searches: Callable[..., Iterable[Any]] = pool.map if count > LISTED_WORDS else map
+        rows, cosines = map(list, zip(*map_searches(score_words, searches), strict=True))
         for own_rows, word_cosines, is_usable in zip(rows, cosines, usable, strict=True):
             word_cosines[~is_usable[own_rows]] = -np.inf
         best = select_best(cosines, max(LISTED_WIDTH * most, len(self) // LISTED_SHARE))
         rows = [own[positions] for own, positions in zip(rows, best, strict=True)]
         by_words = [own[positions] for own, positions in zip(cosines, best, strict=True)]
-        by_windows = [
-            search.score(vector, 0, own) for search, own in zip(searches, rows, strict=True)
-        ]
-        return NearPassages(rows, _add_cosines(by_words, by_windows))
+        by_windows = map_searches(lambda search, own: search.score(vector, 0, own), searches, rows)
+        return NearPassages(rows, _add_cosines(by_words, list(by_windows)))
 
     def _all_searches(self) -> list[ShortCodeSearch]:
         return [*self._searches.values(), self._tail]
