@@ -105,25 +105,43 @@ def unpack(codes: Codes | Bytes, layer: Layer) -> Codes:
     )
 
 
-def multiply(codes: Codes | Bytes, query: Floats, layer: Layer) -> Floats:
-    """Return the cosines of codes and a query, about, float32 ``[rows]``.
+@dataclass(frozen=True, slots=True, eq=False)
+class ShortQuery:
+    """A query, rounded as the vectors of a layer are, whose products with them are cosines.
 
-    The query is rounded as the codes are. If they have 4 bits, it has 4 more in a second row.
+    If the codes have 4 bits, it has 4 more in a second row.
+
+    Attributes:
+        layer: The layer of the vectors.
+        rows: The codes of the query, as numkong multiplies them.
+        factor: What makes a cosine of a product.
     """
-    steps = np.zeros((1, layer.numbers), np.float32)
-    steps[0, : len(query)] = query[: layer.numbers]
-    steps *= layer.largest / max(float(np.abs(steps).max()), 1e-12)
-    factor = 1 / max(layer.length * float(np.linalg.norm(steps)), 1e-12)
-    rows = np.rint(steps)
-    if layer.bits == 4:
-        rows = np.concatenate([rows, np.rint((steps - rows) * REST)])
-    packed = numkong.dots_pack(pack(rows.astype(np.int8), layer), dtype=layer.dtype)
-    products = np.asarray(numkong.dots_packed(codes, packed))
-    cosines = products[:, 0].astype(np.float32)
-    if layer.bits == 4:
-        cosines += products[:, 1].astype(np.float32) / REST
-    cosines *= np.float32(factor)
-    return cosines
+
+    layer: Layer
+    rows: numkong.PackedMatrix
+    factor: np.float32
+
+    @classmethod
+    def from_vector(cls, vector: Floats, layer: Layer) -> ShortQuery:
+        """Return the query that has this vector, float32 ``[dimension]``."""
+        steps = np.zeros((1, layer.numbers), np.float32)
+        steps[0, : len(vector)] = vector[: layer.numbers]
+        steps *= layer.largest / max(float(np.abs(steps).max()), 1e-12)
+        factor = 1 / max(layer.length * float(np.linalg.norm(steps)), 1e-12)
+        rows = np.rint(steps)
+        if layer.bits == 4:
+            rows = np.concatenate([rows, np.rint((steps - rows) * REST)])
+        packed = numkong.dots_pack(pack(rows.astype(np.int8), layer), dtype=layer.dtype)
+        return cls(layer, packed, np.float32(factor))
+
+    def multiply(self, codes: Codes | Bytes) -> Floats:
+        """Return the cosines of codes of the layer and the query, about, float32 ``[rows]``."""
+        products = np.asarray(numkong.dots_packed(codes, self.rows))
+        cosines = products[:, 0].astype(np.float32)
+        if self.layer.bits == 4:
+            cosines += products[:, 1].astype(np.float32) / REST
+        cosines *= self.factor
+        return cosines
 
 
 def multiply_codes(rows: Codes, columns: Codes) -> Ints:

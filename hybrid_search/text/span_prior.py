@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -56,8 +57,9 @@ class SpanPrior:
             block = token_codes[start : start + JOIN_PASSAGES]
             probabilities = np.append(join_probabilities(block, self.boundaries), np.float32(1))
             priors = self.combine(probabilities, np.concatenate([codes.counts for codes in block]))
-            span_ends = np.cumsum([len(codes.inverse_norms) for codes in block])
-            yield from np.split(priors, span_ends[:-1])
+            ends = np.cumsum([0, *(len(codes.inverse_norms) for codes in block)]).tolist()
+            for first, after in pairwise(ends):
+                yield priors[first:after]
 
     def combine(self, probabilities: Floats, counts: Bytes) -> Floats:
         """Return the prior of every span, float32 ``[spans]``.

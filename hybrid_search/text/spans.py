@@ -51,10 +51,16 @@ def counts(words: int, core: int) -> Bytes:
 
 def bounds(counts: Bytes) -> tuple[Index, Index]:
     """Return the first and the last word of every span, each intp ``[spans]``."""
-    words, spans = np.arange(len(counts)), np.arange(counts.sum(dtype=np.intp))
+    return np.repeat(np.arange(len(counts)), counts), last_words(counts)
+
+
+def last_words(counts: Bytes) -> Index:
+    """Return the last word of every span, intp ``[spans]``."""
     first_spans = np.cumsum(counts, dtype=np.intp) - counts
-    shifts = words - first_spans  # from the number of a word's first span to the word itself
-    return np.repeat(words, counts), spans + np.repeat(shifts, counts)
+    shifts = np.arange(len(counts)) - first_spans  # from a word's first span to the word itself
+    words = np.repeat(shifts, counts)
+    words += np.arange(len(words))
+    return words
 
 
 def token_bounds(offsets: Ints, words: Ints) -> Ints:
@@ -151,8 +157,7 @@ def cosines(
     """
     running = np.zeros(len(products) + 1)
     np.cumsum(products, out=running[1:])
-    _, last = bounds(counts)
-    differences = running[tokens[:, 1]][last]
+    differences = running[tokens[:, 1]][last_words(counts)]
     differences -= np.repeat(running[tokens[:, 0]], counts)
     differences *= inverse_norms
     clipped: Floats = np.clip(differences, -1.0, 1.0, out=differences).astype(np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import threading
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
@@ -28,7 +29,14 @@ from hybrid_search.backends.embedded import (
 from hybrid_search.backends.embedded.centroids import Centroids
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
-from hybrid_search.backends.embedded.short_codes import LAYERS, WORDS, LayerCodes, ShortCodes
+from hybrid_search.backends.embedded.short_codes import (
+    LAYERS,
+    WORDS,
+    LayerCodes,
+    ShortCodes,
+    shorten_query,
+)
+from hybrid_search.backends.short_vectors import ShortQuery
 from hybrid_search.client import Client
 from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.text.types import Floats
@@ -138,7 +146,7 @@ def test_bytes_of_another_size_are_no_centroids(size: int) -> None:
 def test_the_nearest_centroids_are_as_many_as_have_the_words(trained: Centroids) -> None:
     query, sizes = make_query(), np.full(len(trained.fine), 3)
     nearest = trained.find_nearest(query, sizes, 30)
-    cosines = short_vectors.multiply(trained.fine, query, centroids.LAYER)
+    cosines = ShortQuery.from_vector(query, centroids.LAYER).multiply(trained.fine)
     assert len(nearest) == 10
     assert cosines[nearest].min() >= np.sort(cosines)[-10]
     assert len(trained.find_nearest(query, sizes, 10_000)) == len(trained.fine)
@@ -149,7 +157,7 @@ def test_the_nearest_centroids_have_the_words_though_some_lists_are_short(
     trained: Centroids, count: int
 ) -> None:
     query = make_query()
-    cosines = short_vectors.multiply(trained.fine, query, centroids.LAYER)
+    cosines = ShortQuery.from_vector(query, centroids.LAYER).multiply(trained.fine)
     order = np.argsort(-cosines)
     sizes = np.zeros(len(order), np.int64)
     sizes[order[300:]] = 100  # the nearest 300 have no word
@@ -177,9 +185,9 @@ def test_the_lists_of_all_centroids_score_every_passage_as_all_its_words_do(
     codes: ShortCodes, trained: Centroids
 ) -> None:
     search, query = ShortCodeSearch(with_lists(codes, trained)), make_query()
-    rows, cosines = search.score_listed(query, np.arange(len(trained.fine)))
+    rows, cosines = search.score_listed(shorten_query(query), np.arange(len(trained.fine)))
     assert np.array_equal(rows, np.arange(len(codes.passages)))
-    assert np.array_equal(cosines, search.score(query, WORDS, rows))
+    assert np.array_equal(cosines, search.score(shorten_query(query), WORDS, rows))
 
 
 def test_some_lists_score_only_passages_that_have_a_word_in_them(
@@ -187,18 +195,18 @@ def test_some_lists_score_only_passages_that_have_a_word_in_them(
 ) -> None:
     listed, query = with_lists(codes, trained), make_query()
     search, numbers = ShortCodeSearch(listed), np.array([5, 3])
-    rows, cosines = search.score_listed(query, numbers)
+    rows, cosines = search.score_listed(shorten_query(query), numbers)
     assert listed.lists is not None
     words = np.concatenate(
         [listed.lists.words[listed.lists.starts[c] : listed.lists.starts[c + 1]] for c in numbers]
     )
     assert rows.tolist() == sorted({int(word) // 20 for word in words})
-    assert (cosines <= search.score(query, WORDS, rows)).all()
+    assert (cosines <= search.score(shorten_query(query), WORDS, rows)).all()
 
 
 def test_lists_without_a_word_score_nothing(codes: ShortCodes, trained: Centroids) -> None:
     search = ShortCodeSearch(with_lists(codes, trained))
-    rows, cosines = search.score_listed(make_query(), np.array([], np.intp))
+    rows, cosines = search.score_listed(shorten_query(make_query()), np.array([], np.intp))
     assert len(rows) == len(cosines) == 0
 
 
@@ -324,6 +332,21 @@ def test_lists_propose_what_looking_at_everything_finds(
             shares.append(len(expected & set(best_passages(client, phrase))) / len(expected))
     # as for the windows of all passages in test_segments
     assert np.mean(shares) >= 0.98
+
+
+def test_few_listed_words_are_compared_without_starting_threads(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    best_passages(client, TOPICS[0])  # opens the segments, which does start threads
+    # a share of the index's words, which is more than the least number
+    monkeypatch.setattr(segment_reader, "LISTED_WORDS", 1)
+    monkeypatch.setattr(segment_reader, "LISTED_SHARE", 3)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a thread was started")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    assert best_passages(client, TOPICS[0])
 
 
 def test_a_page_that_is_longer_than_what_lists_propose_is_filled(client: Client) -> None:

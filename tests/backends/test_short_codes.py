@@ -22,7 +22,12 @@ from hybrid_search.backends.embedded.short_code_search import (
     count_near,
     select_best,
 )
-from hybrid_search.backends.embedded.short_codes import LAYERS, LayerCodes, ShortCodes
+from hybrid_search.backends.embedded.short_codes import (
+    LAYERS,
+    LayerCodes,
+    ShortCodes,
+    shorten_query,
+)
 from hybrid_search.backends.short_vectors import Layer
 from hybrid_search.text.types import Floats
 
@@ -74,7 +79,7 @@ def test_scores_are_the_cosines_of_the_nearest_windows(layer: Layer) -> None:
     passages, windows = 200, 3
     codes, number = make_codes(passages, windows), LAYERS.index(layer)
     query = random_vectors(1, seed=7)[0]
-    scores = ShortCodeSearch(codes).score(query, number, np.arange(passages))
+    scores = ShortCodeSearch(codes).score(shorten_query(query), number, np.arange(passages))
     exact = cosines(random_vectors(passages * windows, number), query, layer)
     expected = exact.reshape(passages, windows).max(axis=1)
     # Rounding a number is an error of 1 / sqrt(12) of a step, in root mean squares of the vector.
@@ -86,9 +91,10 @@ def test_scores_are_the_cosines_of_the_nearest_windows(layer: Layer) -> None:
 
 
 def test_the_first_layer_of_all_is_as_the_first_layer_of_some() -> None:
-    search, query = ShortCodeSearch(make_codes(50)), random_vectors(1, seed=7)[0]
+    search = ShortCodeSearch(make_codes(50))
+    queries = shorten_query(random_vectors(1, seed=7)[0])
     rows = np.array([3, 4, 30, 49])
-    assert np.array_equal(search.score_all(query)[rows], search.score(query, 0, rows))
+    assert np.array_equal(search.score_all(queries)[rows], search.score(queries, 0, rows))
 
 
 def test_vectors_that_have_fewer_numbers_than_a_layer_are_compared_by_those() -> None:
@@ -97,7 +103,7 @@ def test_vectors_that_have_fewer_numbers_than_a_layer_are_compared_by_those() ->
     for number, layer in enumerate(LAYERS):
         codes = LayerCodes(np.ones(40, np.int32), short_vectors.encode(vectors, layer))
         search = ShortCodeSearch(ShortCodes(np.arange(40), (codes,) * len(LAYERS)))
-        assert int(search.score(vectors[17], number, np.arange(40)).argmax()) == 17
+        assert int(search.score(shorten_query(vectors[17]), number, np.arange(40)).argmax()) == 17
 
 
 SCORES = st.lists(

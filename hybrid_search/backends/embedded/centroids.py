@@ -24,7 +24,7 @@ from hybrid_search.backends.embedded.short_codes import (
     Rows,
     ShortCodes,
 )
-from hybrid_search.backends.short_vectors import Layer, encode, multiply, multiply_codes, unpack
+from hybrid_search.backends.short_vectors import Layer, ShortQuery, encode, multiply_codes, unpack
 from hybrid_search.text.types import Bytes, Codes, Floats, Ints
 
 Words = TypeVar("Words", Codes, Bytes)
@@ -130,7 +130,7 @@ class Centroids:
             sizes: The number of words of each centroid, int ``[centroids]``.
             count: How many words; if there are fewer, all centroids are returned.
         """
-        cosines = multiply(self.fine, query, LAYER)
+        cosines = ShortQuery.from_vector(query, LAYER).multiply(self.fine)
         likely = SPARE * count * len(sizes) // max(1, int(sizes.sum()))
         nearest = _sort_best(cosines, likely)
         if sizes[nearest].sum() < count:

@@ -8,14 +8,13 @@ from math import log10
 import numpy as np
 
 from hybrid_search.backends.embedded.short_codes import (
-    LAYERS,
     WORDS,
     Counts,
     LayerCodes,
     Rows,
     ShortCodes,
 )
-from hybrid_search.backends.short_vectors import Layer, multiply
+from hybrid_search.backends.short_vectors import ShortQuery
 from hybrid_search.text.types import Bytes, Codes, Floats, Ints
 
 RANK = 30
@@ -52,9 +51,9 @@ class ShortCodeSearch:
             )
         return ShortCodes(self.codes.passages[row : row + 1], tuple(layers))
 
-    def score_all(self, query: Floats) -> Floats:
+    def score_all(self, queries: Sequence[ShortQuery]) -> Floats:
         """Return the `score` of all passages in the first layer."""
-        return _score(self.codes.layers[0].codes, self._starts[0], query, LAYERS[0])
+        return _score(self.codes.layers[0].codes, self._starts[0], queries[0])
 
     def has_lists(self, identity: int) -> bool:
         """Return whether the words are listed by the centroids with this identity."""
@@ -66,13 +65,13 @@ class ShortCodeSearch:
         sizes: Ints = np.diff(starts)
         return sizes
 
-    def score_listed(self, query: Floats, centroids: Rows) -> tuple[Rows, Floats]:
+    def score_listed(self, queries: Sequence[ShortQuery], centroids: Rows) -> tuple[Rows, Floats]:
         """Return the passages that have a word in the lists of some centroids, and their cosines.
 
         A cosine is that of the nearest of these words, about, see `score`.
 
         Args:
-            query: A unit vector, float32 ``[dimension]``.
+            queries: The query in each of `LAYERS`.
             centroids: The numbers of the centroids; these short codes must have their lists.
 
         Returns:
@@ -83,34 +82,34 @@ class ShortCodeSearch:
         starts = lists.starts[centroids]
         # in the order of the file, which is read faster and puts the words of a passage together
         words = np.sort(lists.words[_ranges(starts, lists.starts[centroids + 1] - starts)])
-        cosines = multiply(layer.codes.take(words, axis=0), query, LAYERS[WORDS])
+        cosines = queries[WORDS].multiply(layer.codes.take(words, axis=0))
         owners = np.searchsorted(self._starts[WORDS], words, side="right") - 1
         firsts = np.flatnonzero(np.diff(owners, prepend=-1))
         if not len(firsts):
             return owners, cosines
         return owners[firsts], np.maximum.reduceat(cosines, firsts)
 
-    def score(self, query: Floats, layer: int, rows: Rows) -> Floats:
+    def score(self, queries: Sequence[ShortQuery], layer: int, rows: Rows) -> Floats:
         """Return the cosine of some passages' nearest windows, about, float32 ``[rows]``.
 
         It is that of the numbers that the layer has of the vectors.
 
         Args:
-            query: A unit vector, float32 ``[dimension]``.
+            queries: The query in each of `LAYERS`.
             layer: The position of the layer among `LAYERS`.
             rows: The positions of the passages to score.
         """
         counts, codes = self.codes.layers[layer].counts, self.codes.layers[layer].codes
         # np.take needs 1/2 of the time of an index
         own_codes = codes.take(_ranges(self._starts[layer][rows], counts[rows]), axis=0)
-        return _score(own_codes, _starts(counts[rows]), query, LAYERS[layer])
+        return _score(own_codes, _starts(counts[rows]), queries[layer])
 
 
-def _score(codes: Codes | Bytes, starts: Rows, query: Floats, layer: Layer) -> Floats:
+def _score(codes: Codes | Bytes, starts: Rows, query: ShortQuery) -> Floats:
     """Return the largest cosine of each passage, whose codes begin at `starts`."""
     if not len(starts):
         return np.zeros(0, np.float32)
-    best: Floats = np.maximum.reduceat(multiply(codes, query, layer), starts)
+    best: Floats = np.maximum.reduceat(query.multiply(codes), starts)
     return best
 
 

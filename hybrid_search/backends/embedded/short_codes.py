@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded.number_columns import Numbers
-from hybrid_search.backends.short_vectors import Layer, encode, pack
+from hybrid_search.backends.short_vectors import Layer, ShortQuery, encode, pack
 from hybrid_search.text import spans, token_codes
-from hybrid_search.text.types import Bytes, Codes, TokenCodes
+from hybrid_search.text.types import Bytes, Codes, Floats, TokenCodes
 from hybrid_search.text.window_policy import window_vectors_from_sums
 
 Counts = NDArray[np.int32]
@@ -94,6 +94,11 @@ def shorten(passage: int, tokens: TokenCodes) -> ShortCodes:
         codes = encode(window_vectors_from_sums(sums, tokens, layer.policy), layer)
         layers.append(LayerCodes(np.array([len(codes)], np.int32), codes))
     return ShortCodes(np.array([passage], np.int64), tuple(layers))
+
+
+def shorten_query(vector: Floats) -> list[ShortQuery]:
+    """Return a query, a unit vector, for each of `LAYERS`; `vector` is float32 ``[dimension]``."""
+    return [ShortQuery.from_vector(vector, layer) for layer in LAYERS]
 
 
 def empty() -> ShortCodes:
