@@ -14,7 +14,7 @@ from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.backends.embedded import schema, segments
-from hybrid_search.backends.embedded.segment_reader import FEWEST_CANDIDATES, MOST_CANDIDATES, WIDTH
+from hybrid_search.backends.embedded.near_passages import FEWEST_CANDIDATES, MOST_CANDIDATES, WIDTH
 from hybrid_search.backends.types import Request
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW

@@ -22,8 +22,8 @@ from hybrid_search import connect
 from hybrid_search.backends.embedded import (
     checksums,
     commits,
+    near_passages,
     segment_builder,
-    segment_reader,
     term_sums,
 )
 from hybrid_search.client import Client
@@ -141,7 +141,7 @@ def test_a_best_hit_whose_damaged_codes_would_hide_it_is_told(
 ) -> None:
     """Token codes that are as far from every phrase as can be are never shown by themselves."""
     # 10: by the short codes of the tail
-    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", candidates)
+    monkeypatch.setattr(near_passages, "MOST_CANDIDATES", candidates)
     with closing(sqlite3.connect(FILE)) as connection:
         (data,) = connection.execute("SELECT data FROM tokens WHERE passage = 8").fetchone()
     codes = token_codes.from_bytes(data)
@@ -395,7 +395,7 @@ def test_a_term_that_leads_to_another_page_of_the_index_is_told(answers: dict[st
 def test_a_passage_whose_number_changed_is_told_and_mended(
     monkeypatch: pytest.MonkeyPatch, table: str, segment_passages: int
 ) -> None:
-    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", 100 if segment_passages < 100 else 400)
+    monkeypatch.setattr(near_passages, "MOST_CANDIDATES", 100 if segment_passages < 100 else 400)
     monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", segment_passages)
     documents = [{"id": f"call-{number}", "text": f"refund w{number}"} for number in range(150)]
     with connect(URL) as client:

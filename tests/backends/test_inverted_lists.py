@@ -20,10 +20,10 @@ from hybrid_search.backends.embedded import (
     backend,
     centroid_store,
     centroids,
+    near_passages,
     schema,
     segment_builder,
     segment_file,
-    segment_reader,
     segments,
 )
 from hybrid_search.backends.embedded.centroids import Centroids
@@ -249,8 +249,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(segment_builder, "TAIL_PASSAGES", 20)
     monkeypatch.setattr(segment_builder, "SEGMENT_PASSAGES", 80)
     monkeypatch.setattr(segment_builder, "LISTED_PASSAGES", 150)
-    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", PROPOSED)
-    monkeypatch.setattr(segment_reader, "LISTED_WORDS", 4000)
+    monkeypatch.setattr(near_passages, "MOST_CANDIDATES", PROPOSED)
+    monkeypatch.setattr(near_passages, "LISTED_WORDS", 4000)
 
 
 @pytest.fixture
@@ -327,7 +327,7 @@ def test_lists_propose_what_looking_at_everything_finds(
     with connect(sample_url) as exact_client:
         for phrase in TOPICS:
             with monkeypatch.context() as patch:
-                patch.setattr(segment_reader, "MOST_CANDIDATES", 1000)
+                patch.setattr(near_passages, "MOST_CANDIDATES", 1000)
                 expected = set(best_passages(exact_client, phrase))
             shares.append(len(expected & set(best_passages(client, phrase))) / len(expected))
     # as for the windows of all passages in test_segments
@@ -339,8 +339,8 @@ def test_few_listed_words_are_compared_without_starting_threads(
 ) -> None:
     best_passages(client, TOPICS[0])  # opens the segments, which does start threads
     # a share of the index's words, which is more than the least number
-    monkeypatch.setattr(segment_reader, "LISTED_WORDS", 1)
-    monkeypatch.setattr(segment_reader, "LISTED_SHARE", 3)
+    monkeypatch.setattr(near_passages, "LISTED_WORDS", 1)
+    monkeypatch.setattr(near_passages, "LISTED_SHARE", 3)
 
     def fail(*_: object) -> None:
         raise AssertionError("a thread was started")

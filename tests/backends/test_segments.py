@@ -24,12 +24,12 @@ from hybrid_search import connect
 from hybrid_search.backends.embedded import (
     backend,
     head,
+    near_passages,
     schema,
     segment_builder,
     segment_file,
     segment_reader,
     segments,
-    short_code_search,
 )
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.segments import Segment
@@ -60,7 +60,7 @@ PROPOSED = 120
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make segments so small that the sample needs several, and score only some of it exactly."""
     make_small(monkeypatch)
-    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", PROPOSED)
+    monkeypatch.setattr(near_passages, "MOST_CANDIDATES", PROPOSED)
 
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def best_passages(client: Client, phrase: str, **options: Any) -> list[tuple[str
 def exhaustive(sample_url: str) -> Ranking:
     """The ten best passages for each topic, found by scoring every span of the sample."""
     with connect(sample_url) as client:
-        assert client.describe().passages < segment_reader.MOST_CANDIDATES
+        assert client.describe().passages < near_passages.MOST_CANDIDATES
         return {phrase: best_passages(client, phrase) for phrase in TOPICS}
 
 
@@ -160,7 +160,7 @@ def test_segments_propose_what_looking_at_everything_finds(
 def test_with_more_candidates_than_passages_nothing_is_missed(
     client: Client, exhaustive: Ranking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", 1000)
+    monkeypatch.setattr(near_passages, "MOST_CANDIDATES", 1000)
     assert client.query("refund").plan["candidates"] == "exact"
     assert recall(client, exhaustive) == 1.0
 
@@ -336,7 +336,7 @@ def test_an_index_that_grew_while_it_was_written_answers_as_one_without_segments
         fill_index(grown, documents[start : start + 500 // runs])
     assert len(list_segments(tmp_path)) >= 3
     assert sum(segment.passages for segment in list_segments(tmp_path)) > 500 - 20
-    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", 50)
+    monkeypatch.setattr(near_passages, "MOST_CANDIDATES", 50)
     for phrase in ("word7 word14 word21", "word350", "word699 word697"):
         search_request = make_request(phrase, 50)
         expected, proposed = (
@@ -549,8 +549,8 @@ def test_damage_of_which_no_time_tells_is_not_extended(
 def test_a_large_index_proposes_more_passages(
     folder: Path, monkeypatch: pytest.MonkeyPatch, share: int, proposed: int
 ) -> None:
-    monkeypatch.setattr(segment_reader, "CANDIDATES_SHARE", share)
-    monkeypatch.setattr(short_code_search, "MARGIN", 9.0)  # so all are near
+    monkeypatch.setattr(near_passages, "CANDIDATES_SHARE", share)
+    monkeypatch.setattr(near_passages, "MARGIN", 9.0)  # so all are near
     with closing(schema.connect(folder / "calls.sqlite")) as connection:
         spec = head.read_spec(connection, folder / "calls.sqlite")
         assert spec is not None

@@ -14,14 +14,7 @@ from numpy.typing import NDArray
 from hybrid_search.backends import short_vectors
 from hybrid_search.backends.embedded import segment_file, short_codes
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
-from hybrid_search.backends.embedded.short_code_search import (
-    MARGIN,
-    RANK,
-    ShortCodeSearch,
-    compute_margin,
-    count_near,
-    select_best,
-)
+from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import (
     LAYERS,
     LayerCodes,
@@ -104,45 +97,6 @@ def test_vectors_that_have_fewer_numbers_than_a_layer_are_compared_by_those() ->
         codes = LayerCodes(np.ones(40, np.int32), short_vectors.encode(vectors, layer))
         search = ShortCodeSearch(ShortCodes(np.arange(40), (codes,) * len(LAYERS)))
         assert int(search.score(shorten_query(vectors[17]), number, np.arange(40)).argmax()) == 17
-
-
-SCORES = st.lists(
-    st.lists(st.one_of(st.just(-np.inf), st.integers(-9, 9).map(float)), max_size=6),
-    min_size=1,
-    max_size=4,
-)
-
-
-@given(SCORES, st.integers(1, 12))
-def test_the_best_of_all_lists_are_selected(lists: list[list[float]], count: int) -> None:
-    scores = [np.array(values, np.float32) for values in lists]
-    selected = select_best(scores, count)
-    values = [float(own[row]) for own, rows in zip(scores, selected, strict=True) for row in rows]
-    usable = sorted((value for own in lists for value in own if value > -np.inf), reverse=True)
-    assert sorted(values, reverse=True) == usable[:count]
-    assert all(np.array_equal(rows, np.unique(rows)) for rows in selected)
-
-
-@given(st.integers(0, 200), st.integers(0, 200), st.integers(1, 300), st.integers(0, 300))
-def test_as_many_are_proposed_as_are_near_the_best(
-    near: int, far: int, least: int, more: int
-) -> None:
-    """Passages within the margin of the rank's score, in two lists, far ones in both."""
-    scores = np.full(RANK + near, 0.5, np.float32)
-    scores[RANK:] -= MARGIN / 2
-    distant = np.full(far, 0.5 - 2 * MARGIN, np.float32)
-    lists = [np.concatenate([scores[::2], distant]), scores[1::2]]
-    most = least + more
-    assert count_near(lists, MARGIN, least, most) == min(max(RANK + near, least), most)
-
-
-@pytest.mark.parametrize(("passages", "margin"), [(100, 0.07), (35_000, 0.07), (350_000, 0.09)])
-def test_the_margin_grows_with_the_index(passages: int, margin: float) -> None:
-    assert compute_margin(passages) == pytest.approx(margin)
-
-
-def test_of_fewer_than_the_rank_all_that_are_asked_for_are_proposed() -> None:
-    assert count_near([np.zeros(RANK - 1, np.float32)], MARGIN, 150, 600) == 150
 
 
 def test_a_passage_is_looked_up_by_its_number() -> None:

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.embedded import schema, segment_builder, segment_reader, segments
+from hybrid_search.backends.embedded import near_passages, schema, segment_builder, segments
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
@@ -49,7 +49,7 @@ WALKS = [walk(number) for number in range(400)]
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make segments so small that a few hundred documents need several, and let them be used."""
-    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", 150)
+    monkeypatch.setattr(near_passages, "MOST_CANDIDATES", 150)
     for name, value in SMALL.items():
         monkeypatch.setattr(segment_builder, name, value)
 
@@ -352,7 +352,7 @@ def test_a_lost_segment_whose_passages_are_all_gone_is_made_again_as_nothing(
             == segment.last - segment.first + 1
         )
     for name in ("FEWEST_CANDIDATES", "MOST_CANDIDATES"):  # all but one, deleted ones included
-        monkeypatch.setattr(segment_reader, name, 399)
+        monkeypatch.setattr(near_passages, name, 399)
     expected = answers(folder)
     segment.path(folder / "calls.spans").unlink()
     assert answers(folder) == expected
@@ -798,5 +798,5 @@ def test_a_disk_too_full_for_a_segment_is_one_clear_error_too(
     (disk / "other.bin").unlink()
     ingest_documents(store, [])
     assert len(list_segments(store)) == 2
-    monkeypatch.setattr(segment_reader, "MOST_CANDIDATES", 0)
+    monkeypatch.setattr(near_passages, "MOST_CANDIDATES", 0)
     assert len(answers(store, "short codes in 2 segments")[0]) == 50

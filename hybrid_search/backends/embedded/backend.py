@@ -20,10 +20,10 @@ from hybrid_search.backends.embedded import (
     commits,
     file_check,
     head,
+    near_passages,
     salvage,
     scan,
     schema,
-    segment_reader,
     segments,
     sql,
     term_sums,
@@ -220,7 +220,7 @@ class EmbeddedBackend:
         connection = reader.connection
         lists_all = True
         if allowed is None:
-            limit, method = max(segment_reader.MOST_CANDIDATES, request.window), "exact"
+            limit, method = max(near_passages.MOST_CANDIDATES, request.window), "exact"
             with schema.read_transaction(connection):
                 passages = _first_passages(connection, limit + 1)
                 if len(passages) <= limit:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log10
 
 import numpy as np
 
@@ -16,15 +15,6 @@ from hybrid_search.backends.embedded.short_codes import (
 )
 from hybrid_search.backends.short_vectors import ShortQuery
 from hybrid_search.text.types import Bytes, Codes, Floats, Ints
-
-RANK = 30
-MARGIN, MARGIN_GROWTH = 0.07, 0.02
-MARGIN_PASSAGES = 35_000
-"""Proposed are the passages whose score is at most a margin below that of the `RANK`-th best.
-
-For a phrase that few calls come near they are few. The margin is `MARGIN` up to `MARGIN_PASSAGES`,
-and `MARGIN_GROWTH` more for ten times as many, as the scores of more passages are off by more.
-"""
 
 
 class ShortCodeSearch:
@@ -111,39 +101,6 @@ def _score(codes: Codes | Bytes, starts: Rows, query: ShortQuery) -> Floats:
         return np.zeros(0, np.float32)
     best: Floats = np.maximum.reduceat(query.multiply(codes), starts)
     return best
-
-
-def compute_margin(passages: int) -> float:
-    """Return how far below the `RANK`-th best score passages are proposed, of so many in all."""
-    return MARGIN + MARGIN_GROWTH * log10(max(1.0, passages / MARGIN_PASSAGES))
-
-
-def count_near(scores: Sequence[Floats], margin: float, least: int, most: int) -> int:
-    """Return how many passages are proposed of those that have these scores.
-
-    They are from `least` to `most`, if there are so many.
-    """
-    joined = np.concatenate(scores)
-    if len(joined) < RANK:
-        return least
-    limit = np.partition(joined, -RANK)[-RANK] - margin
-    near = int(np.count_nonzero(joined >= limit))
-    return min(max(near, least), most)
-
-
-def select_best(scores: Sequence[Floats], count: int) -> list[Rows]:
-    """Return the positions of the `count` best of all scores, list by list, ascending.
-
-    Scores of -inf are never among them.
-    """
-    joined = np.concatenate(scores)
-    best = np.arange(len(joined))
-    if count < len(joined):
-        best = np.sort(np.argpartition(-joined, count - 1)[:count])
-    best = best[joined[best] > -np.inf]
-    ends = np.cumsum([len(part) for part in scores])
-    parts = np.split(best, np.searchsorted(best, ends[:-1]))
-    return [part - (end - len(own)) for part, end, own in zip(parts, ends, scores, strict=True)]
 
 
 def _ranges(starts: Rows | Counts, counts: Counts) -> Rows:

@@ -1,0 +1,55 @@
+"""Which passages the span leg proposes, by the scores of their short codes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hybrid_search.backends.embedded.near_passages import (
+    MARGIN,
+    RANK,
+    Limits,
+    compute_margin,
+    count_near,
+    select_best,
+)
+
+SCORES = st.lists(
+    st.lists(st.one_of(st.just(-np.inf), st.integers(-9, 9).map(float)), max_size=6),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(SCORES, st.integers(1, 12))
+def test_the_best_of_all_lists_are_selected(lists: list[list[float]], count: int) -> None:
+    scores = [np.array(values, np.float32) for values in lists]
+    selected = select_best(scores, count)
+    values = [float(own[row]) for own, rows in zip(scores, selected, strict=True) for row in rows]
+    usable = sorted((value for own in lists for value in own if value > -np.inf), reverse=True)
+    assert sorted(values, reverse=True) == usable[:count]
+    assert all(np.array_equal(rows, np.unique(rows)) for rows in selected)
+
+
+@given(st.integers(0, 200), st.integers(0, 200), st.integers(1, 300), st.integers(0, 300))
+def test_as_many_are_proposed_as_are_near_the_best(
+    near: int, far: int, least: int, more: int
+) -> None:
+    """Passages within the margin of the rank's score, in two lists, far ones in both."""
+    scores = np.full(RANK + near, 0.5, np.float32)
+    scores[RANK:] -= MARGIN / 2
+    distant = np.full(far, 0.5 - 2 * MARGIN, np.float32)
+    lists = [np.concatenate([scores[::2], distant]), scores[1::2]]
+    most = least + more
+    assert count_near(lists, Limits(least, most, MARGIN)) == min(max(RANK + near, least), most)
+
+
+@pytest.mark.parametrize(("passages", "margin"), [(100, 0.07), (35_000, 0.07), (350_000, 0.09)])
+def test_the_margin_grows_with_the_index(passages: int, margin: float) -> None:
+    assert compute_margin(passages) == pytest.approx(margin)
+
+
+def test_of_fewer_than_the_rank_all_that_are_asked_for_are_proposed() -> None:
+    assert count_near([np.zeros(RANK - 1, np.float32)], Limits(150, 600, MARGIN)) == 150
