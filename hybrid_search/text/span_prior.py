@@ -73,7 +73,8 @@ class SpanPrior:
         of_last = self.ends * probabilities[1:] - self.inside * running
         first, last = spans.bounds(counts)
         priors = of_last[last]
-        priors += of_first[first]
-        priors += (self.length * LOGARITHMS)[last - first]
+        priors += np.repeat(of_first, counts)
+        last -= first
+        priors += (self.length * LOGARITHMS)[last]
         scores: Floats = priors.astype(np.float32)
         return scores
