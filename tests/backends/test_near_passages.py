@@ -11,7 +11,7 @@ from hybrid_search.backends.embedded.near_passages import (
     MARGIN,
     RANK,
     Limits,
-    compute_margin,
+    compute_limits,
     count_near,
     select_best,
 )
@@ -46,9 +46,20 @@ def test_as_many_are_proposed_as_are_near_the_best(
     assert count_near(lists, Limits(least, most, MARGIN)) == min(max(RANK + near, least), most)
 
 
-@pytest.mark.parametrize(("passages", "margin"), [(100, 0.07), (35_000, 0.07), (350_000, 0.09)])
-def test_the_margin_grows_with_the_index(passages: int, margin: float) -> None:
-    assert compute_margin(passages) == pytest.approx(margin)
+@pytest.mark.parametrize(
+    ("passages", "most", "margin"),
+    [(100, 600, 0.07), (35_000, 600, 0.07), (350_000, 1200, 0.09), (3_500_000, 2400, 0.11)],
+)
+def test_more_are_proposed_of_a_larger_index(passages: int, most: int, margin: float) -> None:
+    limits = compute_limits(passages, 100)
+    assert (limits.least, limits.most) == (150, most)
+    assert limits.margin == pytest.approx(margin)
+
+
+@pytest.mark.parametrize("least", [400, 1000])
+def test_a_long_page_is_filled(least: int) -> None:
+    limits = compute_limits(35_000, least)
+    assert (limits.least, limits.most) == (least, max(least, 600))
 
 
 def test_of_fewer_than_the_rank_all_that_are_asked_for_are_proposed() -> None:

@@ -545,11 +545,15 @@ def test_damage_of_which_no_time_tells_is_not_extended(
     assert client.verify(sample=0, full=True).is_sound
 
 
-@pytest.mark.parametrize(("share", "proposed"), [(1000, PROPOSED), (3, 129), (2, 194)])
+@pytest.mark.parametrize(
+    ("measured", "proposed"),
+    # 389 passages are ten times 38.9, and 10 ** 1.5 times 12.3: 120 * 2 ** 1.5 = 339
+    [(35_000, PROPOSED), (38.9, 2 * PROPOSED), (12.3, 339)],
+)
 def test_a_large_index_proposes_more_passages(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, share: int, proposed: int
+    folder: Path, monkeypatch: pytest.MonkeyPatch, measured: float, proposed: int
 ) -> None:
-    monkeypatch.setattr(near_passages, "CANDIDATES_SHARE", share)
+    monkeypatch.setattr(near_passages, "MEASURED_PASSAGES", measured)
     monkeypatch.setattr(near_passages, "MARGIN", 9.0)  # so all are near
     with closing(schema.connect(folder / "calls.sqlite")) as connection:
         spec = head.read_spec(connection, folder / "calls.sqlite")
