@@ -7,6 +7,7 @@ every span of every passage: it is the reference that the other backends are tes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
@@ -217,6 +218,15 @@ class Backend(Writable, Protocol):
 
     def close(self) -> None:
         """Close connections and files; the next call opens them again."""
+        ...
+
+
+@runtime_checkable
+class LocalBackend(Protocol):
+    """A store that computes in this process."""
+
+    def take_place(self) -> AbstractContextManager[None]:
+        """Return a context that waits until few enough queries are computed at once."""
         ...
 
 

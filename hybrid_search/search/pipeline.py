@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from hybrid_search.backends.base import Backend, RequestBackend
+from hybrid_search.backends.base import Backend, LocalBackend, RequestBackend
 from hybrid_search.backends.index_head import Head, answer_by_head
 from hybrid_search.backends.types import IndexSpec, Key, OutrankedPassage, Request, check_spec
 from hybrid_search.encoder.base import Encoder, span_prior
@@ -72,7 +73,8 @@ def search(
     UsageError for an unknown field.
     """
     started_at = time.perf_counter()
-    with count_traffic() as traffic:
+    place = backend.take_place() if isinstance(backend, LocalBackend) else nullcontext()
+    with place, count_traffic() as traffic:
         result = answer_by_head(
             backend,
             query.index,

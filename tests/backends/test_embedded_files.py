@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from hybrid_search import connect
+from hybrid_search.backends.base import LocalBackend
 from hybrid_search.backends.embedded import readers
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.errors import (
@@ -26,6 +27,7 @@ from hybrid_search.errors import (
     IndexMissingError,
     IndexStoreError,
 )
+from hybrid_search.search.result import Result
 from tests.helpers.cli import invoke_cli
 from tests.helpers.stored_passages import SHORT, read_passages, write_documents
 from tests.helpers.tiny_encoder import (
@@ -575,6 +577,24 @@ def test_two_threads_are_inside_at_once(tmp_path: Path, monkeypatch: pytest.Monk
         for thread in threads:
             thread.join()
         assert not both.broken
+
+
+def test_a_query_waits_while_as_many_are_computed_as_there_are_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(readers, "available_cores", lambda: 1)
+    with connect(f"embedded:{tmp_path}") as client:
+        client.ingest([SHORT])
+        backend = client.backend
+        assert isinstance(backend, LocalBackend)
+        answers: list[Result] = []
+        thread = threading.Thread(target=lambda: answers.append(client.query("just")))
+        with backend.take_place():
+            thread.start()
+            thread.join(0.5)
+            assert thread.is_alive()
+        thread.join(30)
+        assert [hit.id for hit in answers[0]] == [SHORT["id"]]
 
 
 def test_threads_that_read_while_one_writes_see_whole_documents(tmp_path: Path) -> None:

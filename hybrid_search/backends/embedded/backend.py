@@ -9,7 +9,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -195,6 +195,10 @@ class EmbeddedBackend:
         with self._open_reader(index) as reader:
             return sql.list_passages(reader.connection, document_id)
 
+    def take_place(self) -> AbstractContextManager[None]:
+        """Compute no more queries at once than there are cores, see `LocalBackend`."""
+        return self._readers.queries.take(begins_query=True)
+
     def find_candidates(self, index: str, request: Request) -> Candidates:
         """Return the best passages of each leg.
 
@@ -210,7 +214,7 @@ class EmbeddedBackend:
             bm25_scores = matches.best_scores(request.window) if request.lexical else {}
             warnings = [*candidates.warnings, *reader.find_warnings(self._path(index))]
             if matches.is_damaged:
-                warnings.append(_report_damaged_texts(index))
+                warnings.append(bm25.report_damage(index))
             return replace(candidates, lexical=bm25_scores, memo=matches, warnings=warnings)
 
     def _find_by_spans(
@@ -348,16 +352,6 @@ class EmbeddedBackend:
 
     def _segments(self, index: str) -> Path:
         return self._folder / f"{index}.spans"
-
-
-def _report_damaged_texts(index: str) -> str:
-    """Log and return the warning about a full-text index that is not the one that was written."""
-    warning = (
-        f"the full-text index of index {index!r} is damaged: BM25 scores may be wrong, and matches "
-        f"missing. To mend this: hybrid-search verify --index {index} --repair"
-    )
-    _log.warning("%s", warning)
-    return warning
 
 
 def _first_passages(connection: sqlite3.Connection, count: int) -> Numbers:

@@ -15,6 +15,7 @@ place of the text.
 
 from __future__ import annotations
 
+import logging
 import math
 import sqlite3
 from collections import Counter
@@ -32,6 +33,8 @@ from hybrid_search.backends.highlight_markers import OPEN, parse_marks, strip_ma
 from hybrid_search.backends.types import DamagedRowError, Key
 from hybrid_search.text.terms import find_words, query_terms
 from hybrid_search.text.words import distinct_words
+
+_log = logging.getLogger(__name__)
 
 COMMON = 0.5
 """A term in a larger share of the passages than this is skipped beside rarer ones.
@@ -108,6 +111,16 @@ def search(
     if allowed is not None:
         rows = rows[np.isin(lengths.passages[rows], allowed)]
     return Matches(lengths.passages[rows], scores[rows], check.is_damaged)
+
+
+def report_damage(index: str) -> str:
+    """Log and return the warning about a full-text index that is not the one that was written."""
+    warning = (
+        f"the full-text index of index {index!r} is damaged: BM25 scores may be wrong, and matches "
+        f"missing. To mend this: hybrid-search verify --index {index} --repair"
+    )
+    _log.warning("%s", warning)
+    return warning
 
 
 def find_highlights(
