@@ -23,7 +23,7 @@ HEAD = {"read_head": 1}
 
 PLAIN = {"find_candidates": 1, "complete_candidates": 1, "fetch_contents": 1}
 
-WITHOUT_REQUEST = {"recall_head", "is_remembered"}
+WITHOUT_REQUEST = {"recall_head", "is_remembered", "take_place"}
 
 
 @pytest.fixture(scope="module")
