@@ -160,12 +160,13 @@ def fuse(
     )
     bm25_ranks, cosine_ranks = legs.bm25_rank.tolist(), legs.cosine_rank.tolist()
     return [
-        passage.add_fusion(
-            scores[number],
-            (bm25_parts[number], span_parts[number]),
-            bm25_ranks[number],
-            cosine_ranks[number],
-            legs.terms,
+        replace(
+            passage,
+            score=scores[number],
+            parts=(bm25_parts[number], span_parts[number]),
+            bm25_rank=bm25_ranks[number],
+            cosine_rank=cosine_ranks[number],
+            terms=legs.terms,
         )
         for number, passage in enumerate(passages)
     ]

@@ -41,24 +41,6 @@ class ScoredPassage:
     parts: tuple[float, float] = (0.0, 0.0)
     terms: int = 0
 
-    def add_fusion(
-        self, score: float, parts: tuple[float, float], bm25_rank: int, cosine_rank: int, terms: int
-    ) -> ScoredPassage:
-        """Return the passage with what fusion adds, in a sixth of the time of `replace`."""
-        return ScoredPassage(
-            self.stored,
-            self.request,
-            self.cosines,
-            self.cosine,
-            self.span_score,
-            self.priors,
-            score,
-            bm25_rank,
-            cosine_rank,
-            parts,
-            terms,
-        )
-
     @property
     def prior(self) -> float:
         """What was added to the cosine of the best span."""

@@ -50,8 +50,13 @@ class JoinedCodes:
 
     def split(self, spans: Floats) -> list[Floats]:
         """Return the numbers of all spans passage by passage."""
-        ends = np.cumsum([0, *self.span_counts]).tolist()
-        return [spans[first:after] for first, after in pairwise(ends)]
+        return split_spans(spans, self.span_counts)
+
+
+def split_spans(spans: Floats, span_counts: Sequence[int]) -> list[Floats]:
+    """Return the numbers of all spans passage by passage, of which each has so many."""
+    ends = np.cumsum([0, *span_counts]).tolist()
+    return [spans[first:after] for first, after in pairwise(ends)]
 
 
 def join_sound(passages: Sequence[TokenCodes], dimension: int) -> JoinedCodes | None:

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from hybrid_search.text import spans
 from hybrid_search.text.boundaries import BoundaryModel, join_probabilities, read_probabilities
+from hybrid_search.text.joined_codes import split_spans
 from hybrid_search.text.token_codes import JOIN_PASSAGES
 from hybrid_search.text.types import Bytes, Floats, TokenCodes
 
@@ -57,9 +57,7 @@ class SpanPrior:
             block = token_codes[start : start + JOIN_PASSAGES]
             probabilities = np.append(join_probabilities(block, self.boundaries), np.float32(1))
             priors = self.combine(probabilities, np.concatenate([codes.counts for codes in block]))
-            ends = np.cumsum([0, *(len(codes.inverse_norms) for codes in block)]).tolist()
-            for first, after in pairwise(ends):
-                yield priors[first:after]
+            yield from split_spans(priors, [len(codes.inverse_norms) for codes in block])
 
     def combine(self, probabilities: Floats, counts: Bytes) -> Floats:
         """Return the prior of every span, float32 ``[spans]``.

@@ -132,9 +132,8 @@ class Turns:
 class ReaderPool:
     """Readers of the indexes in one folder.
 
-    `queries` lets in whole queries: what they compute beside reading holds Python's lock, for which
-    more of them than there are cores would only wait. Eight threads on two cores had .82 of the
-    throughput without it.
+    `queries` lets in whole queries: what they compute beside reading holds Python's lock, which
+    more of them than there are cores would only hand around.
     """
 
     def __init__(self) -> None:
