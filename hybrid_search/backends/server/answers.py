@@ -151,9 +151,9 @@ class _CopiedSource(TypedDict):
 KEYS = _hits(fields=_Key)
 """The shapes of hits are named by what is requested of a hit: here with `request_bodies.KEYS`."""
 CODES = _hits(fields=_Codes)
-SHORT_CODES = _hits(fields=_ShortCodes)
 SCORED_KEYS = _hits(fields=_Key, _score=_Score)
-BEST_SPANS = _hits(fields=_BestSpans)
+SHORT_CODES = _hits(fields=_ShortCodes, _score=_Score)
+BEST_SPANS = _hits(fields=_BestSpans, _score=_Score)
 SCORED_IDS = _hits(_id=_PassageId, _score=_Score)
 _SourceHash = _object(_index=str, fields=NotRequired[_object(source_hash=tuple[str])])
 SOURCE_HASHES = Shape[Answer](

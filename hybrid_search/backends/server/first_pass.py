@@ -142,7 +142,7 @@ def _read_computed(hits: Hits, _: Request) -> BestSpansByKey:
     }
 
 
-KEYS_ONLY = FirstPass(request_bodies.KEYS, answers.KEYS, _read_nothing)
+KEYS_ONLY = FirstPass(request_bodies.KEYS, answers.SCORED_KEYS, _read_nothing)
 
 
 def refuses_scripts(error: ServerError) -> bool:
