@@ -169,12 +169,13 @@ class Candidates:
         lexical: Passages of the BM25 leg with their BM25 scores.
         semantic: Passages of the span leg with their token codes.
         method: How the span leg was searched, for the plan of a result.
-        codes: Token codes of passages of the BM25 leg, where the store returned them, too.
+        codes: Token codes of further passages, such as those of the BM25 leg, as far as the store
+            has read them.
         damaged: Passages that the span leg could not score, because their codes are damaged.
         warnings: What else is damaged, and is done without: sentences with the remedy.
         memo: Whatever the store wants to see again in `complete_candidates`.
-        cosines: The cosine of every span of passages in `semantic`, as far as the store has
-            computed them, float32 ``[spans]``.
+        cosines: The cosine of every span of passages in `semantic` and `codes`, as far as the
+            store has computed them, float32 ``[spans]``.
         outranked: Passages of the legs that the store has left out, since they cannot be among the
             best of the request's `page_order`.
     """

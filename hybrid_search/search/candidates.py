@@ -115,10 +115,11 @@ def _find_computed(
 
     A passage that turned out to be damaged since has other codes, which cannot be read.
     """
+    codes = {**candidates.codes, **candidates.semantic}
     return {
         passage.key: candidates.cosines[passage.key]
         for passage in stored
-        if passage.key in candidates.cosines and candidates.semantic[passage.key] is passage.tokens
+        if passage.key in candidates.cosines and codes[passage.key] is passage.tokens
     }
 
 

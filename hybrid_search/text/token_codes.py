@@ -9,7 +9,7 @@ for bit, when an index file is lost.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -223,18 +223,24 @@ def best_passages(
 
 
 def best_stored_passages(
-    query: Floats, stored_by_key: Mapping[Any, bytes], limit: int
+    query: Floats, stored_by_key: Mapping[Any, bytes], limit: int, always: Collection[Any] = ()
 ) -> BestPassages:
-    """Return the same as `best_passages` of what `read` makes of stored bytes, and sooner."""
+    """Return the same as `best_passages` of what `read` makes of stored bytes, and sooner.
+
+    Passages in `always` are returned in any case: behind the nearest, if they are not among them.
+    """
     cosines = _score_joined(query, list(stored_by_key.values()), join_stored)
-    best, damaged = _select_nearest(zip(stored_by_key, cosines, strict=True), limit)
+    best, damaged = _select_nearest(zip(stored_by_key, cosines, strict=True), limit, always)
     return BestPassages({key: read(stored_by_key[key]) for key in best}, best, damaged)
 
 
 def _select_nearest(
-    cosines_by_key: Iterable[tuple[Any, Floats | None]], limit: int
+    cosines_by_key: Iterable[tuple[Any, Floats | None]], limit: int, always: Collection[Any] = ()
 ) -> tuple[dict[Any, Floats], list[Any]]:
-    """Return the cosines of the `limit` passages with the best spans, and the damaged ones."""
+    """Return the cosines of the `limit` passages with the best spans, and the damaged ones.
+
+    Behind the `limit` come those of the other passages in `always`.
+    """
     sound: list[tuple[Any, Floats]] = []
     damaged: list[Any] = []
     for key, cosines in cosines_by_key:
@@ -243,8 +249,8 @@ def _select_nearest(
         else:
             sound.append((key, cosines))
     best = spans.find_highest([cosines for _, cosines in sound])
-    nearest = np.argsort(-best, kind="stable")[:limit].tolist()
-    return dict(sound[number] for number in nearest), damaged
+    nearest = dict(sound[number] for number in np.argsort(-best, kind="stable")[:limit].tolist())
+    return nearest | {key: cosines for key, cosines in sound if key in always}, damaged
 
 
 def is_sound(tokens: TokenCodes, dimension: int) -> bool:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid_search import connect
+from hybrid_search import connect, encoder
 from hybrid_search.backends.embedded import (
     backend,
     head,
@@ -32,12 +32,16 @@ from hybrid_search.backends.embedded import (
     segments,
 )
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.embedded.segment_reader import SegmentReader
 from hybrid_search.backends.embedded.segments import Segment
+from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, IndexStoreError
 from hybrid_search.ingest.sources.files import SAMPLE
+from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.result import Result
 from hybrid_search.system import file_digest
+from hybrid_search.text import token_codes
 from tests.helpers.segments import grow_segments
 from tests.helpers.tiny_encoder import fill_index, make_request
 
@@ -322,6 +326,24 @@ def test_a_filter_on_what_is_least_alike_is_still_answered_in_full(
     proposed_result = ask_in_spanish()
     assert proposed_result.plan["candidates"].startswith("short codes")
     assert len(proposed_result) >= 0.95 * len(exact_result)
+
+
+def test_passages_of_the_bm25_leg_are_scored_for_the_span_leg_too(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phrase, window = "refund", 20
+    vector = query_vector(encoder.truncate_encoder(encoder.load()), phrase)
+    by_spans = client.backend.find_candidates("calls", Request(phrase, vector, 1000, lexical=False))
+    farthest = np.array(list(by_spans.semantic)[-window:])
+    monkeypatch.setattr(SegmentReader, "find_passages", lambda *_: farthest)
+    candidates = client.backend.find_candidates("calls", Request(phrase, vector, window))
+    highest = [candidates.cosines[key].max() for key in candidates.semantic]
+    assert len(candidates.lexical) == len(candidates.semantic) == window
+    assert highest == sorted(highest, reverse=True)
+    assert {*candidates.semantic} - {*farthest.tolist()}
+    for key in candidates.lexical:
+        cosines = token_codes.cosines(vector, candidates.codes[key])
+        assert candidates.cosines[key] == pytest.approx(cosines, abs=1e-6)
 
 
 @pytest.mark.parametrize("runs", [1, 5])

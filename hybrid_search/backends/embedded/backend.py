@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -208,19 +208,29 @@ class EmbeddedBackend:
         with self._open_reader(index) as reader:
             allowed = reader.find_allowed_passages(request.conditions)
             matches = self._matches(reader, request, allowed)
-            candidates = (
-                self._find_by_spans(reader, request, allowed) if request.semantic else Candidates()
-            )
             bm25_scores = matches.best_scores(request.window) if request.lexical else {}
+            candidates = (
+                self._find_by_spans(reader, request, allowed, bm25_scores)
+                if request.semantic
+                else Candidates()
+            )
             warnings = [*candidates.warnings, *reader.find_warnings(self._path(index))]
             if matches.is_damaged:
                 warnings.append(bm25.report_damage(index))
             return replace(candidates, lexical=bm25_scores, memo=matches, warnings=warnings)
 
     def _find_by_spans(
-        self, reader: Reader, request: Request, allowed: Numbers | None
+        self,
+        reader: Reader,
+        request: Request,
+        allowed: Numbers | None,
+        by_words: Collection[Key],
     ) -> Candidates:
-        """Return the passages of the span leg with their codes, and how they were found."""
+        """Return the passages of the span leg with their codes, and how they were found.
+
+        The passages `by_words`, those of the BM25 leg, are scored with the nearest, since a query
+        needs their cosines anyway.
+        """
         connection = reader.connection
         lists_all = True
         if allowed is None:
@@ -233,21 +243,23 @@ class EmbeddedBackend:
             passages, limit = allowed, EXACT_PASSAGES
             method = "exact, on what the filter leaves"
         if len(passages) <= limit:
-            best = _score_exactly(reader, request, passages)
+            best = _score_exactly(reader, request, passages, by_words)
             warnings = [] if lists_all else [describe_lost_passages(schema.index_name(connection))]
             return Candidates(
-                semantic=best.codes,
+                semantic=best.take(request.window).codes,
                 method=method,
+                codes=best.codes,
                 damaged=best.damaged,
                 warnings=warnings,
                 cosines=best.cosines,
             )
         current_segments = reader.segments.refresh(connection)
-        best = _score_nearest(reader, current_segments, request, allowed)
+        best = _score_nearest(reader, current_segments, request, allowed, by_words)
         left_out = current_segments.damaged.union(sql.read_left_out(connection))
         return Candidates(
-            semantic=best.codes,
+            semantic=best.take(request.window).codes,
             method=current_segments.method,
+            codes=best.codes,
             damaged=[*best.damaged, *sorted(left_out)],
             warnings=current_segments.warnings,
             cosines=best.cosines,
@@ -267,7 +279,9 @@ class EmbeddedBackend:
                 allowed = reader.find_allowed_passages(request.conditions)
                 matches = self._matches(reader, request, allowed)
             scores = dict(zip(keys, matches.scores_of(keys), strict=True))
-            codes: dict[Key, TokenCodes] = {**candidates.semantic} if candidates else {}
+            codes: dict[Key, TokenCodes] = (
+                {**candidates.codes, **candidates.semantic} if candidates else {}
+            )
             stored = reader.codes.read(reader.connection, [key for key in keys if key not in codes])
             codes |= {key: token_codes.read(data) for key, data in stored.items()}
             return sql.read_passages(reader.connection, keys, scores, codes)
@@ -365,27 +379,31 @@ def _score_nearest(
     current_segments: SegmentReader,
     request: Request,
     allowed: Numbers | None,
+    by_words: Collection[Key],
 ) -> BestPassages:
-    """Return the best of the nearest passages, and the damaged ones among them.
+    """Return the best of the nearest passages and those `by_words`, and the damaged ones.
 
     If so many of them are damaged that fewer than the request's window are left, more are scored.
     """
     least = request.window
     while True:
         passages = current_segments.find_passages(request.vector, least, allowed)
-        best = _score_exactly(reader, request, passages)
+        best = _score_exactly(reader, request, passages, by_words)
         if len(best.codes) >= request.window or least >= len(current_segments):
             return best
         least = 2 * max(least, len(passages))
 
 
-def _score_exactly(reader: Reader, request: Request, passages: Numbers) -> BestPassages:
-    """Return the best of `passages`, and with the damaged ones those that have no codes.
+def _score_exactly(
+    reader: Reader, request: Request, passages: Numbers, by_words: Collection[Key]
+) -> BestPassages:
+    """Return the best of all passages, and with the damaged ones those that have no codes.
 
-    All their spans are scored. There are at most `request.window`. Those without codes may have
-    been deleted meanwhile.
+    All spans of `passages` and of those `by_words` are scored. The best `request.window` come
+    first, and then the others `by_words`. Those without codes may have been deleted meanwhile.
     """
-    stored = reader.codes.read(reader.connection, sorted(passages.tolist()))
-    best = token_codes.best_stored_passages(request.vector, stored, request.window)
-    missing = [number for number in passages.tolist() if number not in stored]
+    numbers = sorted({*passages.tolist(), *by_words})
+    stored = reader.codes.read(reader.connection, numbers)
+    best = token_codes.best_stored_passages(request.vector, stored, request.window, by_words)
+    missing = [number for number in numbers if number not in stored]
     return replace(best, damaged=[*best.damaged, *missing])

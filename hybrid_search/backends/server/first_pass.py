@@ -119,9 +119,9 @@ def _read_nothing(hits: Hits, _: Request) -> BestSpansByKey:
 
 
 def _estimate(hits: Hits, request: Request) -> BestSpansByKey:
-    codes_by_key = {
-        passage_codec.hit_key(hit): passage_codec.decode_short_codes(hit) for hit in hits
-    }
+    # both legs can propose a passage, which is decoded once
+    hits_by_key = {passage_codec.hit_key(hit): hit for hit in hits}
+    codes_by_key = {key: passage_codec.decode_short_codes(hit) for key, hit in hits_by_key.items()}
     readable = {
         key: codes
         for key, codes in codes_by_key.items()
