@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.tasks import TASKS
-from hybrid_search.backends.embedded import schema, segments
-from hybrid_search.backends.embedded.near_passages import FEWEST_CANDIDATES, MOST_CANDIDATES, WIDTH
+from hybrid_search.backends.embedded.checked_codes import CheckedCodes
+from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
+from hybrid_search.backends.embedded.short_codes import WORDS
 from hybrid_search.backends.types import Request
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW
 from hybrid_search.system import available_cores
+
+Leg = Callable[[], object]
 
 SET = "calls_sgd"
 BYTES, SHARE = "bytes of a query", "share of the memory's"
@@ -34,8 +42,9 @@ def measure(data: Path) -> dict[str, Any]:
     """Return bytes a second of the memory and of the span leg, on all of calls_sgd."""
     collection = ingest_task(TASKS[SET], data)
     bandwidth = measure_memory()
-    leg_bytes = count_leg_bytes(collection.store, SET)
-    seconds = time_leg(collection, phrases(data))
+    legs = list_legs(collection, phrases(data))
+    leg_bytes = count_leg_bytes(legs)
+    seconds = median(map(time_call, legs))
     rate = sum(leg_bytes.values()) / seconds
     return {
         "set": SET,
@@ -54,51 +63,75 @@ def measure_memory() -> float:
     cores = available_cores()
     blocks = np.ones((cores, BLOCK // 8), np.uint64)
     with ThreadPoolExecutor(cores) as pool:
-        seconds = min(_time(lambda: list(pool.map(np.max, blocks))) for _ in range(ROUNDS))
+        seconds = min(time_call(lambda: list(pool.map(np.max, blocks))) for _ in range(ROUNDS))
     return blocks.nbytes / seconds
 
 
-def count_leg_bytes(store: Path, index: str) -> dict[str, int]:
-    """Return the least bytes that one search for a phrase reads, by what they are.
-
-    The windows of all passages, the words of those with the nearest windows, and the token codes of
-    the fewest candidates; of words and token codes as many as passages have on average.
-    """
-    connection = schema.connect(store / f"{index}.sqlite")
-    parts = [
-        segments.open_segment(segment, store / f"{index}.spans")
-        for segment in segments.list_segments(connection)
-    ]
-    query = "SELECT count(*), sum(length(data)) FROM tokens"
-    passages, token_bytes = connection.execute(query).fetchone()
-    connection.close()
-    windows, words = (sum(part.layers[layer].codes.nbytes for part in parts) for layer in (0, 1))
-    return {
-        "windows": windows,
-        "words": words * min(passages, WIDTH * MOST_CANDIDATES) // passages,
-        "token codes": token_bytes * min(passages, FEWEST_CANDIDATES) // passages,
-    }
-
-
-def time_leg(collection: Collection, texts: Sequence[str]) -> float:
-    """Return the least seconds of the span leg over phrases, as it reads least for some of them.
-
-    As of the memory the best counts, so that what else the machine does counts less.
-    """
+def list_legs(collection: Collection, texts: Sequence[str]) -> list[Leg]:
+    """Return the search of the span leg for each phrase."""
+    backend, name = collection.client.backend, collection.task.name
     encoder = collection.model.encoder
     requests = [
         Request("", phrase_vector.query_vector(encoder, text), WINDOW, lexical=False)
         for text in texts
     ]
-    backend, name = collection.client.backend, collection.task.name
-    seconds = [
-        _time(lambda request=request: backend.find_candidates(name, request))  # type: ignore[misc]
-        for request in requests
-    ]
-    return min(seconds)
+    return [partial(backend.find_candidates, name, request) for request in requests]
 
 
-def _time(call: Callable[[], object]) -> float:
+def count_leg_bytes(legs: Sequence[Leg]) -> dict[str, int]:
+    """Return the bytes that a search reads, by what they are, at the median.
+
+    They are the codes of the words in the nearest lists, the windows of the passages that are near
+    by these words, and the token codes of those that are scored exactly.
+    """
+    counters = []
+    for leg in legs:
+        counter: Counter[str] = Counter(words=0, windows=0, **{"token codes": 0})
+        with count_reads(counter):
+            leg()
+        counters.append(counter)
+    return {name: round(median(counter[name] for counter in counters)) for name in counters[0]}
+
+
+@contextmanager
+def count_reads(counter: Counter[str]) -> Iterator[None]:
+    """Add to a counter the bytes that searches read meanwhile."""
+    score_listed, score = ShortCodeSearch.score_listed, ShortCodeSearch.score
+    score_all, read = ShortCodeSearch.score_all, CheckedCodes.read
+
+    def count_listed(search: ShortCodeSearch, queries: Any, centroids: Any) -> Any:
+        assert search.codes.lists
+        entries = int(search.list_sizes()[centroids].sum())
+        row_bytes = search.codes.lists.words.itemsize + search.codes.layers[WORDS].codes[0].nbytes
+        counter["words"] += entries * row_bytes
+        return score_listed(search, queries, centroids)
+
+    def count_scored(search: ShortCodeSearch, queries: Any, layer: int, rows: Any) -> Any:
+        codes = search.codes.layers[layer]
+        name = "words" if layer == WORDS else "windows"
+        counter[name] += int(codes.counts[rows].sum()) * codes.codes[0].nbytes
+        return score(search, queries, layer, rows)
+
+    def count_all(search: ShortCodeSearch, queries: Any) -> Any:
+        counter["windows"] += search.codes.layers[0].codes.nbytes
+        return score_all(search, queries)
+
+    def count_codes(codes: CheckedCodes, connection: Any, passages: Any) -> Any:
+        stored = read(codes, connection, passages)
+        counter["token codes"] += sum(map(len, stored.values()))
+        return stored
+
+    with (
+        mock.patch.object(ShortCodeSearch, "score_listed", count_listed),
+        mock.patch.object(ShortCodeSearch, "score", count_scored),
+        mock.patch.object(ShortCodeSearch, "score_all", count_all),
+        mock.patch.object(CheckedCodes, "read", count_codes),
+    ):
+        yield
+
+
+def time_call(call: Callable[[], object]) -> float:
+    """Return the seconds that a call takes."""
     started_at = time.perf_counter()
     call()
     return time.perf_counter() - started_at

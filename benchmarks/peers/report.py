@@ -114,7 +114,7 @@ def bandwidth_table() -> str:
     rows = {
         "memory, read in order": f"{result['memory, GB/s']:.1f} GB/s",
         "the span leg reads for a query": ", ".join(parts),
-        "and takes, at least": f"{result['span leg, ms']:.1f} ms",
+        "and takes": f"{result['span leg, ms']:.1f} ms",
         "that is": f"{result['span leg, GB/s']:.2f} GB/s",
         "share of the memory's bandwidth": f"{result[SHARE]:.1%}",
     }
