@@ -178,7 +178,7 @@ def test_an_index_on_a_server_is_set_up_filled_and_made_anew(url: str) -> None:
             assert after.spans > before.spans
             assert [path for path, _ in await client.requests("money", index=name)] == [
                 f"/{name}/_search"
-            ] * 3
+            ] * 2
 
     with live_servers.unique_index_name(url) as name:
         run_program(program(name))
