@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.phrases import phrases
 from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.tasks import TASKS
+from hybrid_search.backends.embedded.centroids import Centroids
 from hybrid_search.backends.embedded.checked_codes import CheckedCodes
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import WORDS
@@ -31,6 +32,9 @@ Leg = Callable[[], object]
 SET = "calls_sgd"
 BYTES, SHARE = "bytes of a query", "share of the memory's"
 """Names of figures of the result."""
+
+PARTS = ("centroids", "words", "windows", "token codes")
+"""What a search reads."""
 
 BLOCK = 2**28
 """Bytes that a core reads: far more than any cache holds."""
@@ -81,12 +85,12 @@ def list_legs(collection: Collection, texts: Sequence[str]) -> list[Leg]:
 def count_leg_bytes(legs: Sequence[Leg]) -> dict[str, int]:
     """Return the bytes that a search reads, by what they are, at the median.
 
-    They are the codes of the words in the nearest lists, the windows of the passages that are near
-    by these words, and the token codes of those that are scored exactly.
+    They are the centroids, the codes of the words in the lists of the nearest, the windows of the
+    passages that are near by these words, and the token codes of those that are scored exactly.
     """
     counters = []
     for leg in legs:
-        counter: Counter[str] = Counter(words=0, windows=0, **{"token codes": 0})
+        counter: Counter[str] = Counter(dict.fromkeys(PARTS, 0))
         with count_reads(counter):
             leg()
         counters.append(counter)
@@ -98,18 +102,23 @@ def count_reads(counter: Counter[str]) -> Iterator[None]:
     """Add to a counter the bytes that searches read meanwhile."""
     score_listed, score = ShortCodeSearch.score_listed, ShortCodeSearch.score
     score_all, read = ShortCodeSearch.score_all, CheckedCodes.read
+    find_nearest = Centroids.find_nearest
+
+    def count_centroids(centroids: Centroids, *arguments: Any) -> Any:
+        counter["centroids"] += centroids.fine.nbytes
+        return find_nearest(centroids, *arguments)
 
     def count_listed(search: ShortCodeSearch, queries: Any, centroids: Any) -> Any:
         assert search.codes.lists
         entries = int(search.list_sizes()[centroids].sum())
-        row_bytes = search.codes.lists.words.itemsize + search.codes.layers[WORDS].codes[0].nbytes
-        counter["words"] += entries * row_bytes
+        entry_bytes = search.codes.lists.words.itemsize + count_row_bytes(search, WORDS)
+        counter["words"] += entries * entry_bytes
         return score_listed(search, queries, centroids)
 
     def count_scored(search: ShortCodeSearch, queries: Any, layer: int, rows: Any) -> Any:
-        codes = search.codes.layers[layer]
         name = "words" if layer == WORDS else "windows"
-        counter[name] += int(codes.counts[rows].sum()) * codes.codes[0].nbytes
+        count = int(search.codes.layers[layer].counts[rows].sum())
+        counter[name] += count * count_row_bytes(search, layer)
         return score(search, queries, layer, rows)
 
     def count_all(search: ShortCodeSearch, queries: Any) -> Any:
@@ -122,12 +131,19 @@ def count_reads(counter: Counter[str]) -> Iterator[None]:
         return stored
 
     with (
+        mock.patch.object(Centroids, "find_nearest", count_centroids),
         mock.patch.object(ShortCodeSearch, "score_listed", count_listed),
         mock.patch.object(ShortCodeSearch, "score", count_scored),
         mock.patch.object(ShortCodeSearch, "score_all", count_all),
         mock.patch.object(CheckedCodes, "read", count_codes),
     ):
         yield
+
+
+def count_row_bytes(search: ShortCodeSearch, layer: int) -> int:
+    """Return the bytes of one vector in a layer."""
+    codes = search.codes.layers[layer].codes
+    return codes.shape[1] * codes.itemsize
 
 
 def time_call(call: Callable[[], object]) -> float:
