@@ -143,7 +143,7 @@ def count_reads(counter: Counter[str]) -> Iterator[None]:
 def count_row_bytes(search: ShortCodeSearch, layer: int) -> int:
     """Return the bytes of one vector in a layer."""
     codes = search.codes.layers[layer].codes
-    return codes.shape[1] * codes.itemsize
+    return int(codes.shape[1] * codes.itemsize)
 
 
 def time_call(call: Callable[[], object]) -> float:

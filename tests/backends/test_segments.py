@@ -331,10 +331,10 @@ def test_a_filter_on_what_is_least_alike_is_still_answered_in_full(
 def test_passages_of_the_bm25_leg_are_scored_for_the_span_leg_too(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    phrase, window = "refund", 20
+    phrase, window = "refund", 10
     vector = query_vector(encoder.truncate_encoder(encoder.load()), phrase)
     by_spans = client.backend.find_candidates("calls", Request(phrase, vector, 1000, lexical=False))
-    farthest = np.array(list(by_spans.semantic)[-window:])
+    farthest = np.array(list(by_spans.semantic)[-2 * window :])
     monkeypatch.setattr(SegmentReader, "find_passages", lambda *_: farthest)
     candidates = client.backend.find_candidates("calls", Request(phrase, vector, window))
     highest = [candidates.cosines[key].max() for key in candidates.semantic]

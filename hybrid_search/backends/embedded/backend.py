@@ -18,6 +18,7 @@ from hybrid_search.backends.embedded import (
     bm25,
     codes_scan,
     commits,
+    exact_scores,
     file_check,
     head,
     near_passages,
@@ -31,7 +32,7 @@ from hybrid_search.backends.embedded import (
 from hybrid_search.backends.embedded.next_version import NextVersion
 from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
 from hybrid_search.backends.embedded.readers import Reader, ReaderPool
-from hybrid_search.backends.embedded.segment_reader import SegmentReader, describe_lost_passages
+from hybrid_search.backends.embedded.segment_reader import describe_lost_passages
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import (
@@ -54,7 +55,6 @@ from hybrid_search.private_files import FOLDER_MODE
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.text.token_codes import BestPassages
 from hybrid_search.text.types import TokenCodes
 
 _log = logging.getLogger(__name__)
@@ -243,7 +243,7 @@ class EmbeddedBackend:
             passages, limit = allowed, EXACT_PASSAGES
             method = "exact, on what the filter leaves"
         if len(passages) <= limit:
-            best = _score_exactly(reader, request, passages, by_words)
+            best = exact_scores.score(reader, request, passages, by_words)
             warnings = [] if lists_all else [describe_lost_passages(schema.index_name(connection))]
             return Candidates(
                 semantic=best.take(request.window).codes,
@@ -254,7 +254,7 @@ class EmbeddedBackend:
                 cosines=best.cosines,
             )
         current_segments = reader.segments.refresh(connection)
-        best = _score_nearest(reader, current_segments, request, allowed, by_words)
+        best = exact_scores.score_nearest(reader, current_segments, request, allowed, by_words)
         left_out = current_segments.damaged.union(sql.read_left_out(connection))
         return Candidates(
             semantic=best.take(request.window).codes,
@@ -372,38 +372,3 @@ def _first_passages(connection: sqlite3.Connection, count: int) -> Numbers:
     """Return the numbers of the first `count` passages."""
     query = "SELECT group_concat(passage) FROM (SELECT passage FROM tokens LIMIT ?)"
     return read_numbers(connection, query, (count,))
-
-
-def _score_nearest(
-    reader: Reader,
-    current_segments: SegmentReader,
-    request: Request,
-    allowed: Numbers | None,
-    by_words: Collection[Key],
-) -> BestPassages:
-    """Return the best of the nearest passages and those `by_words`, and the damaged ones.
-
-    If so many of them are damaged that fewer than the request's window are left, more are scored.
-    """
-    least = request.window
-    while True:
-        passages = current_segments.find_passages(request.vector, least, allowed)
-        best = _score_exactly(reader, request, passages, by_words)
-        if len(best.codes) >= request.window or least >= len(current_segments):
-            return best
-        least = 2 * max(least, len(passages))
-
-
-def _score_exactly(
-    reader: Reader, request: Request, passages: Numbers, by_words: Collection[Key]
-) -> BestPassages:
-    """Return the best of all passages, and with the damaged ones those that have no codes.
-
-    All spans of `passages` and of those `by_words` are scored. The best `request.window` come
-    first, and then the others `by_words`. Those without codes may have been deleted meanwhile.
-    """
-    numbers = sorted({*passages.tolist(), *by_words})
-    stored = reader.codes.read(reader.connection, numbers)
-    best = token_codes.best_stored_passages(request.vector, stored, request.window, by_words)
-    missing = [number for number in numbers if number not in stored]
-    return replace(best, damaged=[*best.damaged, *missing])
