@@ -346,6 +346,20 @@ def test_passages_of_the_bm25_leg_are_scored_for_the_span_leg_too(
         assert candidates.cosines[key] == pytest.approx(cosines, abs=1e-6)
 
 
+def test_where_the_nearest_are_gone_those_of_the_bm25_leg_do_not_stand_in_for_others(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phrase, window = "refund", 10
+    vector = query_vector(encoder.truncate_encoder(encoder.load()), phrase)
+    by_spans = client.backend.find_candidates("calls", Request(phrase, vector, 50, lexical=False))
+    gone = np.arange(10_000, 10_020)
+    proposals = iter([gone, np.array(list(by_spans.semantic))])
+    monkeypatch.setattr(SegmentReader, "find_passages", lambda *_: next(proposals))
+    candidates = client.backend.find_candidates("calls", Request(phrase, vector, window))
+    assert list(candidates.semantic) == list(by_spans.semantic)[:window]
+    assert {*candidates.semantic} - {*candidates.lexical}
+
+
 @pytest.mark.parametrize("runs", [1, 5])
 def test_an_index_that_grew_while_it_was_written_answers_as_one_without_segments(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: int

@@ -22,13 +22,15 @@ def score_nearest(
 ) -> BestPassages:
     """Return the best of the nearest passages and those `by_words`, and the damaged ones.
 
-    If so many of them are damaged that fewer than the request's window are left, more are scored.
+    If so many of the nearest are damaged that fewer than the request's window are left, more are
+    scored.
     """
     least = request.window
     while True:
         passages = current_segments.find_passages(request.vector, least, allowed)
         best = score(reader, request, passages, by_words)
-        if len(best.codes) >= request.window or least >= len(current_segments):
+        damaged = set(best.damaged).intersection(passages.tolist())
+        if len(passages) - len(damaged) >= request.window or least >= len(current_segments):
             return best
         least = 2 * max(least, len(passages))
 
