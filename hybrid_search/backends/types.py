@@ -190,6 +190,11 @@ class Candidates:
     cosines: Mapping[Key, Floats] = field(default_factory=dict)
     outranked: Sequence[OutrankedPassage] = ()
 
+    @property
+    def all_codes(self) -> dict[Key, TokenCodes]:
+        """The token codes of all passages whose codes the store has read."""
+        return {**self.codes, **self.semantic}
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredPassage:

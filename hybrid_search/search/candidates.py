@@ -115,7 +115,7 @@ def _find_computed(
 
     A passage that turned out to be damaged since has other codes, which cannot be read.
     """
-    codes = {**candidates.codes, **candidates.semantic}
+    codes = candidates.all_codes
     return {
         passage.key: candidates.cosines[passage.key]
         for passage in stored

@@ -122,6 +122,11 @@ def best_passages(client: Client, phrase: str, **options: Any) -> list[tuple[str
     ]
 
 
+def request_refund(window: int, *, lexical: bool = True) -> Request:
+    vector = query_vector(encoder.truncate_encoder(encoder.load()), "refund")
+    return Request("refund", vector, window, lexical=lexical)
+
+
 @pytest.fixture(scope="module")
 def exhaustive(sample_url: str) -> Ranking:
     """The ten best passages for each topic, found by scoring every span of the sample."""
@@ -331,31 +336,30 @@ def test_a_filter_on_what_is_least_alike_is_still_answered_in_full(
 def test_passages_of_the_bm25_leg_are_scored_for_the_span_leg_too(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    phrase, window = "refund", 10
-    vector = query_vector(encoder.truncate_encoder(encoder.load()), phrase)
-    by_spans = client.backend.find_candidates("calls", Request(phrase, vector, 1000, lexical=False))
+    window = 10
+    by_spans = client.backend.find_candidates("calls", request_refund(1000, lexical=False))
     farthest = np.array(list(by_spans.semantic)[-2 * window :])
     monkeypatch.setattr(SegmentReader, "find_passages", lambda *_: farthest)
-    candidates = client.backend.find_candidates("calls", Request(phrase, vector, window))
+    request = request_refund(window)
+    candidates = client.backend.find_candidates("calls", request)
     highest = [candidates.cosines[key].max() for key in candidates.semantic]
     assert len(candidates.lexical) == len(candidates.semantic) == window
     assert highest == sorted(highest, reverse=True)
     assert {*candidates.semantic} - {*farthest.tolist()}
     for key in candidates.lexical:
-        cosines = token_codes.cosines(vector, candidates.codes[key])
+        cosines = token_codes.cosines(request.vector, candidates.codes[key])
         assert candidates.cosines[key] == pytest.approx(cosines, abs=1e-6)
 
 
 def test_where_the_nearest_are_gone_those_of_the_bm25_leg_do_not_stand_in_for_others(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    phrase, window = "refund", 10
-    vector = query_vector(encoder.truncate_encoder(encoder.load()), phrase)
-    by_spans = client.backend.find_candidates("calls", Request(phrase, vector, 50, lexical=False))
+    window = 10
+    by_spans = client.backend.find_candidates("calls", request_refund(50, lexical=False))
     gone = np.arange(10_000, 10_020)
     proposals = iter([gone, np.array(list(by_spans.semantic))])
     monkeypatch.setattr(SegmentReader, "find_passages", lambda *_: next(proposals))
-    candidates = client.backend.find_candidates("calls", Request(phrase, vector, window))
+    candidates = client.backend.find_candidates("calls", request_refund(window))
     assert list(candidates.semantic) == list(by_spans.semantic)[:window]
     assert {*candidates.semantic} - {*candidates.lexical}
 

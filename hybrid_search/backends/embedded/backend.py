@@ -55,7 +55,6 @@ from hybrid_search.private_files import FOLDER_MODE
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.name_lists import list_names
-from hybrid_search.text.types import TokenCodes
 
 _log = logging.getLogger(__name__)
 
@@ -279,9 +278,7 @@ class EmbeddedBackend:
                 allowed = reader.find_allowed_passages(request.conditions)
                 matches = self._matches(reader, request, allowed)
             scores = dict(zip(keys, matches.scores_of(keys), strict=True))
-            codes: dict[Key, TokenCodes] = (
-                {**candidates.codes, **candidates.semantic} if candidates else {}
-            )
+            codes = candidates.all_codes if candidates else {}
             stored = reader.codes.read(reader.connection, [key for key in keys if key not in codes])
             codes |= {key: token_codes.read(data) for key, data in stored.items()}
             return sql.read_passages(reader.connection, keys, scores, codes)

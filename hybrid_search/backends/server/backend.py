@@ -214,7 +214,7 @@ class ServerBackend:
         scores: dict[str, float] = {**candidates.lexical}
         if isinstance(candidates.memo, dict):
             scores |= candidates.memo
-        codes: dict[str, TokenCodes] = {**candidates.codes, **candidates.semantic}
+        codes = candidates.all_codes
         for batch in legs.split_batches(
             [key for key in keys if key not in scores or key not in codes]
         ):
