@@ -23,7 +23,8 @@ from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.recall import DEPTH, span_cosines
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.backends.embedded import schema
-from hybrid_search.backends.server.legs import PROPOSED, PROPOSED_BY_WORDS
+from hybrid_search.backends.server.index_size import PROPOSED
+from hybrid_search.backends.server.legs import PROPOSED_BY_WORDS
 from hybrid_search.backends.types import Request
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.search import phrase_vector
@@ -121,7 +122,7 @@ def _find_by_words(collection: Collection, text: str, vector: Floats) -> Keys:
 
 
 def share_of_best(
-    nearest: Floats, by_words: Sequence[NDArray[np.bool_]], exact: Floats, count: int = PROPOSED
+    nearest: Floats, by_words: Sequence[NDArray[np.bool_]], exact: Floats, count: int = PROPOSED[0]
 ) -> float:
     """Return the share of the `DEPTH` best passages that are proposed.
 

@@ -15,7 +15,7 @@ import pytest
 
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.index_head import Head, answer_by_head
-from hybrid_search.backends.server import head_cache, passage_codec
+from hybrid_search.backends.server import head_cache, index_size, passage_codec
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 
 @dataclass
 class FakeCluster:
-    """The index behind the alias ``calls``; every search finds all its passages."""
+    """The index behind the alias ``calls``; a search finds all its passages, or those it names."""
 
     name: str = "calls-000001"
     spec: IndexSpec = field(default_factory=make_spec)
@@ -72,7 +72,12 @@ class FakeCluster:
         return {"_meta": meta, "properties": {"metadata": {"properties": fields}}}
 
     def answer(self, body: Mapping[str, Any]) -> Json:
-        hits = [add_best_spans(self.hit(entry), body) for entry in self.entries]
+        keys = body.get("query", {}).get("ids", {}).get("values")
+        hits = [
+            add_best_spans(hit, body)
+            for hit in map(self.hit, self.entries)
+            if keys is None or hit["_id"] in keys
+        ]
         total = {"total": {"value": self.passages}} if body.get("track_total_hits") else {}
         return {"hits": {"hits": hits[: body["size"]], **total}, "_shards": {"total": self.shards}}
 
@@ -126,7 +131,7 @@ def query_ids(backend: ServerBackend, **options: Any) -> list[str]:
 
 
 LATER = ["/_msearch", "/_msearch", "/calls/_search"]  # legs, codes, contents
-FIRST = ["/calls/_mapping", *LATER]
+FIRST = ["/calls/_mapping", "/calls/_search", *LATER]  # head, count of passages
 
 
 def test_the_head_is_read_for_the_first_query_and_for_no_later_one(
@@ -242,6 +247,7 @@ def test_passages_written_by_another_version_of_the_program_are_asked_about_once
     query_ids(backend)
     assert cluster.take_paths() == [
         "/calls/_mapping",
+        "/calls/_search",  # counts passages
         "/_msearch",
         "/calls/_mapping",
         "/_msearch",
@@ -255,21 +261,39 @@ def test_an_old_head_is_read_again(
     backend: ServerBackend, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(head_cache, "REMEMBERED_SECONDS", -1.0)
-    for _ in range(2):
-        assert query_ids(backend) == ["call"]
-        assert cluster.take_paths() == FIRST
+    assert query_ids(backend) == ["call"]
+    assert cluster.take_paths() == FIRST
+    assert query_ids(backend) == ["call"]
+    assert cluster.take_paths() == ["/calls/_mapping", *LATER]
 
 
 def test_each_shard_is_searched_for_a_share_of_its_own_passages(
     backend: ServerBackend, cluster: FakeCluster
 ) -> None:
-    """The first query counts them."""
     cluster.passages, cluster.shards = 70_000, 2
     for _ in range(3):
         run_query(backend)
     queries = [body["query"].get("nested") for body in cluster.bodies]
     searched = [query["query"]["knn"]["spans.vector"]["k"] for query in queries if query]
-    assert searched == [10_000, 5_000, 5_000]  # 70,000 / 2 shards / 7
+    assert searched == [5_000] * 3  # 70,000 / 2 shards / 7
+
+
+def test_a_size_is_counted_again_when_it_is_old(
+    backend: ServerBackend, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proposed = []
+    for passages, seconds in ((35_000, 600.0), (140_000, 600.0), (140_000, -1.0)):
+        cluster.passages = passages
+        monkeypatch.setattr(index_size, "REMEMBERED_SECONDS", seconds)
+        run_query(backend)
+        proposed += [body["size"] for body in cluster.bodies if "nested" in body["query"]]
+        cluster.bodies.clear()
+    assert proposed == [400, 400, 800]  # four times the passages, twice as many proposed
+
+
+def test_words_alone_need_no_size(backend: ServerBackend, cluster: FakeCluster) -> None:
+    assert query_ids(backend, alpha=0) == ["call"]
+    assert "/calls/_search" not in cluster.take_paths()[:-1]
 
 
 def test_an_answer_by_a_head_that_another_thread_found_outdated_is_not_given(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +26,6 @@ from hybrid_search.text import token_codes
 from hybrid_search.text.types import Entry, TokenCodes
 from tests.backends.test_head_cache import FakeCluster
 from tests.helpers.cli import invoke_cli
-from tests.helpers.fake_script import add_best_spans
 from tests.helpers.fake_server import ScriptedServer
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries
 
@@ -234,12 +233,6 @@ class DamagedCluster(FakeCluster):
     """A cluster in which the codes of the document ``hurt`` are `tokens`."""
 
     tokens: Any = None
-
-    def answer(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        hits = [self.hit(entry) for entry in self.entries]
-        keys = body["query"].get("ids", {"values": [hit["_id"] for hit in hits]})["values"]
-        matches = [add_best_spans(hit, body) for hit in hits if hit["_id"] in keys]
-        return {"hits": {"hits": matches}, "_shards": {"total": 1}}
 
     def hit(self, entry: Entry) -> dict[str, Any]:
         hit = super().hit(entry)

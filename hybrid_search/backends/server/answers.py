@@ -1,7 +1,7 @@
 """What servers answer, as far as it is read: a shape for each kind of request.
 
-The bodies of these requests are in `request_bodies`, `head_cache`, `scan`, `writer` and
-`next_version`.
+The bodies of these requests are in `request_bodies`, `head_cache`, `index_size`, `scan`, `writer`
+and `next_version`.
 """
 
 from __future__ import annotations
@@ -155,13 +155,8 @@ SCORED_KEYS = _hits(fields=_Key, _score=_Score)
 SHORT_CODES = _hits(fields=_ShortCodes, _score=_Score)
 BEST_SPANS = _hits(fields=_BestSpans, _score=_Score)
 SCORED_IDS = _hits(_id=_PassageId, _score=_Score)
-_SourceHash = _object(_index=str, fields=NotRequired[_object(source_hash=tuple[str])])
-SOURCE_HASHES = Shape[Answer](
-    _object(
-        hits=_object(hits=_List[_SourceHash], total=NotRequired[_object(value=NonNegativeInt)]),
-        _shards=_object(total=PositiveInt),
-    )
-)
+_source_hash = {"_index": str, "fields": NotRequired[_object(source_hash=tuple[str])]}
+SOURCE_HASHES = _hits(**_source_hash)
 CONTENTS = _hits(_id=_PassageId, _source=_Content)
 HIGHLIGHTS = _hits(
     _id=_PassageId,
@@ -217,6 +212,8 @@ def _buckets(**parts: Any) -> Any:
     return _object(buckets=_List[_object(**parts)])
 
 
+INDEX_SIZE = Shape[Answer](_object(hits=_object(total=_Count), _shards=_object(total=PositiveInt)))
+"""The answer to `index_size.COUNTING`."""
 SUM = Shape[Answer](_object(aggregations=_object(sum=_Value)))
 COUNTS = Shape[Answer](
     _object(

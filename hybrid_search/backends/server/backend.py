@@ -26,6 +26,7 @@ from hybrid_search.backends.server import (
 )
 from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.hybrid_request import hybrid_body
+from hybrid_search.backends.server.index_size import SizeCache
 from hybrid_search.backends.server.leg_search import LegSearch
 from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
 from hybrid_search.backends.server.proposals import (
@@ -72,7 +73,8 @@ class ServerBackend:
         self.server, self.options, self._patience = server, options, patience
         self._searcher = Searcher(server)
         self._heads = HeadCache(server)
-        self._leg_search = LegSearch(server, self._searcher, self._heads)
+        self._sizes = SizeCache(self._searcher)
+        self._leg_search = LegSearch(server, self._searcher, self._heads, self._sizes)
         self._supports_hybrid: bool | None = None
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
@@ -357,6 +359,7 @@ class ServerBackend:
         """
         server_index = aliases.find_index(self.server, index)
         self._heads.forget(index)
+        self._sizes.forget(index)
         aliases.delete_index(self.server, server_index.name)
         aliases.delete_index(self.server, f"{index}{aliases.REJECTED}")
 

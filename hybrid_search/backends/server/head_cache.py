@@ -33,9 +33,6 @@ One change is invisible to the probe: an index that is deleted and created under
 the same model and policy, with other types of metadata fields.
 """
 
-COUNTED_SECONDS = 600.0
-"""Seconds for which a number of passages is remembered: it only says how far to search."""
-
 PROBE: Mapping[str, Any] = {
     "size": 1,
     "query": {"match_all": {}},
@@ -56,21 +53,12 @@ class _Entry:
     digests: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
-    """How many passages a shard of an index had at `counted_at` (monotonic seconds), on average."""
-
-    passages: int
-    counted_at: float
-
-
 class HeadCache:
     """The heads of the indexes on one server. Safe to use from several threads."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._entries: dict[str, _Entry] = {}
-        self._counts: dict[str, _Count] = {}
 
     def read(self, alias: str) -> aliases.ServerIndex:
         """Return the head of `alias` as it is on the server, and remember it."""
@@ -102,18 +90,6 @@ class HeadCache:
     def forget(self, alias: str) -> None:
         """Remove what is remembered of `alias`."""
         self._entries.pop(alias, None)
-        self._counts.pop(alias, None)
-
-    def recall_count(self, alias: str) -> int | None:
-        """Return how many passages a shard of `alias` had; None if they are to be counted again."""
-        count = self._counts.get(alias)
-        if count is None or time.monotonic() - count.counted_at > COUNTED_SECONDS:
-            return None
-        return count.passages
-
-    def remember_count(self, alias: str, passages: int) -> None:
-        """Remember how many passages a shard of `alias` has."""
-        self._counts[alias] = _Count(passages, time.monotonic())
 
     def check(self, alias: str, hits: Sequence[Mapping[str, Any]]) -> None:
         """Compare the hits of a probe with the remembered head, and read it again if they differ.

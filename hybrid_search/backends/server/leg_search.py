@@ -16,6 +16,7 @@ from hybrid_search.backends.server.first_pass import (
 )
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
+from hybrid_search.backends.server.index_size import SizeCache
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.searcher import Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
@@ -31,8 +32,11 @@ class LegSearch:
     A server that runs no scripts is remembered, and searched without one from then on.
     """
 
-    def __init__(self, server: Server, searcher: Searcher, heads: HeadCache) -> None:
-        self._server, self._searcher, self._heads = server, searcher, heads
+    def __init__(
+        self, server: Server, searcher: Searcher, heads: HeadCache, sizes: SizeCache
+    ) -> None:
+        self._server, self._searcher = server, searcher
+        self._heads, self._sizes = heads, sizes
         self._allows_scripts = True
 
     def run(self, index: str, request: Request) -> tuple[FirstPass, Proposals]:
@@ -110,8 +114,16 @@ class LegSearch:
     def _build_searches(
         self, index: str, request: Request, graph: GraphVectors, first_pass: FirstPass
     ) -> dict[str, Search]:
-        count = self._heads.recall_count(index)
-        return legs.build_searches(self._server.engine, request, count, graph, first_pass)
+        """Return the searches of the legs by name."""
+        searches = {}
+        if legs.proposes_by_words(request, first_pass):
+            searches["lexical"] = legs.build_lexical_search(request, first_pass)
+        if request.semantic:
+            engine, size = self._server.engine, self._sizes.find(index)
+            searches["semantic"] = legs.build_semantic_search(
+                engine, request, size, graph, first_pass
+            )
+        return searches
 
     def _propose(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds."""
@@ -119,16 +131,10 @@ class LegSearch:
         graph = self._heads.find(index).graph
         searches = self._build_searches(index, request, graph, first_pass)
         if self._heads.peek(index) is not None:
-            is_counted = self._heads.recall_count(index) is not None
-            counting = {} if is_counted else {"track_total_hits": True}
-            searches["probe"] = Search({**PROBE, **counting}, answers.SOURCE_HASHES)
+            searches["probe"] = Search(dict(PROBE), answers.SOURCE_HASHES)
         parts = self._search(index, graph, list(searches.values()))
         parts_by_name = dict(zip(searches, parts, strict=True))
         if "probe" in parts_by_name:
-            probe = parts_by_name.pop("probe")
-            if "total" in probe["hits"]:
-                total, shards = probe["hits"]["total"]["value"], probe["_shards"]["total"]
-                self._heads.remember_count(index, total // shards)
-            self._heads.check(index, probe["hits"]["hits"])
+            self._heads.check(index, parts_by_name.pop("probe")["hits"]["hits"])
         hits_by_leg = {leg: part["hits"]["hits"] for leg, part in parts_by_name.items()}
         return legs.read_proposals(hits_by_leg, request, first_pass)

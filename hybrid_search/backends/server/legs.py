@@ -10,13 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from hybrid_search.backends.server import passage_codec, request_bodies
 from hybrid_search.backends.server.first_pass import KEYS_ONLY, FirstPass
 from hybrid_search.backends.server.graph_vectors import GraphVectors
+from hybrid_search.backends.server.index_size import IndexSize
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.searcher import Hits, Search
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import Key, Request
-
-PROPOSED = 400
-"""Passages that the span leg takes from the server's graph: `docs/servers.md` has their recall."""
 
 PROPOSED_BY_WORDS = 300
 """Passages that BM25 proposes, for both legs.
@@ -30,35 +28,34 @@ BATCH_PASSAGES = 500
 """Passages in one further request: their token codes are 16 MB."""
 
 
-def build_searches(
-    engine: Engine,
-    request: Request,
-    passages: int | None,
-    graph: GraphVectors,
-    first_pass: FirstPass,
-) -> dict[str, Search]:
-    """Return the searches of the legs by name.
+def proposes_by_words(request: Request, first_pass: FirstPass) -> bool:
+    """Return whether BM25 proposes passages: for the span leg, too, unless the request is wide."""
+    return request.lexical or first_pass is not KEYS_ONLY
 
-    BM25 proposes passages for the span leg, too, unless the request is wide.
+
+def build_lexical_search(request: Request, first_pass: FirstPass) -> Search:
+    """Return the search for the passages that BM25 proposes."""
+    size = _count_by_words(request, first_pass)
+    body = request_bodies.match_body(request, size, **first_pass.fields)
+    return Search(body, first_pass.shape)
+
+
+def build_semantic_search(
+    engine: Engine, request: Request, size: IndexSize, graph: GraphVectors, first_pass: FirstPass
+) -> Search:
+    """Return the search for the passages that the graphs propose.
 
     Args:
         engine: The engine of the server.
         request: What is asked.
-        passages: How many passages a shard of the index has, None if they were not counted yet.
+        size: How large the index is, which says how far it is searched.
         graph: How the vectors in its graphs are written.
         first_pass: What is requested of each passage.
     """
-    searches = {}
-    if request.lexical or first_pass is not KEYS_ONLY:
-        size = _count_by_words(request, first_pass)
-        body = request_bodies.match_body(request, size, **first_pass.fields)
-        searches["lexical"] = Search(body, first_pass.shape)
-    if request.semantic:
-        size = _count_by_graph(request, first_pass)
-        searched = request_bodies.count_searched(passages)
-        body = request_bodies.knn_body(engine, request, size, searched, graph, **first_pass.fields)
-        searches["semantic"] = Search(body, first_pass.shape)
-    return searches
+    proposed = _count_by_graph(request, size, first_pass)
+    searched = size.count_searched()
+    body = request_bodies.knn_body(engine, request, proposed, searched, graph, **first_pass.fields)
+    return Search(body, first_pass.shape)
 
 
 def _count_by_words(request: Request, first_pass: FirstPass) -> int:
@@ -67,9 +64,11 @@ def _count_by_words(request: Request, first_pass: FirstPass) -> int:
     return max(least, request.window)
 
 
-def _count_by_graph(request: Request, first_pass: FirstPass) -> int:
-    """Return how many passages the graph proposes."""
-    return request.window if first_pass is KEYS_ONLY else max(PROPOSED, 2 * request.window)
+def _count_by_graph(request: Request, size: IndexSize, first_pass: FirstPass) -> int:
+    """Return how many passages the graphs are to propose."""
+    if first_pass is KEYS_ONLY:
+        return request.window
+    return max(size.count_proposed(), 2 * request.window)
 
 
 def read_proposals(

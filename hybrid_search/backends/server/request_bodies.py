@@ -21,16 +21,6 @@ from hybrid_search.text.types import Floats
 MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
 
-SEARCHED_SPANS = (2500, 10_000)
-"""The fewest and the most passages whose covering spans the graphs of a shard are searched for.
-
-Transcripts repeat themselves, and among near duplicates a graph search ends too early:
-docs/servers.md has the recall for fewer (`benchmarks.servers.graph`). Servers take at most 10,000.
-"""
-
-SEARCHED_SHARE = 7
-"""One in so many passages of a shard is searched for, between these two."""
-
 MAX_VALUE_UNITS = 8191
 """The longest metadata value, in UTF-16 units, that a server can find (`ignore_above` in the
 mappings). A longer value is stored, but not indexed.
@@ -96,15 +86,6 @@ def match_body(
         },
         **(fields or KEYS),
     }
-
-
-def count_searched(passages: int | None) -> int:
-    """Return how many passages the graphs of a shard with so many are searched for.
-
-    None is for an index whose passages were not counted yet.
-    """
-    fewest, most = SEARCHED_SPANS
-    return most if passages is None else min(most, max(fewest, passages // SEARCHED_SHARE))
 
 
 def knn_body(
