@@ -41,6 +41,9 @@ def main() -> None:
         help="for latency, sizes of the model",
     )
     parser.add_argument("--shards", type=int, default=1, help="primary shards, for larger")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave the index of larger, which the next run measures"
+    )
     options = parser.parse_args()
     phrase_texts = phrases(options.data)[:50]
     for url in os.environ["HYBRID_SEARCH_TEST_URLS"].split():
@@ -70,7 +73,8 @@ def main() -> None:
                     {"version": version, **measured},
                     results.SERVERS,
                 )
-                backend.drop_index(INDEX)
+                if not options.keep:
+                    backend.drop_index(INDEX)
             for measurement in (
                 other_name for other_name in MEASUREMENTS if options.only in (None, other_name)
             ):

@@ -7,8 +7,7 @@ index first: calls_sgd, and copies of it with words exchanged.
 from __future__ import annotations
 
 import gc
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -39,58 +38,68 @@ NEAREST = 1000
 def measure(
     client: Client, data: Path, index: str, shards: int, phrases: Sequence[str]
 ) -> dict[str, Any]:
-    """Write all passages into so many shards, and return recall, milliseconds and bytes on disk."""
+    """Return recall, milliseconds and bytes on disk of an index of all passages in so many shards.
+
+    The index is written, unless a run before has left it there.
+
+    Raises:
+        SystemExit: If an index is there that has other passages.
+    """
     backend = client.backend
     assert isinstance(backend, ServerBackend)
     phrase_encoder = encoder.truncate_encoder(encoder.load(device="cpu"))
     spec = IndexSpec.from_encoder(phrase_encoder.info, DEFAULT_POLICY)
-    vectors = np.array([phrase_vector.query_vector(phrase_encoder, text) for text in phrases])
     calls = list(lines(TASKS[TASK], data))
-    entries = read_entries(copy_calls(calls, COPIES), INDEX, spec)
+
+    def read() -> Iterator[Entry]:
+        return read_entries(copy_calls(calls, COPIES), INDEX, spec)
+
+    is_there = index in backend.list_indexes()
     backend.create_index(index, spec, {"shards": str(shards)})
-    started_at = time.perf_counter()
-    ids, cosines = write(backend, index, spec, entries, vectors)
-    seconds = time.perf_counter() - started_at
+    if not is_there:
+        write(backend, index, spec, read())
     latency.wait_for_merges(backend, index)
-    gc.collect()
-    gc.freeze()
+    vectors = np.array([phrase_vector.query_vector(phrase_encoder, text) for text in phrases])
+    ids, cosines = compute_cosines(read(), vectors)
+    count = backend.describe_index(index).passages
+    if count != len(ids):
+        raise SystemExit(f"{index!r} has {count} passages, not {len(ids)}: drop it")
     exact = [
         (text, vector, find_nearest(ids, column))
         for text, vector, column in zip(phrases, vectors, cosines.T, strict=True)
     ]
+    gc.collect()
+    gc.freeze()
     ways = {
         name: partial(ask_by_threads, partial(client.query, index=index, alpha=alpha))
         for name, alpha in latency.ALPHAS.items()
     }
     return {
-        "passages": len(ids),
+        "passages": count,
         "dimension": spec.dimension,
         "policy": spec.policy,
         "graph dimension": backend.options.count_graph_numbers(spec.dimension),
         "shards": shards,
         "segments": latency.count_segments(backend, index),
         "bytes": latency.count_stored_bytes(backend, index),
-        "passages written a second": round(len(ids) / seconds),
         **latency.compare_span_legs(backend, index, exact),
         "milliseconds": time_ways(ways, phrases, 1),
     }
 
 
-def write(
-    backend: ServerBackend,
-    index: str,
-    spec: IndexSpec,
-    entries: Iterator[Entry],
-    vectors: Floats,
-) -> tuple[list[str], Floats]:
-    """Write all passages; return their ids, and the best cosine of each with every vector."""
-    ids, rows = [], []
+def write(backend: ServerBackend, index: str, spec: IndexSpec, entries: Iterator[Entry]) -> None:
+    """Write all passages."""
     with backend.writer(index, spec) as writer:
         while batch := list(islice(entries, BATCH)):
             assert not writer.write(batch)
-            for entry in batch:
-                ids.append(passage_id(entry.document.id, entry.passage.ordinal))
-                rows.append(best_span_cosines(entry.tokens, vectors))
+
+
+def compute_cosines(entries: Iterable[Entry], vectors: Floats) -> tuple[list[str], Floats]:
+    """Return the ids of all passages, and the best cosine of each with every vector."""
+    ids, rows = [], []
+    for entry in entries:
+        ids.append(passage_id(entry.document.id, entry.passage.ordinal))
+        rows.append(best_span_cosines(entry.tokens, vectors))
     return ids, np.array(rows)
 
 
