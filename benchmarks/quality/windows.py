@@ -23,8 +23,7 @@ from benchmarks.quality.collection import Collection, ingest_task
 from benchmarks.quality.recall import DEPTH, span_cosines
 from benchmarks.quality.tasks import TASKS
 from hybrid_search.backends.embedded import schema
-from hybrid_search.backends.server.index_size import PROPOSED
-from hybrid_search.backends.server.legs import PROPOSED_BY_WORDS
+from hybrid_search.backends.server.reach import BY_GRAPH, BY_WORDS
 from hybrid_search.backends.types import Request
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.search import phrase_vector
@@ -116,13 +115,13 @@ def find_nearest(tokens: TokenCodes, vectors: Floats, policy: str) -> Floats:
 
 def _find_by_words(collection: Collection, text: str, vector: Floats) -> Keys:
     """Return the numbers of the passages that BM25 proposes."""
-    request = Request(text, vector, PROPOSED_BY_WORDS, semantic=False)
+    request = Request(text, vector, BY_WORDS[0], semantic=False)
     candidates = collection.client.backend.find_candidates(collection.task.name, request)
     return np.array(list(candidates.lexical), np.int64)
 
 
 def share_of_best(
-    nearest: Floats, by_words: Sequence[NDArray[np.bool_]], exact: Floats, count: int = PROPOSED[0]
+    nearest: Floats, by_words: Sequence[NDArray[np.bool_]], exact: Floats, count: int = BY_GRAPH[0]
 ) -> float:
     """Return the share of the `DEPTH` best passages that are proposed.
 

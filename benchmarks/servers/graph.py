@@ -8,7 +8,7 @@ from unittest import mock
 
 from benchmarks.servers.entries import Corpus
 from benchmarks.servers.latency import fill, merge_segments, recall, wait_for_merges
-from hybrid_search.backends.server import index_size
+from hybrid_search.backends.server import reach
 from hybrid_search.backends.server.backend import ServerBackend
 
 SEARCHED = (500, 1000, 2000, 2500, 3000, 4000)
@@ -41,5 +41,5 @@ def _measure_recall(
     backend: ServerBackend, corpus: Corpus, index: str, phrases: Sequence[str]
 ) -> Iterator[tuple[int, dict[str, float]]]:
     for searched in SEARCHED:
-        with mock.patch.object(index_size, "SEARCHED_SPANS", (searched, searched)):
+        with mock.patch.object(reach, "SEARCHED_SPANS", (searched, searched)):
             yield searched, recall(backend, corpus, index, phrases)

@@ -18,7 +18,6 @@ from hybrid_search.backends.server import (
     short_codes,
 )
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.server.index_size import IndexSize
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.observability.traffic import count_traffic, note_answer
@@ -202,20 +201,6 @@ def test_short_codes_of_other_token_codes_are_noticed() -> None:
     assert not short_codes.belong_to(short_codes.shorten(other), tokens)
     assert not short_codes.belong_to(short_codes.shorten(make_tokens(64, words=3)), tokens)
     assert not short_codes.belong_to(short_codes.shorten(with_boundaries(tokens)), tokens)
-
-
-def test_a_larger_index_is_searched_further() -> None:
-    assert IndexSize(0, 1).count_searched() == 2_500
-    assert IndexSize(35_000, 1).count_searched() == 5_000
-    assert IndexSize(350_000, 10).count_searched() == 5_000
-    assert IndexSize(10_000_000, 1).count_searched() == 10_000
-
-
-def test_of_a_larger_index_more_passages_are_proposed() -> None:
-    assert IndexSize(0, 1).count_proposed() == 400
-    assert IndexSize(35_000, 1).count_proposed() == 400
-    assert IndexSize(350_000, 5).count_proposed() == 1_265  # 400 times the root of 10
-    assert IndexSize(10_000_000, 100).count_proposed() == 2_000
 
 
 def test_answers_are_counted_while_somebody_counts() -> None:

@@ -1,12 +1,7 @@
-"""How large the indexes on a server are, and how far they are searched because of it.
-
-The larger an index, the more of its passages are searched for and proposed: otherwise fewer and
-fewer of the exact best would be among them.
-"""
+"""How large the indexes on a server are, counted before the first query and then remembered."""
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 
@@ -15,25 +10,6 @@ from hybrid_search.backends.server.searcher import Searcher
 
 REMEMBERED_SECONDS = 600.0
 """Seconds for which a size is remembered: it only says how far to search."""
-
-SEARCHED_SPANS = (2500, 10_000)
-"""The fewest and the most passages whose covering spans the graphs of a shard are searched for.
-
-Transcripts repeat themselves, and among near duplicates a graph search ends too early:
-docs/servers.md has the recall for fewer (`benchmarks.servers.graph`). Servers take at most 10,000.
-"""
-
-SEARCHED_SHARE = 7
-"""One in so many passages of a shard is searched for, between these two."""
-
-PROPOSED = (400, 2000)
-"""The fewest and the most passages that the span leg takes from the server's graphs."""
-
-SMALL_INDEX = 35_000
-"""Up to so many passages the fewest are proposed, and of more by the square root of their number.
-
-`docs/servers.md` has the recall on ten times as many (`benchmarks.servers.larger`).
-"""
 
 COUNTING = {"size": 0, "track_total_hits": True}
 
@@ -44,18 +20,6 @@ class IndexSize:
 
     passages: int
     shards: int
-
-    def count_searched(self) -> int:
-        """Return for how many passages the graphs of each shard are searched."""
-        fewest, most = SEARCHED_SPANS
-        share = self.passages // self.shards // SEARCHED_SHARE
-        return min(most, max(fewest, share))
-
-    def count_proposed(self) -> int:
-        """Return how many passages of all shards together the graphs propose."""
-        fewest, most = PROPOSED
-        growth = math.sqrt(self.passages / SMALL_INDEX)
-        return min(most, max(fewest, round(fewest * growth)))
 
 
 class SizeCache:

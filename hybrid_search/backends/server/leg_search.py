@@ -18,6 +18,7 @@ from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.index_size import SizeCache
 from hybrid_search.backends.server.proposals import Proposals
+from hybrid_search.backends.server.reach import Reach, choose_reach
 from hybrid_search.backends.server.searcher import Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import Key, Request
@@ -61,7 +62,8 @@ class LegSearch:
         """Return the bodies of the searches of the legs."""
         graph = self._heads.find(index).graph
         first_pass = self._choose_first_pass(request)
-        searches = self._build_searches(index, request, graph, first_pass)
+        reach = self._choose_reach(index, request, first_pass)
+        searches = legs.build_searches(self._server.engine, request, reach, graph, first_pass)
         return [search.body for search in searches.values()]
 
     def advise(
@@ -111,25 +113,17 @@ class LegSearch:
             allows_scripts=self._allows_scripts,
         )
 
-    def _build_searches(
-        self, index: str, request: Request, graph: GraphVectors, first_pass: FirstPass
-    ) -> dict[str, Search]:
-        """Return the searches of the legs by name."""
-        searches = {}
-        if legs.proposes_by_words(request, first_pass):
-            searches["lexical"] = legs.build_lexical_search(request, first_pass)
-        if request.semantic:
-            engine, size = self._server.engine, self._sizes.find(index)
-            searches["semantic"] = legs.build_semantic_search(
-                engine, request, size, graph, first_pass
-            )
-        return searches
+    def _choose_reach(self, index: str, request: Request, first_pass: FirstPass) -> Reach:
+        if not request.semantic:
+            return Reach(request.window)
+        return choose_reach(request, first_pass, self._sizes.find(index))
 
     def _propose(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds."""
         # once: another thread may read a new head meanwhile
         graph = self._heads.find(index).graph
-        searches = self._build_searches(index, request, graph, first_pass)
+        reach = self._choose_reach(index, request, first_pass)
+        searches = legs.build_searches(self._server.engine, request, reach, graph, first_pass)
         if self._heads.peek(index) is not None:
             searches["probe"] = Search(dict(PROBE), answers.SOURCE_HASHES)
         parts = self._search(index, graph, list(searches.values()))
@@ -137,4 +131,4 @@ class LegSearch:
         if "probe" in parts_by_name:
             self._heads.check(index, parts_by_name.pop("probe")["hits"]["hits"])
         hits_by_leg = {leg: part["hits"]["hits"] for leg, part in parts_by_name.items()}
-        return legs.read_proposals(hits_by_leg, request, first_pass)
+        return legs.read_proposals(hits_by_leg, request, reach, first_pass)

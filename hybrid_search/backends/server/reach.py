@@ -1,0 +1,78 @@
+"""How many passages the legs of a query propose, and how far the graphs are searched for them.
+
+The larger an index, the more: otherwise fewer and fewer of the exact best would be proposed.
+`docs/servers.md` has the recall at two sizes (`benchmarks.servers.latency` and `larger`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hybrid_search.backends.server.first_pass import KEYS_ONLY, FirstPass
+from hybrid_search.backends.server.index_size import IndexSize
+from hybrid_search.backends.types import Request
+
+BY_GRAPH = (400, 2000)
+"""The fewest and the most passages that the graphs propose."""
+
+BY_WORDS = (300, 1500)
+"""The fewest and the most passages that BM25 proposes, for both legs.
+
+A graph search misses passages among near duplicates, and BM25 proposes a passage in a tenth of the
+time. What is known of the BM25 scores of all others is that they are less, so the more passages it
+proposes, the fewer token codes are fetched.
+"""
+
+SMALL_INDEX = 35_000
+"""Up to so many passages the fewest are proposed; beyond, more by the square root of the number."""
+
+SEARCHED_SPANS = (2500, 10_000)
+"""The fewest and the most passages whose covering spans the graphs of a shard are searched for.
+
+Transcripts repeat themselves, and among near duplicates a graph search ends too early:
+docs/servers.md has the recall for fewer (`benchmarks.servers.graph`). Servers take at most 10,000.
+"""
+
+SEARCHED_SHARE = 14
+"""One in so many passages of a shard is searched for, between these two."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far an index is searched.
+
+    Attributes:
+        by_words: How many passages BM25 proposes; 0 if it is not asked.
+        by_graph: How many passages the graphs of all shards propose; 0 if they are not asked.
+        searched: For how many passages the graphs of each shard are searched.
+    """
+
+    by_words: int
+    by_graph: int = 0
+    searched: int = 0
+
+
+def choose_reach(request: Request, first_pass: FirstPass, size: IndexSize) -> Reach:
+    """Return how far an index of that size is searched for the span leg, and for BM25.
+
+    BM25 proposes passages for the span leg, too, unless these come as keys only.
+    """
+    searched = _limit(size.passages // size.shards // SEARCHED_SHARE, SEARCHED_SPANS)
+    if first_pass is KEYS_ONLY:
+        return Reach(request.window if request.lexical else 0, request.window, searched)
+    return Reach(
+        max(request.window, _count_proposed(size, BY_WORDS)),
+        max(2 * request.window, _count_proposed(size, BY_GRAPH)),
+        searched,
+    )
+
+
+def _count_proposed(size: IndexSize, limits: tuple[int, int]) -> int:
+    growth = math.sqrt(size.passages / SMALL_INDEX)
+    return _limit(round(growth * limits[0]), limits)
+
+
+def _limit(count: int, limits: tuple[int, int]) -> int:
+    fewest, most = limits
+    return min(most, max(fewest, count))
