@@ -37,7 +37,7 @@ CALLS = ("calls_sgd", "calls_qmsum")
 LARGER = "ten times calls_sgd"
 """The column or row of the index with copies of calls, in which words are exchanged."""
 
-SHARDS = (1, 5)
+SHARDS = 5
 """Primary shards with which a server was measured on them."""
 
 
@@ -254,14 +254,10 @@ def server_latency() -> str:
 
 def server_larger() -> str:
     """Render recall, latency and bytes of servers on ten times the passages."""
-    measured = [
-        (engine, result)
-        for shards in SHARDS
-        for engine, result in _read_servers("larger", f"_{shards}").items()
-    ]
+    measured = _read_servers("larger", f"_{SHARDS}")
     servers = [
         f"{mappings.ENGINES[engine]} {result['version']}, shards: {result['shards']}"
-        for engine, result in measured
+        for engine, result in measured.items()
     ]
     cells = {
         "recall@10": lambda figures: f"{figures['recall@10']:.3f}",
@@ -270,13 +266,16 @@ def server_larger() -> str:
             figures["milliseconds"]["hybrid"]
         ),
         "spans, 1 client, ms": lambda figures: format_percentiles(figures["milliseconds"]["spans"]),
+        "MB of answers, hybrid": lambda figures: (
+            f"{figures['bytes of answers a query']['hybrid'] / 1e6:.1f}"
+        ),
         "GB": lambda figures: f"{figures['bytes'] / 1e9:.0f}",
     }
     return table(
         LARGER,
         servers,
         cells,
-        lambda name: [cells[name](figures) for _, figures in measured],
+        lambda name: [cells[name](figures) for figures in measured.values()],
     )
 
 

@@ -17,6 +17,7 @@ from hybrid_search import connect
 from hybrid_search.backends.server.backend import ServerBackend
 
 INDEX = "benchmark"
+LARGER_INDEX = "benchmark-larger"
 DIMENSIONS = (288, 128)
 
 MEASUREMENTS = {"quantization": quantization.measure, "graph": graph.measure}
@@ -67,14 +68,16 @@ def main() -> None:
                     )
                     backend.drop_index(INDEX)
             if options.only == "larger":
-                measured = larger.measure(client, options.data, INDEX, options.shards, phrase_texts)
+                measured = larger.measure(
+                    client, options.data, LARGER_INDEX, options.shards, phrase_texts
+                )
                 results.write(
                     f"larger_{name}_{options.shards}-{TASK}",
                     {"version": version, **measured},
                     results.SERVERS,
                 )
                 if not options.keep:
-                    backend.drop_index(INDEX)
+                    backend.drop_index(LARGER_INDEX)
             for measurement in (
                 other_name for other_name in MEASUREMENTS if options.only in (None, other_name)
             ):

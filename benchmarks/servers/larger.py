@@ -82,6 +82,7 @@ def measure(
         "shards": shards,
         "segments": latency.count_segments(backend, index),
         "bytes": latency.count_stored_bytes(backend, index),
+        "bytes of answers a query": latency.count_bytes(client, index, phrases),
         **latency.compare_span_legs(backend, index, exact),
         "milliseconds": time_ways(ways, phrases, 1),
     }

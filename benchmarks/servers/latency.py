@@ -20,7 +20,6 @@ from benchmarks.quality.recall import best_span_cosines
 from benchmarks.servers.entries import Corpus
 from benchmarks.servers.pages import compare_pages
 from benchmarks.servers.plain import PlainIndex
-from benchmarks.servers.queries import run_query
 from hybrid_search import AsyncClient
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.aliases import find_index
@@ -98,7 +97,7 @@ def measure_queries(
             milliseconds["hybrid, 1 client"]["p50"] - milliseconds[f"{PLAIN}, 1 client"]["p50"],
             1,
         ),
-        "bytes of answers a query": count_bytes(backend, corpus, index, phrases),
+        "bytes of answers a query": count_bytes(client, index, phrases),
         **recall(backend, corpus, index, phrases),
         "share of the exhaustive page": compare_pages(
             backend,
@@ -141,14 +140,12 @@ def fill(backend: Backend, corpus: Corpus, index: str) -> None:
             assert not writer.write(corpus.entries[start : start + 64])
 
 
-def count_bytes(
-    backend: Backend, corpus: Corpus, index: str, phrases: Sequence[str]
-) -> dict[str, int]:
+def count_bytes(client: Client, index: str, phrases: Sequence[str]) -> dict[str, int]:
     """Return the mean bytes of the answers to a hybrid query, and to one by spans alone."""
     return {
         name: round(
             fmean(
-                run_query(backend, corpus, index, text, alpha).plan["answer_bytes"]
+                client.query(text, index=index, alpha=alpha).plan["answer_bytes"]
                 for text in phrases
             )
         )
