@@ -1065,16 +1065,17 @@ def test_a_reader_never_answers_from_an_index_that_was_recreated_by_another_mode
         assert {hit.id for hit in renamed_hits} == {"call-0", "call-1", "call-2"}
 
 
-def test_a_second_query_reads_no_head(backend: ServerBackend, name: str) -> None:
+def test_a_second_query_reads_neither_head_nor_size(backend: ServerBackend, name: str) -> None:
     ingest_documents(backend, name, *CALLS[:3])
     paths: list[str] = []
     server = InterceptedServer(backend.server, lambda _, path: paths.append(path))
     reader = ServerBackend(server, backend.options)
     candidates = ["/_msearch", "/_msearch"]  # the legs, then the token codes of what matters
-    for head in ([f"/{name}/_mapping"], []):
+    contents = size = f"/{name}/_search"
+    for head in ([f"/{name}/_mapping", size], []):
         paths.clear()
         assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
-        assert paths == [*head, *candidates, f"/{name}/_search"]
+        assert paths == [*head, *candidates, contents]
 
 
 # What a server does not take

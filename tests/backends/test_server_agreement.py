@@ -450,13 +450,14 @@ def test_the_hits_are_the_fused_list(
 def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(
     pair: Pair, maps: Calibration, real_encoder: Encoder
 ) -> None:
-    backend = ServerBackend(pair.server, pair.backend.options)  # which remembers no head yet
+    backend = ServerBackend(pair.server, pair.backend.options)  # which remembers nothing yet
     pair.server.requests.clear()
     # These words are in more than 100 passages.
     query = Query(("can you find me a restaurant",), pair.name)
     search(backend, real_encoder, lambda *_: maps, query)
     assert [(method, path) for method, path, _ in pair.server.requests] == [
         ("GET", f"/{pair.name}/_mapping"),
+        ("POST", f"/{pair.name}/_search"),  # how many passages there are
         ("POST", "/_msearch"),  # both legs, with short codes
         ("POST", "/_msearch"),  # token codes, and BM25 of what only the span leg has
         ("POST", f"/{pair.name}/_search"),  # the contents that are shown
