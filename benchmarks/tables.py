@@ -266,9 +266,6 @@ def server_larger() -> str:
             figures["milliseconds"]["hybrid"]
         ),
         "spans, 1 client, ms": lambda figures: format_percentiles(figures["milliseconds"]["spans"]),
-        "MB of answers, hybrid": lambda figures: (
-            f"{figures['bytes of answers a query']['hybrid'] / 1e6:.1f}"
-        ),
         "GB": lambda figures: f"{figures['bytes'] / 1e9:.0f}",
     }
     return table(
