@@ -100,9 +100,10 @@ class Backend(Writable, Protocol):
 
     A query needs four calls, each of them one round trip to the store or two: `read_head` of the
     index, `find_candidates` of both legs, `complete_candidates` with what the legs do not know of
-    each other's passages, and `fetch_contents` of the hits that are shown. `find_highlights` and
-    `count_facets` are one more round trip each, if requested. Stores fetch many passages
-    in batches; `complete_candidates` asks nothing if everything is known already.
+    each other's passages, and `fetch_contents` of the hits that are shown, unless the candidates
+    came with them. `find_highlights` and `count_facets` are one more round trip each, if requested.
+    Stores fetch many passages in batches; `complete_candidates` asks nothing if everything is known
+    already.
     """
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:

@@ -178,6 +178,7 @@ class Candidates:
             store has computed them, float32 ``[spans]``.
         outranked: Passages of the legs that the store has left out, since they cannot be among the
             best of the request's `page_order`.
+        contents: What hits show of the passages, as far as the store has read it with their codes.
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
@@ -189,6 +190,7 @@ class Candidates:
     memo: object = None
     cosines: Mapping[Key, Floats] = field(default_factory=dict)
     outranked: Sequence[OutrankedPassage] = ()
+    contents: Mapping[Key, PassageContent] = field(default_factory=dict)
 
     @property
     def all_codes(self) -> dict[Key, TokenCodes]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Any
 
@@ -15,6 +15,7 @@ from hybrid_search.backends.types import (
     Key,
     OutrankedPassage,
     PageOrder,
+    PassageContent,
     Request,
     StoredPassage,
 )
@@ -31,13 +32,14 @@ class Retrieved:
     """The candidates of a request, not yet fused, how they were found, and what was damaged.
 
     `warnings` are sentences for the plan of the result. `outranked` are further candidates, which
-    cannot be on the page.
+    cannot be on the page. `contents` are those that came along.
     """
 
     passages: list[ScoredPassage]
     method: str
     warnings: Sequence[str] = ()
     outranked: Sequence[OutrankedPassage] = ()
+    contents: Mapping[Key, PassageContent] = field(default_factory=dict)
 
     @property
     def actions(self) -> dict[str, Any]:
@@ -77,7 +79,11 @@ def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
     keys = [*candidates.lexical, *candidates.semantic, *candidates.damaged]
     passages, warnings = complete_scores(backend, index, request, keys, candidates)
     return Retrieved(
-        passages, candidates.method, [*candidates.warnings, *warnings], candidates.outranked
+        passages,
+        candidates.method,
+        [*candidates.warnings, *warnings],
+        candidates.outranked,
+        candidates.contents,
     )
 
 

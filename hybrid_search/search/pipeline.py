@@ -9,7 +9,8 @@ which on a server that has it replaces `find_candidates`.
 
 On a server `find_candidates` is two requests, one for what both legs propose and one for the codes
 of what matters, and each other call at most one, as long as a leg has at most as many passages as
-fit into one answer; `complete_candidates` sends none after a search by spans.
+fit into one answer; `complete_candidates` sends none after a search by spans. If few passages
+matter, their contents come with the codes, and `fetch_contents` is not called.
 tests/search/test_round_trips.py counts the calls.
 """
 
@@ -26,7 +27,14 @@ import numpy as np
 
 from hybrid_search.backends.base import Backend, LocalBackend, RequestBackend
 from hybrid_search.backends.index_head import Head, answer_by_head
-from hybrid_search.backends.types import IndexSpec, Key, OutrankedPassage, Request, check_spec
+from hybrid_search.backends.types import (
+    IndexSpec,
+    Key,
+    OutrankedPassage,
+    PassageContent,
+    Request,
+    check_spec,
+)
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
@@ -101,12 +109,13 @@ def _search(
     prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
-    scored, outranked, actions = _score_phrases(backend, requests, calibration, query)
+    known: dict[Key, PassageContent] = {}
+    scored, outranked, actions = _score_phrases(backend, requests, calibration, query, known)
     measured_map = choose_mention_map(spec.fingerprint, calibration, has_prior=prior is not None)
     tuned_map = _find_tuned_map(query, spec, find_tuned_map)
     mention_map = tuned_map or measured_map
     groups = _group_above_min_score(_select_likely(scored, mention_map, query), query)
-    contents = fetch_contents(backend, query, groups)
+    contents = fetch_contents(backend, query, groups, known)
     if query.sort:
         groups = facets.sort_groups(groups, query.sort, contents)
     page = groups[query.offset : query.offset + query.size]
@@ -202,10 +211,12 @@ def _score_phrases(
     requests: Sequence[Request],
     calibration: Calibration,
     query: Query,
+    known: dict[Key, PassageContent],
 ) -> tuple[list[ScoredPassage], list[OutrankedPassage], dict[str, Any]]:
     """Return the passages of all phrases, best first, those outranked, and what was done.
 
-    A passage counts once, by the phrase that it fits best.
+    A passage counts once, by the phrase that it fits best. Contents that came along are added to
+    those `known`.
     """
     best: dict[Key, ScoredPassage] = {}
     outranked: list[OutrankedPassage] = []
@@ -223,6 +234,7 @@ def _score_phrases(
                 answer, scored = _score(backend, moved, calibration, query)
             actions = answer.actions
             outranked += answer.outranked
+            known |= answer.contents
         warnings |= dict.fromkeys(actions.pop("warnings", ()))
         for passage in scored:
             rival = best.setdefault(passage.stored.key, passage)

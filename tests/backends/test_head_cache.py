@@ -130,7 +130,7 @@ def query_ids(backend: ServerBackend, **options: Any) -> list[str]:
     return [hit.id for hit in run_query(backend, **options).hits]
 
 
-LATER = ["/_msearch", "/_msearch", "/calls/_search"]  # legs, codes, contents
+LATER = ["/_msearch", "/_msearch"]  # legs, then codes and contents
 FIRST = ["/calls/_mapping", "/calls/_search", *LATER]  # head, count of passages
 
 
@@ -251,7 +251,6 @@ def test_passages_written_by_another_version_of_the_program_are_asked_about_once
         "/_msearch",
         "/calls/_mapping",
         "/_msearch",
-        "/calls/_search",
     ]
     query_ids(backend)
     assert cluster.take_paths() == LATER
@@ -289,6 +288,17 @@ def test_a_size_is_counted_again_when_it_is_old(
         proposed += [body["size"] for body in cluster.bodies if "nested" in body["query"]]
         cluster.bodies.clear()
     assert proposed == [400, 400, 800]  # four times the passages, twice as many proposed
+
+
+def test_contents_of_many_passages_are_fetched_for_the_page_alone(
+    backend: ServerBackend, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = run_query(backend)
+    monkeypatch.setattr("hybrid_search.backends.server.backend.WITH_CONTENTS", 0)
+    cluster.take_paths()
+    alone = run_query(backend)
+    assert cluster.take_paths() == [*LATER, "/calls/_search"]
+    assert alone.hits == together.hits
 
 
 def test_words_alone_need_no_size(backend: ServerBackend, cluster: FakeCluster) -> None:

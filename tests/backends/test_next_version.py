@@ -1070,12 +1070,11 @@ def test_a_second_query_reads_neither_head_nor_size(backend: ServerBackend, name
     paths: list[str] = []
     server = InterceptedServer(backend.server, lambda _, path: paths.append(path))
     reader = ServerBackend(server, backend.options)
-    candidates = ["/_msearch", "/_msearch"]  # the legs, then the token codes of what matters
-    contents = size = f"/{name}/_search"
-    for head in ([f"/{name}/_mapping", size], []):
+    searches = ["/_msearch", "/_msearch"]  # the legs, then codes and contents of what matters
+    for head in ([f"/{name}/_mapping", f"/{name}/_search"], []):  # spec and fields, size
         paths.clear()
         assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
-        assert paths == [*head, *candidates, contents]
+        assert paths == [*head, *searches]
 
 
 # What a server does not take

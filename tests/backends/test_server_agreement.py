@@ -447,7 +447,7 @@ def test_the_hits_are_the_fused_list(
 # The requests to the server
 
 
-def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(
+def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
     pair: Pair, maps: Calibration, real_encoder: Encoder
 ) -> None:
     backend = ServerBackend(pair.server, pair.backend.options)  # which remembers nothing yet
@@ -459,17 +459,12 @@ def test_a_query_is_three_searches_at_most_of_which_none_asks_for_inner_hits(
         ("GET", f"/{pair.name}/_mapping"),
         ("POST", f"/{pair.name}/_search"),  # how many passages there are
         ("POST", "/_msearch"),  # both legs, with short codes
-        ("POST", "/_msearch"),  # token codes, and BM25 of what only the span leg has
-        ("POST", f"/{pair.name}/_search"),  # the contents that are shown
+        ("POST", "/_msearch"),  # codes and contents, and BM25 of what only the span leg has
     ]
     pair.server.requests.clear()
-    # No call contains this word: the second request is for token codes alone.
+    # No call contains this word: the second request is for codes and contents alone.
     search(backend, real_encoder, lambda *_: maps, Query(("zzyzx",), pair.name))
-    assert [path for _, path, _ in pair.server.requests] == [
-        "/_msearch",
-        "/_msearch",
-        f"/{pair.name}/_search",
-    ]
+    assert [path for _, path, _ in pair.server.requests] == ["/_msearch", "/_msearch"]
     assert "inner_hits" not in json.dumps(pair.server.requests)
     everything: dict[str, Any] = {
         "highlight": True,

@@ -158,6 +158,7 @@ SCORED_IDS = _hits(_id=_PassageId, _score=_Score)
 _source_hash = {"_index": str, "fields": NotRequired[_object(source_hash=tuple[str])]}
 SOURCE_HASHES = _hits(**_source_hash)
 CONTENTS = _hits(_id=_PassageId, _source=_Content)
+CODES_AND_CONTENTS = _hits(_id=_PassageId, _source=_Content, fields=_Codes)
 HIGHLIGHTS = _hits(
     _id=_PassageId,
     _source=_object(text=str),

@@ -7,7 +7,7 @@ the server stores.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -58,6 +58,9 @@ from hybrid_search.text.filters import Scalar
 from hybrid_search.text.spans import find_highest
 from hybrid_search.text.token_codes import best_passages
 from hybrid_search.text.types import TokenCodes
+
+WITH_CONTENTS = 100
+"""Up to so many passages whose token codes are fetched bring along what a hit shows of them."""
 
 _log = logging.getLogger(__name__)
 
@@ -181,7 +184,7 @@ class ServerBackend:
         outranked = list_outranked(proposals, request, exact)
         if not request.semantic:
             return Candidates(lexical, outranked=outranked)
-        scores, codes = self._fetch_scores(index, request, keys, proposals)
+        scores, codes, contents = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
         codes = {key: codes[key] for key in keys if key in codes}
         best = best_passages(request.vector, codes, request.window)
@@ -198,6 +201,7 @@ class ServerBackend:
             scores,
             best.cosines,
             outranked,
+            contents,
         )
 
     def complete_candidates(
@@ -222,9 +226,9 @@ class ServerBackend:
         ):
             unscored = [key for key in batch if key not in scores]
             uncoded = [key for key in batch if key not in codes]
-            batch_scores, batch_codes = self._complete_batch(index, request, unscored, uncoded)
+            batch_scores, hits = self._complete_batch(index, request, unscored, uncoded)
             scores |= batch_scores
-            codes |= batch_codes
+            codes |= passage_codec.read_codes(hits)
         return [
             passage_codec.build_stored_passage(key, scores.get(key, 0.0), codes[key])
             for key in keys
@@ -233,38 +237,54 @@ class ServerBackend:
 
     def _fetch_scores(
         self, index: str, request: Request, keys: Sequence[str], proposals: Proposals
-    ) -> tuple[dict[str, float], dict[str, TokenCodes]]:
-        """Return the BM25 scores and the token codes of `keys`, as far as they still exist."""
+    ) -> tuple[dict[str, float], dict[str, TokenCodes], dict[str, PassageContent]]:
+        """Return the BM25 scores and the token codes of `keys`, as far as they still exist.
+
+        Of a few passages the contents come along, which saves the page a round trip.
+        """
         scores = dict.fromkeys(keys, 0.0) if proposals.has_all_matches else {}
         scores |= proposals.bm25
         codes: dict[str, TokenCodes] = {}
+        contents: dict[str, PassageContent] = {}
+        with_contents = len(keys) <= WITH_CONTENTS
         for batch in legs.split_batches(keys):
             unscored = [key for key in batch if key not in scores]
-            batch_scores, batch_codes = self._complete_batch(index, request, unscored, batch)
+            batch_scores, hits = self._complete_batch(
+                index, request, unscored, batch, with_contents=with_contents
+            )
             scores |= dict.fromkeys(unscored, 0.0) | batch_scores
-            codes |= batch_codes
-        return scores, codes
+            codes |= passage_codec.read_codes(hits)
+            contents |= passage_codec.read_contents(hits) if with_contents else {}
+        return scores, codes, contents
 
     def _complete_batch(
-        self, index: str, request: Request, unscored: Sequence[str], uncoded: Sequence[str]
-    ) -> tuple[dict[str, float], dict[str, TokenCodes]]:
-        """Return the BM25 scores of the passages `unscored` and the token codes of `uncoded`."""
+        self,
+        index: str,
+        request: Request,
+        unscored: Sequence[str],
+        uncoded: Sequence[str],
+        *,
+        with_contents: bool = False,
+    ) -> tuple[dict[str, float], Hits]:
+        """Return the BM25 scores of the passages `unscored`, and hits with codes of `uncoded`."""
         searches = []
         if unscored:
             body = request_bodies.match_body(request, len(unscored), among=unscored)
             searches.append(Search(body, answers.SCORED_KEYS))
         if uncoded:
-            searches.append(Search(request_bodies.codes_body(uncoded), answers.CODES))
+            body = request_bodies.codes_body(uncoded, with_contents=with_contents)
+            shape = answers.CODES_AND_CONTENTS if with_contents else answers.CODES
+            searches.append(Search(body, shape))
         parts = self._searcher.search_together(index, searches)
         hit_lists = [part["hits"]["hits"] for part in parts]
         scores = legs.read_scores(hit_lists.pop(0)) if unscored else {}
-        return scores, _collect_codes(hit_lists)
+        return scores, hit_lists.pop() if uncoded else []
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
         """Return what a hit shows of each passage of `keys` that still exists."""
         bodies = map(request_bodies.contents_body, legs.split_batches(keys))
         hits = self._searcher.search_batches(index, bodies, answers.CONTENTS)
-        return {hit["_id"]: passage_codec.build_content(hit) for hit in hits}
+        return passage_codec.read_contents(hits)
 
     def find_highlights(
         self, index: str, request: Request, keys: Sequence[Key]
@@ -375,8 +395,3 @@ def _check_options(index: str, options: Mapping[str, str], current: Mapping[str,
                 f"index {index!r} has {name} {current[name]!r}, but {value!r} was given: "
                 "leave it out, or make the next version by reindex"
             )
-
-
-def _collect_codes(hit_lists: Iterable[Hits]) -> dict[Key, TokenCodes]:
-    hits = (hit for hits in hit_lists for hit in hits)
-    return {passage_codec.hit_key(hit): passage_codec.decode_codes(hit) for hit in hits}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from hybrid_search.backends.server import short_codes
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.short_codes import ShortCodes
 from hybrid_search.backends.turn_layout import build_layout, read_speakers
-from hybrid_search.backends.types import IndexSpec, PassageContent, StoredPassage
+from hybrid_search.backends.types import IndexSpec, Key, PassageContent, StoredPassage
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.dates import find_call_date
@@ -154,6 +154,11 @@ def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
     return token_codes.read(_decode_column(hit, "tokens"))
 
 
+def read_codes(hits: Iterable[Mapping[str, Any]]) -> dict[Key, TokenCodes]:
+    """Return the token codes of hits by key."""
+    return {hit_key(hit): decode_codes(hit) for hit in hits}
+
+
 def decode_short_codes(hit: Mapping[str, Any]) -> ShortCodes | None:
     """Return the short codes of a hit of a search with `request_bodies.SHORT_CODES`.
 
@@ -185,6 +190,11 @@ def build_content(hit: Mapping[str, Any]) -> PassageContent:
         source_fields["layout"],
         json.dumps(source_fields.get("metadata", {}), ensure_ascii=False),
     )
+
+
+def read_contents(hits: Iterable[Mapping[str, Any]]) -> dict[Key, PassageContent]:
+    """Return what hits show of passages, by key."""
+    return {hit["_id"]: build_content(hit) for hit in hits}
 
 
 def read_highlights(hit: Mapping[str, Any]) -> list[tuple[int, int]]:

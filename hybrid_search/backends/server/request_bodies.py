@@ -55,6 +55,13 @@ SHORT_CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_field
 
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
+CODES_AND_CONTENTS: dict[str, Any] = {
+    "_source": CONTENT_FIELDS,
+    "docvalue_fields": CODES["docvalue_fields"],
+    "track_total_hits": False,
+}
+"""Returns the key, the token codes, and what is shown."""
+
 
 def best_span_fields(script: str, vector: Floats, prior: SpanPrior | None) -> dict[str, Any]:
     """Return what brings the key of a passage, and cosine and score of its best spans, by a script.
@@ -147,9 +154,10 @@ def knn_filters(engine: Engine, request: Request) -> list[dict[str, Any]]:
     return [EVERY_PASSAGE, *filters] if filters and engine == "opensearch" else filters
 
 
-def codes_body(keys: Sequence[str]) -> dict[str, Any]:
-    """Return the search for the token codes of passages."""
-    return {"size": len(keys), "query": ids_query(keys), **CODES}
+def codes_body(keys: Sequence[str], *, with_contents: bool = False) -> dict[str, Any]:
+    """Return the search for the token codes of passages, and for what is shown of them."""
+    fields = CODES_AND_CONTENTS if with_contents else CODES
+    return {"size": len(keys), "query": ids_query(keys), **fields}
 
 
 def contents_body(keys: Sequence[str]) -> dict[str, Any]:
