@@ -92,7 +92,10 @@ def test_a_query_calls_its_backend_so_often(
     result = filled_client.query(phrases, **options)
     assert [hit.to_dict() for hit in result] == [hit.to_dict() for hit in expected]
     head = {} if remembers_head else HEAD
-    assert +backend.calls == Counter(PLAIN) + Counter(extra) + Counter(head)
+    calls = Counter(PLAIN) + Counter(extra) + Counter(head)
+    if remembers_head and options.get("alpha") != 0:
+        del calls["fetch_contents"]  # a server sends them with the token codes
+    assert +backend.calls == calls
 
 
 def test_metadata_is_parsed_once_for_order_facets_and_hits(
