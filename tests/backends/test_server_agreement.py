@@ -496,8 +496,8 @@ def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
         assert "inner_hits" not in json.dumps(pair.server.requests)
     legs, one_search = "/_msearch", f"/{pair.name}/_search"
     assert paths_by_alpha[0.0] == [legs, legs, *[one_search] * 3]  # contents, highlights, facets
-    # and BM25 scores before these; OpenSearch scores a window of 100 passages exactly, whose contents
-    # come with their codes, and Elasticsearch more
+    # and BM25 scores before these; on OpenSearch 100 passages are scored exactly, whose contents
+    # come with their codes, and on Elasticsearch more
     count = 2 if backend.server.engine == "opensearch" else 3
     assert paths_by_alpha[1.0] == [legs, legs, *[one_search] * count]
     # the contents, which facets over the window share, and the highlights
