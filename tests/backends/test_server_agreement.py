@@ -448,7 +448,7 @@ def test_the_hits_are_the_fused_list(
 
 
 def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
-    pair: Pair, maps: Calibration, real_encoder: Encoder
+    pair: Pair, maps: Calibration, real_encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = ServerBackend(pair.server, pair.backend.options)  # which remembers nothing yet
     pair.server.requests.clear()
@@ -466,6 +466,8 @@ def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
     search(backend, real_encoder, lambda *_: maps, Query(("zzyzx",), pair.name))
     assert [path for _, path, _ in pair.server.requests] == ["/_msearch", "/_msearch"]
     assert "inner_hits" not in json.dumps(pair.server.requests)
+    # from here on contents are fetched by themselves, as of more passages
+    monkeypatch.setattr("hybrid_search.backends.server.backend.WITH_CONTENTS", 0)
     everything: dict[str, Any] = {
         "highlight": True,
         "sort": "id",
@@ -496,9 +498,6 @@ def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
         assert "inner_hits" not in json.dumps(pair.server.requests)
     legs, one_search = "/_msearch", f"/{pair.name}/_search"
     assert paths_by_alpha[0.0] == [legs, legs, *[one_search] * 3]  # contents, highlights, facets
-    # and BM25 scores before these; on OpenSearch 100 passages are scored exactly, whose contents
-    # come with their codes, and on Elasticsearch more
-    count = 2 if backend.server.engine == "opensearch" else 3
-    assert paths_by_alpha[1.0] == [legs, legs, *[one_search] * count]
+    assert paths_by_alpha[1.0] == [legs, legs, *[one_search] * 3]  # and BM25 scores before these
     # the contents, which facets over the window share, and the highlights
     assert paths_by_alpha[0.5] == [legs, legs, *[one_search] * 2]
