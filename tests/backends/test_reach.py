@@ -28,16 +28,24 @@ WITH_CODES = build_estimating_pass(32)
     ],
 )
 def test_a_larger_index_is_searched_further(passages: int, shards: int, expected: Reach) -> None:
-    assert choose_reach(REQUEST, WITH_CODES, IndexSize(passages, shards)) == expected
+    size = IndexSize(passages, shards)
+    assert choose_reach("opensearch", REQUEST, WITH_CODES, size) == expected
+
+
+def test_elasticsearch_is_searched_for_twice_as_many() -> None:
+    size = IndexSize(350_000, 5)
+    assert choose_reach("elasticsearch", REQUEST, WITH_CODES, size) == Reach(949, 1_265, 10_000)
 
 
 def test_a_wide_window_is_filled_by_both_legs() -> None:
     size = IndexSize(1_000, 1)
-    assert choose_reach(replace(REQUEST, window=450), WITH_CODES, size) == Reach(450, 900, 2_500)
+    wide = replace(REQUEST, window=450)
+    assert choose_reach("opensearch", wide, WITH_CODES, size) == Reach(450, 900, 2_500)
 
 
 def test_passages_that_come_as_keys_are_as_many_as_are_asked() -> None:
     wide = replace(REQUEST, window=5_000)
-    assert choose_reach(wide, KEYS_ONLY, IndexSize(9, 1)) == Reach(5_000, 5_000, 2_500)
+    size = IndexSize(9, 1)
+    assert choose_reach("opensearch", wide, KEYS_ONLY, size) == Reach(5_000, 5_000, 2_500)
     by_spans = replace(wide, lexical=False)
-    assert choose_reach(by_spans, KEYS_ONLY, IndexSize(9, 1)) == Reach(0, 5_000, 2_500)
+    assert choose_reach("opensearch", by_spans, KEYS_ONLY, size) == Reach(0, 5_000, 2_500)

@@ -116,7 +116,7 @@ class LegSearch:
     def _choose_reach(self, index: str, request: Request, first_pass: FirstPass) -> Reach:
         if not request.semantic:
             return Reach(request.window)
-        return choose_reach(request, first_pass, self._sizes.find(index))
+        return choose_reach(self._server.engine, request, first_pass, self._sizes.find(index))
 
     def _propose(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds."""

@@ -7,10 +7,12 @@ The larger an index, the more: otherwise fewer and fewer of the exact best would
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hybrid_search.backends.server.first_pass import KEYS_ONLY, FirstPass
 from hybrid_search.backends.server.index_size import IndexSize
+from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import Request
 
 BY_GRAPH = (400, 2000)
@@ -34,8 +36,11 @@ Transcripts repeat themselves, and among near duplicates a graph search ends too
 docs/servers.md has the recall for fewer (`benchmarks.servers.graph`). Servers take at most 10,000.
 """
 
-SEARCHED_SHARE = 14
-"""One in so many passages of a shard is searched for, between these two."""
+SEARCHED_SHARE: Mapping[Engine, int] = {"opensearch": 14, "elasticsearch": 7}
+"""One in so many passages of a shard is searched for, between these two.
+
+To find as much, Elasticsearch has to search for more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +58,12 @@ class Reach:
     searched: int = 0
 
 
-def choose_reach(request: Request, first_pass: FirstPass, size: IndexSize) -> Reach:
+def choose_reach(engine: Engine, request: Request, first_pass: FirstPass, size: IndexSize) -> Reach:
     """Return how far an index of that size is searched for the span leg, and for BM25.
 
     BM25 proposes passages for the span leg, too, unless these come as keys only.
     """
-    searched = _limit(size.passages // size.shards // SEARCHED_SHARE, SEARCHED_SPANS)
+    searched = _limit(size.passages // size.shards // SEARCHED_SHARE[engine], SEARCHED_SPANS)
     if first_pass is KEYS_ONLY:
         return Reach(request.window if request.lexical else 0, request.window, searched)
     return Reach(
