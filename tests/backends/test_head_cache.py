@@ -269,12 +269,12 @@ def test_an_old_head_is_read_again(
 def test_each_shard_is_searched_for_a_share_of_its_own_passages(
     backend: ServerBackend, cluster: FakeCluster
 ) -> None:
-    cluster.passages, cluster.shards = 140_000, 2
+    cluster.passages, cluster.shards = 100_000, 2
     for _ in range(3):
         run_query(backend)
     queries = [body["query"].get("nested") for body in cluster.bodies]
     searched = [query["query"]["knn"]["spans.vector"]["k"] for query in queries if query]
-    assert searched == [5_000] * 3  # 140,000 / 2 shards / 14
+    assert searched == [5_000] * 3  # 100,000 / 2 shards / 10
 
 
 def test_a_size_is_counted_again_when_it_is_old(

@@ -36,7 +36,7 @@ Transcripts repeat themselves, and among near duplicates a graph search ends too
 docs/servers.md has the recall for fewer (`benchmarks.servers.graph`). Servers take at most 10,000.
 """
 
-SEARCHED_SHARE: Mapping[Engine, int] = {"opensearch": 14, "elasticsearch": 7}
+SEARCHED_SHARE: Mapping[Engine, int] = {"opensearch": 10, "elasticsearch": 7}
 """One in so many passages of a shard is searched for, between these two.
 
 To find as much, Elasticsearch has to search for more.
