@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.search import phrase_vector
 from hybrid_search.text.types import Entry, Floats
 
-BATCH = 64
 NEAREST = 1000
 """Passages of a phrase whose exact cosines are remembered."""
 
@@ -57,7 +55,7 @@ def measure(
     is_there = index in backend.list_indexes()
     backend.create_index(index, spec, {"shards": str(shards)})
     if not is_there:
-        write(backend, index, spec, read())
+        latency.write(backend, index, spec, read())
     latency.wait_for_merges(backend, index)
     vectors = np.array([phrase_vector.query_vector(phrase_encoder, text) for text in phrases])
     ids, cosines = compute_cosines(read(), vectors)
@@ -86,13 +84,6 @@ def measure(
         **latency.compare_span_legs(backend, index, exact),
         "milliseconds": time_ways(ways, phrases, 1),
     }
-
-
-def write(backend: ServerBackend, index: str, spec: IndexSpec, entries: Iterator[Entry]) -> None:
-    """Write all passages."""
-    with backend.writer(index, spec) as writer:
-        while batch := list(islice(entries, BATCH)):
-            assert not writer.write(batch)
 
 
 def compute_cosines(entries: Iterable[Entry], vectors: Floats) -> tuple[list[str], Floats]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache, partial
+from itertools import islice
 from statistics import fmean
 from typing import Any
 
@@ -25,15 +26,17 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.backends.server.aliases import find_index
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.passage_codec import passage_id
-from hybrid_search.backends.types import PageOrder, Request
+from hybrid_search.backends.types import IndexSpec, PageOrder, Request
 from hybrid_search.client import Client
 from hybrid_search.search import phrase_vector
 from hybrid_search.search.query import WINDOW, Query
-from hybrid_search.text.types import Floats
+from hybrid_search.text.types import Entry, Floats
 
 CLIENTS = (1, 8, 64)
 ALPHAS = {"hybrid": Query.alpha, "spans": 1.0}
 PLAIN = "plain match and plain kNN"
+BATCH = 64
+
 ExactCosines = tuple[str, Floats, dict[str, float]]
 """A phrase, its vector, and the best cosine of any span of passages with it."""
 
@@ -135,9 +138,14 @@ def _list_ways(
 
 def fill(backend: Backend, corpus: Corpus, index: str) -> None:
     """Write `corpus` as `index`."""
-    with backend.writer(index, corpus.spec) as writer:
-        for start in range(0, len(corpus.entries), 64):
-            assert not writer.write(corpus.entries[start : start + 64])
+    write(backend, index, corpus.spec, iter(corpus.entries))
+
+
+def write(backend: Backend, index: str, spec: IndexSpec, entries: Iterator[Entry]) -> None:
+    """Write passages as `index`."""
+    with backend.writer(index, spec) as writer:
+        while batch := list(islice(entries, BATCH)):
+            assert not writer.write(batch)
 
 
 def count_bytes(client: Client, index: str, phrases: Sequence[str]) -> dict[str, int]:

@@ -75,11 +75,11 @@ def fetch_contents(
     backend: Backend,
     query: Query,
     groups: Sequence[Group],
-    known: Mapping[Key, PassageContent],
+    candidate_contents: Mapping[Key, PassageContent],
 ) -> Contents:
     """Return all contents that `query` needs of its `groups`, in one call of the backend.
 
-    Those that are `known` are not fetched again.
+    Those that came with the candidates are not fetched again.
 
     The page is known beforehand, unless `sort` makes contents decide the order: then the passages
     of all groups are fetched, more bytes for one round trip less. Facets over the window need one
@@ -92,9 +92,9 @@ def fetch_contents(
     if query.facets and query.facets_over == "window":
         passages += [group[0].stored for group in one_group_by_document(groups)]
     stored = {passage.key: passage for passage in passages}
-    contents = {key: known[key] for key in stored if key in known}
-    unknown = [key for key in stored if key not in known]
-    contents |= backend.fetch_contents(query.index, unknown) if unknown else {}
+    contents = {key: candidate_contents[key] for key in stored if key in candidate_contents}
+    missing = [key for key in stored if key not in contents]
+    contents |= backend.fetch_contents(query.index, missing) if missing else {}
     damaged = [(stored[key], item.fault) for key, item in contents.items() if item.fault]
     sound = {key: content for key, content in contents.items() if not content.fault}
     return Contents(query.index, sound, damaged)

@@ -109,13 +109,14 @@ def _search(
     prior = requests[0].prior
     spans_by = SCORE if prior else COSINE
     calibration = load_calibration(spec.precision, spec.dimension, spans_by)
-    known: dict[Key, PassageContent] = {}
-    scored, outranked, actions = _score_phrases(backend, requests, calibration, query, known)
+    scored, outranked, candidate_contents, actions = _score_phrases(
+        backend, requests, calibration, query
+    )
     measured_map = choose_mention_map(spec.fingerprint, calibration, has_prior=prior is not None)
     tuned_map = _find_tuned_map(query, spec, find_tuned_map)
     mention_map = tuned_map or measured_map
     groups = _group_above_min_score(_select_likely(scored, mention_map, query), query)
-    contents = fetch_contents(backend, query, groups, known)
+    contents = fetch_contents(backend, query, groups, candidate_contents)
     if query.sort:
         groups = facets.sort_groups(groups, query.sort, contents)
     page = groups[query.offset : query.offset + query.size]
@@ -211,15 +212,15 @@ def _score_phrases(
     requests: Sequence[Request],
     calibration: Calibration,
     query: Query,
-    known: dict[Key, PassageContent],
-) -> tuple[list[ScoredPassage], list[OutrankedPassage], dict[str, Any]]:
-    """Return the passages of all phrases, best first, those outranked, and what was done.
+) -> tuple[list[ScoredPassage], list[OutrankedPassage], dict[Key, PassageContent], dict[str, Any]]:
+    """Return the passages of all phrases, best first, those outranked, contents, and actions.
 
-    A passage counts once, by the phrase that it fits best. Contents that came along are added to
-    those `known`.
+    A passage counts once, by the phrase that it fits best. The contents are those that came with
+    the candidates.
     """
     best: dict[Key, ScoredPassage] = {}
     outranked: list[OutrankedPassage] = []
+    contents: dict[Key, PassageContent] = {}
     actions: dict[str, Any] = {}
     warnings: dict[str, None] = {}  # in their order, each once
     for request in requests:
@@ -234,14 +235,15 @@ def _score_phrases(
                 answer, scored = _score(backend, moved, calibration, query)
             actions = answer.actions
             outranked += answer.outranked
-            known |= answer.contents
+            contents |= answer.contents
         warnings |= dict.fromkeys(actions.pop("warnings", ()))
         for passage in scored:
             rival = best.setdefault(passage.stored.key, passage)
             if passage.sort_key < rival.sort_key:
                 best[passage.stored.key] = passage
     ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
-    return ranked, outranked, {**actions, "passages": len(best), "warnings": list(warnings)}
+    actions |= {"passages": len(best), "warnings": list(warnings)}
+    return ranked, outranked, contents, actions
 
 
 def _score(
