@@ -40,6 +40,7 @@ The command line alone sets, unless the user decided otherwise:
 
 OPENBLAS_THREAD_TIMEOUT    how long an idle thread of numpy's keeps its core busy: this power of 2
                            in cycles, 4 to 30 (default: 4)
+PYDANTIC_DISABLE_PLUGINS   1 keeps pydantic from looking for plugins, 0 lets it (default: 1)
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ BOOLEAN_WORDS = {
 
 ONNX_RUNTIME_SWITCH, RAY_SWITCH = "ORT_DISABLE_TELEMETRY", "RAY_USAGE_STATS_ENABLED"
 HAYSTACK_SWITCH = "HAYSTACK_TELEMETRY_ENABLED"
+PLUGIN_SWITCH = "PYDANTIC_DISABLE_PLUGINS"
 
 BLAS_PATIENCE, LEAST_PATIENCE = "OPENBLAS_THREAD_TIMEOUT", "4"
 """How long a thread of OpenBLAS without work spins before it sleeps: this power of 2 in cycles.
@@ -161,6 +163,15 @@ def disable_haystack_reports() -> None:
     """
     if "haystack" not in sys.modules:
         _set_default(HAYSTACK_SWITCH, "false")
+
+
+def leave_out_plugins() -> None:
+    """Keep pydantic from looking for plugins, unless the user has set its variable.
+
+    It reads what every installed distribution offers, and a plugin may report to its makers what
+    pydantic reads. This is for a program of our own.
+    """
+    _set_default(PLUGIN_SWITCH, "1")
 
 
 def stop_idle_spinning() -> None:

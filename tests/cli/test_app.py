@@ -15,7 +15,7 @@ import hybrid_search
 from tests.helpers.cli import invoke_cli, run_cli
 
 SCRIPT = Path(sys.executable).with_name("hybrid-search")
-SPINNING = "OPENBLAS_THREAD_TIMEOUT"
+SETTINGS = SPINNING, PLUGINS = "OPENBLAS_THREAD_TIMEOUT", "PYDANTIC_DISABLE_PLUGINS"
 HELP = "(see hybrid-search query --help)"
 
 WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
@@ -142,10 +142,34 @@ def test_the_program_saves_idle_work_unless_the_user_decided_otherwise(
     assert output.splitlines()[-1] == f"{expected} True"
 
 
-def test_the_library_leaves_the_threads_of_its_host_alone() -> None:
-    program = "import hybrid_search, os; print(os.environ.get('OPENBLAS_THREAD_TIMEOUT'))"
-    env = {name: value for name, value in os.environ.items() if name != SPINNING}
+@pytest.mark.parametrize(("setting", "is_loaded"), [({}, False), ({PLUGINS: "0"}, True)])
+def test_the_program_leaves_out_plugins_unless_the_user_decided_otherwise(
+    tmp_path: Path, setting: dict[str, str], is_loaded: bool
+) -> None:
+    """A plugin of pydantic sees all that pydantic reads, such as a line of a document."""
+    offer = tmp_path / "spying-1.dist-info"
+    offer.mkdir()
+    (offer / "METADATA").write_text("Metadata-Version: 2.1\nName: spying\nVersion: 1\n")
+    (offer / "entry_points.txt").write_text("[pydantic]\nspying = spying:plugin\n")
+    (tmp_path / "spying.py").write_text("print('spying'); raise ImportError")
+    documents = tmp_path / "calls.jsonl"
+    documents.write_text('{"id": "a", "text": "Send my money back."}\n')
+    env = {name: value for name, value in os.environ.items() if name != PLUGINS}
+    command = ["ingest", str(documents), "--url", f"embedded:{tmp_path / 'store'}"]
+    output = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "hybrid_search", *command],
+        env={**env, "PYTHONPATH": str(tmp_path)} | setting,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert ("spying" in output) == is_loaded
+
+
+def test_the_library_leaves_the_settings_of_its_host_alone() -> None:
+    program = f"import hybrid_search, os; print({{*{SETTINGS!r}}} & {{*os.environ}})"
+    env = {name: value for name, value in os.environ.items() if name not in SETTINGS}
     output = subprocess.run(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True
     ).stdout
-    assert output == "None\n"
+    assert output == "set()\n"
