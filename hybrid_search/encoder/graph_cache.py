@@ -30,7 +30,7 @@ from hybrid_search.system import (
     lock_exclusively,
 )
 
-RECIPE = 3
+RECIPE = 4
 """Version of how graphs are made, part of the file name: older graphs are then not used."""
 
 REMEDY = "use precision='float32', which needs no conversion"
