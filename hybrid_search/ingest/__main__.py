@@ -1,6 +1,6 @@
 """``python -m hybrid_search.ingest``: the command ``hybrid-search ingest`` by itself."""
 
-from hybrid_search.cli.app import ingest_app
+from hybrid_search.cli.ingest_program import app
 
 if __name__ == "__main__":  # the reference in docs/api.md imports every module
-    ingest_app(prog_name="python -m hybrid_search.ingest")
+    app(prog_name="python -m hybrid_search.ingest")
