@@ -19,7 +19,6 @@ from hybrid_search.errors import UsageError
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
-from hybrid_search.ingest.types import SourceLine
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView
@@ -37,6 +36,7 @@ from hybrid_search.search.result import Result, Span
 if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
     from hybrid_search.ingest.summary import Summary
+    from hybrid_search.ingest.types import SourceLine
 
 
 class Client(PhraseGrouping):
@@ -313,6 +313,8 @@ class Client(PhraseGrouping):
 
 def _line(number: int, document: Mapping[str, Any]) -> SourceLine:
     """Return a document as a line; one that is not JSON carries the error, and its repr."""
+    from hybrid_search.ingest.types import SourceLine
+
     try:
         return SourceLine("documents", number, json.dumps(document).encode())
     except (TypeError, ValueError) as error:

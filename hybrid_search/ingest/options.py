@@ -1,4 +1,7 @@
-"""`IngestOptions`: how one run ingests, from the command line to the pipeline."""
+"""`IngestOptions`: how one run ingests, from the command line to the pipeline.
+
+Queries import this, so what only an ingest needs is imported when one begins.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hybrid_search.ingest.executors.base import LOCAL
-from hybrid_search.ingest.rejects import default_rejects_path
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
 
@@ -45,4 +47,6 @@ class IngestOptions:
     @property
     def rejects_path(self) -> Path:
         """Return the file for refused documents, the default one if none was named."""
+        from hybrid_search.ingest.rejects import default_rejects_path
+
         return self.rejects or default_rejects_path(self.index, self.shard)

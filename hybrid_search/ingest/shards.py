@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.types import SourceLine
+
+if TYPE_CHECKING:
+    from hybrid_search.ingest.types import SourceLine
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,6 +177,7 @@ UNUSED_BY_A_QUERY = (
     "hybrid_search.ingest.document_parser",
     "hybrid_search.ingest.executors.local",
     "hybrid_search.ingest.pipeline",
+    "hybrid_search.ingest.types",
     "hybrid_search.backends.memory",
     "hybrid_search.backends.server.backend",
     "hybrid_search.async_client",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.summary import Summary
-from hybrid_search.ingest.types import EncodingOrError
+
+if TYPE_CHECKING:
+    from hybrid_search.ingest.types import EncodingOrError
 
 T = TypeVar("T")
 
