@@ -16,6 +16,7 @@ from benchmarks.faults.commands import CommandReport, run_command, use_tiny_enco
 from hybrid_search import connect, encoder
 from hybrid_search.config import cache_folder
 from hybrid_search.encoder import quantization
+from hybrid_search.encoder.graph_cache import find_or_make_graph
 from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import make_entries, make_spec
@@ -199,20 +200,26 @@ def _build_interrupted(folder: Path) -> None:
 def _build_model(folder: Path) -> Answers:
     """Make the copy of the shipped model, its graph and an index; return the answers."""
     shutil.copytree(encoder.SHIPPED, folder / "model")
-    user_cache = cache_folder() / "models"
     (folder / "cache" / "models").mkdir(parents=True)
     model = ModelCopy(folder, [])
     documents = str(folder / "documents.jsonl")
     url = f"embedded:{model.store}"
     places = ("--url", url, "--index", "calls", "--model", str(model.model))
-    encoder.load(encoder.SHIPPED)  # makes the graph, if nobody has yet
-    digest = file_digest(encoder.SHIPPED / "model.onnx")  # the cache may have graphs of others
-    for path in user_cache.glob(f"{digest[:16]}-int8-*"):
-        shutil.copy2(path, folder / "cache" / "models")
+    _copy_graph(encoder.SHIPPED / "model.onnx", folder / "cache" / "models")
     with patch.dict(os.environ, {"HYBRID_SEARCH_CACHE": str(model.cache)}):
         encoder.load.cache_clear()
         _check(run_command("ingest", documents, *places))
     return _answers(model.query())
+
+
+def _copy_graph(source: Path, folder: Path) -> None:
+    """Copy the int8 graph of `source` from the user's cache, with the lock of those who make it.
+
+    The cache may have graphs of other models and of other versions.
+    """
+    graph = find_or_make_graph(source, file_digest(source), "int8", cache_folder() / "models")
+    shutil.copy2(graph, folder)
+    (folder / f"{graph.stem.rpartition('-')[0]}.lock").touch(0o600)
 
 
 def _plant_strangers(store: Path) -> None:
