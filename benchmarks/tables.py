@@ -17,7 +17,7 @@ from benchmarks.peers import report as peers_report
 from benchmarks.percentiles import format_percentiles
 from benchmarks.quality import meaning, mining_tables, models, windows
 from benchmarks.quality.tasks import ALL, TASKS
-from benchmarks.speed import list_tables
+from benchmarks.speed import first_answer, list_tables
 from hybrid_search.backends.server import mappings
 
 PAGES = [
@@ -369,6 +369,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "faults": faults,
     "checks": checks,
     **list_tables.TABLES,
+    **first_answer.TABLES,
     **meaning.TABLES,
     **mining_tables.TABLES,
     **models.TABLES,
