@@ -1,20 +1,26 @@
 """The JSON that an index keeps about the turns of a passage.
 
-For each turn: number, start and end in the document, speaker, times, and keys unknown to us.
+For each turn: number, start and end in the document, speaker, times, and keys unknown to us. Of the
+times of words it has those inside the passage.
 """
 
 from __future__ import annotations
 
 import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, chain, pairwise
 from typing import Any
 
-from hybrid_search.text.types import Document, Entry
+from hybrid_search.text.types import Document, Entry, Part, WordTime
 
 
 def build_layout(entry: Entry) -> str:
     """Return the layout of a passage: one JSON object for each of its parts, in order."""
     return json.dumps(
-        [_build_turn(entry.document, part.turn) for part in entry.passage.parts], ensure_ascii=False
+        [_build_turn(entry.document, part) for part in entry.passage.parts],
+        ensure_ascii=False,
+        separators=(",", ":"),
     )
 
 
@@ -30,15 +36,39 @@ def read_speakers(layout: str) -> list[str]:
     return [speaker for speaker in speakers if isinstance(speaker, str)]
 
 
-def _build_turn(document: Document, number: int) -> dict[str, Any]:
-    turn = document.turns[number]
+def pack_word_times(words: Sequence[WordTime]) -> list[list[int]]:
+    """Return the offsets and the milliseconds of words, each number less the one before it."""
+    offsets = chain.from_iterable((start, end) for start, end, _, _ in words)
+    times = chain.from_iterable((start_ms, end_ms) for _, _, start_ms, end_ms in words)
+    return [
+        [following - number for number, following in pairwise((0, *row))]
+        for row in (offsets, times)
+    ]
+
+
+def unpack_word_times(packed: Sequence[Iterable[int]]) -> list[WordTime]:
+    """Return the words that `pack_word_times` packed.
+
+    TypeError or ValueError is raised for what is no such record.
+    """
+    offsets, times = (list(accumulate(row)) for row in packed)
+    return list(zip(offsets[::2], offsets[1::2], times[::2], times[1::2], strict=True))
+
+
+def _build_turn(document: Document, part: Part) -> dict[str, Any]:
+    turn = document.turns[part.turn]
+    start, end = part.start - turn.start, part.end - turn.start
+    first = bisect_right(turn.word_times, start, key=lambda word: word[1])
+    last = bisect_left(turn.word_times, end, key=lambda word: word[0])
+    words = turn.word_times[first:last]
     fields = {
-        "turn": number,
+        "turn": part.turn,
         "start": turn.start,
         "end": turn.end,
         "speaker": turn.speaker,
         "start_ms": turn.start_ms,
         "end_ms": turn.end_ms,
+        "word_times": pack_word_times(words) if words else None,
     }
     return {
         **{name: value for name, value in fields.items() if value is not None},

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from typing import Annotated, Any, NoReturn, Self
 
 import numpy as np
 import regex
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from hybrid_search.backends.index_head import settings_digest
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
 from hybrid_search.text.filters import leaves
-from hybrid_search.text.types import Document, Turn
+from hybrid_search.text.types import Document, Turn, WordTime
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 MAX_ID_BYTES = 500
@@ -34,7 +43,11 @@ garbage collector does meanwhile needs some of the interpreter's thousand calls 
 """
 
 _NUL = regex.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_WORD = regex.compile(r"\w(?:.*\w)?", regex.DOTALL)
 _JSON_STRING = regex.compile(rb'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
+
+
+_Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class _Turn(BaseModel):
@@ -42,8 +55,9 @@ class _Turn(BaseModel):
 
     text: StrictStr
     speaker: StrictStr | None = None
-    start_ms: int | None = Field(default=None, ge=0, lt=2**53)
-    end_ms: int | None = Field(default=None, ge=0, lt=2**53)
+    start_ms: _Count | None = None
+    end_ms: _Count | None = None
+    word_times: list[tuple[_Count, _Count, _Count, _Count]] = []
 
     @field_validator("start_ms", "end_ms", mode="before")
     @classmethod
@@ -51,6 +65,24 @@ class _Turn(BaseModel):
         if isinstance(value, (bool, str)):
             raise ValueError("must be a number of milliseconds")
         return value
+
+    @field_validator("word_times", mode="before")
+    @classmethod
+    def _replace_null(cls, value: object) -> object:
+        return [] if value is None else value
+
+    @model_validator(mode="after")
+    def _check_word_times(self) -> Self:
+        """Check that the words are in order, and inside the text."""
+        position = 0
+        for start, end, start_ms, end_ms in self.word_times:
+            if not (position <= start < end <= len(self.text) and start_ms <= end_ms):
+                raise ValueError(
+                    "word_times must have [start, end, start_ms, end_ms] of each word, in order "
+                    "and within the text"
+                )
+            position = end
+        return self
 
 
 class _Document(BaseModel):
@@ -226,10 +258,18 @@ def _build_document(validated: _Document) -> Document:
                 turn.start_ms,
                 turn.end_ms,
                 dict(turn.model_extra or {}),
+                tuple(_trim_word_times(turn)),
             )
         )
         start += len(turn.text) + 1
     return Document(validated.id, "\n".join(turn.text for turn in turns), tuple(turns), metadata)
+
+
+def _trim_word_times(turn: _Turn) -> Iterator[WordTime]:
+    """Yield the times of the words, without the punctuation that recognisers leave at them."""
+    for start, end, start_ms, end_ms in turn.word_times:
+        if word := _WORD.search(turn.text, start, end):
+            yield word.start(), word.end(), start_ms, end_ms
 
 
 def _shorten(value: object) -> str:

@@ -22,10 +22,11 @@ class Match:
         text: The words.
         cosine: Their cosine with the phrase, -1..1.
         probability: How likely they express the topic, 0..1.
-        start_ms: When the turn begins, in milliseconds, if it says so.
-        end_ms: When the turn ends.
+        start_ms: When the words begin, in milliseconds, if the turn says so.
+        end_ms: When they end.
         metadata: All keys of the document but id, text and turns.
         model: The fingerprint of the model that the cosine comes from.
+        times: Where the times come from, as in `Span`.
     """
 
     topic: str
@@ -42,6 +43,7 @@ class Match:
     end_ms: int | None
     metadata: Mapping[str, Any] = field(hash=False)
     model: str
+    times: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the match as it stands in JSON."""

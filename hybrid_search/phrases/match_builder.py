@@ -100,6 +100,7 @@ class MatchBuilder:
             end_ms=span.end_ms,
             metadata=metadata,
             model=self.model,
+            times=span.times,
         )
 
     def _parse_metadata(self, passage: ScannedPassage, content: PassageContent) -> dict[str, Any]:

@@ -35,6 +35,7 @@ SCHEMA = pa.schema(
         ("end_ms", pa.int64()),
         ("metadata", pa.string()),
         ("model", pa.string()),
+        ("times", pa.string()),
     ]
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,8 +23,11 @@ class Span:
         turn_start: ``turns[turn].text[turn_start:turn_end] == text``.
         turn_end: See `turn_start`.
         speaker: The speaker of the turn, if it has one.
-        start_ms: When the turn begins, in milliseconds, if it says so.
-        end_ms: When the turn ends.
+        start_ms: When the words begin, in milliseconds, if the turn says so.
+        end_ms: When they end.
+        times: Where these times come from: ``words`` if the source has them for the first and the
+            last word, ``interpolated`` by characters from times around them, or ``turn``: the
+            only time that the turn has. None if there are none.
         turn_metadata: All other keys of the turn, if it has any.
         prior: What was added to the cosine for its score: how well its ends and length fit those
             of a clause. 0 if spans were chosen by cosine alone.
@@ -41,6 +44,7 @@ class Span:
     speaker: str | None = None
     start_ms: int | None = None
     end_ms: int | None = None
+    times: Literal["words", "interpolated", "turn"] | None = None
     turn_metadata: Mapping[str, Any] | None = field(default=None, hash=False)
     prior: float = 0.0
     probability: float | None = None

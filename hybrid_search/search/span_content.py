@@ -8,6 +8,7 @@ from typing import Any
 
 from hybrid_search.backends.types import PassageContent
 from hybrid_search.search.result import Span, TurnPlace
+from hybrid_search.search.span_times import find_times
 from hybrid_search.search.types import Place
 
 
@@ -15,7 +16,7 @@ def build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -
     """Return the span at a place, which is in `turn`."""
     turn_start, start, end = turn["start"], place.start, place.end
     text = content.text[start - content.start : end - content.start]
-    times = {name: turn.get(name) for name in ("start_ms", "end_ms")}
+    times = find_times(turn, start - turn_start, end - turn_start)
     return Span(
         start=start,
         end=end,
@@ -27,7 +28,7 @@ def build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -
         turn_end=end - turn_start,
         speaker=turn.get("speaker"),
         turn_metadata=turn.get("extra"),
-        **times,
+        **times._asdict(),
     )
 
 

@@ -31,12 +31,16 @@ Bytes = NDArray[np.uint8]
 
 Metadata = Mapping[str, Any]
 
+WordTime = tuple[int, int, int, int]
+"""When a word was said: its start and end in the turn's text, and both in milliseconds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """The words of one speaker: ``document.text[start:start + len(text)] == text``.
 
-    Times are milliseconds from the start of the call.
+    Times are milliseconds from the start of the call. `word_times` has those of its words as far as
+    they are known, in order, without punctuation around a word.
     """
 
     text: str
@@ -45,6 +49,7 @@ class Turn:
     start_ms: int | None = None
     end_ms: int | None = None
     extra: Metadata = field(default_factory=dict)
+    word_times: tuple[WordTime, ...] = ()
 
     @property
     def end(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +212,7 @@ def test_a_list_matches_a_range_only_if_one_element_lies_in_all_of_it(store: Bac
 def test_the_layout_keeps_speakers_times_and_the_keys_we_do_not_know(store: Backend) -> None:
     turns = [
         {"speaker": "agent", "text": "Hello.", "start_ms": 0, "end_ms": 900, "mood": {"calm": [1]}},
-        {"text": "Hi.", "channel": 2},
+        {"text": "Hi.", "channel": 2, "word_times": [[0, 3, 1000, 1200]]},
     ]
     write_documents(store, {"id": "x", "turns": turns})
     (record,) = read_passages(store)
@@ -226,7 +227,13 @@ def test_the_layout_keeps_speakers_times_and_the_keys_we_do_not_know(store: Back
             "end_ms": 900,
             "extra": {"mood": {"calm": [1]}},
         },
-        {"turn": 1, "start": 7, "end": 10, "extra": {"channel": 2}},
+        {  # each number less the one before it, and the full stop belongs to no word
+            "turn": 1,
+            "start": 7,
+            "end": 10,
+            "word_times": [[0, 2], [1000, 200]],
+            "extra": {"channel": 2},
+        },
     ]
 
 
@@ -238,8 +245,31 @@ def test_speakers_and_times_come_back_on_the_spans(client: Client) -> None:
     client.ingest([{"id": "x", "turns": turns}])
     (hit,) = client.query("How can I help", spans=20, spans_by="cosine")
     spans = {span.turn: span for span in hit.spans}
-    assert (spans[0].speaker, spans[0].start_ms, spans[0].end_ms) == ("agent", 0, 900)
-    assert (spans[1].speaker, spans[1].start_ms, spans[1].end_ms) == ("customer", None, None)
+    agent, customer = spans[0], spans[1]
+    assert (agent.speaker, agent.start_ms, agent.end_ms) == ("agent", 0, 840)  # 14 of 15 letters
+    assert agent.times == "interpolated"
+    assert (customer.speaker, customer.start_ms, customer.end_ms) == ("customer", None, None)
+    assert customer.times is None
+
+
+def test_a_span_in_a_long_turn_has_the_times_of_its_words(client: Client) -> None:
+    """Word n takes 250 ms from n * 250 on: a hit in a turn of an hour leads to its second."""
+    words = [f"word{number}" for number in range(3000)]
+    words[2000:2003] = ["money", "back", "please"]
+    client.ingest([{"id": "x", "turns": [build_timed_turn(words)]}])
+    (hit,) = client.query("money back", spans=1, spans_by="cosine")
+    (span,) = hit.spans
+    assert span.text == "money back"
+    assert (span.start_ms, span.end_ms, span.times) == (500_000, 500_500, "words")
+
+
+def build_timed_turn(words: list[str]) -> dict[str, Any]:
+    starts = list(accumulate((len(word) + 1 for word in words), initial=0))
+    word_times = [
+        [start, start + len(word), 250 * number, 250 * (number + 1)]
+        for number, (start, word) in enumerate(zip(starts, words, strict=False))
+    ]
+    return {"text": " ".join(words), "word_times": word_times}
 
 
 def test_a_leg_that_was_not_asked_for_is_empty(store: Backend) -> None:

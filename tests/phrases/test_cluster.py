@@ -48,6 +48,7 @@ MATCH = {
     "end_ms": None,
     "metadata": {},
     "model": "tiny",
+    "times": None,
 }
 
 

@@ -58,6 +58,7 @@ SPAN_KEYS = {
     "speaker",
     "start_ms",
     "end_ms",
+    "times",
 }
 HIT_KEYS = {
     "prior",

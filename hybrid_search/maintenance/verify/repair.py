@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.base import Backend, FileBackend
-from hybrid_search.backends.turn_layout import build_layout
+from hybrid_search.backends.turn_layout import build_layout, unpack_word_times
 from hybrid_search.backends.types import (
     DamagedRowError,
     Fault,
@@ -31,7 +31,7 @@ from hybrid_search.maintenance.verify.reencode import (
 )
 from hybrid_search.text import window_policy
 from hybrid_search.text.passages import split
-from hybrid_search.text.types import Document, Entry, Turn
+from hybrid_search.text.types import Document, Entry, Turn, WordTime
 
 MENDABLE = {"codes", "vectors"}
 """Kinds of faults that go if the document is encoded again; its text must be sound."""
@@ -93,22 +93,31 @@ def _encode_stored(
 
 def _restore_document(stored_text: Document, contents: Sequence[PassageContent]) -> Document:
     """Return a document with its turns, under their own numbers, and its metadata."""
-    layout: dict[int, Mapping[str, Any]] = {
-        turn["turn"]: turn for content in contents for turn in json.loads(content.layout)
-    }
+    layout: dict[int, Mapping[str, Any]] = {}
+    word_times: dict[int, set[WordTime]] = {}
+    for turn in (turn for content in contents for turn in json.loads(content.layout)):
+        layout[turn["turn"]] = turn
+        word_times.setdefault(turn["turn"], set()).update(
+            unpack_word_times(turn.get("word_times", ([], [])))
+        )
     # a turn that no passage mentions has no word: it is there for the numbers of the others
     turns = [
-        _restore_turn(stored_text.text, layout.get(number, {"start": 0, "end": 0}))
+        _restore_turn(
+            stored_text.text,
+            layout.get(number, {"start": 0, "end": 0}),
+            tuple(sorted(word_times.get(number, ()))),
+        )
         for number in range(max(layout, default=-1) + 1)
     ]
     metadata = json.loads(contents[0].metadata)
     return Document(stored_text.id, stored_text.text, tuple(turns), metadata)
 
 
-def _restore_turn(text: str, turn: Mapping[str, Any]) -> Turn:
+def _restore_turn(text: str, turn: Mapping[str, Any], word_times: tuple[WordTime, ...]) -> Turn:
     start, end = turn["start"], turn["end"]
     speaker, start_ms, end_ms = map(turn.get, ("speaker", "start_ms", "end_ms"))
-    return Turn(text[start:end], start, speaker, start_ms, end_ms, turn.get("extra", {}))
+    extra = turn.get("extra", {})
+    return Turn(text[start:end], start, speaker, start_ms, end_ms, extra, word_times)
 
 
 def _encode_document(

@@ -1,0 +1,61 @@
+"""When the words of a span were said, by the record of its turn."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+from hybrid_search.backends.turn_layout import unpack_word_times
+
+
+class SpanTimes(NamedTuple):
+    """When a span begins and ends, in milliseconds, and where these times come from."""
+
+    start_ms: int | None = None
+    end_ms: int | None = None
+    times: Literal["words", "interpolated", "turn"] | None = None
+
+
+def find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
+    """Return the times of the words from `start` to `end` in the text of a turn.
+
+    Args:
+        turn: The turn as the layout of its passage has it.
+        start: Where the span begins in the turn's text.
+        end: Where it ends.
+
+    Returns:
+        The times of its first and last word where the turn has them. Otherwise they are
+        interpolated by characters between the known times around them. A turn with one time only
+        gives that; a turn without times, or with a damaged record, gives none.
+    """
+    try:
+        return _find_times(turn, start, end)
+    except (TypeError, ValueError, LookupError):  # an edited row may hold any type
+        return SpanTimes()
+
+
+def _find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
+    words = unpack_word_times(turn.get("word_times", ([], [])))
+    turn_times = turn.get("start_ms"), turn.get("end_ms")
+    starts = {word[0]: word[2] for word in words}
+    ends = {word[1]: word[3] for word in words}
+    if start in starts and end in ends:
+        return SpanTimes(starts[start], ends[end], "words")
+    bounds = zip((0, turn["end"] - turn["start"]), turn_times, strict=True)
+    known = {place: time for place, time in bounds if time is not None} | starts | ends
+    if len(known) < 2:
+        return SpanTimes(*turn_times, "turn" if known else None)
+    points = sorted(known.items())
+    start_ms = starts.get(start, _interpolate(points, start))
+    end_ms = ends.get(end, _interpolate(points, end))
+    return SpanTimes(start_ms, max(start_ms, end_ms), "interpolated")
+
+
+def _interpolate(points: Sequence[tuple[int, int]], place: int) -> int:
+    """Return the time at a place of the text, from the two points around it."""
+    number = min(max(bisect_right(points, place, key=lambda point: point[0]), 1), len(points) - 1)
+    (before, time_before), (after, time_after) = points[number - 1], points[number]
+    share = min(max((place - before) / (after - before), 0.0), 1.0)
+    return round(time_before + share * (time_after - time_before))
