@@ -1,0 +1,93 @@
+"""WebVTT and SubRip: subtitles of a call. `webvtt` reads their cues.
+
+https://www.w3.org/TR/webvtt1/ (speakers are its voice spans, as in <v Agent>)
+https://wiki.videolan.org/SubRip/
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, BinaryIO
+
+from hybrid_search.errors import InputError
+from hybrid_search.ingest.sources.formats.base import Format
+from hybrid_search.ingest.sources.formats.text import (
+    NamedLine,
+    find_speakers,
+    read_text,
+    split_line,
+)
+from hybrid_search.ingest.sources.formats.turns import Turn, join_cut_sentences, make_turn
+
+_SRT_CUE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*\d+[ \t]*\r?\n(?:\d+:)?\d\d:\d\d[,.]\d+ --> (?:\d+:)?\d\d:\d\d[,.]\d+"
+)
+_VOICE = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]*)>")
+_TAG = re.compile(r"</?[A-Za-z0-9][^>]*>|\{\\[^}]*\}")
+
+
+def recognise_webvtt(head: bytes, name: str) -> bool:  # noqa: ARG001
+    """Return whether a file begins with the word that all of the format begin with."""
+    return re.match(rb"(?:\xef\xbb\xbf)?WEBVTT(?:\s|$)", head) is not None
+
+
+def recognise_subrip(head: bytes, name: str) -> bool:  # noqa: ARG001
+    """Return whether a file begins with a number and the times of a cue."""
+    return _SRT_CUE.match(head) is not None
+
+
+def read(kind: str, file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
+    """Yield the only document of a file.
+
+    Speakers are those of voice spans, else names before colons, if the cues have such names.
+
+    Args:
+        kind: The name of the format, as `webvtt` calls it.
+        file: The file.
+        id: The id of the document.
+
+    Raises:
+        InputError: If the file is not of the format.
+    """
+    import webvtt
+    from webvtt.errors import MalformedCaptionError, MalformedFileError
+
+    try:
+        cues = webvtt.from_buffer(io.StringIO(read_text(file)), format=kind)
+    except (MalformedFileError, MalformedCaptionError) as error:
+        raise InputError(f"not a whole file of {kind.upper()}", str(error)) from error
+    yield {"id": id, "turns": join_cut_sentences(_make_turns(cues.captions))}
+
+
+def _make_turns(cues: Iterable[Any]) -> Iterator[Turn]:
+    voices = [(_times(cue), voice) for cue in cues for voice in _split_voices(cue.raw_text)]
+    speakers = find_speakers([NamedLine.parse(text) for _, (_, text) in voices])
+    for times, (speaker, text) in voices:
+        name, words = (speaker, text) if speaker else split_line(text, speakers)
+        yield make_turn(words, name, times)
+
+
+def _split_voices(text: str) -> Iterator[tuple[str | None, str]]:
+    """Yield the speaker and the words of each voice in a cue, in one line and without tags."""
+    unnamed, *named = _VOICE.split(text)
+    for speaker, words in [(None, unnamed), *zip(named[::2], named[1::2], strict=True)]:
+        plain = " ".join(html.unescape(_TAG.sub("", words)).split())
+        if plain:
+            yield html.unescape(speaker).strip() if speaker else None, plain
+
+
+def _times(cue: Any) -> tuple[int, int]:
+    return _to_ms(cue.start_time), _to_ms(cue.end_time)
+
+
+def _to_ms(time: Any) -> int:
+    seconds = 60 * (60 * time.hours + time.minutes) + time.seconds
+    return int(1000 * seconds + time.milliseconds)
+
+
+WEBVTT = Format("webvtt", recognise_webvtt, partial(read, "vtt"))
+SUBRIP = Format("srt", recognise_subrip, partial(read, "srt"))

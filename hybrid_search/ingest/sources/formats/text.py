@@ -1,0 +1,119 @@
+"""Plain text: a file is a document, and lines such as "Agent: ..." can become its turns."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from hybrid_search.errors import InputError
+from hybrid_search.ingest.sources.formats.base import Format
+from hybrid_search.ingest.sources.formats.turns import make_turn
+
+MAX_NAMES = 20
+"""More different names are no speakers, but the keys of a form or a log."""
+
+_LINE = re.compile(
+    r"\s*(?:[\[(]?(?P<time>(?:\d{1,2}:)?\d{1,2}:\d\d)(?:[.,]\d+)?[\])]?\s+(?:-\s+)?)?"
+    r"(?P<name>[^\W\d_][\w.'’/()#&-]*(?: [\w.'’/()#&-]+){0,3}):(?:\s+|$)(?P<text>.*)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLine:
+    """A line that may begin with a name, as "Agent: Hello." does."""
+
+    text: str
+    name: str | None = None
+    words: str = ""
+    time_ms: int | None = None
+
+    @classmethod
+    def parse(cls, line: str) -> NamedLine:
+        """Return the parts of a line; its name is None if it has none."""
+        match = _LINE.fullmatch(line)
+        if match is None:
+            return cls(line)
+        return cls(line, match["name"], match["text"], _read_clock(match["time"]))
+
+
+def _read_clock(time: str | None) -> int | None:
+    if time is None:
+        return None
+    seconds = 0
+    for part in time.split(":"):
+        seconds = 60 * seconds + int(part)
+    return 1000 * seconds
+
+
+def find_speakers(lines: Sequence[NamedLine]) -> frozenset[str]:
+    """Return the names that are speakers of a text; none if it is no conversation.
+
+    A conversation begins with a name, and one of its names comes again. Of other names only those
+    count that come more than once, or that the first two named lines have: "Order: 17" inside a
+    turn is no speaker.
+    """
+    lines = [line for line in lines if line.text.strip()]
+    names = [line.name for line in lines if line.name]
+    if not lines or lines[0].name is None:
+        return frozenset()
+    counts = Counter(names)
+    repeated = {name for name, count in counts.items() if count > 1}
+    is_short = len(lines) == len(names) == 2
+    if not (repeated or is_short) or len(repeated) > MAX_NAMES:
+        return frozenset()
+    return frozenset(repeated | set(names[:2]))
+
+
+def split_speakers(text: str) -> list[dict[str, Any]] | None:
+    """Return the turns of a text whose lines begin with the names of speakers, else None.
+
+    A line without such a name belongs to the turn before it. A time before the name, as in
+    ``[00:01:20] Agent: ...``, is that of the turn.
+    """
+    lines = [NamedLine.parse(line) for line in text.splitlines()]
+    speakers = find_speakers(lines)
+    if not speakers:
+        return None
+    turns: list[tuple[NamedLine, list[str]]] = []
+    for line in lines:
+        if line.name in speakers:
+            turns.append((line, [line.words]))
+        elif turns:
+            turns[-1][1].append(line.text)
+    made = (make_turn("\n".join(texts), line.name, (line.time_ms, None)) for line, texts in turns)
+    return [turn for turn in made if turn.get("text")] or None
+
+
+def split_line(line: str, speakers: frozenset[str]) -> tuple[str | None, str]:
+    """Return the speaker and the words of a line."""
+    parsed = NamedLine.parse(line)
+    return (parsed.name, parsed.words) if parsed.name in speakers else (None, line)
+
+
+def read_text(file: BinaryIO) -> str:
+    """Return the text of a file in UTF-8.
+
+    Raises:
+        InputError: If it is in another encoding.
+    """
+    data = file.read()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError("not UTF-8", f"byte 0x{data[error.start]:02x} at {error.start}") from error
+
+
+def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
+    """Return whether a file is named as a text."""
+    return name.lower().endswith((".txt", ".text"))
+
+
+def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
+    """Yield the only document of a file, as one text."""
+    yield {"id": id, "text": read_text(file)}
+
+
+TEXT = Format("text", recognise, read)

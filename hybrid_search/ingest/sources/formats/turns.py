@@ -1,0 +1,181 @@
+"""Make the turns of a document from what recognisers say: segments, words, and their times."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+Turn = dict[str, Any]
+
+PAUSE_MS = 200
+"""Segments of a sentence follow each other by less; people who end a sentence pause for longer."""
+
+SILENCE_MS = 800
+"""A longer silence ends a turn where only words are given, as in Deepgram's utterances."""
+
+NEAR = 30
+"""A word stands within as many characters behind the one before; else it is written otherwise."""
+
+_SENTENCE_END = re.compile(r"[.?!…。？！][\"'”’)\]]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word as it stands in a text, and its times in milliseconds, as far as they are known."""
+
+    text: str
+    start_ms: int | None
+    end_ms: int | None
+    speaker: str | None = None
+
+
+def to_ms(seconds: float | None) -> int | None:
+    """Return seconds as whole milliseconds, never negative; None if they are no number."""
+    if seconds is None or not math.isfinite(seconds):
+        return None
+    return max(0, round(seconds * 1000))
+
+
+def make_turn(
+    text: str,
+    speaker: str | None = None,
+    times: tuple[int | None, int | None] = (None, None),
+    words: Iterable[Word] = (),
+    **facts: Any,
+) -> Turn:
+    """Return a turn of a document.
+
+    Args:
+        text: What is said; blanks around it are left out.
+        speaker: Who says it.
+        times: When the turn begins and ends, in milliseconds.
+        words: Its words in order, with their times.
+        **facts: What else the source says of it; those that are None or no number are left out.
+    """
+    text = text.strip()
+    start_ms, end_ms = times
+    turn = {
+        "speaker": speaker,
+        "text": text,
+        "start_ms": start_ms,
+        "end_ms": end_ms,
+        "word_times": list(_locate_words(text, words)) or None,
+        **facts,
+    }
+    return keep_known(turn)
+
+
+def keep_known(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return `fields` without those that say nothing: None, NaN and empty lists and texts."""
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None
+        and value not in ("", [], (), {})
+        and not (isinstance(value, float) and not math.isfinite(value))
+    }
+
+
+def _locate_words(text: str, words: Iterable[Word]) -> Iterator[list[int]]:
+    """Yield start, end and times of the words that stand in the text, one after the other."""
+    lowered = text.lower() if len(text.lower()) == len(text) else text
+    position = 0
+    for word in words:
+        written = word.text.strip()
+        start = lowered.find(written.lower(), position, position + NEAR + len(written))
+        if not written or start < 0:
+            continue
+        position = start + len(written)
+        start_ms, end_ms = word.start_ms, word.end_ms
+        if start_ms is not None and end_ms is not None and start_ms <= end_ms:
+            yield [start, position, start_ms, end_ms]
+
+
+def drop_empty(turns: Iterable[Turn]) -> list[Turn]:
+    """Return the turns that have a text."""
+    return [turn for turn in turns if turn.get("text")]
+
+
+def join_cut_sentences(segments: Iterable[Turn]) -> list[Turn]:
+    """Return turns from segments that may end inside a sentence, as subtitles do.
+
+    A segment goes on in the next one if the speaker is the same, no sentence ends, and the next
+    begins within `PAUSE_MS`. The times of the segments are kept as those of words.
+    """
+    turns: list[Turn] = []
+    for segment in drop_empty(segments):
+        if turns and _goes_on(turns[-1], segment):
+            turns[-1] = _join(turns[-1], segment)
+        else:
+            turns.append(segment)
+    return turns
+
+
+def _goes_on(turn: Turn, segment: Turn) -> bool:
+    end_ms, start_ms = turn.get("end_ms"), segment.get("start_ms")
+    return (
+        turn.get("speaker") == segment.get("speaker")
+        and end_ms is not None
+        and start_ms is not None
+        and -PAUSE_MS <= start_ms - end_ms <= PAUSE_MS
+        and not _SENTENCE_END.search(turn["text"])
+    )
+
+
+def _join(turn: Turn, segment: Turn) -> Turn:
+    shift = len(turn["text"]) + 1
+    words = [
+        *_timed_words(turn),
+        *([start + shift, end + shift, *times] for start, end, *times in _timed_words(segment)),
+    ]
+    joined = {name: value for name, value in turn.items() if segment.get(name) == value}
+    joined |= {"text": f"{turn['text']} {segment['text']}", "word_times": words}
+    times = {"start_ms": turn.get("start_ms"), "end_ms": segment.get("end_ms")}
+    return {**joined, **keep_known(times)}
+
+
+def _timed_words(turn: Turn) -> list[list[int]]:
+    """Return the times of the words of a turn, or its own as those of one long word."""
+    if "word_times" in turn or "start_ms" not in turn or "end_ms" not in turn:
+        words: list[list[int]] = turn.get("word_times", [])
+        return words
+    return [[0, len(turn["text"]), turn["start_ms"], turn["end_ms"]]]
+
+
+def group_words(words: Sequence[Word]) -> Iterator[list[Word]]:
+    """Yield the words of each turn: it ends with its speaker's last word, or at a silence."""
+    group: list[Word] = []
+    for before, word in pairwise([None, *words]):
+        if before and word and _is_new_turn(before, word):
+            yield group
+            group = []
+        if word:
+            group.append(word)
+    if group:
+        yield group
+
+
+def _is_new_turn(before: Word, word: Word) -> bool:
+    if before.speaker != word.speaker:
+        return True
+    return (
+        before.end_ms is not None
+        and word.start_ms is not None
+        and word.start_ms - before.end_ms >= SILENCE_MS
+    )
+
+
+def make_turn_of_words(words: Sequence[Word], **facts: Any) -> Turn:
+    """Return the turn that consists of `words`."""
+    times = words[0].start_ms, words[-1].end_ms
+    text = " ".join(word.text.strip() for word in words)
+    return make_turn(text, words[0].speaker, times, words, **facts)
+
+
+def sort_by_start(turns: Iterable[Turn]) -> list[Turn]:
+    """Return turns of several channels in the order in which they begin."""
+    return sorted(turns, key=lambda turn: turn.get("start_ms", 0))
