@@ -95,6 +95,7 @@ ALLOWED_IMPORTERS = {
     "botocore": {"backends.server.transport.sigv4"},
     "pyarrow": {"ingest.sources.parquet", "phrases.match_parquet", "phrases.matches"},
     "sklearn": {"phrases.grouping.linkage"},
+    "webvtt": {"ingest.sources.formats.subtitles"},
     "yaml": {"phrases.topic_file"},
     "pydantic": {
         "backends.server.answers",
@@ -102,6 +103,7 @@ ALLOWED_IMPORTERS = {
         "backends.server.transport.shape",
         "encoder.model_folder",
         "ingest.document_parser",
+        "ingest.sources.formats",
         "retrievers.langchain",
         "serve.judging",
         "serve.signatures",

@@ -123,7 +123,7 @@ def _make_document(ticket: _Ticket, own_id: str, roles: Mapping[str, str]) -> di
     }
     turns = drop_empty(_make_turn(comment, ticket, roles) for comment in ticket.comments or ())
     if not turns:  # the description is that of the first comment
-        turns = [make_turn(ticket.description or "", END_USER)]
+        turns = drop_empty([make_turn(ticket.description or "", END_USER)])
     return {**keep_known(fields), "turns": turns}
 
 
