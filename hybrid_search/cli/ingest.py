@@ -13,7 +13,7 @@ import typer
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import HybridSearchError
-from hybrid_search.ingest.summary import Summary, format_summary
+from hybrid_search.ingest.summary import Summary, format_summary, propose_cleaning
 from hybrid_search.observability import logs
 from hybrid_search.observability.logs import Format
 
@@ -35,6 +35,8 @@ def ingest(
     policy: ingest_options.Policy = None,
     sample: ingest_options.Sample = False,
     columns: ingest_options.ColumnNames = None,
+    strip_html: ingest_options.StripHtml = False,
+    strip_quotes: ingest_options.StripQuotes = False,
     where: ingest_options.Where = None,
     from_index: ingest_options.FromIndex = None,
     from_url: ingest_options.FromUrl = None,
@@ -65,6 +67,7 @@ def ingest(
         from hybrid_search.api import connect
         from hybrid_search.cli.progress import progress
         from hybrid_search.ingest import run
+        from hybrid_search.ingest.cleaning import Cleaning
         from hybrid_search.ingest.observe.reports import combine_reports, serve_reports
         from hybrid_search.ingest.options import IngestOptions
         from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
@@ -93,6 +96,7 @@ def ingest(
             policy=policy,
             where=conditions,
             shard=Shard.parse(shard) if shard else ALL_DOCUMENTS,
+            cleaning=Cleaning(html=strip_html, quotes=strip_quotes),
             executor=executor,
             workers=workers,
         )
@@ -137,6 +141,8 @@ def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
         f"{format_summary(summary)}, in {summary.seconds:.1f} s into index {index!r}",
         extra=summary.to_dict(),
     )
+    if proposal := propose_cleaning(summary):
+        logs.log_or_print(proposal)
     if summary.rejected:
         logs.log_or_print(f"refused documents, with reasons: {summary.rejected}")
     if profile:

@@ -29,6 +29,13 @@ ColumnNames = Annotated[
     str | None,
     typer.Option("--columns", help="KEY=COLUMN,...: which columns of a table give which keys."),
 ]
+StripHtml = Annotated[
+    bool, typer.Option("--strip-html", help="Take the tags of HTML out of texts.")
+]
+StripQuotes = Annotated[
+    bool,
+    typer.Option("--strip-quotes", help="Take quoted mails and signatures out of texts."),
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(

@@ -16,6 +16,7 @@ from hybrid_search.client.grouping import PhraseGrouping
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import UsageError
+from hybrid_search.ingest.cleaning import Cleaning
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
@@ -203,6 +204,8 @@ class Client(PhraseGrouping):
         index: str = DEFAULT_INDEX,
         rejects: str | Path | None = None,
         policy: str | None = None,
+        strip_html: bool = False,
+        strip_quotes: bool = False,
     ) -> Summary:
         """Index documents; one with the id of an indexed one replaces it, if it has changed.
 
@@ -211,6 +214,8 @@ class Client(PhraseGrouping):
             index: The index, made if it is not there.
             rejects: The file for rejected documents (default: ``INDEX.rejected.jsonl``).
             policy: Which spans become vectors (default: that of the index).
+            strip_html: Take the tags of HTML out of texts.
+            strip_quotes: Take quoted mails and signatures out of texts.
 
         Returns:
             How many documents were read, indexed, skipped and rejected.
@@ -231,7 +236,14 @@ class Client(PhraseGrouping):
                 "`hybrid-search ingest`; a single document goes into a list"
             )
         lines = (_line(number, document) for number, document in enumerate(documents, 1))
-        return self.ingest_lines(lines, index=index, rejects=rejects, policy=policy)
+        return self.ingest_lines(
+            lines,
+            index=index,
+            rejects=rejects,
+            policy=policy,
+            strip_html=strip_html,
+            strip_quotes=strip_quotes,
+        )
 
     def ingest_lines(
         self,
@@ -246,6 +258,8 @@ class Client(PhraseGrouping):
         shard: Shard = ALL_DOCUMENTS,
         engine: str = LOCAL,
         workers: int | None = None,
+        strip_html: bool = False,
+        strip_quotes: bool = False,
     ) -> Summary:
         """Index JSON lines, as `hybrid_search.ingest.sources.files.read` yields them.
 
@@ -260,6 +274,8 @@ class Client(PhraseGrouping):
             shard: Index only the documents of this shard.
             engine: Where to encode: ``local``, or ``ray`` (workers stay until this closes).
             workers: How many workers of the cluster.
+            strip_html: As in `ingest`.
+            strip_quotes: As in `ingest`.
 
         Returns:
             How many documents were read, indexed, skipped and rejected.
@@ -283,6 +299,7 @@ class Client(PhraseGrouping):
             shard=shard,
             executor=engine,
             workers=workers,
+            cleaning=Cleaning(html=strip_html, quotes=strip_quotes),
         )
         return self.run_ingest(lines, options)
 

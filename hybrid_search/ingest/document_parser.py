@@ -22,6 +22,7 @@ from pydantic import (
 from hybrid_search.backends.index_head import settings_digest
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
+from hybrid_search.ingest.cleaning import NOTHING, Cleaning
 from hybrid_search.text.filters import leaves
 from hybrid_search.text.types import Document, Turn, WordTime
 
@@ -93,13 +94,13 @@ class _Document(BaseModel):
     turns: list[_Turn] | None = None
 
 
-def parse(data: bytes) -> tuple[Document, str]:
-    """Return the document of a line, and the line in canonical form (for its hash).
+def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
+    """Return the document of a line, cleaned, and its canonical form (for its hash).
 
     Raises:
         InputError: If the line is not a valid document; the message says why.
     """
-    raw = _load_object(data)
+    raw = cleaning.clean_document(_load_object(data))
     canonical = _canonical_json(raw)
     try:
         validated = _Document.model_validate(raw)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hybrid_search.ingest.cleaning import NOTHING, Cleaning
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
@@ -39,6 +40,8 @@ class IngestOptions:
     """What the metadata of a document must have (`hybrid_search.text.filters`), or None."""
     checkpoint: Checkpoint | None = None
     shard: Shard = ALL_DOCUMENTS
+    cleaning: Cleaning = NOTHING
+    """What is taken out of the texts."""
     executor: str = LOCAL
     """Where texts are encoded: local or ray."""
     workers: int | None = None

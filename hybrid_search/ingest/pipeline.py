@@ -66,7 +66,7 @@ def ingest(
         with tracing.trace_block("ingest"), backend.writer(options.index, spec) as writer:
             look_up = writer.read_source_hashes
             preparation = Preparation(
-                spec, look_up, rejects, seen_ids, summary, where, options.shard
+                spec, look_up, rejects, seen_ids, summary, where, options.shard, options.cleaning
             )
             write_stage = WriteStage(writer, rejects, summary, checkpoint)
             executor, queues = as_executor(encoder), summary.queues

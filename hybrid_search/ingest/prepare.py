@@ -11,6 +11,8 @@ from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.checkpoint import SourceHashLookup
+from hybrid_search.ingest.cleaning import NOTHING, Cleaning
+from hybrid_search.ingest.html_text import has_html
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen_ids import SeenIds
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
@@ -41,6 +43,7 @@ class Preparation:
     where: Mapping[str, Any] = field(default_factory=dict)
     """What the metadata of a document must have (`hybrid_search.text.filters`) to be indexed."""
     shard: Shard = ALL_DOCUMENTS
+    cleaning: Cleaning = NOTHING
 
     def blocks(self, lines: Iterable[SourceLine], size: int) -> Iterator[list[PreparedPassage]]:
         """Yield blocks of `size` passages; the last one may be smaller."""
@@ -95,10 +98,11 @@ class Preparation:
     def _parse_document(self, line: SourceLine) -> ParsedDocument | None:
         if line.fault:
             raise InputError(line.fault, line.detail)
-        document, canonical = document_parser.parse(line.data)
+        document, canonical = document_parser.parse(line.data, self.cleaning)
         if not matches_where(self.where, document.id, document.metadata):
             self.summary.excluded += 1
             return None
+        self.summary.with_html += has_html(document.text)
         earlier_place = self.seen_ids.add(document.id, f"{line.source}:{line.number}")
         if earlier_place:
             self.summary.duplicates += 1

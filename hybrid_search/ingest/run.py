@@ -58,6 +58,7 @@ def run_ingest(
             source.columns,
             options.where,
             options.shard,
+            options.cleaning,
         )
         options = replace(
             options,

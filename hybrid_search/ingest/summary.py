@@ -50,6 +50,8 @@ class Summary:
     """Lines that other shards take."""
     resumed: int = 0
     """Lines that a checkpoint says were done before this run."""
+    with_html: int = 0
+    """Documents whose texts have tags of HTML."""
     tokens: int = 0
     """Tokens encoded, without special ones and padding."""
     cells: int = 0
@@ -100,6 +102,14 @@ class Summary:
             "seconds": round(self.seconds, 3),
             "stages": stages,
         }
+
+
+def propose_cleaning(summary: Summary) -> str | None:
+    """Return a line that proposes to take out HTML if most documents have some, else None."""
+    valid = summary.read - summary.failed - summary.excluded
+    if 2 * summary.with_html <= valid:
+        return None
+    return f"{summary.with_html:,} of {valid:,} documents have HTML: --strip-html takes it out"
 
 
 def format_summary(summary: Summary) -> str:

@@ -90,8 +90,8 @@ def test_a_live_contact_and_call_analytics_are_contact_lens_too() -> None:
         {"Content": "."},
     ]
     times = {"BeginOffsetMillis": 100, "EndOffsetMillis": 500}
-    entry = {"ParticipantRole": "AGENT", "Content": "Good day.", "Items": items, **times}
-    (call,) = read({"JobName": "job-1", "Transcript": [entry]}, "contact-lens")
+    spoken = {"ParticipantRole": "AGENT", "Content": "Good day.", "Items": items, **times}
+    (call,) = read({"JobName": "job-1", "Transcript": [spoken]}, "contact-lens")
     assert call["id"] == "job-1"
     assert call["turns"][0]["word_times"] == [[0, 4, 100, 300], [5, 8, 300, 500]]
 
