@@ -27,6 +27,7 @@ from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.errors import IndexMissingError, ModelError, UsageError
 from hybrid_search.maintenance.verify import Verification, verify
 from hybrid_search.maintenance.verify.even_sample import EvenSample
+from hybrid_search.maintenance.verify.repair import repair_index
 from hybrid_search.maintenance.verify.report import EXACT, INT8
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Encoding
@@ -190,6 +191,28 @@ def test_what_is_said_to_be_done_mends_it(store: EmbeddedBackend) -> None:
         assert writer.delete(["dots"]) == 1
     assert fill_index(store, FOUR).documents == 1
     assert verify_store(store).is_sound
+
+
+def test_repair_keeps_the_times_of_words(store: EmbeddedBackend) -> None:
+    """Each passage of a long turn has those of its own words: 400 words are four passages."""
+    word_times = [[6 * number, 6 * number + 5, number, number + 1] for number in range(400)]
+    turn = {"text": " ".join(f"a{number:04}" for number in range(400)), "word_times": word_times}
+    fill_index(store, [{"id": "timed", "turns": [turn]}])
+    layouts = read_layouts(store, "timed")
+    assert len(layouts) == 4
+    assert all("word_times" in layout for layout in layouts)
+    assert max(map(len, layouts)) < sum(map(len, layouts)) / 3
+    change_rows("UPDATE tokens SET data = x'00' WHERE passage = ?", passage_number("timed", 1))
+    spec, _ = store.read_head("calls")
+    assert repair_index(store, TinyEncoder(), "calls", spec) == 1
+    assert verify_store(store, full=True).is_sound
+    assert read_layouts(store, "timed") == layouts
+
+
+def read_layouts(store: EmbeddedBackend, document_id: str) -> list[str]:
+    rows = [row for row in store.iterate_passages("calls") if row.document_id == document_id]
+    contents = store.fetch_contents("calls", [row.key for row in rows])
+    return [contents[row.key].layout for row in sorted(rows, key=lambda row: row.ordinal)]
 
 
 def test_passages_of_a_document_that_is_gone_are_orphans(store: EmbeddedBackend) -> None:
