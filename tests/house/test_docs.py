@@ -83,6 +83,7 @@ def _user(sample_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     shutil.copytree(sample_url.removeprefix("embedded:"), tmp_path / "store")
     shutil.copy(SAMPLE, tmp_path / "calls.jsonl")
     shutil.copy(SAMPLE.with_name("topics.yaml"), tmp_path / "topics.yaml")
+    shutil.copytree(ROOT / "docs" / "examples" / "your-data", tmp_path, dirs_exist_ok=True)
     monkeypatch.setenv("HYBRID_SEARCH_URL", f"embedded:{tmp_path / 'store'}")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 
