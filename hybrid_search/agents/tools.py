@@ -17,6 +17,7 @@ from hybrid_search.search.parameters import check_integer, check_text
 from hybrid_search.search.query import Query
 from hybrid_search.serve import openapi
 from hybrid_search.serve.signatures import Schema, describe_parameters
+from hybrid_search.text.near_names import hint_name
 
 Run = Callable[[AsyncClient, dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -57,8 +58,8 @@ class AgentTool:
         """
         for name in arguments:
             if name not in self.parameters:
-                known_names = ", ".join(self.parameters)
-                raise UsageError(f"there is no parameter {name[:80]!r}: use {known_names}")
+                hint = hint_name(name, list(self.parameters))
+                raise UsageError(f"there is no parameter {name[:80]!r}: {hint}")
         for name in self.input_schema["required"]:
             if name not in arguments:
                 raise UsageError(f"{name} is missing: add it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from shlex import quote
 from typing import Any, Literal
 
@@ -103,13 +104,40 @@ def _name_settings(index_spec: IndexSpec, difference: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IndexInfo:
-    """The spec of an index, its metadata fields (dotted name -> type), and its counts."""
+    """The spec of an index, its metadata fields, and how much is in it.
+
+    Attributes:
+        spec: The model and settings that it was made for.
+        fields: The type of each metadata field, by its dotted name.
+        documents: How many documents it has.
+        passages: How many passages they have.
+        spans: How many covering windows these have.
+        bytes: What it takes on disk, on a server without replicas; None if nobody tells.
+        written_at: When it was last written, in UTC; None if nobody tells.
+    """
 
     spec: IndexSpec
     fields: Mapping[str, str]
     documents: int
     passages: int
     spans: int
+    bytes: int | None = None
+    written_at: datetime | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what is listed of an index, as it stands in JSON."""
+        return {
+            "documents": self.documents,
+            "passages": self.passages,
+            "spans": self.spans,
+            "bytes": self.bytes,
+            "written_at": self.written_at and self.written_at.isoformat(timespec="seconds"),
+            "fields": dict(self.fields),
+            "model": self.spec.model,
+            "dimension": self.spec.dimension,
+            "precision": self.spec.precision,
+            "policy": self.spec.policy,
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import atexit
 import gc
 import logging
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from functools import cache, partial
-from itertools import pairwise
-from pkgutil import resolve_name
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from hybrid_search import config
-from hybrid_search.cli import streams
+from hybrid_search.cli import streams, usage_errors
+from hybrid_search.cli.command import Command, describe_options
+from hybrid_search.cli.commands import COMMANDS, Commands
 from hybrid_search.cli.options import EXIT_FAILED
 from hybrid_search.observability import logs
 
@@ -77,7 +75,7 @@ def _get_status(run: Callable[[], Any], arguments: Sequence[str]) -> int:
         with streams.guard_output():
             status = run()
     except USAGE_ERROR as error:
-        _report(_describe(error, arguments), arguments)
+        _report(usage_errors.describe(error, arguments), arguments)
         return EXIT_FAILED
     except typer.Abort:
         return EXIT_INTERRUPTED
@@ -89,104 +87,27 @@ def _get_status(run: Callable[[], Any], arguments: Sequence[str]) -> int:
     return status if isinstance(status, int) else 0
 
 
-SIMILARITY = 0.72
-"""From here on a word is taken for another one misspelled: --alfa is --alpha (0.77), and "indexes"
-is not "reindex" (0.71). From 0 to 1, as `difflib` measures it.
-"""
-
-
-COMMANDS: Mapping[str, str] = {
-    "ingest": "ingest:ingest",
-    "query": "query:query",
-    "best-spans": "query:best_spans",
-    "serve": "serve:serve",
-    "mcp": "mcp:mcp",
-    "mine": "mine:mine",
-    "similar": "grouping:similar",
-    "cluster": "grouping:cluster",
-    "discover": "grouping:discover",
-    "topics": "topics:topics",
-    "judge": "judge:judge",
-    "tune": "tune:tune",
-    "setup": "index_admin:setup",
-    "reindex": "index_admin:reindex",
-    "delete": "index_admin:delete",
-    "verify": "verify:verify",
-    "doctor": "doctor:doctor",
-    "plan": "plan:plan",
-}
-"""Module and function of each command, in the order in which the help lists them."""
-
-
-class _Commands(Mapping[str, Any]):
-    """The commands by name, each imported and built when it is asked for.
-
-    All of them took a query 35 ms of its first half second, and it needs one.
-    """
-
-    def __getitem__(self, name: str) -> Any:
-        return _build_command(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
-@cache
-def _build_command(name: str) -> Any:
-    program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    program.command(name)(resolve_name(f"{__package__}.{COMMANDS[name]}"))
-    return typer.main.get_command(program)
-
-
 class _Program(_OneLineErrors, TyperGroup):
     """The program with all commands."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self.commands: Any = _Commands()
+        self.commands: Any = Commands()
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: the commands in panels."""
+        describe_options(self, ctx)
+        super().format_help(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the first argument names; fail if it does not exist."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            ctx.fail(f"no such command {args[0]}{_suggest(args[0], list(COMMANDS))}")
+            ctx.fail(f"no such command {args[0]}{usage_errors.suggest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
 
-class SingleCommand(_OneLineErrors, TyperCommand):
+class SingleCommand(_OneLineErrors, Command):
     """A command that is a program by itself."""
-
-
-def _describe(error: Any, arguments: Sequence[str]) -> str:
-    """Return an error in the command line as one sentence that ends with where the help is."""
-    option = getattr(error, "option_name", "")
-    if option and hasattr(error, "possibilities"):
-        text = f"no such option {option}{_suggest(option, error.possibilities or [])}"
-    elif value := _find_value(error, arguments):
-        reason = error.message.removeprefix("Value error, ").rstrip(".")
-        text = f"{value}: {reason[:1].lower()}{reason[1:]}"
-    else:
-        words = " ".join(error.format_message().split()).rstrip(".")
-        text = words[:1].lower() + re.sub(r"'(-[\w-]+)'", r"\1", words[1:])
-    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx else text
-
-
-def _find_value(error: Any, arguments: Sequence[str]) -> str:
-    """Return the option that an error is about, with its value; "" for any other error."""
-    for name in getattr(getattr(error, "param", None), "opts", ()):
-        for argument, following in pairwise([*arguments, ""]):
-            if argument == name and following:
-                return f"{name} is {following!r}"
-            if argument.startswith(f"{name}="):
-                return f"{name} is {argument.removeprefix(f'{name}=')!r}"
-    return ""
-
-
-def _suggest(word: str, candidates: Sequence[str]) -> str:
-    closest = get_close_matches(word, candidates, n=1, cutoff=SIMILARITY)
-    return f": did you mean {closest[0]}?" if closest else ""
 
 
 def _report(message: str, arguments: Sequence[str]) -> None:

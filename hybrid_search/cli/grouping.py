@@ -75,6 +75,8 @@ def similar(
                 where=options.parse_conditions(where),
                 context=context,
             )
+            if not phrases:
+                options.explain_nothing(client, index)
         if as_json:
             options.print_json({"phrases": [item.to_dict() for item in phrases]})
         else:
@@ -170,6 +172,8 @@ def discover(
                 distance=distance,
                 seed=seed,
             )
+            if not discovery.groups:
+                options.explain_nothing(client, index)
         if as_json:
             options.print_json(discovery.to_dict())
         else:

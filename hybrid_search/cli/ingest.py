@@ -57,11 +57,10 @@ def ingest(
 ) -> None:
     """Index documents, one JSON object a line, or one row of a table each.
 
-    A document is {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]}.
-    All other keys are kept as metadata. Unchanged documents are skipped, refused ones go to the
-    rejects file, and the last line on standard output is a JSON summary. Exit status: 0, 1 if some
-    documents were refused, 2 if nothing could run or an error ended the run half-way. SIGTERM and
-    Ctrl-C end the reading: what was read is finished.
+    A document is {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]};
+    other keys are metadata. Unchanged documents are skipped, and refused ones go to the rejects
+    file. The last line on standard output is a JSON summary. Exit status: 0; 1 if documents were
+    refused; 2 if nothing could run, or an error ended the run half-way.
     """
     with options.report_errors(log_format, log_level):
         from hybrid_search.api import connect

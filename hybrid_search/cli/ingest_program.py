@@ -5,7 +5,8 @@ from __future__ import annotations
 import typer
 
 from hybrid_search.cli.app import SingleCommand
+from hybrid_search.cli.commands import list_examples
 from hybrid_search.cli.ingest import ingest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-app.command(cls=SingleCommand)(ingest)
+app.command(cls=SingleCommand, epilog=list_examples("ingest"))(ingest)

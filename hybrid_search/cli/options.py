@@ -18,6 +18,8 @@ from hybrid_search.observability.escapes import escape_json, escape_lines
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hybrid_search.client import Client
+
 Index = Annotated[str, typer.Option(help="Name of the index.")]
 Url = Annotated[
     str | None,
@@ -128,6 +130,20 @@ def check_lasting(url: str | None) -> None:
             "an index in memory: is gone when the command ends, so nothing was done: "
             "give a folder, as in --url embedded:FOLDER"
         )
+
+
+def explain_nothing(client: Client, index: str, *narrowing: str) -> None:
+    """Say on standard error why nothing was found: the index is empty, or options left all out.
+
+    Args:
+        client: The client that found nothing.
+        index: The index that was searched.
+        *narrowing: The options that leave something out, as they were given.
+    """
+    if client.describe(index).documents == 0:
+        logs.log_or_print(f"index {index!r} is empty: hybrid-search ingest FILE --index {index}")
+    elif narrowing:
+        logs.log_or_print(f"nothing is left: try it without {', '.join(narrowing)}")
 
 
 def print_json(value: Any) -> None:

@@ -128,6 +128,8 @@ def query(
                 _show_requests(client.requests(phrase, **request_options), form == "json")
                 return
             result = client.query(phrase, **query_options)
+            if not result.total:
+                options.explain_nothing(client, index, *_list_narrowing(query_options, where))
         _write_result(result, form)
 
 
@@ -141,6 +143,18 @@ def _choose_format(name: str, as_json: bool) -> str:
     if as_json and name not in ("text", "json"):
         raise UsageError(f"--format is {name!r} beside --json: leave one of them out")
     return "json" if as_json else name
+
+
+def _list_narrowing(query_options: QueryOptions, where: Sequence[str] | None) -> list[str]:
+    """Return the options that leave hits out, as they were given."""
+    limits = {
+        "--min-score": query_options["min_score"],
+        "--min-probability": query_options["min_probability"],
+    }
+    return [
+        *(f"--where {condition}" for condition in where or ()),
+        *(f"{name} {limit:g}" for name, limit in limits.items() if limit is not None),
+    ]
 
 
 def _write_result(result: Result, form: str) -> None:

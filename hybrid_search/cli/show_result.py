@@ -1,4 +1,4 @@
-"""Show the answers of ``query`` and ``best-spans`` to people: the words that matched are marked.
+"""Show hits, spans and documents to people: the words that matched are marked.
 
 On a terminal they are marked by colours. Where there are none, in a pipe or with ``NO_COLOR``, they
 stand in brackets.
@@ -20,6 +20,7 @@ from hybrid_search.search.result import Hit, Result, Span
 if TYPE_CHECKING:
     from hybrid_search.phrases.match import Match
     from hybrid_search.phrases.surroundings import Surroundings
+    from hybrid_search.search.document_view import DocumentView
 
 MARK = "bold black on yellow"
 INDENT = "   "
@@ -31,7 +32,8 @@ def show_spans(spans: Sequence[Span], text: str) -> None:
     console = options.open_output()
     for span in spans:
         label = f"{span.cosine:.3f} [{span.start}:{span.end}] "
-        console.print(Text.assemble(label, _mark(Excerpt(0, text, (span,)))))
+        excerpt = Excerpt(0, text, (span,))
+        console.print(Text.assemble(label, _mark(excerpt, is_plain=_is_plain(console))))
 
 
 def show_result(result: Result) -> None:
@@ -59,7 +61,7 @@ def _print_wrapped(console: Console, lines: Text, indent: str = "") -> None:
 
 def _describe_hit(console: Console, hit: Hit) -> Iterator[Text]:
     """Yield the places of the spans of each excerpt, and the excerpt."""
-    is_plain = console.no_color or not console.is_terminal
+    is_plain = _is_plain(console)
     for excerpt in list_excerpts(hit):
         if excerpt.spans:
             places = "  ".join(
@@ -69,6 +71,41 @@ def _describe_hit(console: Console, hit: Hit) -> Iterator[Text]:
             label = f"{escape_controls(speaker)}  {places}" if speaker else places
             yield Text(label, style="dim")
         yield _mark(excerpt, hit.highlights or (), is_plain=is_plain)
+
+
+def show_document(view: DocumentView) -> None:
+    """Print a document: its metadata, and its turns with their spans marked."""
+    console = options.open_output()
+    console.print(Text(escape_controls(view.id), style="bold"))
+    for name, value in view.metadata.items():
+        console.print(Text(escape_controls(f"{name}: {_format_value(value)}"), style="dim"))
+    console.print()
+    for turn in view.turns:
+        spans = tuple(span for span in view.spans if turn.start <= span.start < turn.end)
+        excerpt = Excerpt(turn.start, view.text[turn.start : turn.end], spans)
+        label = "".join(f"{part}  " for part in (_format_time(turn.start_ms), turn.speaker) if part)
+        text = _mark(excerpt, is_plain=_is_plain(console))
+        _print_wrapped(console, Text.assemble((escape_controls(label), "bold"), text))
+    for span in view.spans:
+        console.print(f"{span.cosine:.3f} [{span.start}:{span.end}]", style="dim")
+
+
+def _format_value(value: object) -> str:
+    return value if isinstance(value, str) else options.format_json(value)
+
+
+def _format_time(milliseconds: int | None) -> str:
+    """Return a time from the beginning of a call, as in 1:02:03 or 2:03; "" if there is none."""
+    if milliseconds is None:
+        return ""
+    minutes, seconds = divmod(milliseconds // 1000, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+def _is_plain(console: Console) -> bool:
+    """Return whether no colours are seen, so that brackets mark what matched."""
+    return console.no_color or not console.is_terminal
 
 
 def _mark(
@@ -102,6 +139,6 @@ def show_match(match: Match, around: Surroundings, probability: float) -> None:
     turn = Text(blank_controls(str(around)))
     first = len(around.before)
     turn.stylize(MARK, first, first + len(around.text))
-    if not console.is_terminal:  # styles are not seen in a file or a pipe
+    if _is_plain(console):
         turn = Text(blank_controls(f"{around.before}[{around.text}]{around.after}"))
     console.print(turn)

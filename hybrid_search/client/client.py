@@ -148,7 +148,7 @@ class Client(PhraseGrouping):
 
     def best_spans(
         self,
-        phrase_: str,
+        phrase: str,
         text: str,
         *,
         k: int = 1,
@@ -158,7 +158,7 @@ class Client(PhraseGrouping):
         """Return the best spans of one text that do not overlap, best first. No index is used.
 
         Args:
-            phrase_: The phrase.
+            phrase: The phrase.
             text: The text to look in.
             k: How many spans, at least 1.
             context: A text that holds the phrase, to say in which sense it is meant.
@@ -175,7 +175,7 @@ class Client(PhraseGrouping):
         check_choice("spans_by", spans_by, CHOICES["spans_by"])
         encoder = self.encoder
         prior = span_prior(encoder) if spans_by == SCORE else None
-        return span_search.best_spans(encoder, phrase_, text, k, context, prior)
+        return span_search.best_spans(encoder, phrase, text, k, context, prior)
 
     def phrase_similarity(
         self, a: str, b: str, *, context1: str | None = None, context2: str | None = None

@@ -13,13 +13,13 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import UsageError
 from hybrid_search.search import parameters
 from hybrid_search.text.filters import check_where
+from hybrid_search.text.near_names import hint_name
 
 WINDOW = 100
 """The fewest passages requested from a leg, so that neither scores nor order depend on `size`."""
@@ -250,10 +250,8 @@ def _check_facets(facets: Any) -> None:
 
 
 def _explain_unknown(name: str) -> str:
-    """Return the message for a parameter that a query does not have, with the nearest one."""
-    known_names = list(QueryOptions.__annotations__)
-    nearest = get_close_matches(name, known_names, 1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"use {', '.join(known_names)}"
+    """Return the message for a parameter that a query does not have, with the one that is meant."""
+    hint = hint_name(name, list(QueryOptions.__annotations__))
     return f"hybrid_search.query() got an unexpected keyword argument {name!r}: {hint}"
 
 

@@ -17,7 +17,6 @@ from starlette.types import ASGIApp
 
 import hybrid_search
 from hybrid_search.async_client import AsyncClient
-from hybrid_search.backends.types import IndexInfo
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.serve import openapi
 from hybrid_search.serve.bodies import JSON_TYPE, read_object
@@ -35,6 +34,7 @@ from hybrid_search.serve.problems import (
     is_for_log,
 )
 from hybrid_search.serve.signatures import Schema
+from hybrid_search.text.near_names import hint_name
 
 PAGE_FOLDER = Path(__file__).parent / "static"
 
@@ -126,7 +126,7 @@ class Service:
         except HybridSearchError as error:
             _log.warning("index %r cannot be described: %s", name, error)
             return {"name": name}
-        return {"name": name, **format_info(info)}
+        return {"name": name, **info.to_dict()}
 
     async def _answer_judgments(self, request: Request) -> Response:
         """List the judgments that hold, or add one."""
@@ -173,21 +173,6 @@ def answer_json(value: Mapping[str, Any]) -> Response:
     return Response(dump_json(value), media_type=JSON_TYPE)
 
 
-def format_info(info: IndexInfo) -> dict[str, Any]:
-    """Return what `/v1/indexes` tells of an index."""
-    spec = info.spec
-    return {
-        "documents": info.documents,
-        "passages": info.passages,
-        "spans": info.spans,
-        "fields": dict(info.fields),
-        "model": spec.model,
-        "dimension": spec.dimension,
-        "precision": spec.precision,
-        "policy": spec.policy,
-    }
-
-
 def _take_required(values: dict[str, Any], name: str) -> Any:
     try:
         return values.pop(name)
@@ -198,7 +183,9 @@ def _take_required(values: dict[str, Any], name: str) -> Any:
 def _check_names(values: Mapping[str, Any], schemas: Mapping[str, Schema]) -> None:
     for name in values:
         if name not in schemas:
-            raise UsageError(f"there is no parameter {name[:80]!r}: use {', '.join(schemas)}")
+            raise UsageError(
+                f"there is no parameter {name[:80]!r}: {hint_name(name, list(schemas))}"
+            )
 
 
 def _read_parameters(request: Request, schemas: Mapping[str, Schema]) -> dict[str, Any]:

@@ -303,6 +303,8 @@ def _describe_schemas() -> dict[str, Schema]:
         "documents": number,
         "passages": number,
         "spans": number,
+        "bytes": {"type": ["integer", "null"]},
+        "written_at": {"type": ["string", "null"], "format": "date-time"},
         "fields": {"type": "object", "additionalProperties": text},
         "model": text,
         "dimension": number,

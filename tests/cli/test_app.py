@@ -16,7 +16,13 @@ from tests.helpers.cli import invoke_cli, run_cli
 
 SCRIPT = Path(sys.executable).with_name("hybrid-search")
 SETTINGS = SPINNING, PLUGINS = "OPENBLAS_THREAD_TIMEOUT", "PYDANTIC_DISABLE_PLUGINS"
-HELP = "(see hybrid-search query --help)"
+
+
+def see_help(command: str) -> str:
+    return f"(see hybrid-search {command} --help)"
+
+
+HELP = see_help("query")
 
 WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
     "a misspelt option": (
@@ -36,8 +42,65 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         ["zzz"],
         "no such command zzz (see hybrid-search --help)",
     ),
-    "a missing argument": (["query"], "missing argument "),
-    "too many arguments": (["query", "x", "y"], "got unexpected extra argument"),
+    "a missing argument": (
+        ["query"],
+        "missing argument 'phrase': as in hybrid-search query \"refund request\" --index calls",
+    ),
+    "a missing option": (
+        ["mine", "topics.yaml"],
+        "missing option --topics: as in hybrid-search mine --topics topics.yaml",
+    ),
+    "too many arguments": (["doctor", "now"], f"unexpected argument now {see_help('doctor')}"),
+    "a phrase without quotes": (
+        ["query", "refund", "request", "--size", "3"],
+        'the phrase has several words: put it in quotes, as in hybrid-search query "refund request"'
+        f" {HELP}",
+    ),
+    "a phrase without quotes, of another command": (
+        ["similar", "money", "--size", "3", "back", "please"],
+        "the phrase has several words: put it in quotes, as in hybrid-search similar "
+        f'"money back please" {see_help("similar")}',
+    ),
+    "what others call --size": (
+        ["query", "x", "--limit", "5"],
+        f"no such option --limit: did you mean --size? {HELP}",
+    ),
+    "what others call --size, in two words": (
+        ["query", "x", "--top-k=5"],
+        f"no such option --top-k: did you mean --size? {HELP}",
+    ),
+    "what others call --size, as a letter": (
+        ["query", "x", "-n", "5"],
+        f"no such option -n: did you mean --size? {HELP}",
+    ),
+    "an option of another command": (
+        ["query", "x", "--k", "5"],
+        f"no such option --k: did you mean --size? {HELP}",
+    ),
+    "what others call --k": (
+        ["best-spans", "x", "--text", "y", "--limit", "5"],
+        f"no such option --limit: did you mean --k? {see_help('best-spans')}",
+    ),
+    "what others call --where": (
+        ["query", "x", "--filter", "a=b"],
+        f"no such option --filter: did you mean --where? {HELP}",
+    ),
+    "what others call a command": (
+        ["search", "x"],
+        "no such command search: did you mean query? (see hybrid-search --help)",
+    ),
+    "a folder for a file": (
+        ["mine", "--topics", "."],
+        f"--topics is '.', a folder: name a file {see_help('mine')}",
+    ),
+    "a folder for a file to write": (
+        ["mine", "--topics", "topics.yaml", "--out", "."],
+        f"--out is '.', a folder: name a file {see_help('mine')}",
+    ),
+    "a file for a folder": (
+        ["ingest", "--follow", __file__],
+        f"--follow is {__file__!r}, a file: name a folder {see_help('ingest')}",
+    ),
     "an option without its value": (["query", "x", "--alpha"], "option --alpha requires an "),
     "a bad number": (["query", "x", "--alpha", "much"], "--alpha is 'much': "),
     "a bad number behind an equals sign": (["query", "x", "--alpha=much"], "--alpha is 'much': "),

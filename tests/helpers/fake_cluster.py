@@ -108,6 +108,8 @@ class FakeCluster:
             return {name if name == NEXT_INDEX else INDEX: {"mappings": self.mapping()}}
         if action.startswith("_settings"):
             return {INDEX: {"settings": SETTINGS, "defaults": {}}}
+        if action == "_stats/store":
+            return {"_all": {"primaries": {"store": {"size_in_bytes": 0}}}}
         if action == "_refresh":
             return {"_shards": {"failed": 0}}
         return self.search(json.loads(request.body))
@@ -177,7 +179,11 @@ class FakeCluster:
             return {"sum": {"value": float(len(self.hits)) if is_passages else 0.0}}
         if "spans" in aggregations:
             spans = sum(hit["_source"]["span_count"] for hit in self.hits)
-            return {"documents": {"doc_count": len(DOCUMENTS)}, "spans": {"value": float(spans)}}
+            return {
+                "documents": {"doc_count": len(DOCUMENTS)},
+                "spans": {"value": float(spans)},
+                "written_at": {"value": None},
+            }
         if "documents" in aggregations:
             return {"documents": {"buckets": [_version_bucket(hit) for hit in self._select(query)]}}
         buckets = [

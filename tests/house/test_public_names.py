@@ -13,6 +13,7 @@ import pytest
 
 import hybrid_search
 from hybrid_search import errors
+from hybrid_search.async_client import AsyncClient
 from hybrid_search.client import Client
 
 EMPTY = inspect.Parameter.empty
@@ -129,11 +130,17 @@ def test_a_function_takes_what_was_promised_in_the_promised_order(name: str) -> 
 def test_a_method_of_the_client_takes_what_its_function_does(name: str) -> None:
     by_place, by_name = parameters(getattr(Client, name))
     function = parameters(getattr(hybrid_search, name))
-    # A method knows its URL; "phrase_" leaves the name phrase to the module of that name.
+    # a method knows its URL
     assert list(by_name.items()) == [item for item in function[1].items() if item[0] != "url"]
-    assert [
-        parameter_name.rstrip("_") for parameter_name in by_place if parameter_name != "self"
-    ] == list(function[0])
+    assert [name for name in by_place if name != "self"] == list(function[0])
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in dir(AsyncClient) if not name.startswith("_") and hasattr(Client, name)]
+)
+def test_a_method_for_asyncio_takes_what_the_method_of_the_client_does(name: str) -> None:
+    if inspect.isfunction(method := getattr(Client, name)):
+        assert parameters(getattr(AsyncClient, name)) == parameters(method)
 
 
 def test_no_module_takes_the_name_of_a_function() -> None:

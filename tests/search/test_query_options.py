@@ -137,7 +137,14 @@ def test_one_facet_or_several_and_one_phrase_or_several() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("sizee", r"did you mean 'size'\?"), ("zzz", "use index, alpha, size,")]
+    ("name", "hint"),
+    [
+        ("sizee", r"did you mean 'size'\?"),
+        ("limit", r"did you mean 'size'\?"),
+        ("top_k", r"did you mean 'size'\?"),
+        ("filter", r"did you mean 'where'\?"),
+        ("zzz", "use index, alpha, size,"),
+    ],
 )
 def test_an_unknown_name_is_a_type_error_with_the_nearest(name: str, hint: str) -> None:
     options: Any = {name: 5}

@@ -135,7 +135,9 @@ class EmbeddedBackend:
     def describe_index(self, index: str) -> IndexInfo:
         """Return the spec and fields of `index`, and count what it contains."""
         with self._open_reader(index) as reader:
-            return sql.describe_index(reader.connection, reader.spec)
+            info = sql.describe_index(reader.connection, reader.spec)
+        size, written_at = file_check.measure(self._path(index))
+        return replace(info, bytes=size, written_at=written_at)
 
     def list_indexes(self) -> list[str]:
         """Return the names of all indexes, sorted."""

@@ -1,4 +1,4 @@
-"""Checks the file of an index as SQLite itself can: its pages, and its full-text index."""
+"""Measures the files of an index, and checks them as SQLite itself can."""
 
 from __future__ import annotations
 
@@ -6,16 +6,27 @@ import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 from hybrid_search.backends.embedded import commits, head, schema, term_sums, value_sums
 from hybrid_search.backends.embedded.number_columns import read_numbers
+from hybrid_search.backends.embedded.segments import list_files
 from hybrid_search.backends.types import Fault
 from hybrid_search.errors import DamagedIndexError
 from hybrid_search.text.filters import leaves
 
 WAIT_MILLISECONDS = 1000
 """How long the check of the full-text index waits for a writer; then it is left out."""
+
+
+def measure(path: Path) -> tuple[int, datetime]:
+    """Return the bytes of the files of an index, and when the last of them was written."""
+    paths = [path, path.with_name(f"{path.name}-wal"), *list_files(path.with_suffix(".spans"))]
+    statuses = [file.stat() for file in paths if file.exists()]
+    # a reader makes an empty file of changes
+    last = max(status.st_mtime for status in statuses if status.st_size)
+    return sum(status.st_size for status in statuses), datetime.fromtimestamp(last, UTC)
 
 
 def find_file_faults(path: Path, *, full: bool) -> list[Fault]:

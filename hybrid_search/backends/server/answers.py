@@ -219,10 +219,18 @@ SUM = Shape[Answer](_object(aggregations=_object(sum=_Value)))
 COUNTS = Shape[Answer](
     _object(
         hits=_object(total=_Count),
-        aggregations=_object(documents=_object(doc_count=NonNegativeInt), spans=_Value),
+        aggregations=_object(
+            documents=_object(doc_count=NonNegativeInt),
+            spans=_Value,
+            written_at=_object(value=_Amount | None),
+        ),
     )
 )
-"""The answer to `next_version.COUNTS`."""
+"""The answer to `index_size.COUNTS`."""
+STORED = Shape[Answer](
+    _object(_all=_object(primaries=_object(store=_object(size_in_bytes=NonNegativeInt))))
+)
+"""How many bytes an index takes, without replicas."""
 VERSIONS = Shape[Answer](
     _object(
         aggregations=_object(

@@ -26,9 +26,9 @@ from hybrid_search.backends.server import (
 )
 from hybrid_search.backends.server.head_cache import HeadCache
 from hybrid_search.backends.server.hybrid_request import hybrid_body
-from hybrid_search.backends.server.index_size import SizeCache
+from hybrid_search.backends.server.index_size import SizeCache, describe_index
 from hybrid_search.backends.server.leg_search import LegSearch
-from hybrid_search.backends.server.next_version import COUNTS, NextVersion, parse_counts
+from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.proposals import (
     Proposals,
     choose_exact,
@@ -134,8 +134,7 @@ class ServerBackend:
 
         Raises IndexMissingError if the index does not exist.
         """
-        server_index = aliases.find_index(self.server, index)
-        return parse_counts(server_index, self._searcher.search(index, COUNTS, answers.COUNTS))
+        return describe_index(self.server, self._searcher, index)
 
     def list_indexes(self) -> list[str]:
         """Return the names of all indexes, sorted."""

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
 
-from hybrid_search.backends.server import answers
+from hybrid_search.backends.server import aliases, answers
 from hybrid_search.backends.server.searcher import Searcher
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.types import IndexInfo
+from hybrid_search.errors import AccessError
 
 REMEMBERED_SECONDS = 600.0
 """Seconds for which a size is remembered: it only says how far to search."""
 
 COUNTING = {"size": 0, "track_total_hits": True}
+COUNTS = {
+    **COUNTING,
+    "aggs": {
+        "documents": {"filter": {"term": {"ordinal": 0}}},
+        "spans": {"sum": {"field": "span_count"}},
+        "written_at": {"max": {"field": "indexed_at"}},
+    },
+}
+"""A search that counts documents, passages and covering spans, and tells the last of their times.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +64,29 @@ class SizeCache:
     def _count(self, index: str) -> IndexSize:
         answer = self._searcher.search(index, COUNTING, answers.INDEX_SIZE)
         return IndexSize(answer["hits"]["total"]["value"], answer["_shards"]["total"])
+
+
+def describe_index(server: Server, searcher: Searcher, index: str) -> IndexInfo:
+    """Return the spec and fields of `index`, and how much is in it."""
+    server_index = aliases.find_index(server, index)
+    info = parse_counts(server_index, searcher.search(index, COUNTS, answers.COUNTS))
+    return replace(info, bytes=_measure_bytes(server, index))
+
+
+def parse_counts(index: aliases.ServerIndex, response: Mapping[str, Any]) -> IndexInfo:
+    """Return what an index holds, from the answer to `COUNTS`."""
+    aggregations, passages = response["aggregations"], response["hits"]["total"]["value"]
+    documents = aggregations["documents"]["doc_count"]
+    spans = int(aggregations["spans"]["value"])
+    milliseconds = aggregations["written_at"]["value"]
+    written_at = datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
+    return IndexInfo(index.spec, index.fields, documents, passages, spans, written_at=written_at)
+
+
+def _measure_bytes(server: Server, index: str) -> int | None:
+    """Return the bytes of an index without its replicas, None if the login may not ask."""
+    try:
+        stats = server.request("GET", f"/{quote(index)}/_stats/store", read=answers.STORED.read)
+    except AccessError:
+        return None
+    return int(stats["_all"]["primaries"]["store"]["size_in_bytes"])

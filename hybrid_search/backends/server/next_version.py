@@ -13,6 +13,7 @@ from typing import Any
 from hybrid_search.backends.base import CompleteCodes, keep_codes
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
+from hybrid_search.backends.server.index_size import COUNTS, parse_counts
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.patience import PatientServer
 from hybrid_search.backends.server.transport.shape import Shape
@@ -193,22 +194,3 @@ class NextVersion:
         self, index: aliases.ServerIndex, body: Mapping[str, Any], shape: Shape[answers.Answer]
     ) -> answers.Answer:
         return aliases.search(self._server, index.name, body, shape)
-
-
-COUNTS = {
-    "size": 0,
-    "track_total_hits": True,
-    "aggs": {
-        "documents": {"filter": {"term": {"ordinal": 0}}},
-        "spans": {"sum": {"field": "span_count"}},
-    },
-}
-"""A search that counts documents, passages and covering spans."""
-
-
-def parse_counts(index: aliases.ServerIndex, response: Mapping[str, Any]) -> IndexInfo:
-    """Return what an index holds, from the answer to `COUNTS`."""
-    aggregations = response["aggregations"]
-    documents = aggregations["documents"]["doc_count"]
-    spans = int(aggregations["spans"]["value"])
-    return IndexInfo(index.spec, index.fields, documents, response["hits"]["total"]["value"], spans)

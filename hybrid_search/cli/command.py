@@ -1,0 +1,143 @@
+"""`Command`: a command whose help has panels, and whose errors say what was probably meant."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from typer.core import TyperArgument, TyperCommand
+
+PANELS: Mapping[str, str] = {
+    "Source": "from_index from_url text_field id_field retry follow checkpoint",
+    "Asking": "context fusion feedback refine spans_by min_score min_probability compat",
+    "Groups": "min_cosine fold least_words distance seed",
+    "Showing": "offset group_by sort facet facets_over highlight explain output_format dry_run",
+    "Report": "by date to_index",
+    "Server": "url patience policy analyzer knn_engine quantization graph_dimension m "
+    "ef_construction shards replicas",
+    "Model": "model device precision dimension",
+    "Cluster": "shard executor engine workers",
+    "Limits": "queries timeout body_kilobytes",
+    "Watching": "log_format log_level log_phrases metrics_port metrics_host profile",
+}
+"""The panels below the first, with the parameters of each in their order, for all commands.
+
+A parameter that is in none of them is in the first panel, which newcomers read.
+"""
+
+FOLDER = "FOLDER"
+WORDS: Mapping[str, str] = {
+    "where": "KEY=VALUE",
+    "columns": "KEY=COLUMN",
+    "context": "TEXT",
+    "text": "TEXT",
+    "phrase": "TEXT",
+    "follow": FOLDER,
+    "url": "URL",
+    "from_url": "URL",
+    "sort": "FIELD",
+    "facet": "FIELD",
+    "by": "FIELD",
+    "date": "FIELD",
+    "text_field": "FIELD",
+    "id_field": "FIELD",
+    "host": "HOST",
+    "metrics_host": "HOST",
+    "since": "TIME",
+}
+"""What some options take, in a word; the others take what `TYPES` says."""
+
+TYPES: Mapping[type, str] = {
+    str: "NAME",
+    int: "NUMBER",
+    float: "NUMBER",
+    Path: "FILE",
+    bool: "",  # a switch takes nothing
+}
+
+
+class Command(TyperCommand):
+    """A command of the program."""
+
+    def __init__(self, name: str | None, **options: Any) -> None:
+        super().__init__(name, **options)
+        self.allow_extra_args = True  # `parse_args` refuses them
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, with the options in panels."""
+        self.help = _join_lines(self.help or "")
+        describe_options(self, ctx)
+        self.params.sort(key=lambda param: _find_place(param.name))
+        super().format_help(ctx, formatter)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; fail if there are too many, or a folder stands for a file."""
+        rest: list[str] = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            if rest:
+                ctx.fail(self._explain_extra(ctx, rest))
+            self._check_paths(ctx)
+        return rest
+
+    def _explain_extra(self, ctx: Any, rest: list[str]) -> str:
+        """Return the message for arguments that the command does not take."""
+        words = " ".join(rest)
+        taken = [param for param in self.params if isinstance(param, TyperArgument)]
+        if len(taken) != 1 or taken[0].nargs != 1:
+            return f"unexpected argument {words}"
+        name = taken[0].name
+        example = f'{ctx.command_path} "{ctx.params[name]} {words}"'
+        return f"the {name} has several words: put it in quotes, as in {example}"
+
+    def _check_paths(self, ctx: Any) -> None:
+        """Fail if a folder is given where a file is meant, or a file where a folder is."""
+        for param in self.params:
+            value = ctx.params.get(param.name)
+            if not isinstance(value, str | Path) or not Path(value).exists():
+                continue
+            types = find_types(self.callback)
+            is_folder, wants_folder = Path(value).is_dir(), WORDS.get(str(param.name)) == FOLDER
+            if types[str(param.name)] is Path and is_folder != wants_folder:
+                kind, meant = ("folder", "file") if is_folder else ("file", "folder")
+                ctx.fail(f"{param.opts[0]} is {str(value)!r}, a {kind}: name a {meant}")
+
+
+def describe_options(command: Any, ctx: Any) -> None:
+    """Put the options of a command into their panels, with their types in plain words."""
+    types = find_types(command.callback)
+    for param in command.get_params(ctx):
+        if isinstance(param, TyperArgument):
+            # its metavar would take the place of its name
+            param.display_type_rich = lambda ctx: ""  # type: ignore[method-assign] # noqa: ARG005
+        elif param.metavar is None:
+            param.metavar = WORDS.get(param.name, TYPES.get(types.get(param.name, bool)))
+        param.rich_help_panel = _find_place(param.name)[1]
+
+
+def find_types(callback: Any) -> dict[str, type]:
+    """Return the type of each parameter of a command, that of its items if it takes several."""
+    hints = get_type_hints(inspect.unwrap(callback))
+    return {name: _find_plain_type(hint) for name, hint in hints.items()}
+
+
+def _find_plain_type(hint: Any) -> Any:
+    for part in get_args(hint):  # of ``list[str] | None``
+        if part is not type(None):
+            return _find_plain_type(part)
+    return hint
+
+
+def _find_place(name: str) -> tuple[int, str | None, int]:
+    """Return the panel of a parameter, its number first, and the place of the parameter in it."""
+    for number, (panel, names) in enumerate(PANELS.items(), 1):
+        if name in names.split():
+            return number, panel, names.split().index(name)
+    return 0, None, 0
+
+
+def _join_lines(text: str) -> str:
+    """Return a text whose paragraphs are a line each, to be wrapped to the window."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

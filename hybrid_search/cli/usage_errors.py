@@ -1,0 +1,50 @@
+"""Errors in a command line, each as one sentence that says what was probably meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from hybrid_search.cli.commands import COMMANDS
+from hybrid_search.text.near_names import find_near_name
+
+
+def describe(error: Any, arguments: Sequence[str]) -> str:
+    """Return an error in the command line as one sentence that ends with where the help is."""
+    option = getattr(error, "option_name", "")
+    if option and hasattr(error, "possibilities"):
+        text = f"no such option {option}{suggest(option, _list_options(error.ctx))}"
+    elif value := _find_value(error, arguments):
+        reason = error.message.removeprefix("Value error, ").rstrip(".")
+        text = f"{value}: {reason[:1].lower()}{reason[1:]}"
+    else:
+        words = " ".join(error.format_message().split()).rstrip(".")
+        text = words[:1].lower() + re.sub(r"'(-[\w-]+)'", r"\1", words[1:])
+        if text.startswith("missing") and error.ctx and error.ctx.command.name in COMMANDS:
+            text += f": as in hybrid-search {COMMANDS[error.ctx.command.name].examples[0]}"
+    return f"{text} (see {error.ctx.command_path} --help)" if error.ctx else text
+
+
+def suggest(word: str, known_words: Iterable[str]) -> str:
+    """Return the end of a message about an unknown word: the one that is meant, or nothing."""
+    near_word = find_near_name(word, list(known_words))
+    return f": did you mean {near_word}?" if near_word else ""
+
+
+def _list_options(context: Any) -> list[str]:
+    """Return the options of the command that was called."""
+    params = context.command.get_params(context) if context else ()
+    return [option for param in params for option in param.opts if option.startswith("-")]
+
+
+def _find_value(error: Any, arguments: Sequence[str]) -> str:
+    """Return the option that an error is about, with its value; "" for any other error."""
+    for name in getattr(getattr(error, "param", None), "opts", ()):
+        for argument, following in pairwise([*arguments, ""]):
+            if argument == name and following:
+                return f"{name} is {following!r}"
+            if argument.startswith(f"{name}="):
+                return f"{name} is {argument.removeprefix(f'{name}=')!r}"
+    return ""

@@ -1,0 +1,65 @@
+"""Find the name that somebody meant by a name that does not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+SIMILARITY = 0.65
+"""From here on a word is taken for another one misspelled: "alfa" for "alpha" (0.67), and "tokens"
+not for "token_file" (0.63). From 0 to 1, as `difflib` measures it.
+"""
+
+SYNONYMS: tuple[frozenset[str], ...] = tuple(
+    frozenset(words.split())
+    for words in (
+        # parameters
+        "size k n limit top_k topk top count max_results num_results n_results",
+        "where filter filters pre_filter",
+        "index collection collection_name index_name",
+        "offset skip from_ start",
+        "min_score threshold score_threshold cutoff",
+        "fusion ranker reranker method",
+        "group_by groupby collapse",
+        "sort sort_by order_by",
+        "facet facets aggs aggregations",
+        "explain debug",
+        "url host hosts uri path db",
+        "model embedding_model encoder",
+        "out output outfile",
+        # commands
+        "ingest index add load import upload insert upsert",
+        "query search find ask",
+        "indexes indices list ls collections",
+        "show get open view cat",
+        "serve server start run ui",
+        "setup create init",
+        "delete remove rm drop",
+        "verify check fsck",
+    )
+)
+"""Words that search systems use for one thing, each group with the name that it has here."""
+
+
+def find_near_name(name: str, known_names: Sequence[str]) -> str | None:
+    """Return the known name that means or is spelled nearly the same as a name, None if none is.
+
+    Dashes count as underscores, and leading ones not at all.
+    """
+    names_by_word = {_normalize(known): known for known in known_names}
+    word = _normalize(name)
+    for group in SYNONYMS:
+        if word in group and (meant := [known for known in names_by_word if known in group]):
+            return names_by_word[meant[0]]
+    spelled = get_close_matches(word, names_by_word, 1, SIMILARITY)
+    return names_by_word[spelled[0]] if spelled else None
+
+
+def hint_name(name: str, known_names: Sequence[str]) -> str:
+    """Return the end of a message about an unknown name: the one that is meant, or all of them."""
+    near_name = find_near_name(name, known_names)
+    return f"did you mean {near_name!r}?" if near_name else f"use {', '.join(known_names)}"
+
+
+def _normalize(name: str) -> str:
+    return name.lstrip("-").replace("-", "_").lower()
