@@ -77,7 +77,11 @@ def test_mining_answers_as_many_mentions_as_requested_and_tells_whether_these_ar
     ("name", "arguments", "message"),
     [
         ("search", {}, "phrase is missing: add it"),
-        ("search", {"phrase": "a", "alfa": 1}, "there is no parameter 'alfa': did you mean 'alpha'"),
+        (
+            "search",
+            {"phrase": "a", "alfa": 1},
+            "there is no parameter 'alfa': did you mean 'alpha'",
+        ),
         ("search", {"phrase": "a", "limit": 1}, "no parameter 'limit': did you mean 'size'"),
         ("search", {"phrase": "a", "zzz": 1}, "no parameter 'zzz': use phrase, index"),
         ("search", {"phrase": "a", "url": "memory:"}, "there is no parameter 'url'"),

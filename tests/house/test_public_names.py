@@ -136,7 +136,8 @@ def test_a_method_of_the_client_takes_what_its_function_does(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in dir(AsyncClient) if not name.startswith("_") and hasattr(Client, name)]
+    "name",
+    [name for name in dir(AsyncClient) if not name.startswith("_") and hasattr(Client, name)],
 )
 def test_a_method_for_asyncio_takes_what_the_method_of_the_client_does(name: str) -> None:
     if inspect.isfunction(method := getattr(Client, name)):

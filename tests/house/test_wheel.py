@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from hybrid_search.system import DISTRIBUTION
 pytestmark = pytest.mark.wheel
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
 SECONDS = 12
 """How long a process stays open: ONNX Runtime 1.32, if let, looks up where to report after 8 s."""
 
@@ -74,6 +76,32 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     installation = Installation(wheel, folder / "venv")
     installation.install(f"{wheel}[cpu]")
     return installation
+
+
+@pytest.mark.parametrize("dockerfile", sorted(EXAMPLES.glob("*.Dockerfile")), ids=lambda p: p.stem)
+def test_the_commands_of_a_dockerfile_run_in_an_empty_folder(
+    installation: Installation, dockerfile: Path, tmp_path: Path
+) -> None:
+    """Docker cannot run in a test; what would be the container's folder is `tmp_path` here."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / ".local")], check=True)
+    shutil.copy(installation.wheel, tmp_path)
+    text = dockerfile.read_text().replace("/app", str(tmp_path))
+    (settings,) = re.findall(r"^ENV (.*)$", text, flags=re.MULTILINE)
+    exports = " ".join(shlex.quote(word).replace("'", '"') for word in settings.split())
+    outputs = [
+        subprocess.run(
+            ["sh", "-ec", f"export {exports}; {command}"],
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"]},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=600,
+        ).stdout
+        for command in re.findall(r"^RUN (.*)$", text, flags=re.MULTILINE)
+    ]
+    assert "[I want my money back]" in outputs[-1]
+    assert list((tmp_path / "cache").iterdir()), "the graph is not in the image"
 
 
 def test_the_wheel_holds_the_product_its_model_and_its_sample_and_nothing_else(
