@@ -30,7 +30,7 @@ def create_file(path: Path) -> int:
         OSError: If it is a symbolic link, or cannot be created.
     """
     if path.is_symlink():
-        raise OSError(errno.ELOOP, f"{path} is a symbolic link, through which nothing is written")
+        raise OSError(errno.ELOOP, f"{path} is a symbolic link, and may lead elsewhere: remove it")
     if path.is_file():
         path.unlink()
     exclusive = 0 if path.exists() else os.O_EXCL
@@ -73,7 +73,7 @@ def create_folder(path: Path) -> None:
     """
     path.mkdir(FOLDER_MODE, exist_ok=True)
     if path.is_symlink():
-        raise OSError(errno.ELOOP, f"{path} is a symbolic link, through which nothing is written")
+        raise OSError(errno.ELOOP, f"{path} is a symbolic link, and may lead elsewhere: remove it")
 
 
 def _open(path: Path, flags: int) -> int:

@@ -185,7 +185,10 @@ def _check_source(file: Path | None, topic: str | None, topics: Path | None) -> 
     """Raise UsageError unless there is one source."""
     has_topic = topic is not None and topics is not None
     if (file is None) != has_topic or (file is not None and topics is not None):
-        raise UsageError("give FILE, which --topic may narrow, or --topic NAME with --topics FILE")
+        raise UsageError(
+            "give FILE, alone or with --topic NAME to take one topic of it, or --topics FILE "
+            "with --topic NAME"
+        )
 
 
 def _cluster_topic(

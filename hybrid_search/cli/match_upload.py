@@ -48,7 +48,7 @@ def open_upload(client: Client, index: str, to_index: str) -> Upload:
     backend = client.backend
     if not isinstance(backend, ServerBackend):
         raise UsageError(
-            "--to-index writes to a server, and this index is on none: give --url "
+            "--to-index writes to a server, and this index is not on a server: give --url "
             "opensearch+https://..., or use --report FILE.html"
         )
     sink = MatchIndex(backend.server, to_index, index, backend.options)

@@ -127,7 +127,7 @@ def check_lasting(url: str | None) -> None:
     """Raise UsageError if what a command writes would be gone when the command ends."""
     if settings(url).url.partition(":")[0] == "memory":
         raise UsageError(
-            "an index in memory: is gone when the command ends, so nothing was done: "
+            "an index in memory is gone when the command ends, so nothing was done: "
             "give a folder, as in --url embedded:FOLDER"
         )
 

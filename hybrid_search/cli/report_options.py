@@ -28,7 +28,7 @@ class ReportOptions:
         """
         if self.path is None:
             if self.by or (self.date_field and not to_index):
-                raise UsageError("--by and --date are of a report: add --report FILE.html")
+                raise UsageError("--by and --date belong to a report: add --report FILE.html")
             return
         if out is None or output_format != "jsonl":
             raise UsageError("--report is made from a file of matches: add --out FILE, in jsonl")

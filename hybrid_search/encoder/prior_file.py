@@ -66,6 +66,6 @@ def _build_prior(arrays: Mapping[str, Floats], dimension: int) -> SpanPrior:
     if shapes != expected:
         raise ValueError(f"its arrays for {dimension} have shapes {shapes}, and not {expected}")
     if not all(np.isfinite(array).all() for array in parameters):
-        raise ValueError(f"its arrays for {dimension} hold what is no number")
+        raise ValueError(f"its arrays for {dimension} hold values that are not finite numbers")
     boundaries = BoundaryModel(hidden, hidden_bias, output, float(output_bias))
     return SpanPrior(boundaries, *map(float, weights))

@@ -70,7 +70,7 @@ def find_start(since: str | None, mark: RunMark | None, backend: Backend, index:
     if isinstance(backend, WriteTimeBackend):
         if time is None:
             raise UsageError(
-                f"--since {since} is no time in ISO 8601, and a server tells by their times which "
+                f"--since {since} is not a time in ISO 8601, by which a server finds which "
                 "documents are new: give the time at which the earlier run began, as "
                 "2026-01-31T09:00"
             )
@@ -162,8 +162,8 @@ def read_position(matches_file: Path, mark: RunMark | None, index: str) -> Posit
     if mark.index_identity != earlier.index_identity or is_older:
         difference = "an older copy of the index" if is_older else "another index"
         raise UsageError(
-            f"index {index!r} is {difference} than the one that {matches_file} is of: mine all "
-            "without --since"
+            f"index {index!r} is {difference} than the one that {matches_file} was mined from: "
+            "mine all without --since"
         )
     if mark.topics != earlier.topics:
         raise UsageError(
@@ -184,5 +184,7 @@ def _read_mark(path: Path) -> RunMark:
             "with documents"
         ) from error
     except (OSError, ValueError, TypeError) as error:
-        raise UsageError(f"{path} is not the mark of a run: mine all without --since") from error
+        raise UsageError(
+            f"{path} does not tell of which run it is: mine all without --since"
+        ) from error
     return mark

@@ -61,7 +61,7 @@ def tune_topics(
     scored = list(score_judgments(passages, usable, matrix, span_prior(index_encoder)))
     if not scored:
         raise UsageError(
-            f"none of {len(judgments)} judgments is of a span in index {index!r} and a topic of "
+            f"none of {len(judgments)} judgments belongs to index {index!r} and to a topic of "
             "the file: name the index and the topics that were judged"
         )
 

@@ -70,11 +70,11 @@ class Searcher:
         """Return the parameters that make such a searcher again; none of them is a secret.
 
         Raises:
-            UsageError: If it has a client of its own, which cannot be written down.
+            UsageError: If it has a client of its own, which cannot be saved.
         """
         if self._own_client is not None:
             raise UsageError(
-                "a retriever with a client of its own cannot be written down: make it with url= "
+                "a retriever with a client of its own cannot be saved: make it with url= "
                 "in place of client=; logins come from the environment"
             )
         return {"url": self.url, "content": self.content, **self.options}

@@ -160,7 +160,7 @@ def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str
     (request,) = build_requests(query, query.phrases[:1], encoder, fields)
     if not isinstance(backend, RequestBackend):
         raise UsageError(
-            "only an index on a server is searched by requests: there are none to print. "
+            "there are no requests to print: only an index on a server is searched by requests. "
             "Use --url opensearch+https://..."
         )
     return backend.build_request_bodies(

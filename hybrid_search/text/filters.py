@@ -267,7 +267,7 @@ def _kind(name: str, value: Any) -> str:
         )
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(
-            f"metadata field {name!r} is infinite or no number, which JSON has no word for: "
+            f"metadata field {name!r} is infinite or not a number, which JSON cannot hold: "
             "give a finite number",
             f"it is {value}",
         )

@@ -577,7 +577,8 @@ def test_an_embedded_index_is_asked_without_requests(
     embedded.call("ingest", write_documents(REFUND))
     error = embedded.call("query", "refund", "--dry-run", *options).error
     assert (
-        error == "only an index on a server is searched by requests: there are none to print. "
+        error
+        == "there are no requests to print: only an index on a server is searched by requests. "
         "Use --url opensearch+https://..."
     )
 
@@ -606,6 +607,6 @@ def test_the_life_of_an_index_on_a_server_command_by_command(url: str) -> None:
 @pytest.mark.parametrize("command", [["ingest", "--sample"], ["setup"]])
 def test_a_command_does_no_work_for_an_index_that_ends_with_it(command: list[str]) -> None:
     assert invoke_cli(*command, "--url", "memory:").error == (
-        "an index in memory: is gone when the command ends, so nothing was done: "
+        "an index in memory is gone when the command ends, so nothing was done: "
         "give a folder, as in --url embedded:FOLDER"
     )

@@ -257,7 +257,7 @@ def test_the_command_takes_a_file_or_a_topic(sample_url: str, tmp_path: Path) ->
     assert shown.stdout.startswith("1. ")
     for arguments in ([], [str(path), "--topics", str(topics)], ["--topic", "refund"]):
         result = invoke_cli("cluster", *arguments, *base)
-        assert result.error.startswith("give FILE, which --topic may narrow")
+        assert result.error.startswith("give FILE, alone or with --topic NAME")
     unknown = invoke_cli("cluster", "--topic", "late", "--topics", str(topics), *base)
     assert unknown.error == "there is no topic 'late': the topics are refund"
     wrong = invoke_cli("cluster", str(path), "--distance", "3", *base)

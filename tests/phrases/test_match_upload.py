@@ -235,14 +235,14 @@ def test_killed_at_ten_random_moments_the_command_still_leaves_each_match_once(u
 
 
 def test_an_index_that_is_none_of_matches_is_refused(url: str) -> None:
-    message = "index 'calls' is not one of matches: choose another name for --to-index"
+    message = "index 'calls' is not an index of matches: choose another name for --to-index"
     assert mine(url, [REFUND], "--to-index", "calls").error == message
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--out", "m.jsonl"], "--to-index writes to a server, and this index is on none"),
+        (["--out", "m.jsonl"], "--to-index writes to a server, and this index is not on a server"),
         ([], "--to-index is made from a file of matches: add --out FILE, in jsonl"),
         (["--out", "m.csv", "--format", "csv"], "--to-index is made from a file of matches"),
         (["--out", "m.jsonl", "--shard", "0/2"], "and --shard 0/2 has some of them"),

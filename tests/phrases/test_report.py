@@ -301,7 +301,7 @@ def test_the_numbers_of_the_page_are_those_of_the_run(sample_url: str, tmp_path:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--by", "sector"], "--by and --date are of a report: add --report FILE.html"),
+        (["--by", "sector"], "--by and --date belong to a report: add --report FILE.html"),
         (["--report", "matches.jsonl"], "--report and --out are both matches.jsonl"),
         (["--report", "no/such/report.html"], "there is no folder for the report"),
         (["--report", "r.html", "--by", "sektor"], "the report cannot count by 'sektor'"),

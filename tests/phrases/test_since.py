@@ -83,7 +83,7 @@ def test_another_index_of_the_name_is_refused(url: str) -> None:
     with connect(url) as client:
         client.drop("calls")
     ingest(url, "a", "b", "c")
-    message = "index 'calls' is another index than the one that 1.jsonl is of"
+    message = "index 'calls' is another index than the one that 1.jsonl was mined from"
     assert message in mine(url, "2.jsonl", "1.jsonl").error
 
 
@@ -94,7 +94,7 @@ def test_an_older_copy_of_the_index_is_refused(url: str, tmp_path: Path) -> None
     ingest(url, "b")
     mine(url, "1.jsonl")
     store.write_bytes(copy)
-    message = "is an older copy of the index than the one that 1.jsonl is of"
+    message = "is an older copy of the index than the one that 1.jsonl was mined from"
     assert message in mine(url, "2.jsonl", "1.jsonl").error
 
 
@@ -115,7 +115,7 @@ def test_what_is_no_earlier_run_is_refused(url: str) -> None:
     assert "whose matches would be lost" in mine(url, "1.jsonl", "1.jsonl").error
     assert mined_ids("1.jsonl") == ["a"]
     Path("1.jsonl.position").write_text("[1]")
-    assert "is not the mark of a run" in mine(url, "2.jsonl", "1.jsonl").error
+    assert "does not tell of which run it is" in mine(url, "2.jsonl", "1.jsonl").error
 
 
 def test_only_a_store_that_knows_the_order_of_writing_can_tell(client: Any, empty_url: str) -> None:
@@ -171,7 +171,7 @@ def test_a_server_tells_by_a_time_what_was_written_since(server_url: str) -> Non
     assert mined_ids("new.jsonl").count("c") == 40
     assert mine(server_url, "none.jsonl", "2999-01-01").json["documents"] == 0
     assert mine(server_url, "all.jsonl", "2000-01-01").json["documents"] == 3
-    message = "--since all.jsonl is no time in ISO 8601, and a server tells by their times"
+    message = "--since all.jsonl is not a time in ISO 8601, by which a server finds which"
     assert message in mine(server_url, "2.jsonl", "all.jsonl").error
 
 

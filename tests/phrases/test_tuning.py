@@ -118,7 +118,7 @@ def test_judgments_of_nothing_that_is_there_are_an_error(
     path = tmp_path / "judgments.jsonl"
     judgment = Judgment("refund", "x", "no such call", 0, 3, "abc", "yes", "m", "2026-01-02")
     append_judgments(path, [judgment, replace(judgment, topic="no such topic")])
-    with pytest.raises(UsageError, match="none of 2 judgments is of a span in index 'calls'"):
+    with pytest.raises(UsageError, match="none of 2 judgments belongs to index 'calls'"):
         sample.tune(topics_file, path)
 
 
@@ -183,7 +183,9 @@ def test_a_file_of_an_earlier_version_has_no_reliability_plot(tmp_path: Path) ->
 def test_a_file_that_is_no_tuning_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "topics.tuned.json"
     path.write_text(text)
-    with pytest.raises(UsageError, match="is not a tuning: remove it, or make it again"):
+    with pytest.raises(
+        UsageError, match="is not a file of tuned probabilities: remove it, or make it again"
+    ):
         read_tuning(path)
 
 

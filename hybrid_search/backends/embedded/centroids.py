@@ -93,7 +93,7 @@ class Centroids:
         codes = np.frombuffer(data, np.int8).reshape(-1, LAYER.numbers)
         side = isqrt(len(codes))
         if not side or side * (side + 1) != len(codes):
-            raise ValueError(f"{len(codes)} rows are no centroids in two levels")
+            raise ValueError(f"{len(codes)} rows do not make two levels of centroids")
         return cls(compute_identity(data), passages, codes[:side], codes[side:])
 
     def to_bytes(self) -> bytes:

@@ -173,4 +173,4 @@ def _read_row(
 
 def _check_types(values: Sequence[object], types: Sequence[type]) -> None:
     if not all(map(isinstance, values, types)):
-        raise TypeError("a number or text is neither")
+        raise TypeError("a value is neither a number nor a text")

@@ -350,8 +350,8 @@ def translate_errors(
             ) from error
         if _error_kind(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise IndexStoreError(
-                f"{path} cannot be written ({error}): let this user write the file, a plain one "
-                "and no link to nothing, and its folder, or use another folder"
+                f"{path} cannot be written ({error}): let this user write the file and its "
+                "folder, and remove it if it is a broken link, or use another folder"
             ) from error
         if "UTF-8" in str(error):  # the message goes on with the text itself
             raise DamagedIndexError(describe(path, "a text is not UTF-8")) from None

@@ -142,7 +142,9 @@ class Inbox:
         state = _read_state(file)
         changed = state is not None and state != self._states.get(file.name)
         if changed:
-            _log.warning("%s changed while it was read: it is read again when it holds still", file)
+            _log.warning(
+                "%s changed while it was read: it is read again once it stops changing", file
+            )
         return changed
 
     def prepare_rejects_path(self, file: Path) -> Path:

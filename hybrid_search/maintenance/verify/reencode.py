@@ -150,8 +150,8 @@ def _join_passages(
         if not content.text.startswith(preceding := text.read(len(content.text)).rstrip("\0")):
             raise DifferentError(
                 row,
-                f"the passage before it ends with {len(preceding):,} characters of it, "
-                "and they are not those that it begins with",
+                f"it shares {len(preceding):,} characters with the passage before it, "
+                "and the two texts differ there",
             )
         text.seek(content.start)
         text.write(content.text)

@@ -71,7 +71,7 @@ def _check(
     topics: set[str],
 ) -> None:
     if phrases and topics:
-        raise UsageError(f"{name} has phrases and matches: give one kind of both")
+        raise UsageError(f"{name} has both phrases and matches: give only one of the two")
     if phrases and topic is not None:
         raise UsageError(
             f"{name} has phrases, which belong to no topic, and the topic is {topic!r}: leave it "

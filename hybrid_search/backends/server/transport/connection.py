@@ -344,7 +344,7 @@ def warn(address: Address, access: Access) -> None:
         )
     if address.is_secure and not access.verify:
         _log.warning(
-            "HYBRID_SEARCH_VERIFY is false: whoever answers as %s is believed, "
+            "HYBRID_SEARCH_VERIFY is false: whoever answers as %s is trusted, "
             "and can read all that is sent",
             address,
         )

@@ -118,7 +118,7 @@ def translate_failure(
 def build_shape_error(error: Exception, address: Address, request: str) -> ServerError:
     """Return the error for an answer to `request` that no server of these two would give."""
     return ServerError(
-        f"{address} answered {request} with something else than OpenSearch and Elasticsearch do "
+        f"{address} answered {request} with what neither OpenSearch nor Elasticsearch answers "
         f"({error}): is a proxy or another service behind this URL? "
         "See what it is: hybrid-search doctor",
         UNUSABLE,
