@@ -205,7 +205,8 @@ def read_tuning(path: Path) -> Tuning | None:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UsageError(
-            f"{path} is not a file of tuned probabilities: remove it, or make it again with hybrid-search tune"
+            f"{path} is not a file of tuned probabilities: remove it, or make it again with "
+            "hybrid-search tune"
         ) from error
 
 

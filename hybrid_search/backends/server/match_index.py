@@ -63,7 +63,8 @@ class MatchIndex:
         mappings_by_name = self._server.request("GET", path, read=answers.MATCH_MAPPINGS.read)
         if not all(META in item["mappings"].get("_meta", {}) for item in mappings_by_name.values()):
             raise UsageError(
-                f"index {self._name!r} is not an index of matches: choose another name for --to-index"
+                f"index {self._name!r} is not an index of matches: choose another name for "
+                "--to-index"
             )
         # all of them: an index of an earlier version lacks some
         properties = body["mappings"]["properties"]
