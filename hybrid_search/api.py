@@ -96,7 +96,6 @@ def query(
             best documents, 0 to 100. It finds more of what means the same, and takes longer;
             a question that has one answer is better without (default: 0, once; 10 if wanted).
         explain: Add the numbers that each score is made of (default: False).
-        compat: opensearch: rank as that server's own hybrid query does (default: None).
         highlight: Add the offsets of the words that BM25 matched (default: False).
         sort: A metadata field, or ``id``, to order the fused documents by; ``-field`` puts the
             largest first. Only the window is sorted: at most ``max(100, offset + size)`` passages

@@ -84,13 +84,10 @@ def check_clients(documents: list[dict[str, str]]) -> None:
                 sort="-date",
                 facets=["sector"],
                 facets_over="matches",
-                compat="opensearch",
             ),
             Result,
         )
-        assert_type(
-            client.requests("refund", compat="opensearch"), list[tuple[str, dict[str, Any]]]
-        )
+        assert_type(client.requests("refund", alpha=0.3), list[tuple[str, dict[str, Any]]])
         assert_type(
             client.reindex("calls", policy="4/1", options={"quantization": "int8"}, keep=True),
             Summary,
@@ -114,9 +111,7 @@ async def check_async_clients(documents: list[dict[str, str]], lines: list[Sourc
         assert_type(
             await client.query(["refund", "money back"], highlight=True, facets=["sector"]), Result
         )
-        assert_type(
-            await client.requests("refund", compat="opensearch"), list[tuple[str, dict[str, Any]]]
-        )
+        assert_type(await client.requests("refund", alpha=0.3), list[tuple[str, dict[str, Any]]])
         assert_type(await client.best_spans("refund", "my money back", k=2), list[Span])
         assert_type(await client.phrase_similarity("refund", "money back"), float)
         assert_type(

@@ -113,7 +113,6 @@ GOOD: dict[str, Sequence[Any]] = {
     "refine": (None, "isolate"),
     "feedback": (0, 1, 10, 100),
     "explain": (False, True),
-    "compat": (None, "opensearch"),
     "highlight": (False, True),
     "sort": (None, "sector", "-sector"),
     "facets": ((), "sector", ["sector"], ("sector",)),

@@ -31,7 +31,6 @@ PLAN_WITHOUT_FAULT = {
     "index",
     "alpha",
     "fusion",
-    "compat",
     "legs",
     "window",
     "sort",

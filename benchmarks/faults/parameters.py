@@ -82,7 +82,7 @@ def _make_call(name: str, client: Client, phrase: Any, options: dict[str, Any]) 
         return client.best_spans(phrase, "I want my money back, please.", k=spans, context=context)
     if name == "similarity":
         return client.phrase_similarity(phrase, "money back", context1=options.get("context"))
-    allowed = ("index", "alpha", "size", "where", "fusion", "context", "offset", "compat")
+    allowed = ("index", "alpha", "size", "where", "fusion", "context", "offset")
     return client.requests(
         phrase, **{name: value for name, value in options.items() if name in allowed}
     )

@@ -320,20 +320,6 @@ class FileBackend(Protocol):
 
 
 @runtime_checkable
-class OwnHybridBackend(Protocol):
-    """Capability: the store may have a hybrid query of its own, which fuses both legs."""
-
-    def fetch_hybrid_scores(
-        self, index: str, request: Request, alpha: float, technique: str
-    ) -> dict[Key, float] | None:
-        """Return passages with the scores of the store's own fusion, or None if it has none.
-
-        `technique` is min_max, l2, z_score or rrf.
-        """
-        ...
-
-
-@runtime_checkable
 class WriteOrderBackend(Protocol):
     """Capability: `scan_codes` lists passages in the order in which they were written.
 
@@ -368,19 +354,7 @@ class RequestBackend(Protocol):
     """Capability: the store is searched by requests, which can be printed instead of sent."""
 
     def build_request_bodies(
-        self,
-        index: str,
-        request: Request,
-        alpha: float,
-        technique: str | None,
-        size: int,
-        offset: int,
+        self, index: str, request: Request
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Return path and body of each request that a query sends.
-
-        They are those of the two legs, or if `technique` is given that of the store's own fusion.
-
-        Raises:
-            UsageError: If `technique` is given and the store has no fusion of its own.
-        """
+        """Return path and body of each request that the two legs of a query send."""
         ...

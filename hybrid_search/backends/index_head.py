@@ -38,7 +38,7 @@ class IndexChangedError(IndexStoreError):
 class RemembersHead(Protocol):
     """Capability: the store remembers heads, and checks in each query that they still hold.
 
-    `find_candidates` and `fetch_hybrid_scores` raise IndexChangedError if the head has changed.
+    `find_candidates` raises IndexChangedError if the head has changed.
     """
 
     def recall_head(self, index: str) -> Head | None:

@@ -73,9 +73,6 @@ def query(
         str,
         typer.Option(help="window (the fused documents) or matches (all in which a term occurs)."),
     ] = Query.facets_over,
-    compat: Annotated[
-        str | None, typer.Option(help="opensearch: rank as that server's own hybrid query does.")
-    ] = Query.compat,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -106,7 +103,6 @@ def query(
             "fusion": fusion,
             "context": context,
             "offset": offset,
-            "compat": compat,
         }
         query_options: QueryOptions = {
             **request_options,

@@ -11,8 +11,7 @@ values), `pipeline` (all stages in their order), `phrase_vector` (a phrase to it
 public classes), `excerpts` (the sentences around spans, for people), `result_html` and
 `result_rows` (a result in notebooks, and as a table), `damage` (warnings of what was left out).
 `types` holds the frozen types between these stages. `span_search` answers without an index, and
-`open_document` makes a `document_view` of one whole document. `opensearch` (a package) reproduces
-that server's own ranking.
+`open_document` makes a `document_view` of one whole document.
 
 A new parameter goes into `query.py`, both in `Query` and in `QueryOptions`; a test then names the
 docstring and the command line's option that lack it. A new fusion goes into `fusion`.

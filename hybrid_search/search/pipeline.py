@@ -4,8 +4,7 @@ A query without options calls its backend four times: `read_head` (the spec and 
 which a backend may cache), `find_candidates`, `complete_candidates` and `fetch_contents`. With
 several phrases the two in the middle are called for each. `sort`, and `facets` over the window, add
 none. `highlight` adds `find_highlights` for each phrase that found a hit of the page, `facets` over
-all matches add one `count_facets`. ``compat="opensearch"`` asks for `fetch_hybrid_scores` first,
-which on a server that has it replaces `find_candidates`.
+all matches add one `count_facets`.
 
 On a server `find_candidates` is two requests, one for what both legs propose and one for the codes
 of what matters, and each other call at most one, as long as a leg has at most as many passages as
@@ -44,7 +43,6 @@ from hybrid_search.search.calibration import COSINE, SCORE, Calibration, choose_
 from hybrid_search.search.candidates import Retrieved, fuse, order_page, retrieve
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.feedback import add_feedback
-from hybrid_search.search.opensearch import ranking
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
@@ -163,14 +161,7 @@ def requests(backend: Backend, encoder: Encoder, query: Query) -> list[tuple[str
             "there are no requests to print: only an index on a server is searched by requests. "
             "Use --url opensearch+https://..."
         )
-    return backend.build_request_bodies(
-        query.index,
-        request,
-        query.alpha,
-        ranking.technique(query.compat, query.fusion),
-        query.size,
-        query.offset,
-    )
+    return backend.build_request_bodies(query.index, request)
 
 
 def build_requests(
@@ -224,18 +215,13 @@ def _score_phrases(
     actions: dict[str, Any] = {}
     warnings: dict[str, None] = {}  # in their order, each once
     for request in requests:
-        if query.compat:
-            scored, actions = ranking.score_as_server(
-                backend, query.index, request, query.alpha, query.fusion
-            )
-        else:
-            answer, scored = _score(backend, request, calibration, query)
-            if query.feedback:
-                moved = add_feedback(request, scored, query.feedback)
-                answer, scored = _score(backend, moved, calibration, query)
-            actions = answer.actions
-            outranked += answer.outranked
-            contents |= answer.contents
+        answer, scored = _score(backend, request, calibration, query)
+        if query.feedback:
+            moved = add_feedback(request, scored, query.feedback)
+            answer, scored = _score(backend, moved, calibration, query)
+        actions = answer.actions
+        outranked += answer.outranked
+        contents |= answer.contents
         warnings |= dict.fromkeys(actions.pop("warnings", ()))
         for passage in scored:
             rival = best.setdefault(passage.stored.key, passage)
@@ -307,7 +293,7 @@ def _group_above_min_score(scored: Sequence[ScoredPassage], query: Query) -> lis
 def _build_explainer(query: Query, calibration: Calibration) -> ScoreExplainer | None:
     if not query.explain:
         return None
-    return ScoreExplainer(query.compat or query.fusion, query.alpha, query.window, calibration)
+    return ScoreExplainer(query.fusion, query.alpha, query.window, calibration)
 
 
 def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
@@ -318,8 +304,7 @@ def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
         "index": query.index,
         "alpha": query.alpha,
         "fusion": query.fusion,
-        **({"compat": query.compat} if query.compat else {}),
-        "legs": [name for name in requested_legs if requested_legs[name] or query.compat],
+        "legs": [name for name in requested_legs if requested_legs[name]],
         "window": query.window,
         **({"feedback": query.feedback} if query.feedback else {}),
         **({"sort": query.sort} if query.sort else {}),

@@ -47,7 +47,6 @@ CHOICES: dict[str, tuple[str | bool | None, ...]] = {
     "group_by": ("document", "passage"),
     "spans_by": ("score", "cosine"),
     "refine": (None, "isolate"),
-    "compat": (None, "opensearch"),
     "facets_over": ("window", "matches"),
     "explain": (False, True),
     "highlight": (False, True),
@@ -67,7 +66,6 @@ class RequestOptions(TypedDict, total=False):
     fusion: str
     context: str | None
     offset: int
-    compat: str | None
 
 
 class QueryOptions(RequestOptions, total=False):
@@ -121,7 +119,6 @@ class Query:
     refine: str | None = None
     feedback: int = 0
     explain: bool = False
-    compat: str | None = None
     highlight: bool = False
     sort: str | None = None
     facets: tuple[str, ...] = ()
@@ -174,7 +171,6 @@ class Query:
         """
         depends_on_all = (
             self.fusion != DEFAULT_FUSION
-            or self.compat
             or self.sort
             or self.min_score is not None
             or self.min_probability is not None
@@ -226,16 +222,6 @@ def _check_numbers(query: Query) -> None:
 
 def _check_combinations(query: Query) -> None:
     """Raise UsageError for two parameters that exclude each other."""
-    if query.compat and query.min_probability is not None:
-        raise UsageError(
-            f"min_probability is {query.min_probability} with compat={query.compat!r}, which "
-            "ranks by the server's own scores: leave out one of them"
-        )
-    if query.feedback and query.compat:
-        raise UsageError(
-            f"feedback is {query.feedback} with compat={query.compat!r}, which ranks by the "
-            "server's own scores: leave out one of them"
-        )
     if query.feedback and query.min_probability is not None:
         raise UsageError(
             f"feedback is {query.feedback} with min_probability={query.min_probability}, which was "

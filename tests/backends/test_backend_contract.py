@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hybrid_search.backends import open_backend
-from hybrid_search.backends.base import Backend, OwnHybridBackend, RequestBackend, VersionedBackend
+from hybrid_search.backends.base import Backend, RequestBackend, VersionedBackend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.backends.server.backend import ServerBackend
@@ -37,16 +37,14 @@ def local_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Back
 def test_servers_have_all_capabilities_and_embedded_indexes_have_versions() -> None:
     """The annotations let mypy compare the signatures, which ``isinstance`` does not."""
     versioned: type[VersionedBackend] = ServerBackend
-    own_hybrid: type[OwnHybridBackend] = ServerBackend
     requesting: type[RequestBackend] = ServerBackend
-    assert {versioned, own_hybrid, requesting} == {ServerBackend}
+    assert {versioned, requesting} == {ServerBackend}
     embedded: type[VersionedBackend] = EmbeddedBackend
     assert issubclass(embedded, VersionedBackend)
-    for capability in (VersionedBackend, OwnHybridBackend, RequestBackend):
+    for capability in (VersionedBackend, RequestBackend):
         assert issubclass(ServerBackend, capability)
         assert not issubclass(MemoryBackend, capability)
-    for capability in (OwnHybridBackend, RequestBackend):
-        assert not issubclass(EmbeddedBackend, capability)
+    assert not issubclass(EmbeddedBackend, RequestBackend)
 
 
 def test_a_shorter_version_leaves_no_passage_of_the_longer_one(store: Backend) -> None:

@@ -13,8 +13,6 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.plugins import has_neural_search
-from hybrid_search.errors import ServerError
 from hybrid_search.ingest.sources.files import SAMPLE
 from tests.helpers import live_servers
 from tests.helpers.cli import CommandResult, invoke_cli, run_cli
@@ -438,8 +436,6 @@ def test_values_of_fields_are_counted_over_the_window_and_over_all_matches(
             ["--facets-over", "all"],
             "facets_over is 'all': it must be 'window' or 'matches'",
         ),
-        (["--compat", "solr"], "compat is 'solr': it must be None or 'opensearch'"),
-        (["--compat", "solr", "--dry-run"], "compat is 'solr': it must be None or 'opensearch'"),
         (["--alpha", "2", "--dry-run"], "alpha is 2.0"),
     ],
 )
@@ -447,18 +443,6 @@ def test_what_cannot_be_asked_is_one_error(
     sample_place: RawIndex, options: list[str], message: str
 ) -> None:
     assert sample_place.call("query", "router", *options).error.startswith(message)
-
-
-def test_compat_ranks_by_the_servers_arithmetic(sample_place: RawIndex) -> None:
-    """The best passage of a leg has 1.0 there, and so has the first hit at alpha 1."""
-    result = sample_place.call(
-        "query", "router", "--compat", "opensearch", "--alpha", "1", "--fusion", "min_max", "--json"
-    ).json
-    assert result["hits"][0]["score"] == 1.0
-    assert (result["plan"]["compat"], result["plan"]["fused by"]) == (
-        "opensearch",
-        "this library, by the server's arithmetic",
-    )
 
 
 # query --dry-run
@@ -529,36 +513,6 @@ def test_what_is_printed_is_what_is_sent(sample_place: RawIndex, live_server: Se
 
 
 @on_servers
-@pytest.mark.parametrize("fusion", ["calibrated", "l2", "z_score", "rrf"])
-def test_the_servers_own_query_is_printed_and_taken_where_it_has_the_plugin(
-    sample_place: RawIndex, live_server: Server, fusion: str
-) -> None:
-    result = sample_place.call(
-        "query",
-        "router",
-        "--compat",
-        "opensearch",
-        "--fusion",
-        fusion,
-        "--dry-run",
-        "--where",
-        "sector=telecom",
-    )
-    if live_server.engine == "elasticsearch":
-        assert result.error.endswith(
-            "is elasticsearch, which does not have OpenSearch's own fusion: leave compat out"
-        )
-        return
-    ((path, body),) = parse_requests(result.stdout)
-    assert (path, set(body["query"])) == (f"/{sample_place.index}/_search", {"hybrid"})
-    if has_neural_search(live_server):
-        assert live_server.request("POST", path, body=body)["hits"]["hits"]
-    else:
-        with pytest.raises(ServerError, match=r"unknown query \[hybrid\]|processor"):
-            live_server.request("POST", path, body=body)
-
-
-@on_servers
 def test_quotes_and_letters_of_all_scripts_are_printed_as_they_can_be_sent(
     sample_place: RawIndex, live_server: Server
 ) -> None:
@@ -570,7 +524,7 @@ def test_quotes_and_letters_of_all_scripts_are_printed_as_they_can_be_sent(
         live_server.request("POST", path, body=body)
 
 
-@pytest.mark.parametrize("options", [[], ["--json"], ["--compat", "opensearch"]])
+@pytest.mark.parametrize("options", [[], ["--json"]])
 def test_an_embedded_index_is_asked_without_requests(
     embedded: RawIndex, options: list[str]
 ) -> None:

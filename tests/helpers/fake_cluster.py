@@ -121,10 +121,7 @@ class FakeCluster:
             "/_all/_mapping": {
                 INDEX: {"mappings": {"_meta": {"hybrid_search": {"schema": make_spec().schema}}}}
             },
-            "/_cat/plugins": [
-                {"component": "opensearch-knn"},
-                {"component": "opensearch-neural-search"},
-            ],
+            "/_cat/plugins": [{"component": "opensearch-knn"}],
             "/_cluster/health": {
                 "status": "green",
                 "number_of_data_nodes": 1,

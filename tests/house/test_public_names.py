@@ -37,7 +37,6 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "refine": None,
             "feedback": 0,
             "explain": False,
-            "compat": None,
             "highlight": False,
             "sort": None,
             "facets": (),

@@ -168,10 +168,6 @@ def test_a_filter_or_an_exact_search_that_meets_it_says_so(
     query = Query((PHRASE,), "calls", where={"year": 2024})
     result = search(store, TinyEncoder(), lambda *_: Calibration(), query)
     assert (result.hits, result.plan["warnings"]) == ([], [WARNING])
-    query = Query((PHRASE, "well"), "calls", compat="opensearch", fusion="min_max")
-    assert search(store, TinyEncoder(), lambda *_: Calibration(), query).plan["warnings"] == [
-        WARNING
-    ]
 
 
 def test_spans_with_impossible_places_are_left_out_of_the_hit(store: EmbeddedBackend) -> None:

@@ -105,7 +105,6 @@ def test_the_index_may_be_empty(client: Client) -> None:
 @pytest.mark.parametrize(
     ("options", "names"),
     [
-        ({"compat": "opensearch"}, ("feedback is 10", "compat='opensearch'")),
         ({"min_probability": 0.5}, ("feedback is 10", "min_probability=0.5")),
     ],
 )

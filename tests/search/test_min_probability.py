@@ -16,7 +16,6 @@ from hybrid_search.errors import UsageError
 from hybrid_search.phrases.topics import Topic
 from hybrid_search.phrases.tuning import TunedMap, Tuning, digest_phrases, write_tuning
 from hybrid_search.search.calibration import MEASURED
-from hybrid_search.search.query import Query
 from tests.helpers.cli import invoke_cli
 
 PHRASE = "put the money back on my card"
@@ -157,11 +156,6 @@ def test_every_backend_leaves_out_the_same(client: Client) -> None:
     )
     result = client.query(PHRASE, min_probability=0.5)
     assert ([hit.id for hit in result], result.total) == (["a"], 1)
-
-
-def test_it_is_refused_with_the_ranking_of_a_server() -> None:
-    with pytest.raises(UsageError, match=r"min_probability is 0.5 with compat='opensearch'"):
-        Query(("x",), min_probability=0.5, compat="opensearch")
 
 
 def test_the_command_takes_it(sample_url: str) -> None:

@@ -118,7 +118,6 @@ def test_the_command_line_has_the_same_parameters_and_defaults() -> None:
         ("fusion", ("best",)),
         ("group_by", ("turn", None)),
         ("refine", ("twice",)),
-        ("compat", ("solr",)),
         ("facets_over", ("pages",)),
     ],
 )

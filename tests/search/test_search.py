@@ -686,23 +686,6 @@ def test_a_score_of_ranks_can_be_computed_from_the_explanation(filled_client: Cl
         assert hit.score == pytest.approx(0.3 * semantic + 0.7 * lexical)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
-@pytest.mark.parametrize("fusion", FUSIONS)
-def test_the_explanation_adds_up_by_the_servers_arithmetic_too(
-    filled_client: Client, fusion: str, alpha: float
-) -> None:
-    hits = filled_client.query(
-        "refund router", compat="opensearch", fusion=fusion, alpha=alpha, explain=True
-    ).hits
-    assert hits
-    for hit in hits:
-        assert hit.explanation is not None
-        fused_score = alpha * hit.explanation["spans"] + (1 - alpha) * hit.explanation["bm25"]
-        assert fused_score == pytest.approx(
-            hit.score, abs=1e-6
-        )  # a server computes in single precision
-
-
 def test_each_of_several_phrases_is_explained_by_its_own_terms(filled_client: Client) -> None:
     explanations = {
         hit.id: hit.explanation

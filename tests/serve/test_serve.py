@@ -311,7 +311,7 @@ def test_no_answer_and_no_log_tells_a_phrase_or_a_place(
     folder = sample_url.removeprefix("embedded:")
     answers = [
         service.post("/v1/query", {"phrase": PHRASE, "index": "nothing"}),
-        service.post("/v1/query", {"phrase": PHRASE, "compat": "opensearch"}),
+        service.post("/v1/query", {"phrase": PHRASE, "sort": "nothing"}),
         service.get(f"/v1/documents/nobody?phrase={PHRASE.replace(' ', '+')}"),
         service.get("/v1/indexes"),
         service.get("/openapi.json"),

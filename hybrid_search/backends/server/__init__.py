@@ -12,7 +12,6 @@ In: entries to write and requests to answer. Out: HTTP requests to one cluster, 
 * `writer` writes documents, each held whole by `document_buffer` and checked by `field_types`;
   `scan` lists all passages.
 * `next_version` is blue-green reindexing.
-* `hybrid_request`, with `hybrid_features` and `hybrid_techniques`, is the server's own fusion.
 * `transport` is the connection.
 
 A new field of a passage goes into ``mappings/`` and `passage_codec`, a new search into

@@ -154,7 +154,6 @@ CODES = _hits(fields=_Codes)
 SCORED_KEYS = _hits(fields=_Key, _score=_Score)
 SHORT_CODES = _hits(fields=_ShortCodes, _score=_Score)
 BEST_SPANS = _hits(fields=_BestSpans, _score=_Score)
-SCORED_IDS = _hits(_id=_PassageId, _score=_Score)
 _source_hash = {"_index": str, "fields": NotRequired[_object(source_hash=tuple[str])]}
 SOURCE_HASHES = _hits(**_source_hash)
 CONTENTS = _hits(_id=_PassageId, _source=_Content)

@@ -25,7 +25,6 @@ from hybrid_search.backends.server import (
     scan,
 )
 from hybrid_search.backends.server.head_cache import HeadCache
-from hybrid_search.backends.server.hybrid_request import hybrid_body
 from hybrid_search.backends.server.index_size import SizeCache, describe_index
 from hybrid_search.backends.server.leg_search import LegSearch
 from hybrid_search.backends.server.next_version import NextVersion
@@ -38,7 +37,6 @@ from hybrid_search.backends.server.proposals import (
 )
 from hybrid_search.backends.server.searcher import Hits, Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.transport.plugins import has_neural_search
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import (
     Candidates,
@@ -53,7 +51,7 @@ from hybrid_search.backends.types import (
     StoredPassage,
 )
 from hybrid_search.credentials import PATIENCE
-from hybrid_search.errors import AccessError, UsageError
+from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.spans import find_highest
 from hybrid_search.text.token_codes import best_passages
@@ -78,7 +76,6 @@ class ServerBackend:
         self._heads = HeadCache(server)
         self._sizes = SizeCache(self._searcher)
         self._leg_search = LegSearch(server, self._searcher, self._heads, self._sizes)
-        self._supports_hybrid: bool | None = None
 
     def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
         """Return a writer of `index`; create the index if it does not exist.
@@ -305,71 +302,12 @@ class ServerBackend:
         answer = self._searcher.search(index, body, answers.facets(len(fields)))
         return facets.read_counts(answer["aggregations"], fields)
 
-    def fetch_hybrid_scores(
-        self, index: str, request: Request, alpha: float, technique: str
-    ) -> dict[Key, float] | None:
-        """Return the scores of the server's own ``hybrid`` query, None if it has none.
-
-        Raises IndexChangedError if the index was replaced since its head was remembered.
-        """
-        if not self._has_hybrid():
-            return None
-        self._heads.check(index, ())  # this search takes no probe
-        body = self._hybrid_body(index, request, alpha, technique, request.window, 0)
-        body["_source"] = False
-        hits = self._searcher.search(index, body, answers.SCORED_IDS)["hits"]["hits"]
-        return {hit["_id"]: hit["_score"] for hit in hits}
-
     def build_request_bodies(
-        self,
-        index: str,
-        request: Request,
-        alpha: float,
-        technique: str | None,
-        size: int,
-        offset: int,
+        self, index: str, request: Request
     ) -> list[tuple[str, dict[str, Any]]]:
-        """Return path and body of each request of a query, as the server's Dev Tools take them.
-
-        They are those of the two legs, or if `technique` is given that of the server's own
-        ``hybrid`` query.
-
-        Raises UsageError if `technique` is given and the server is not OpenSearch.
-        """
+        """Return path and body of each request of the legs, as the server's Dev Tools take them."""
         path = f"/{quote(check_index_name(index))}/_search"
-        if technique is not None:
-            return [(path, self._hybrid_body(index, request, alpha, technique, size, offset))]
         return [(path, body) for body in self._leg_search.build_bodies(index, request)]
-
-    def _hybrid_body(
-        self, index: str, request: Request, alpha: float, technique: str, size: int, offset: int
-    ) -> dict[str, Any]:
-        if self.server.engine != "opensearch":
-            raise UsageError(
-                f"{self.server} is {self.server.engine}, which does not have OpenSearch's own "
-                "fusion: leave compat out"
-            )
-        return hybrid_body(
-            request.phrase,
-            self._heads.find(index).graph.encode_query(request.vector),
-            version=self.server.version,
-            alpha=alpha,
-            technique=technique,
-            size=size,
-            offset=offset,
-            window=request.window,
-            filter=request_bodies.knn_filters(self.server.engine, request),
-        )
-
-    def _has_hybrid(self) -> bool:
-        if self._supports_hybrid is None:
-            try:
-                self._supports_hybrid = has_neural_search(self.server)
-            except AccessError as error:
-                # listing plugins is a privilege that searching does not need
-                _log.info("cannot see whether %s has a hybrid query: %s", self.server, error)
-                self._supports_hybrid = False
-        return self._supports_hybrid
 
     def drop_index(self, index: str) -> None:
         """Remove `index`, everything in it, and its notes on rejected documents.

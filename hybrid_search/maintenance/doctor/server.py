@@ -125,12 +125,7 @@ def _plugins(server: Server) -> Iterator[Check]:
             "install it: without it the server cannot search vectors",
         )
     else:
-        own = "has" if plugins.NEURAL_SEARCH in installed else "has not"
-        yield ok(
-            "plugins",
-            f"{plugins.KNN} is installed; the server {own} a hybrid query of its own "
-            "(compat needs it only to let the server fuse)",
-        )
+        yield ok("plugins", f"{plugins.KNN} is installed")
 
 
 def _health(server: Server) -> Iterator[Check]:

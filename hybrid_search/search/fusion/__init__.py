@@ -5,8 +5,7 @@ higher is better.
 
 Modules: `base` (the definition of alpha), `calibrated` (the default), `min_max`, `l2`, `z_score`,
 `rrf`. A new fusion is a module with one function, and a line in `FUSIONS`; a test in
-tests/search/test_fusion.py asks for its cases. OpenSearch's own arithmetic is in
-`search.opensearch`.
+tests/search/test_fusion.py asks for its cases.
 """
 
 from __future__ import annotations
