@@ -40,7 +40,7 @@ class ExhaustiveBackend(ServerBackend):
         cosines = self._cosines[request.phrase]
         nearest = nlargest(request.window, cosines, key=cosines.__getitem__)
         codes = {key: self._codes[key] for key in sorted(nearest, key=parse_passage_id)}
-        best = best_passages(request.vector, codes, request.window)
+        best = best_passages(request.vector, codes)
         return replace(
             candidates,
             semantic=best.codes,

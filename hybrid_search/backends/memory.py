@@ -40,6 +40,7 @@ from hybrid_search.backends.types import (
     StoredPassage,
     check_spec,
 )
+from hybrid_search.backends.window import choose_window
 from hybrid_search.errors import IndexMissingError, InputError, UsageError
 from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condition, new_fields
 from hybrid_search.text.name_lists import list_names
@@ -270,11 +271,11 @@ class MemoryBackend:
         best = best_passages(
             request.vector,
             {key: passages[key].entry.tokens for key in sorted(passages)},
-            request.window,
+            partial(_cut, window=request.window),
         )
-        ranked = sorted(lexical, key=lambda key: (-lexical[key], key))[: request.window]
+        ranked = sorted(lexical, key=lambda key: (-lexical[key], key))
         return Candidates(
-            {key: lexical[key] for key in ranked},
+            {key: lexical[key] for key in _cut(ranked, request.window)},
             best.codes,
             "exact",
             damaged=best.damaged,
@@ -374,6 +375,11 @@ class MemoryBackend:
                 "ingest into it first"
             )
         return self._indexes[index]
+
+
+def _cut(ranked: Sequence[tuple[str, int]], window: int) -> list[tuple[str, int]]:
+    """Return the passages within the window of a leg."""
+    return [ranked[position] for position in choose_window((key[0] for key in ranked), window)]
 
 
 def _count_values(name: str, all_metadata: Iterable[Metadata]) -> dict[Scalar, int]:

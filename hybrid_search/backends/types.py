@@ -140,6 +140,14 @@ class IndexInfo:
         }
 
 
+BLOCK = 10
+"""How many documents of the list are decided at a time, whatever the page.
+
+A store that only estimates which documents come next may have left one out. It then comes in a
+later block, so that no page repeats what another has shown.
+"""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PageOrder:
     """What a page of hits is ordered by, and how many documents have to be right.
@@ -153,15 +161,21 @@ class PageOrder:
     depth: int
     fuse_scores: Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
+    @property
+    def block_ends(self) -> list[int]:
+        """How many documents are decided with each block of the list, to that of the depth."""
+        return list(range(BLOCK, self.depth + BLOCK, BLOCK))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
     """One phrase sent to a backend.
 
-    `phrase` is for BM25, `vector` is its unit vector, float32 ``[dimension]``. Each leg returns at
-    most `window` passages. By a `page_order` a store may leave out passages of documents that
-    cannot be among the best; without one all of `window` matter. With a `prior` passages are ranked
-    by the best sum of cosine and prior of their spans.
+    `phrase` is for BM25, `vector` is its unit vector, float32 ``[dimension]``. Each leg returns its
+    best `window` passages, and the best passage of each further document until there are `window`
+    documents (`backends.window`). By a `page_order` a store may leave out passages of documents
+    that cannot be among the best; without one all of the window matter. With a `prior` passages are
+    ranked by the best sum of cosine and prior of their spans.
     """
 
     phrase: str
@@ -207,6 +221,8 @@ class Candidates:
         outranked: Passages of the legs that the store has left out, since they cannot be among the
             best of the request's `page_order`.
         contents: What hits show of the passages, as far as the store has read it with their codes.
+        blocks: From which block of the page order on passages can be hits, as far as that is not
+            the first.
     """
 
     lexical: Mapping[Key, float] = field(default_factory=dict)
@@ -219,6 +235,7 @@ class Candidates:
     cosines: Mapping[Key, Floats] = field(default_factory=dict)
     outranked: Sequence[OutrankedPassage] = ()
     contents: Mapping[Key, PassageContent] = field(default_factory=dict)
+    blocks: Mapping[Key, int] = field(default_factory=dict)
 
     @property
     def all_codes(self) -> dict[Key, TokenCodes]:

@@ -78,8 +78,11 @@ def retrieve(backend: Backend, index: str, request: Request) -> Retrieved:
     candidates = backend.find_candidates(index, request)
     keys = [*candidates.lexical, *candidates.semantic, *candidates.damaged]
     passages, warnings = complete_scores(backend, index, request, keys, candidates)
+    blocks = candidates.blocks
     return Retrieved(
-        passages,
+        [replace(passage, block=blocks.get(passage.stored.key, 0)) for passage in passages]
+        if any(blocks.values())
+        else passages,
         candidates.method,
         [*candidates.warnings, *warnings],
         candidates.outranked,

@@ -85,7 +85,7 @@ def fetch_contents(
     of all groups are fetched, more bytes for one round trip less. Facets over the window need one
     passage of each document.
     """
-    page: Iterable[Group] = groups[query.offset : query.offset + query.size]
+    page: Iterable[Group] = groups[query.page]
     if query.sort:
         page = groups
     passages = [passage.stored for group in page for passage in group]

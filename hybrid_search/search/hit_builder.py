@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import Key, OutrankedPassage, Request, StoredPassage
+from hybrid_search.backends.types import BLOCK, Key, OutrankedPassage, Request, StoredPassage
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import refine, span_search
 from hybrid_search.search.calibration import Calibration
@@ -41,6 +41,19 @@ def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Gro
     for passage in passages:
         groups.setdefault(group_key(passage.stored, group_by), []).append(passage)
     return list(groups.values())
+
+
+def order_by_block(groups: Sequence[Group]) -> list[Group]:
+    """Return `groups`, best first, with none before the block from which on it can be a hit."""
+    blocks = [min(passage.block for passage in group) for group in groups]
+    ordered: list[Group] = []
+    waiting = list(range(len(groups)))
+    for block in range(max(blocks, default=0)):
+        free = (BLOCK * (block + 1)) - len(ordered)
+        chosen = [number for number in waiting if blocks[number] <= block][:free]
+        ordered += [groups[number] for number in chosen]
+        waiting = sorted(set(waiting).difference(chosen))
+    return ordered + [groups[number] for number in waiting]
 
 
 def group_key(passage: StoredPassage | OutrankedPassage, group_by: str) -> str:

@@ -43,7 +43,7 @@ from hybrid_search.search.calibration import COSINE, SCORE, Calibration, choose_
 from hybrid_search.search.candidates import Retrieved, fuse, order_page, retrieve
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.feedback import add_feedback
-from hybrid_search.search.query import Query
+from hybrid_search.search.query import DEFAULT_FUSION, Query
 from hybrid_search.search.result import Result
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
@@ -117,7 +117,7 @@ def _search(
     contents = fetch_contents(backend, query, groups, candidate_contents)
     if query.sort:
         groups = facets.sort_groups(groups, query.sort, contents)
-    page = groups[query.offset : query.offset + query.size]
+    page = groups[query.page]
     explainer = _build_explainer(query, calibration)
     builder = hit_builder.HitBuilder(backend, encoder, query, contents, explainer, mention_map)
     hits = builder.build_hits(page)
@@ -135,7 +135,7 @@ def _search(
         **actions,
         **({"warnings": warnings} if warnings else {}),
     }
-    total = _count_hits(groups, outranked, query.group_by) - deleted
+    total = min(_count_hits(groups, outranked, query.group_by), query.window) - deleted
     return Result(hits, total, plan, facet_counts)
 
 
@@ -215,28 +215,36 @@ def _score_phrases(
     actions: dict[str, Any] = {}
     warnings: dict[str, None] = {}  # in their order, each once
     for request in requests:
-        answer, scored = _score(backend, request, calibration, query)
         if query.feedback:
-            moved = add_feedback(request, scored, query.feedback)
-            answer, scored = _score(backend, moved, calibration, query)
+            _, scored = _score(backend, request, calibration, query, query.feedback)
+            request = add_feedback(request, scored, query.feedback)
+        answer, scored = _score(backend, request, calibration, query, query.depth)
         actions = answer.actions
         outranked += answer.outranked
         contents |= answer.contents
         warnings |= dict.fromkeys(actions.pop("warnings", ()))
         for passage in scored:
             rival = best.setdefault(passage.stored.key, passage)
-            if passage.sort_key < rival.sort_key:
-                best[passage.stored.key] = passage
+            better = min(passage, rival, key=lambda one: one.sort_key)
+            block = min(passage.block, rival.block)
+            best[passage.stored.key] = (
+                replace(better, block=block) if block < better.block else better
+            )
     ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
     actions |= {"passages": len(best), "warnings": list(warnings)}
     return ranked, outranked, contents, actions
 
 
 def _score(
-    backend: Backend, request: Request, calibration: Calibration, query: Query
+    backend: Backend,
+    request: Request,
+    calibration: Calibration,
+    query: Query,
+    depth: int | None,
 ) -> tuple[Retrieved, list[ScoredPassage]]:
-    """Return the candidates of a request, and the same fused."""
-    ordered = order_page(request, query.depth, query.fusion, query.alpha, calibration)
+    """Return the candidates of a request, and the same fused; the best `depth` have to be right."""
+    depth = None if query.fusion != DEFAULT_FUSION else depth
+    ordered = order_page(request, depth, query.fusion, query.alpha, calibration)
     answer = retrieve(backend, query.index, ordered)
     passages, outranked = answer.passages, answer.outranked
     scored = fuse(passages, request, query.fusion, query.alpha, calibration, outranked)
@@ -284,7 +292,9 @@ def _plan_probability(query: Query, *, is_tuned: bool, is_measured: bool) -> dic
 
 
 def _group_above_min_score(scored: Sequence[ScoredPassage], query: Query) -> list[Group]:
+    """Return the groups of all pages, best first."""
     groups = hit_builder.group_passages(scored, query.group_by)
+    groups = hit_builder.order_by_block(groups)[: query.window]
     if query.min_score is None:
         return groups
     return [group for group in groups if group[0].score >= query.min_score]

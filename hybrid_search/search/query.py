@@ -21,11 +21,13 @@ from hybrid_search.search import parameters
 from hybrid_search.text.filters import check_where
 from hybrid_search.text.near_names import hint_name
 
-WINDOW = 100
-"""The fewest passages requested from a leg, so that neither scores nor order depend on `size`."""
+WINDOWS = (100, 1_000, 10_000)
+"""How many documents a query may rank: as few as hold `size`, whatever the page.
 
-MAX_SIZE = 10_000
-"""The largest offset + size, which is also the default limit of servers."""
+So all pages of a size are cuts of one list, and so are those of all sizes up to the first of these.
+"""
+
+WINDOW, MAX_SIZE = WINDOWS[0], WINDOWS[-1]
 
 MAX_SPANS = 100
 MAX_FEEDBACK = 100
@@ -36,7 +38,7 @@ DEFAULT_FUSION = "calibrated"
 RANGES: dict[str, tuple[float, float]] = {
     "alpha": (0.0, 1.0),
     "size": (1, MAX_SIZE),
-    "offset": (0, MAX_SIZE),
+    "offset": (0, MAX_SIZE - 1),
     "spans": (0, MAX_SPANS),
     "feedback": (0, MAX_FEEDBACK),
     "min_probability": (0.0, 1.0),
@@ -159,15 +161,20 @@ class Query:
 
     @property
     def window(self) -> int:
-        """Return the number of passages requested from each leg."""
-        return max(WINDOW, self.offset + self.size)
+        """Return how many hits all pages have at most, and how many documents a leg proposes."""
+        return next(window for window in WINDOWS if self.size <= window)
+
+    @property
+    def page(self) -> slice:
+        """Return which hits of the list are on the page."""
+        return slice(self.offset, min(self.offset + self.size, self.window))
 
     @property
     def depth(self) -> int | None:
-        """Return how many passages have to be right, None if that is all of the window.
+        """Return how many documents have to be right, None if that is all of the window.
 
-        The page shows so many, and feedback reads the best. Order by metadata, facets, a least
-        score or probability, and fusions whose scores depend on the other passages, take all.
+        They are those up to the last of the page. Order by metadata, facets, a least score or
+        probability, and fusions whose scores depend on the other passages, take all.
         """
         depends_on_all = (
             self.fusion != DEFAULT_FUSION
@@ -176,7 +183,7 @@ class Query:
             or self.min_probability is not None
             or (self.facets and self.facets_over == "window")
         )
-        return None if depends_on_all else max(self.offset + self.size, self.feedback)
+        return None if depends_on_all else self.page.stop
 
 
 def _check_phrases(phrases: Any) -> None:
@@ -211,12 +218,14 @@ def _check_numbers(query: Query) -> None:
             "a number from 0 to 1",
             *RANGES["min_probability"],
         )
-    for name in ("size", "offset", "spans", "feedback"):
+    for name in ("size", "spans", "feedback"):
         parameters.check_integer(name, getattr(query, name), *RANGES[name])
-    if query.offset + query.size > MAX_SIZE:
+    parameters.check_integer("offset", query.offset, RANGES["offset"][0])
+    if query.offset >= query.window:
+        larger = f"ask for {query.window + 1} or more at once, or " * (query.window < MAX_SIZE)
         raise UsageError(
-            f"offset is {query.offset}: with a size of {query.size} it must be at most "
-            f"{MAX_SIZE - query.size}, so that both together are at most {MAX_SIZE}"
+            f"offset is {query.offset}, but with a size of {query.size} the best {query.window} "
+            f"hits are listed: for more of them {larger}use mine"
         )
 
 

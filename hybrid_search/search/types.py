@@ -26,7 +26,7 @@ class ScoredPassage:
     `cosine` is that of the best, and `span_score` what makes it the best: with a prior the sum of
     the two, without one the cosine itself. Fusion adds the rest: `score`, both ranks (0 for none),
     and `parts`, the scores at alpha 0 (BM25 alone) and at alpha 1 (spans alone). `terms` is the
-    phrase's number of distinct terms.
+    phrase's number of distinct terms. From its `block` of the list on it can be a hit.
     """
 
     stored: StoredPassage
@@ -40,6 +40,7 @@ class ScoredPassage:
     cosine_rank: int = 0
     parts: tuple[float, float] = (0.0, 0.0)
     terms: int = 0
+    block: int = 0
 
     @property
     def prior(self) -> float:

@@ -195,52 +195,62 @@ class BestPassages:
 
     Attributes:
         codes: Their token codes by key, the nearest passage first.
-        cosines: The cosine of every span of each, float32 ``[spans]``.
+        others: The token codes of passages that are returned in any case, and are not among them.
+        cosines: The cosine of every span of all of these, float32 ``[spans]``.
         damaged: The keys of those whose codes are damaged; they have no cosine.
     """
 
     codes: dict[Any, TokenCodes]
+    others: dict[Any, TokenCodes]
     cosines: dict[Any, Floats]
     damaged: list[Any]
 
-    def take(self, count: int) -> BestPassages:
-        """Return the nearest `count` of them."""
-        keys = list(self.codes)[:count]
-        codes = {key: self.codes[key] for key in keys}
-        return BestPassages(codes, {key: self.cosines[key] for key in keys}, self.damaged)
+
+Choose = Callable[[list[Any]], Iterable[Any]]
+"""Returns the passages that count, in their order, of all keys with the nearest first."""
+
+
+def keep_all(ranked: list[Any]) -> list[Any]:
+    """Return all keys."""
+    return ranked
 
 
 def best_passages(
-    query: Floats, codes_by_key: Mapping[Any, TokenCodes], limit: int
+    query: Floats, codes_by_key: Mapping[Any, TokenCodes], choose: Choose = keep_all
 ) -> BestPassages:
-    """Return the `limit` passages whose best span is nearest to `query`, and the damaged ones.
+    """Return the passages that `choose` takes of those nearest to `query`, and the damaged ones.
 
-    The best come first; of equal ones those that come first in `codes_by_key` are returned.
+    The best come first; of equal ones that which comes first in `codes_by_key`.
     """
     cosines = span_cosines_by_passage(query, list(codes_by_key.values()))
-    best, damaged = _select_nearest(zip(codes_by_key, cosines, strict=True), limit)
-    return BestPassages({key: codes_by_key[key] for key in best}, best, damaged)
+    ranked, damaged = _rank_passages(zip(codes_by_key, cosines, strict=True))
+    best = list(choose(list(ranked)))
+    codes = {key: codes_by_key[key] for key in best}
+    return BestPassages(codes, {}, {key: ranked[key] for key in best}, damaged)
 
 
 def best_stored_passages(
-    query: Floats, stored_by_key: Mapping[Any, bytes], limit: int, always: Collection[Any] = ()
+    query: Floats,
+    stored_by_key: Mapping[Any, bytes],
+    choose: Choose,
+    always: Collection[Any] = (),
 ) -> BestPassages:
     """Return the same as `best_passages` of what `read` makes of stored bytes, and sooner.
 
-    Passages in `always` are returned in any case: behind the nearest, if they are not among them.
+    Passages in `always` are returned in any case.
     """
     cosines = _score_joined(query, list(stored_by_key.values()), join_stored)
-    best, damaged = _select_nearest(zip(stored_by_key, cosines, strict=True), limit, always)
-    return BestPassages({key: read(stored_by_key[key]) for key in best}, best, damaged)
+    ranked, damaged = _rank_passages(zip(stored_by_key, cosines, strict=True))
+    codes = {key: read(stored_by_key[key]) for key in choose(list(ranked))}
+    left = [key for key in always if key in ranked and key not in codes]
+    others = {key: read(stored_by_key[key]) for key in left}
+    return BestPassages(codes, others, {key: ranked[key] for key in [*codes, *left]}, damaged)
 
 
-def _select_nearest(
-    cosines_by_key: Iterable[tuple[Any, Floats | None]], limit: int, always: Collection[Any] = ()
+def _rank_passages(
+    cosines_by_key: Iterable[tuple[Any, Floats | None]],
 ) -> tuple[dict[Any, Floats], list[Any]]:
-    """Return the cosines of the `limit` passages with the best spans, and the damaged ones.
-
-    Behind the `limit` come those of the other passages in `always`.
-    """
+    """Return the cosines of all passages, that with the best span first, and the damaged ones."""
     sound: list[tuple[Any, Floats]] = []
     damaged: list[Any] = []
     for key, cosines in cosines_by_key:
@@ -249,8 +259,7 @@ def _select_nearest(
         else:
             sound.append((key, cosines))
     best = spans.find_highest([cosines for _, cosines in sound])
-    nearest = dict(sound[number] for number in np.argsort(-best, kind="stable")[:limit].tolist())
-    return nearest | {key: cosines for key, cosines in sound if key in always}, damaged
+    return dict(sound[number] for number in np.argsort(-best, kind="stable").tolist()), damaged
 
 
 def is_sound(tokens: TokenCodes, dimension: int) -> bool:

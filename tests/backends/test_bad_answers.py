@@ -244,8 +244,8 @@ def test_a_start_beyond_any_text_is_another_shape() -> None:
 
 
 def test_a_score_that_is_no_number_is_another_shape() -> None:
-    hit = {"_id": "a#0", "_score": 1}
-    answers.SCORED_IDS.read({"hits": {"hits": [hit]}})
+    hit = {"fields": {"document_id": ["a"], "ordinal": [0]}, "_score": 1}
+    answers.SCORED_KEYS.read({"hits": {"hits": [hit]}})
     for score in (True, "1.5", None, float("nan")):
         with pytest.raises(ShapeError, match="_score"):
-            answers.SCORED_IDS.read({"hits": {"hits": [hit | {"_score": score}]}})
+            answers.SCORED_KEYS.read({"hits": {"hits": [hit | {"_score": score}]}})

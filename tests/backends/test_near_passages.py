@@ -14,6 +14,7 @@ from hybrid_search.backends.embedded.near_passages import (
     compute_limits,
     count_near,
     select_best,
+    select_of_documents,
 )
 
 SCORES = st.lists(
@@ -64,3 +65,25 @@ def test_a_long_page_is_filled(least: int) -> None:
 
 def test_of_fewer_than_the_rank_all_that_are_asked_for_are_proposed() -> None:
     assert count_near([np.zeros(RANK - 1, np.float32)], Limits(150, 600, MARGIN)) == 150
+
+
+@given(SCORES, st.integers(1, 12), st.integers(1, 6), st.data())
+def test_the_best_of_further_documents_are_selected_too(
+    lists: list[list[float]], count: int, wanted: int, data: st.DataObject
+) -> None:
+    """Compared with going through all of them, the best first."""
+    scores = [np.array(values, np.float32) for values in lists]
+    joined = np.concatenate(scores)
+    size = len(joined)
+    numbers = st.lists(st.integers(0, 4), min_size=size, max_size=size)
+    documents = np.array(data.draw(numbers), np.int64)
+    selected = select_of_documents(scores, count, documents, wanted).tolist()
+    usable = [row for row in np.argsort(-joined, kind="stable").tolist() if joined[row] > -np.inf]
+    assert sorted(set(selected)) == selected
+    assert sorted(joined[selected].tolist())[-count:] == sorted(joined[usable].tolist())[-count:]
+    reachable = {int(documents[row]) for row in usable}
+    found = {int(documents[row]) for row in selected}
+    assert len(found) >= min(wanted, len(reachable))
+    for document in found:
+        best = max(joined[row] for row in usable if documents[row] == document)
+        assert best == max(joined[row] for row in selected if documents[row] == document)

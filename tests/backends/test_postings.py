@@ -21,6 +21,7 @@ from hybrid_search import connect
 from hybrid_search.backends.embedded import bm25, postings, readers
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.bm25 import Matches
+from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.postings import PassageLengths, SharedLengths, Totals
 from hybrid_search.backends.embedded.schema import TOKENIZER
 from hybrid_search.backends.embedded.term_reader import TermReader
@@ -70,6 +71,9 @@ def fts5_scores(connection: sqlite3.Connection, layout: str, phrase: str) -> dic
             scores[number] += score / fts5_idf / 2.2 * math.log(1 + odds)
     return dict(scores)
 
+
+SINGLE = PassageDocuments(np.arange(100), np.arange(100))
+"""Each passage is a document."""
 
 WORDS = ["refund", "refunds", "refunded", "it's", "its", "café", "a", "the", "card", "💳", "is"]
 SHORT_TEXTS = st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join)
@@ -151,7 +155,7 @@ def test_a_damaged_length_hurts_those_alone_who_match_it(blob: str) -> None:
         expected = fts5_scores(connection, "terms", "card")
         connection.execute(f"UPDATE texts_docsize SET sz = {blob} WHERE id = 2")
         lengths = SharedLengths()
-        scores = bm25.search(connection, "card", TermReader(lengths)).best_scores(9)
+        scores = bm25.search(connection, "card", TermReader(lengths)).best_scores(9, SINGLE)
         assert scores == pytest.approx(expected)
         with pytest.raises(DamagedIndexError, match="does not know how long passages are"):
             bm25.search(connection, "refund", TermReader(lengths))
@@ -305,6 +309,14 @@ def test_a_search_sees_nothing_of_what_is_committed_meanwhile(
 
 def test_the_best_of_equal_scores_are_the_first_passages() -> None:
     matches = Matches(np.array([2, 3, 5, 7, 8]), np.array([1.0, 2.0, 1.0, 2.0, 1.0]))
-    assert list(matches.best_scores(3).items()) == [(3, 2.0), (7, 2.0), (2, 1.0)]
-    assert list(matches.best_scores(9)) == [3, 7, 2, 5, 8]
-    assert matches.best_scores(0) == {}
+    assert list(matches.best_scores(3, SINGLE).items()) == [(3, 2.0), (7, 2.0), (2, 1.0)]
+    assert list(matches.best_scores(9, SINGLE)) == [3, 7, 2, 5, 8]
+
+
+def test_a_document_that_has_the_best_matches_leaves_room_for_those_of_others() -> None:
+    """Passages 1 to 40 are of one document, and each of the others of its own."""
+    passages = np.arange(1, 44)
+    matches = Matches(passages, np.linspace(2, 1, 43))
+    documents = PassageDocuments(passages, np.array([7] * 40 + [8, 9, 10]))
+    assert list(matches.best_scores(3, documents)) == [1, 2, 3, 41, 42]
+    assert list(matches.best_scores(9, documents)) == [*range(1, 10), 41, 42, 43]

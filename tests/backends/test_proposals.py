@@ -18,12 +18,13 @@ from hybrid_search.backends.server.first_pass import (
 from hybrid_search.backends.server.proposals import (
     SPARE_DOCUMENTS,
     Proposals,
+    Windows,
     choose_exact,
-    choose_lexical,
-    count_in_window,
+    cut_windows,
     find_possible_documents,
+    list_outranked,
 )
-from hybrid_search.backends.types import PageOrder, Request
+from hybrid_search.backends.types import Key, PageOrder, Request
 
 ESTIMATED = build_estimating_pass(288)
 SCORED_BY_SERVER = replace(KEYS_ONLY, error=1e-4)
@@ -43,7 +44,12 @@ def make_proposals(count: int, unknown: int = 0) -> Proposals:
     best_spans = {key: BestSpans(cosine, cosine) for key, cosine in cosines.items()}
     without = {f"old{number}#0": None for number in range(unknown)}
     bm25 = {key: float(count - number) for number, key in enumerate(cosines)}
-    return Proposals(bm25, {**best_spans, **without}, has_all_matches=True)
+    return Proposals(bm25, {**best_spans, **without})
+
+
+def choose(proposals: Proposals, request: Request, first_pass: FirstPass) -> list[Key]:
+    windows = cut_windows(proposals, request)
+    return list(choose_exact(proposals, windows, request, first_pass.error))
 
 
 @FIRST_PASSES
@@ -57,7 +63,7 @@ def test_by_spans_alone_those_of_the_best_documents_are_scored_exactly(
     last = next(key for key in ranked if key.startswith(f"{documents[SHOWN - 1]}#"))
     # a score may be off by the error, and so may that which it is compared with
     expected = {key for key in ranked if cosines[key] >= cosines[last] - 2 * first_pass.error}
-    keys = choose_exact(created, SPANS_ALONE, first_pass)
+    keys = choose(created, SPANS_ALONE, first_pass)
     assert expected <= set(keys)
     assert len(keys) <= 2 * len(expected)  # and the other passages of their documents
 
@@ -78,7 +84,7 @@ def test_with_both_legs_those_of_the_best_sums_are_scored_exactly(
         key.partition("#")[0] for key in sorted(scores, key=lambda key: -scores[key])
     )
     best = list(documents)[:SHOWN]
-    keys = choose_exact(created, replace(REQUEST, page_order=order), first_pass)
+    keys = choose(created, replace(REQUEST, page_order=order), first_pass)
     assert {key for key in candidates if key.partition("#")[0] in best} <= set(keys)
     assert len(keys) <= 60
 
@@ -88,8 +94,8 @@ def test_all_passages_of_a_document_that_can_be_on_the_page_are_scored_exactly()
     scores = {f"d{number}#0": 0.9 - number / 1000 for number in range(30)}
     scores |= {"d3#7": 0.5, "d20#7": 0.5}
     best_spans = {key: BestSpans(score, score) for key, score in scores.items()}
-    created = Proposals({}, best_spans, has_all_matches=True)
-    keys = choose_exact(created, REQUEST, SCORED_BY_SERVER)
+    created = Proposals({}, best_spans)
+    keys = choose(created, REQUEST, SCORED_BY_SERVER)
     assert set(keys) == {*(f"d{number}#0" for number in range(SHOWN)), "d3#7"}
 
 
@@ -97,8 +103,8 @@ def test_of_equal_cosines_the_first_ids_are_within_the_window() -> None:
     """Ten is behind nine: ordinals are compared as numbers."""
     cosines = {f"d#{number}": 0.5 for number in reversed(range(150))} | {"z#0": 0.9}
     best_spans = {key: BestSpans(cosine, cosine) for key, cosine in cosines.items()}
-    created = Proposals({}, best_spans, has_all_matches=True)
-    keys = choose_exact(created, replace(SPANS_ALONE, page_order=None), SCORED_BY_SERVER)
+    created = Proposals({}, best_spans)
+    keys = choose(created, replace(SPANS_ALONE, page_order=None), SCORED_BY_SERVER)
     assert keys == [*(f"d#{number}" for number in range(99)), "z#0"]
 
 
@@ -106,11 +112,11 @@ def test_of_the_window_those_of_the_best_scores_are_scored_exactly() -> None:
     """A passage of a high score is no candidate if 100 others have higher cosines."""
     cosines = {f"d{number}#0": 1 - number / 1000 for number in range(150)}
     best_spans = {key: BestSpans(cosine, -cosine) for key, cosine in cosines.items()}
-    created = Proposals({}, best_spans, has_all_matches=True)
-    keys = choose_exact(created, SPANS_ALONE, SCORED_BY_SERVER)
+    created = Proposals({}, best_spans)
+    keys = choose(created, SPANS_ALONE, SCORED_BY_SERVER)
     assert set(keys) == {f"d{number}#0" for number in range(100 - SHOWN, 100)}
-    further = choose_exact(created, SPANS_ALONE, ESTIMATED)
-    assert {f"d{number}#0" for number in range(140, 150)} <= set(further)
+    estimated = choose(created, SPANS_ALONE, ESTIMATED)
+    assert set(keys) <= set(estimated) <= {f"d{number}#0" for number in range(100)}
 
 
 @pytest.mark.parametrize("has_all_matches", [True, False])
@@ -120,8 +126,8 @@ def test_a_passage_beyond_the_bm25_leg_can_have_as_much_as_its_last(
     """Enough documents are nearer, but a full leg does not say which of them have the words."""
     best_spans = {f"d{number}#0": BestSpans(0.9, 0.9) for number in range(SHOWN)}
     best_spans |= {"far#0": BestSpans(0.5, 0.5), "listed#0": BestSpans(0.1, 0.1)}
-    created = Proposals({"listed#0": 1.0}, best_spans, has_all_matches=has_all_matches)
-    keys = choose_exact(created, REQUEST, SCORED_BY_SERVER)
+    created = Proposals({"listed#0": 1.0}, best_spans, 0.0 if has_all_matches else 1.0)
+    keys = choose(created, REQUEST, SCORED_BY_SERVER)
     assert ("far#0" in keys) is not has_all_matches
 
 
@@ -132,41 +138,59 @@ def test_a_passage_that_was_written_while_the_legs_were_searched_is_scored_exact
     """Only the search for BM25 scores has seen it, and the search for spans came before."""
     created = make_proposals(100)
     created = replace(created, bm25={"new#0": 200.0, **created.bm25})
-    assert "new#0" in choose_exact(created, REQUEST, first_pass)
+    assert "new#0" in choose(created, REQUEST, first_pass)
     assert created.unknown == set()
 
 
-def test_estimates_of_others_take_their_places_in_the_window() -> None:
-    """The third passage has turned out to be further than the second is estimated to be."""
+def test_the_window_is_the_same_however_many_are_scored_exactly() -> None:
+    """Else the last of one page would be the first of the next, or would be on none."""
     estimates = {"a#0": 0.9, "b#0": 0.8, "c#0": 0.85}
     best_spans = {key: BestSpans(cosine, cosine) for key, cosine in estimates.items()}
-    created = Proposals({}, best_spans, has_all_matches=True)
     request = replace(REQUEST, window=2)
-    assert count_in_window(created, request, {"a#0", "c#0"}, [0.91, 0.7]) == 1
-    assert count_in_window(created, request, {"a#0", "c#0"}, [0.91, 0.83]) == 2
-    assert count_in_window(created, request, estimates, [0.91, 0.81, 0.7]) == 2
-    assert count_in_window(created, request, estimates, []) == 0
+    proposals = Proposals({}, best_spans)
+    assert cut_windows(proposals, request) == Windows([], ["a#0", "c#0"])
+    assert cut_windows(proposals, request, {"c#0": 0.7}) == Windows([], ["a#0", "c#0"])
+    assert list_outranked(proposals, cut_windows(proposals, request), {"a#0"})[0].key == "c#0"
+
+
+def test_passages_of_unknown_spans_take_their_places_by_their_exact_cosines() -> None:
+    best_spans = {"a#0": BestSpans(0.9, 0.9), "b#0": BestSpans(0.8, 0.8), "old#0": None}
+    request = replace(REQUEST, window=2)
+    windows = cut_windows(Proposals({}, best_spans), request, {"old#0": 0.85})
+    assert windows.semantic == ["a#0", "old#0"]
+
+
+def test_a_document_that_crowds_both_legs_leaves_room_for_the_best_passages_of_others() -> None:
+    """Four documents within windows of 4: the best 4 passages, and three more by their best."""
+    keys = [*(f"crowd#{number}" for number in range(9)), "a#0", "a#1", "b#0", "c#0", "d#0"]
+    scores = {key: 1 - number / 100 for number, key in enumerate(keys)}
+    best_spans = {key: BestSpans(score, score) for key, score in scores.items()}
+    windows = cut_windows(Proposals(scores, best_spans), replace(REQUEST, window=4))
+    assert windows.lexical == windows.semantic
+    assert windows.lexical == [*keys[:4], "a#0", "b#0", "c#0"]
 
 
 @FIRST_PASSES
 def test_without_an_order_the_whole_window_is_scored_exactly(first_pass: FirstPass) -> None:
     created, request = make_proposals(400), replace(REQUEST, page_order=None)
-    keys = choose_exact(created, request, first_pass)
+    keys = choose(created, request, first_pass)
     assert len(keys) >= 100
-    assert list(choose_lexical(created, request, keys)) == list(created.bm25)[:100]
+    windows = cut_windows(created, request)
+    assert windows.lexical[:100] == list(created.bm25)[:100]
+    assert {*windows.lexical, *windows.semantic} == set(keys)
 
 
 def test_by_bm25_alone_those_of_the_best_documents_are_scored_exactly() -> None:
     created = make_proposals(400)
     created = replace(created, best_spans={})
-    keys = choose_exact(created, replace(REQUEST, semantic=False, page_order=BY_BM25), KEYS_ONLY)
+    keys = choose(created, replace(REQUEST, semantic=False, page_order=BY_BM25), KEYS_ONLY)
     assert keys == sorted(f"d{number // 2}#{number % 2}" for number in range(2 * SHOWN))
 
 
 @FIRST_PASSES
 def test_passages_of_unknown_spans_are_all_scored_exactly(first_pass: FirstPass) -> None:
     created = make_proposals(200, unknown=50)
-    keys = choose_exact(created, REQUEST, first_pass)
+    keys = choose(created, REQUEST, first_pass)
     assert {key for key in keys if key.startswith("old")} == {f"old{n}#0" for n in range(50)}
 
 

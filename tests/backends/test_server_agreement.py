@@ -126,7 +126,7 @@ class Corpus:
     def _exact(self, text: str, vector: Floats) -> Exact:
         places = [(entry.document.id, entry.passage.ordinal) for entry in self.entries]
         codes = dict(zip(places, [entry.tokens for entry in self.entries], strict=True))
-        best = best_passages(vector, codes, len(codes))
+        best = best_passages(vector, codes)
         cosines = {place: float(best.cosines[place].max(initial=-1.0)) for place in places}
         return Exact(cosines, find_legs(self.memory, "calls", Request(text, vector, WINDOW)))
 

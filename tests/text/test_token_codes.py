@@ -132,7 +132,7 @@ def test_many_passages_are_scored_together_as_each_by_itself(seed: int) -> None:
         np.testing.assert_allclose(
             batch_cosines, token_codes.cosines(unit_query(seed), codes), atol=1e-5
         )
-    best = token_codes.best_passages(unit_query(seed), dict(enumerate(all_codes)), len(all_codes))
+    best = token_codes.best_passages(unit_query(seed), dict(enumerate(all_codes)))
     assert [best.cosines[number].max(initial=-1.0) for number in range(200)] == [
         max(span_cosines, default=-1.0) for span_cosines in together if span_cosines is not None
     ]
@@ -160,8 +160,12 @@ def test_stored_passages_are_scored_as_those_that_are_read(
         del stored[-1][changes[0][1] if changes else 10 :]
     data = dict(enumerate(map(bytes, stored)))
     codes_by_key = {key: token_codes.read(value) for key, value in data.items()}
-    expected = token_codes.best_passages(unit_query(1), codes_by_key, 4)
-    best = token_codes.best_stored_passages(unit_query(1), data, 4)
+
+    def take_four(ranked: list[int]) -> list[int]:
+        return ranked[:4]
+
+    expected = token_codes.best_passages(unit_query(1), codes_by_key, take_four)
+    best = token_codes.best_stored_passages(unit_query(1), data, take_four)
     assert best.damaged == expected.damaged
     assert list(best.codes) == list(expected.codes) == list(best.cosines)
     for key, cosines in expected.cosines.items():
@@ -171,7 +175,7 @@ def test_stored_passages_are_scored_as_those_that_are_read(
 
 def test_no_passages_are_no_cosines() -> None:
     assert list(token_codes.span_cosines_by_passage(unit_query(0), [])) == []
-    assert not token_codes.best_passages(unit_query(0), {}, 10).cosines
+    assert not token_codes.best_passages(unit_query(0), {}).cosines
 
 
 def test_cosines_from_codes_are_those_of_the_vectors(

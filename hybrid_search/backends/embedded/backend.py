@@ -209,7 +209,8 @@ class EmbeddedBackend:
         with self._open_reader(index) as reader:
             allowed = reader.find_allowed_passages(request.conditions)
             matches = self._matches(reader, request, allowed)
-            bm25_scores = matches.best_scores(request.window) if request.lexical else {}
+            documents = reader.documents.refresh(reader.connection)
+            bm25_scores = matches.best_scores(request.window, documents) if request.lexical else {}
             candidates = (
                 self._find_by_spans(reader, request, allowed, bm25_scores)
                 if request.semantic
@@ -247,9 +248,9 @@ class EmbeddedBackend:
             best = exact_scores.score(reader, request, passages, by_words)
             warnings = [] if lists_all else [describe_lost_passages(schema.index_name(connection))]
             return Candidates(
-                semantic=best.take(request.window).codes,
+                semantic=best.codes,
                 method=method,
-                codes=best.codes,
+                codes=best.others,
                 damaged=best.damaged,
                 warnings=warnings,
                 cosines=best.cosines,
@@ -258,9 +259,9 @@ class EmbeddedBackend:
         best = exact_scores.score_nearest(reader, current_segments, request, allowed, by_words)
         left_out = current_segments.damaged.union(sql.read_left_out(connection))
         return Candidates(
-            semantic=best.take(request.window).codes,
+            semantic=best.codes,
             method=current_segments.method,
-            codes=best.codes,
+            codes=best.others,
             damaged=[*best.damaged, *sorted(left_out)],
             warnings=current_segments.warnings,
             cosines=best.cosines,

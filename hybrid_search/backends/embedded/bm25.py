@@ -27,10 +27,12 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded import postings, schema, sql, tokenizer
 from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.term_reader import Occurrences, TermReader
 from hybrid_search.backends.embedded.term_sums import PostingsCheck
 from hybrid_search.backends.highlight_markers import OPEN, parse_marks, strip_marks
 from hybrid_search.backends.types import DamagedRowError, Key
+from hybrid_search.backends.window import choose_window
 from hybrid_search.text.terms import find_words, query_terms
 from hybrid_search.text.words import distinct_words
 
@@ -43,6 +45,9 @@ Such terms cost the most time and distinguish the least.
 """
 SMALL = 1000
 """In an index with fewer passages than this every term is used."""
+
+WINDOWS_RANKED = 4
+"""How many times the window is ranked first; more if that holds too few documents."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,14 +65,25 @@ class Matches:
     scores: NDArray[np.float64]
     is_damaged: bool = False
 
-    def best_scores(self, limit: int) -> dict[Key, float]:
-        """Return the scores of the best `limit` passages, equal ones in the order of numbers."""
-        candidates = np.arange(len(self.scores))
-        if limit < len(candidates):
-            lowest = np.partition(self.scores, -limit)[-limit]
-            candidates = np.flatnonzero(self.scores >= lowest)
-        order = candidates[np.argsort(-self.scores[candidates], kind="stable")[:limit]]
+    def best_scores(self, window: int, documents: PassageDocuments) -> dict[Key, float]:
+        """Return the scores of the passages in the window, equal ones in the order of numbers."""
+        count = WINDOWS_RANKED * window
+        while True:
+            ranked = self._rank(count)
+            found = documents.find(self.passages[ranked])
+            if count >= len(self.scores) or len(np.unique(found)) >= window:
+                break
+            count *= WINDOWS_RANKED
+        order = ranked[choose_window(found.tolist(), window)]
         return dict(zip(self.passages[order].tolist(), self.scores[order].tolist(), strict=True))
+
+    def _rank(self, count: int) -> Numbers:
+        """Return the rows of the best `count` passages, the best first."""
+        candidates = np.arange(len(self.scores))
+        if count < len(candidates):
+            lowest = np.partition(self.scores, -count)[-count]
+            candidates = np.flatnonzero(self.scores >= lowest)
+        return candidates[np.argsort(-self.scores[candidates], kind="stable")[:count]]
 
     def scores_of(self, passages: Sequence[Key]) -> list[float]:
         """Return the score of each of `passages`; 0 for those that do not match."""

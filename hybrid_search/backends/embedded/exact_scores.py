@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
+import numpy as np
+
 from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.readers import Reader
 from hybrid_search.backends.embedded.segment_reader import SegmentReader
 from hybrid_search.backends.types import Key, Request
+from hybrid_search.backends.window import choose_window
 from hybrid_search.text import token_codes
 from hybrid_search.text.token_codes import BestPassages
 
@@ -20,17 +23,24 @@ def score_nearest(
     allowed: Numbers | None,
     by_words: Collection[Key],
 ) -> BestPassages:
-    """Return the best of the nearest passages and those `by_words`, and the damaged ones.
+    """Return the best of the nearest passages, those `by_words`, and the damaged ones.
 
-    If so many of the nearest are damaged that fewer than the request's window are left, more are
-    scored.
+    More are scored where so many of the nearest are damaged, or of so few documents, that they hold
+    fewer documents than the window.
     """
+    documents = reader.documents.refresh(reader.connection)
     least = request.window
     while True:
-        passages = current_segments.find_passages(request.vector, least, allowed)
+        passages = current_segments.find_passages(
+            request.vector, least, request.window, documents, allowed
+        )
         best = score(reader, request, passages, by_words)
-        damaged = set(best.damaged).intersection(passages.tolist())
-        if len(passages) - len(damaged) >= request.window or least >= len(current_segments):
+        sound = np.setdiff1d(passages, best.damaged)
+        found = len(np.unique(documents.find(sound)))
+        if found >= request.window or least >= len(current_segments):
+            return best
+        all_documents = documents.find(current_segments.list_passages(allowed))
+        if len(sound) >= request.window and found == len(np.unique(all_documents)):
             return best
         least = 2 * max(least, len(passages))
 
@@ -38,13 +48,19 @@ def score_nearest(
 def score(
     reader: Reader, request: Request, passages: Numbers, by_words: Collection[Key]
 ) -> BestPassages:
-    """Return the best of all passages, and with the damaged ones those that have no codes.
+    """Return the passages in the window of the span leg, and with the damaged ones the lost ones.
 
-    All spans of `passages` and of those `by_words` are scored. The best `request.window` come
-    first, and then the others `by_words`. Those without codes may have been deleted meanwhile.
+    All spans of `passages` and of those `by_words` are scored. Those without codes may have been
+    deleted meanwhile.
     """
     numbers = sorted({*passages.tolist(), *by_words})
     stored = reader.codes.read(reader.connection, numbers)
-    best = token_codes.best_stored_passages(request.vector, stored, request.window, by_words)
+    documents = reader.documents.refresh(reader.connection)
+
+    def choose(ranked: list[Key]) -> list[Key]:
+        chosen = choose_window(documents.find(ranked).tolist(), request.window)
+        return [ranked[position] for position in chosen]
+
+    best = token_codes.best_stored_passages(request.vector, stored, choose, by_words)
     missing = [number for number in numbers if number not in stored]
     return replace(best, damaged=[*best.damaged, *missing])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.embedded.centroids import Centroids
 from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
 from hybrid_search.backends.embedded.short_codes import WORDS, Rows, shorten_query
 from hybrid_search.system import available_cores
@@ -115,13 +116,21 @@ class NearPassages:
     scores: Sequence[Floats]
 
 
-def propose(segments: SearchedSegments, vector: Floats, least: int) -> Numbers:
+def propose(
+    segments: SearchedSegments,
+    vector: Floats,
+    least: int,
+    wanted: int,
+    documents: PassageDocuments,
+) -> Numbers:
     """Return the numbers of the passages that seem nearest to `vector`, in no particular order.
 
     Args:
         segments: Where to look.
         vector: A unit vector, float32 ``[dimension]``.
         least: How many at least; there are fewer if fewer are usable.
+        wanted: Of how many documents at least, as far as so many seem near enough to be compared.
+        documents: Which passage is of which document.
     """
     limits = compute_limits(len(segments), least)
     with ThreadPoolExecutor(available_cores()) as pool:  # the products release Python's lock
@@ -131,12 +140,14 @@ def propose(segments: SearchedSegments, vector: Floats, least: int) -> Numbers:
         # lists propose passages by their nearest words, which are too few for a long page
         if nearest is None or sum(map(len, nearest.rows)) < limits.least:
             nearest = _find_by_windows(pool, segments, vector, limits)
-    best = select_best(nearest.scores, count_near(nearest.scores, limits))
-    proposed = [
-        search.codes.passages[rows[positions]]
-        for search, rows, positions in zip(segments.searches, nearest.rows, best, strict=True)
-    ]
-    return np.concatenate(proposed)
+    passages = np.concatenate(
+        [
+            search.codes.passages[rows]
+            for search, rows in zip(segments.searches, nearest.rows, strict=True)
+        ]
+    )
+    count = count_near(nearest.scores, limits)
+    return passages[select_of_documents(nearest.scores, count, documents.find(passages), wanted)]
 
 
 def _find_by_windows(
@@ -215,6 +226,27 @@ def count_near(scores: Sequence[Floats], limits: Limits) -> int:
     lowest = np.partition(joined, -RANK)[-RANK] - limits.margin
     near = int(np.count_nonzero(joined >= lowest))
     return min(max(near, limits.least), limits.most)
+
+
+def select_of_documents(
+    scores: Sequence[Floats], count: int, documents: Numbers, wanted: int
+) -> Rows:
+    """Return the places of the `count` best scores among all, and of the best of further documents.
+
+    Args:
+        scores: Some lists of scores; those of -inf are left out.
+        count: How many of the best are taken, from whatever documents.
+        documents: The document of each score of all lists.
+        wanted: Of how many documents there are some at least, if there are so many.
+    """
+    joined = np.concatenate(scores)
+    best = select_best([joined], count)[0]
+    if len(np.unique(documents[best])) >= wanted:
+        return best
+    ranked = np.argsort(-joined, kind="stable")
+    _, firsts = np.unique(documents[ranked], return_index=True)
+    of_documents = ranked[np.sort(firsts)[:wanted]]
+    return np.union1d(best, of_documents[joined[of_documents] > -np.inf])
 
 
 def select_best(scores: Sequence[Floats], count: int) -> list[Rows]:

@@ -21,6 +21,7 @@ from hybrid_search.backends.embedded import bm25, commits, head, schema
 from hybrid_search.backends.embedded.allowed_passages import AllowedPassages
 from hybrid_search.backends.embedded.checked_codes import CheckedCodes
 from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.passage_documents import SharedDocuments
 from hybrid_search.backends.embedded.postings import SharedLengths
 from hybrid_search.backends.embedded.segment_reader import SharedSegmentReader
 from hybrid_search.backends.embedded.term_reader import TermReader
@@ -41,7 +42,7 @@ class Reader:
 
     `snapshot` tells whether the files are still those that were opened. `matches` is the latest
     BM25 list with its cache key: a query that is repeated, as for its next page, needs it again.
-    `segments`, `codes` and the lengths of `terms` are shared with the other readers of the file;
+    `segments`, `codes`, `documents` and the lengths of `terms` are shared with the other readers;
     `allowed_passages` is not. `lost` is a warning about commits that are missing.
     """
 
@@ -50,6 +51,7 @@ class Reader:
     segments: SharedSegmentReader
     terms: TermReader
     codes: CheckedCodes
+    documents: SharedDocuments
     has_locks: bool
     snapshot: tuple[int, ...]
     allowed_passages: AllowedPassages = field(default_factory=AllowedPassages)
@@ -75,6 +77,7 @@ class _Shared:
     segments: SharedSegmentReader
     lengths: SharedLengths
     codes: CheckedCodes
+    documents: SharedDocuments
 
 
 class Turns:
@@ -202,7 +205,13 @@ class ReaderPool:
         identity = (*snapshots[True], count.identity)
         shared = self._share(
             path,
-            _Shared(identity, SharedSegmentReader(segments, spec), SharedLengths(), CheckedCodes()),
+            _Shared(
+                identity,
+                SharedSegmentReader(segments, spec),
+                SharedLengths(),
+                CheckedCodes(),
+                SharedDocuments(),
+            ),
         )
         reader = Reader(
             connection,
@@ -210,6 +219,7 @@ class ReaderPool:
             shared.segments,
             TermReader(shared.lengths),
             shared.codes,
+            shared.documents,
             has_locks,
             snapshots[has_locks],
         )

@@ -23,6 +23,7 @@ from hybrid_search.backends.embedded import (
 from hybrid_search.backends.embedded.centroids import Centroids
 from hybrid_search.backends.embedded.near_passages import SearchedSegments, WordLists, propose
 from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
+from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.segment_file import DamagedSegmentError
 from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.backends.embedded.short_code_search import ShortCodeSearch
@@ -169,14 +170,27 @@ class SegmentReader:
         parts = [short_codes.shorten(passage, tokens) for passage, tokens in passages]
         return short_codes.join([short_codes.empty(), *parts])
 
-    def find_passages(self, vector: Floats, least: int, allowed: Numbers | None = None) -> Numbers:
+    def find_passages(
+        self,
+        vector: Floats,
+        least: int,
+        wanted: int,
+        documents: PassageDocuments,
+        allowed: Numbers | None = None,
+    ) -> Numbers:
         """Return the passages that seem nearest to `vector`, see `near_passages.propose`.
 
         With `allowed` only these passages are returned.
         """
         word_lists = self._word_lists if self.uses_lists and allowed is None else None
         usable = self._find_usable(allowed)
-        return propose(SearchedSegments(self._all_searches(), usable, word_lists), vector, least)
+        segments = SearchedSegments(self._all_searches(), usable, word_lists)
+        return propose(segments, vector, least, wanted, documents)
+
+    def list_passages(self, allowed: Numbers | None) -> Numbers:
+        """Return the passages that can be found, of those `allowed` if these are given."""
+        usable = zip(self._all_searches(), self._find_usable(allowed), strict=True)
+        return np.concatenate([search.codes.passages[is_usable] for search, is_usable in usable])
 
     def _find_usable(self, allowed: Numbers | None) -> list[NDArray[np.bool_]]:
         """Return which passages of each search are neither deleted nor left out by a filter."""

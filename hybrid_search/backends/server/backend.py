@@ -7,7 +7,7 @@ the server stores.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
@@ -30,9 +30,9 @@ from hybrid_search.backends.server.leg_search import LegSearch
 from hybrid_search.backends.server.next_version import NextVersion
 from hybrid_search.backends.server.proposals import (
     Proposals,
+    Windows,
     choose_exact,
-    choose_lexical,
-    count_in_window,
+    cut_windows,
     list_outranked,
 )
 from hybrid_search.backends.server.searcher import Hits, Search, Searcher
@@ -174,30 +174,33 @@ class ServerBackend:
         Raises IndexChangedError if the index was replaced since its head was remembered.
         """
         first_pass, proposals = self._leg_search.run(index, request)
-        keys = choose_exact(proposals, request, first_pass)
-        exact = set(keys)
-        lexical = choose_lexical(proposals, request, exact) if request.lexical else {}
-        outranked = list_outranked(proposals, request, exact)
+        windows = cut_windows(proposals, request)
+        blocks = choose_exact(proposals, windows, request, first_pass.error)
+        keys = list(blocks)
         if not request.semantic:
-            return Candidates(lexical, outranked=outranked)
+            lexical = _select_lexical(proposals, windows, blocks)
+            outranked = list_outranked(proposals, windows, blocks)
+            return Candidates(lexical, outranked=outranked, blocks=blocks)
         scores, codes, contents = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
         codes = {key: codes[key] for key in keys if key in codes}
-        best = best_passages(request.vector, codes, request.window)
-        if first_pass.beyond_window:
-            cosines = find_highest(list(best.cosines.values())).tolist()
-            best = best.take(count_in_window(proposals, request, codes, cosines))
+        best = best_passages(request.vector, codes)
+        if proposals.unknown:
+            highest = find_highest(list(best.cosines.values())).tolist()
+            windows = cut_windows(proposals, request, dict(zip(best.cosines, highest, strict=True)))
+        nearest = set(windows.semantic)
         return Candidates(
-            lexical,
-            best.codes,
+            _select_lexical(proposals, windows, blocks),
+            {key: tokens for key, tokens in best.codes.items() if key in nearest},
             f"HNSW, {len(proposals.best_spans)} passages proposed, {len(keys)} scored exactly",
             codes,
             best.damaged,
             self._leg_search.advise(index, first_pass, proposals, best.damaged),
             scores,
             best.cosines,
-            outranked,
+            list_outranked(proposals, windows, blocks),
             contents,
+            blocks,
         )
 
     def complete_candidates(
@@ -238,7 +241,7 @@ class ServerBackend:
 
         Of a few passages the contents come along, which saves the page a round trip.
         """
-        scores = dict.fromkeys(keys, 0.0) if proposals.has_all_matches else {}
+        scores = dict.fromkeys(keys, 0.0) if not proposals.unlisted_bm25 else {}
         scores |= proposals.bm25
         codes: dict[str, TokenCodes] = {}
         contents: dict[str, PassageContent] = {}
@@ -323,6 +326,13 @@ class ServerBackend:
     def close(self) -> None:
         """Close the connections; the next call opens them again."""
         self.server.close()
+
+
+def _select_lexical(
+    proposals: Proposals, windows: Windows, exact: Container[Key]
+) -> dict[Key, float]:
+    """Return the `exact` passages in the window of the BM25 leg, with their BM25 scores."""
+    return {key: proposals.bm25[key] for key in windows.lexical if key in exact}
 
 
 def _check_options(index: str, options: Mapping[str, str], current: Mapping[str, str]) -> None:

@@ -56,9 +56,6 @@ the dimension: Gao and Long, "RaBitQ: Quantizing High-Dimensional Vectors with a
 Bound for Approximate Nearest Neighbor Search", 2024.
 """
 
-ESTIMATED_BEYOND_WINDOW = 100
-"""How many passages beyond the window may belong into it by their true cosines, not estimated."""
-
 
 @dataclass(frozen=True, slots=True)
 class FirstPass:
@@ -69,7 +66,6 @@ class FirstPass:
         shape: The shape of the answer.
         read_spans: Returns the best spans of hits for a request.
         error: How far scores are reckoned to be off.
-        beyond_window: How many passages beyond the window may belong into it.
         runs_script: Whether the server scores the best spans by a script.
     """
 
@@ -77,7 +73,6 @@ class FirstPass:
     shape: Shape[answers.Answer]
     read_spans: Callable[[Hits, Request], BestSpansByKey]
     error: float = 0.0
-    beyond_window: int = 0
     runs_script: bool = False
 
 
@@ -110,7 +105,6 @@ def build_estimating_pass(dimension: int) -> FirstPass:
         answers.SHORT_CODES,
         _estimate,
         error=ESTIMATED_ERROR / math.sqrt(dimension),
-        beyond_window=ESTIMATED_BEYOND_WINDOW,
     )
 
 

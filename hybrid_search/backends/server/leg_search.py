@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.index_head import IndexChangedError
@@ -19,7 +19,7 @@ from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.index_size import SizeCache
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.reach import Reach, choose_reach
-from hybrid_search.backends.server.searcher import Search, Searcher
+from hybrid_search.backends.server.searcher import Hits, Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.errors import ServerError
@@ -131,4 +131,29 @@ class LegSearch:
         if "probe" in parts_by_name:
             self._heads.check(index, parts_by_name.pop("probe")["hits"]["hits"])
         hits_by_leg = {leg: part["hits"]["hits"] for leg, part in parts_by_name.items()}
-        return legs.read_proposals(hits_by_leg, request, reach, first_pass)
+        further_hits = self._search_further(index, request, reach, graph, first_pass, hits_by_leg)
+        return legs.read_proposals(hits_by_leg, further_hits, request, reach, first_pass)
+
+    def _search_further(
+        self,
+        index: str,
+        request: Request,
+        reach: Reach,
+        graph: GraphVectors,
+        first_pass: FirstPass,
+        hits_by_leg: Mapping[str, Hits],
+    ) -> dict[str, Hits]:
+        """Return the best passages of further documents of the legs that few documents crowd.
+
+        That takes a request more where there is such a leg.
+        """
+        found = legs.find_crowded(hits_by_leg, request, reach)
+        if not found:
+            return {}
+        lacking = {leg: request.window - len(documents) for leg, documents in found.items()}
+        further = Reach(lacking.get("lexical", 0), lacking.get("semantic", 0), reach.searched)
+        searches = legs.build_searches(
+            self._server.engine, request, further, graph, first_pass, found
+        )
+        parts = self._search(index, graph, list(searches.values()))
+        return {leg: part["hits"]["hits"] for leg, part in zip(searches, parts, strict=True)}

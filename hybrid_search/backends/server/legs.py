@@ -6,6 +6,8 @@ BM25 proposes passages for the span leg, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from types import MappingProxyType
 
 from hybrid_search.backends.server import passage_codec, request_bodies
 from hybrid_search.backends.server.first_pass import FirstPass
@@ -21,7 +23,12 @@ BATCH_PASSAGES = 500
 
 
 def build_searches(
-    engine: Engine, request: Request, reach: Reach, graph: GraphVectors, first_pass: FirstPass
+    engine: Engine,
+    request: Request,
+    reach: Reach,
+    graph: GraphVectors,
+    first_pass: FirstPass,
+    found: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, Search]:
     """Return the searches of the legs by name.
 
@@ -31,30 +38,74 @@ def build_searches(
         reach: How far the index is searched.
         graph: How the vectors in its graphs are written.
         first_pass: What is requested of each passage.
+        found: The documents that a leg has found before. If there are any, it is searched for the
+            best passages of others.
     """
     fields, shape = first_pass.fields, first_pass.shape
     searches = {}
     if reach.by_words:
-        body = request_bodies.match_body(request, reach.by_words, **fields)
+        body = request_bodies.match_body(
+            request, reach.by_words, found=found.get("lexical", ()), **fields
+        )
         searches["lexical"] = Search(body, shape)
     if reach.by_graph:
         body = request_bodies.knn_body(
-            engine, request, reach.by_graph, reach.searched, graph, **fields
+            engine,
+            request,
+            reach.by_graph,
+            reach.searched,
+            graph,
+            found=found.get("semantic", ()),
+            **fields,
         )
         searches["semantic"] = Search(body, shape)
     return searches
 
 
+def find_crowded(
+    hits_by_leg: Mapping[str, Hits], request: Request, reach: Reach
+) -> dict[str, list[str]]:
+    """Return the documents of each leg that has fewer of them than its window.
+
+    Left out is a leg that has found all that there is.
+    """
+    matches, nearest = hits_by_leg.get("lexical", []), hits_by_leg.get("semantic", [])
+    crowded = {}
+    if request.lexical and len(matches) == reach.by_words:
+        crowded["lexical"] = _list_documents(matches)
+    if request.semantic and len(nearest) == reach.by_graph:
+        crowded["semantic"] = _list_documents([*nearest, *matches])
+    return {leg: found for leg, found in crowded.items() if len(found) < request.window}
+
+
+def _list_documents(hits: Hits) -> list[str]:
+    return sorted({hit["fields"]["document_id"][0] for hit in hits})
+
+
 def read_proposals(
-    hits_by_leg: Mapping[str, Hits], request: Request, reach: Reach, first_pass: FirstPass
+    hits_by_leg: Mapping[str, Hits],
+    further_hits_by_leg: Mapping[str, Hits],
+    request: Request,
+    reach: Reach,
+    first_pass: FirstPass,
 ) -> Proposals:
-    """Return the passages of the legs, with their best spans."""
+    """Return the passages of the legs, with their best spans.
+
+    Args:
+        hits_by_leg: The best passages of each leg.
+        further_hits_by_leg: The best passages of further documents.
+        request: What was asked.
+        reach: How far the index was searched.
+        first_pass: What was requested of each passage.
+    """
     matches = hits_by_leg.get("lexical", [])
-    has_all_matches = request.lexical and len(matches) < reach.by_words
-    proposing = [*hits_by_leg.get("semantic", []), *matches]
+    unlisted = matches[-1]["_score"] if matches and len(matches) == reach.by_words else 0.0
+    matches = [*matches, *further_hits_by_leg.get("lexical", [])]
+    nearest = [*hits_by_leg.get("semantic", []), *further_hits_by_leg.get("semantic", [])]
+    proposing = [*nearest, *matches]
     best_spans = first_pass.read_spans(proposing, request) if request.semantic else {}
     bm25 = read_scores(matches) if request.lexical else {}
-    return Proposals(bm25, best_spans, has_all_matches)
+    return Proposals(bm25, best_spans, unlisted if request.lexical else inf)
 
 
 def read_scores(hits: Hits) -> dict[Key, float]:

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
-from itertools import islice
 from math import inf
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_search.backends.server.first_pass import BestSpansByKey, FirstPass
+from hybrid_search.backends.server.first_pass import BestSpansByKey
 from hybrid_search.backends.server.passage_codec import parse_passage_id
 from hybrid_search.backends.types import Key, OutrankedPassage, PageOrder, Request
+from hybrid_search.backends.window import choose_window
 
 SPARE_DOCUMENTS = 2
 """Documents beyond a page that are scored exactly, too.
@@ -49,12 +50,13 @@ class Proposals:
         bm25: BM25 scores of the passages of the BM25 leg, best first.
         best_spans: Those of each passage of the span leg, None where they are unknown; empty if
             only BM25 was asked. A passage written meanwhile can be in the BM25 leg alone.
-        has_all_matches: Whether no other passage has a word of the phrase.
+        unlisted_bm25: The largest BM25 score of any other passage, 0 if none has a word of the
+            phrase.
     """
 
     bm25: dict[Key, float]
     best_spans: BestSpansByKey
-    has_all_matches: bool
+    unlisted_bm25: float = 0.0
 
     @property
     def unknown(self) -> set[Key]:
@@ -65,8 +67,7 @@ class Proposals:
         """Return what is known of the BM25 score of a passage."""
         if key in self.bm25:
             return Bounds(self.bm25[key], self.bm25[key])
-        least = 0.0 if self.has_all_matches else next(reversed(self.bm25.values()), 0.0)
-        return Bounds(0.0, least)
+        return Bounds(0.0, self.unlisted_bm25)
 
     def bound_best_span(self, key: Key, error: float) -> Bounds:
         """Return what is known of a passage's best span, if scores are off by an `error`."""
@@ -74,20 +75,73 @@ class Proposals:
         return Bounds(best.score - error, best.score + error) if best else UNKNOWN
 
 
-def choose_exact(proposals: Proposals, request: Request, first_pass: FirstPass) -> list[Key]:
-    """Return the passages that are scored exactly, in the order of their ids.
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """The passages within the windows of the legs, best first."""
+
+    lexical: Sequence[Key]
+    semantic: Sequence[Key]
+
+
+def cut_windows(
+    proposals: Proposals, request: Request, exact: Mapping[Key, float] = MappingProxyType({})
+) -> Windows:
+    """Return what is within the windows of the legs.
+
+    The window of the span leg depends on nothing but the proposals, however many of them are scored
+    exactly, so that all pages are cuts of one list.
+
+    Args:
+        proposals: What both legs propose.
+        request: What was asked.
+        exact: The largest cosines of passages that were scored exactly. They count where the best
+            spans are unknown; without them such passages are in no window.
+    """
+    spans = proposals.best_spans.items()
+    cosines = {key: best.cosine if best else exact.get(key) for key, best in spans}
+    places = [
+        (-cosine, *parse_passage_id(key), key)
+        for key, cosine in cosines.items()
+        if cosine is not None
+    ]
+    lexical = list(proposals.bm25) if request.lexical else []
+    return Windows(
+        _cut(lexical, request.window), _cut([key for *_, key in sorted(places)], request.window)
+    )
+
+
+def _cut(ranked: Sequence[Key], window: int) -> list[Key]:
+    documents = (parse_passage_id(key)[0] for key in ranked)
+    return [ranked[position] for position in choose_window(documents, window)]
+
+
+def choose_exact(
+    proposals: Proposals, windows: Windows, request: Request, error: float
+) -> dict[Key, int]:
+    """Return the passages that are scored exactly, in the order of their ids, with their blocks.
 
     They are all passages of the documents that can be among the best, of which `SPARE_DOCUMENTS`
     can fail; without an order of the page those of all documents.
+
+    Args:
+        proposals: What both legs propose.
+        windows: Which of them are within the windows of the legs.
+        request: What was asked.
+        error: How far scores of best spans are reckoned to be off.
     """
-    keys = _list_candidates(proposals, request, first_pass.beyond_window)
+    candidates = {*windows.lexical, *windows.semantic, *proposals.unknown}
+    keys = sorted(candidates, key=parse_passage_id)
     if request.page_order is None:
-        return keys
+        return dict.fromkeys(keys, 0)
     documents = [parse_passage_id(key)[0] for key in keys]
     order = request.page_order
-    lowest, highest = _bound_scores(keys, proposals, request, order, first_pass.error)
-    possible = find_possible_documents(documents, lowest, highest, order.depth + SPARE_DOCUMENTS)
-    return [key for key, document in zip(keys, documents, strict=True) if document in possible]
+    lowest, highest = _bound_scores(keys, proposals, request, order, error)
+    blocks: dict[str, int] = {}
+    for block, end in enumerate(order.block_ends):
+        possible = find_possible_documents(documents, lowest, highest, end + SPARE_DOCUMENTS)
+        blocks = dict.fromkeys(possible, block) | blocks
+    pairs = zip(keys, documents, strict=True)
+    return {key: blocks[document] for key, document in pairs if document in blocks}
 
 
 def find_possible_documents(
@@ -113,11 +167,11 @@ def find_possible_documents(
 
 
 def list_outranked(
-    proposals: Proposals, request: Request, exact: Container[Key]
+    proposals: Proposals, windows: Windows, exact: Container[Key]
 ) -> list[OutrankedPassage]:
     """Return the passages within the windows of both legs that are not scored exactly."""
-    candidates = _list_candidates(proposals, request)
-    return [_describe_outranked(key, proposals) for key in candidates if key not in exact]
+    keys = sorted({*windows.lexical, *windows.semantic}, key=parse_passage_id)
+    return [_describe_outranked(key, proposals) for key in keys if key not in exact]
 
 
 def _describe_outranked(key: Key, proposals: Proposals) -> OutrankedPassage:
@@ -125,47 +179,6 @@ def _describe_outranked(key: Key, proposals: Proposals) -> OutrankedPassage:
     best = proposals.best_spans.get(key)
     span_score = best.score if best else 0.0
     return OutrankedPassage(key, document_id, ordinal, proposals.bm25.get(key, 0.0), span_score)
-
-
-def choose_lexical(
-    proposals: Proposals, request: Request, keys: Container[Key]
-) -> dict[Key, float]:
-    """Return those of `keys` that are passages of the BM25 leg, with their BM25 scores."""
-    leg = islice(proposals.bm25.items(), request.window)
-    return {key: score for key, score in leg if key in keys}
-
-
-def count_in_window(
-    proposals: Proposals, request: Request, exact: Container[Key], cosines: Sequence[float]
-) -> int:
-    """Return how many of the passages with exact cosines are within the window of the span leg.
-
-    The others take their places in it by their estimates. `exact` are the passages that were scored
-    exactly, and `cosines` those of the best of them.
-    """
-    estimates = [
-        best.cosine for key, best in proposals.best_spans.items() if best and key not in exact
-    ]
-    window = nlargest(request.window, [*cosines, *estimates])
-    return sum(cosine >= window[-1] for cosine in cosines)
-
-
-def _list_candidates(proposals: Proposals, request: Request, beyond_window: int = 0) -> list[Key]:
-    """Return the passages that can be within the window of a leg, in the order of their ids."""
-    lexical = islice(proposals.bm25, request.window if request.lexical else 0)
-    cosines = {key: best.cosine for key, best in proposals.best_spans.items() if best}
-    nearest = _take_nearest(cosines, request.window + beyond_window)
-    return sorted({*nearest, *lexical, *proposals.unknown}, key=parse_passage_id)
-
-
-def _take_nearest(cosines: Mapping[Key, float], count: int) -> list[Key]:
-    """Return the passages with the largest cosines; of equal ones the first ids."""
-    if len(cosines) <= count:
-        return list(cosines)
-    least = nlargest(count, cosines.values())[-1]
-    nearer = [key for key, cosine in cosines.items() if cosine > least]
-    tied = [key for key, cosine in cosines.items() if cosine == least]
-    return nearer + sorted(tied, key=parse_passage_id)[: count - len(nearer)]
 
 
 def _bound_scores(

@@ -53,6 +53,9 @@ CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "
 SHORT_CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "short_codes"]}
 """Returns the key and the short codes, a column that indexes of earlier versions do not have."""
 
+BEST_OF_DOCUMENT = {"collapse": {"field": "document_id"}}
+"""Returns only the best passage of each document."""
+
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
 CODES_AND_CONTENTS: dict[str, Any] = {
@@ -76,21 +79,30 @@ def best_span_fields(script: str, vector: Floats, prior: SpanPrior | None) -> di
 
 
 def match_body(
-    request: Request, size: int, *, among: Sequence[str] | None = None, **fields: Any
+    request: Request,
+    size: int,
+    *,
+    among: Sequence[str] | None = None,
+    found: Sequence[str] = (),
+    **fields: Any,
 ) -> dict[str, Any]:
     """Return the BM25 search of the phrase: the server's own ``match``, under the conditions.
 
-    If `among` is given, only those passages can match. `fields` say what is returned of a hit, by
-    default its key.
+    If `among` is given, only those passages can match. If documents were `found` before, only the
+    best passage of each other document can. `fields` say what is returned of a hit, by default its
+    key.
     """
-    filters = condition_filters(request.conditions) + (
-        [ids_query(among)] if among is not None else []
-    )
+    filters = [
+        *condition_filters(request.conditions),
+        *([ids_query(among)] if among is not None else []),
+        *_leave_out(found),
+    ]
     return {
         "size": size,
         "query": {
             "bool": {"must": [{"match": {"text": {"query": request.phrase}}}], "filter": filters}
         },
+        **(BEST_OF_DOCUMENT if found else {}),
         **(fields or KEYS),
     }
 
@@ -101,6 +113,7 @@ def knn_body(
     candidates: int,
     searched: int,
     graph: GraphVectors,
+    found: Sequence[str] = (),
     **fields: Any,
 ) -> dict[str, Any]:
     """Return the search for the passages whose covering spans are nearest to the vector.
@@ -113,16 +126,20 @@ def knn_body(
         candidates: How many passages are returned.
         searched: How many the graphs of each shard are searched for.
         graph: How the vectors in the graphs are written.
+        found: Documents that were found before; if there are any, the best passage of each other
+            document is returned.
         fields: What is returned of a hit.
     """
     vector = graph.encode_query(request.vector)
-    filters = knn_filters(engine, request)
+    filters = knn_filters(engine, request, found)
     span_count = max(searched, candidates)
+    if found:
+        fields = {**BEST_OF_DOCUMENT, **fields}
     if engine == "elasticsearch":
         knn: dict[str, Any] = {
             "field": "spans.vector",
             "query_vector": vector,
-            "k": candidates,
+            "k": span_count if found else candidates,
             "num_candidates": span_count,
         }
         return {
@@ -148,10 +165,19 @@ def knn_body(
     }
 
 
-def knn_filters(engine: Engine, request: Request) -> list[dict[str, Any]]:
+def knn_filters(
+    engine: Engine, request: Request, found: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """Return the conditions as filters inside a kNN, an empty list if there are none."""
-    filters = condition_filters(request.conditions)
+    filters = [*condition_filters(request.conditions), *_leave_out(found)]
     return [EVERY_PASSAGE, *filters] if filters and engine == "opensearch" else filters
+
+
+def _leave_out(documents: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the filter that leaves out documents, an empty list if there are none."""
+    if not documents:
+        return []
+    return [{"bool": {"must_not": [{"terms": {"document_id": list(documents)}}]}}]
 
 
 def codes_body(keys: Sequence[str], *, with_contents: bool = False) -> dict[str, Any]:
