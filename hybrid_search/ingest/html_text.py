@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
 
+Attributes = Sequence[tuple[str, str | None]]
+
 BLOCKS = frozenset(
     {
         *("address", "article", "aside", "blockquote", "body", "br", "center", "dd", "div", "dl"),
@@ -62,12 +64,12 @@ class _HtmlReader(HTMLParser):
         self.pieces: list[str] = []
         self._hidden, self._depth = hidden, 0
 
-    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:  # noqa: ARG002
+    def handle_starttag(self, tag: str, attrs: Attributes) -> None:  # noqa: ARG002
         if tag in self._hidden:
             self._depth += 1
         self._add_tag(tag, self.get_starttag_text() or "")
 
-    def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:  # noqa: ARG002
+    def handle_startendtag(self, tag: str, attrs: Attributes) -> None:  # noqa: ARG002
         self._add_tag(tag, self.get_starttag_text() or "")
 
     def handle_endtag(self, tag: str) -> None:

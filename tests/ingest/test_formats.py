@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterable
+from operator import add, itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from hybrid_search.ingest.sources.formats.text import split_speakers
 EXPORTS = Path(__file__).parents[3] / "shared" / "data" / "exports"
 BY_NAME = {kind.name: kind for kind in FORMATS}
 HEAD = 64 * 1024
+TURN_KEYS = ("speaker", "text", "start_ms", "end_ms")
 
 
 def recognise(data: bytes, name: str = "call") -> list[str]:
@@ -676,14 +679,10 @@ def test_subtitles_of_the_exports(call: str) -> None:
         data = (EXPORTS / folder / f"call_{call}.{folder}").read_bytes()
         (document,) = read(data, name)
         assert [(turn["speaker"], turn["text"]) for turn in document["turns"]] == spoken
-        clocks = re.findall(r"(\d+):(\d+):(\d+)[.,](\d+)", data.decode())
-        times = [
-            1000 * (3600 * int(hours) + 60 * int(minutes) + int(seconds)) + int(milliseconds)
-            for hours, minutes, seconds, milliseconds in clocks
-        ]
-        assert [
-            time for turn in document["turns"] for time in (turn["start_ms"], turn["end_ms"])
-        ] == times
+        clocks = re.findall(r"00:(\d\d):(\d\d)[.,](\d{3})", data.decode())
+        times = [60_000 * int(minute) + int(second + rest) for minute, second, rest in clocks]
+        assert pick(document["turns"], "start_ms") == times[::2]
+        assert pick(document["turns"], "end_ms") == times[1::2]
 
 
 @pytest.mark.data
@@ -693,6 +692,11 @@ def test_texts_of_the_exports_split_into_their_turns(call: str) -> None:
     turns = split_speakers(text)
     assert turns is not None
     assert "\n".join(f"{turn['speaker']}: {turn['text']}" for turn in turns) == text.rstrip("\n")
+
+
+def pick(items: Iterable[dict[str, Any]], *keys: str) -> list[Any]:
+    """The values of one key of each item, or of several as tuples."""
+    return list(map(itemgetter(*keys), items))
 
 
 def list_exports(folder: str) -> list[Path]:
@@ -705,16 +709,8 @@ def test_contact_lens_exports() -> None:
         raw = json.loads(path.read_text())
         (document,) = read(path.read_bytes(), "contact-lens")
         assert document["id"] == raw["ContactId"]
-        assert [
-            (turn["speaker"], turn["text"], turn["start_ms"], turn["end_ms"])
-            for turn in document["turns"]
-        ] == [
-            tuple(
-                item[key]
-                for key in ("ParticipantId", "Content", "BeginOffsetMillis", "EndOffsetMillis")
-            )
-            for item in raw["Transcript"]
-        ]
+        keys = ("ParticipantId", "Content", "BeginOffsetMillis", "EndOffsetMillis")
+        assert pick(document["turns"], *TURN_KEYS) == pick(raw["Transcript"], *keys)
 
 
 @pytest.mark.data
@@ -723,18 +719,13 @@ def test_genesys_exports() -> None:
         raw = json.loads(path.read_text())
         (document,) = read(path.read_bytes(), "genesys")
         assert document["id"] == raw["conversationId"]
-        assert [
-            (turn["speaker"], turn["text"], turn["start_ms"], turn["end_ms"] - turn["start_ms"])
-            for turn in document["turns"]
-        ] == [
-            (
-                phrase["participantPurpose"],
-                phrase["text"],
-                phrase["offset"]["milliseconds"],
-                phrase["duration"]["milliseconds"],
-            )
-            for phrase in raw["transcripts"][0]["phrases"]
-        ]
+        phrases = raw["transcripts"][0]["phrases"]
+        spoken = pick(phrases, "participantPurpose", "text")
+        assert pick(document["turns"], "speaker", "text") == spoken
+        starts = pick(pick(phrases, "offset"), "milliseconds")
+        assert pick(document["turns"], "start_ms") == starts
+        durations = pick(pick(phrases, "duration"), "milliseconds")
+        assert pick(document["turns"], "end_ms") == list(map(add, starts, durations))
 
 
 def read_times(item: dict[str, Any]) -> list[int]:
@@ -747,11 +738,12 @@ def test_transcribe_exports() -> None:
         results = json.loads(path.read_text())["results"]
         (document,) = read(path.read_bytes(), "transcribe")
         turns = document["turns"]
-        assert " ".join(turn["text"] for turn in turns) == results["transcripts"][0]["transcript"]
-        assert [(turn["speaker"], turn["start_ms"], turn["end_ms"]) for turn in turns] == [
-            (item["speaker_label"], *read_times(item))
-            for item in results["speaker_labels"]["segments"]
-        ]
+        text = results["transcripts"][0]["transcript"]
+        assert " ".join(pick(turns, "text")) == text
+        segments = results["speaker_labels"]["segments"]
+        assert pick(turns, "speaker") == pick(segments, "speaker_label")
+        times = pick(turns, "start_ms", "end_ms")
+        assert times == [tuple(read_times(segment)) for segment in segments]
         words = [
             (turn["text"][start:end], start_ms, end_ms)
             for turn in turns
@@ -768,10 +760,11 @@ def test_whisper_exports() -> None:
         raw = json.loads(path.read_text())
         (document,) = read(path.read_bytes(), "whisper")
         assert document["language"] == raw["language"]
-        assert [(turn["text"], turn["start_ms"], turn["end_ms"]) for turn in document["turns"]] == [
-            (item["text"].strip(), round(1000 * item["start"]), round(1000 * item["end"]))
-            for item in raw["segments"]
-        ]
+        texts = [text.strip() for text in pick(raw["segments"], "text")]
+        assert pick(document["turns"], "text") == texts
+        for key in ("start", "end"):
+            times = [round(1000 * time) for time in pick(raw["segments"], key)]
+            assert pick(document["turns"], f"{key}_ms") == times
 
 
 @pytest.mark.data
@@ -779,8 +772,7 @@ def test_zendesk_export() -> None:
     data = (EXPORTS / "zendesk" / "tickets.json").read_bytes()
     raw = [json.loads(line) for line in data.splitlines()]
     documents = read(data, "zendesk")
-    assert [item["id"] for item in documents] == [str(ticket["id"]) for ticket in raw]
-    assert [item["subject"] for item in documents] == [ticket["subject"] for ticket in raw]
-    assert [[turn["text"] for turn in item["turns"]] for item in documents] == [
-        [comment["body"] for comment in ticket["comments"]] for ticket in raw
-    ]
+    assert pick(documents, "id") == list(map(str, pick(raw, "id")))
+    assert pick(documents, "subject") == pick(raw, "subject")
+    for document, ticket in zip(documents, raw, strict=True):
+        assert pick(document["turns"], "text") == pick(ticket["comments"], "body")

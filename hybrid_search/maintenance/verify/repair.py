@@ -7,7 +7,7 @@ stored text and written in its own place, with the same source hash.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.base import Backend, FileBackend
@@ -101,23 +101,20 @@ def _restore_document(stored_text: Document, contents: Sequence[PassageContent])
             unpack_word_times(turn.get("word_times", ([], [])))
         )
     # a turn that no passage mentions has no word: it is there for the numbers of the others
+    empty = {"start": 0, "end": 0}
     turns = [
-        _restore_turn(
-            stored_text.text,
-            layout.get(number, {"start": 0, "end": 0}),
-            tuple(sorted(word_times.get(number, ()))),
-        )
+        _restore_turn(stored_text.text, layout.get(number, empty), word_times.get(number, ()))
         for number in range(max(layout, default=-1) + 1)
     ]
     metadata = json.loads(contents[0].metadata)
     return Document(stored_text.id, stored_text.text, tuple(turns), metadata)
 
 
-def _restore_turn(text: str, turn: Mapping[str, Any], word_times: tuple[WordTime, ...]) -> Turn:
+def _restore_turn(text: str, turn: Mapping[str, Any], word_times: Iterable[WordTime]) -> Turn:
     start, end = turn["start"], turn["end"]
     speaker, start_ms, end_ms = map(turn.get, ("speaker", "start_ms", "end_ms"))
-    extra = turn.get("extra", {})
-    return Turn(text[start:end], start, speaker, start_ms, end_ms, extra, word_times)
+    extra, words = turn.get("extra", {}), tuple(sorted(word_times))
+    return Turn(text[start:end], start, speaker, start_ms, end_ms, extra, words)
 
 
 def _encode_document(

@@ -22,7 +22,7 @@ from hybrid_search.ingest.sources.formats.turns import (
     make_turn,
 )
 
-RECORDED = ("transcript", "emailTranscript", "messagingTranscript")
+RECORDED = {"transcript", "emailTranscript", "messagingTranscript"}
 """The keys of a recording that is a text."""
 
 
@@ -98,12 +98,11 @@ class _Conversation(Record):
 def recognise(head: bytes, name: str) -> bool:  # noqa: ARG001
     """Return whether a file is a transcript or a recording of a conversation."""
     paths = find_paths(head)
-    is_recording = "fileState" in paths or "mediaUris" in paths or "media" in paths
-    return "conversationId" in paths and (
-        "transcripts.phrases" in paths
-        or {"communicationId", "mediaType", "transcripts"} <= paths
-        or (is_recording and any(key in paths for key in RECORDED))
-    )
+    if "conversationId" not in paths:
+        return False
+    is_transcript = {"communicationId", "mediaType", "transcripts"} <= paths
+    is_recording = bool(paths & RECORDED and paths & {"fileState", "mediaUris", "media"})
+    return is_transcript or is_recording or "transcripts.phrases" in paths
 
 
 def read(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:

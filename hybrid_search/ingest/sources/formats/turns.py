@@ -117,13 +117,10 @@ def join_cut_sentences(segments: Iterable[Turn]) -> list[Turn]:
 
 def _goes_on(turn: Turn, segment: Turn) -> bool:
     end_ms, start_ms = turn.get("end_ms"), segment.get("start_ms")
-    return (
-        turn.get("speaker") == segment.get("speaker")
-        and end_ms is not None
-        and start_ms is not None
-        and -PAUSE_MS <= start_ms - end_ms <= PAUSE_MS
-        and not _SENTENCE_END.search(turn["text"])
-    )
+    if end_ms is None or start_ms is None or abs(start_ms - end_ms) > PAUSE_MS:
+        return False
+    is_same_speaker = turn.get("speaker") == segment.get("speaker")
+    return is_same_speaker and not _SENTENCE_END.search(turn["text"])
 
 
 def _join(turn: Turn, segment: Turn) -> Turn:
