@@ -37,16 +37,24 @@ def find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
 
 
 def _find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
-    words = unpack_word_times(turn.get("word_times", ([], [])))
-    turn_times = turn.get("start_ms"), turn.get("end_ms")
+    start_ms, end_ms, packed = map(turn.get, ("start_ms", "end_ms", "word_times"))
+    if packed is not None:
+        return _find_among_words(turn, start, end)
+    if start_ms is None or end_ms is None:
+        return SpanTimes(start_ms, end_ms, None if start_ms is end_ms else "turn")
+    rate = max(0, end_ms - start_ms) / (turn["end"] - turn["start"])
+    times = (round(start_ms + rate * place) for place in (start, end))
+    return SpanTimes(*times, "interpolated")
+
+
+def _find_among_words(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
+    words = unpack_word_times(turn["word_times"])
     starts = {word[0]: word[2] for word in words}
     ends = {word[1]: word[3] for word in words}
     if start in starts and end in ends:
         return SpanTimes(starts[start], ends[end], "words")
-    bounds = zip((0, turn["end"] - turn["start"]), turn_times, strict=True)
+    bounds = ((0, turn.get("start_ms")), (turn["end"] - turn["start"], turn.get("end_ms")))
     known = {place: time for place, time in bounds if time is not None} | starts | ends
-    if len(known) < 2:
-        return SpanTimes(*turn_times, "turn" if known else None)
     points = sorted(known.items())
     start_ms = starts.get(start, _interpolate(points, start))
     end_ms = ends.get(end, _interpolate(points, end))

@@ -397,3 +397,45 @@ def test_whatever_the_line_it_is_a_document_or_an_input_error(value: Any, suffix
         assert str(error)
     else:
         assert all(document.text[turn.start : turn.end] == turn.text for turn in document.turns)
+
+
+WORD_TIMES_ERROR = (
+    "turns: Value error, word_times must have [start, end, start_ms, end_ms] of each word, "
+    "in order and within the text"
+)
+
+
+@pytest.mark.parametrize(
+    "word_times",
+    [
+        [[0, 4, 100, 50]],
+        [[0, 5, 0, 1]],
+        [[2, 2, 0, 1]],
+        [[1, 2, 0, 1], [0, 1, 1, 2]],
+        [[0, 2, 0, 1], [1, 3, 1, 2]],
+    ],
+)
+def test_times_of_words_that_are_in_no_order_or_place_are_refused(word_times: list[Any]) -> None:
+    turn = {"text": "Good", "word_times": word_times}
+    with pytest.raises(InputError) as error:
+        parse_document({"id": "a", "turns": [turn]})
+    assert str(error.value) == WORD_TIMES_ERROR
+
+
+@pytest.mark.parametrize("word_times", [7, "x", [1], [[1, 2, 3]], [[0, 1, -1, 2]], [{"word": "a"}]])
+def test_times_of_words_of_another_form_are_refused(word_times: Any) -> None:
+    with pytest.raises(InputError, match=r"^turns.word_times"):
+        parse_document({"id": "a", "turns": [{"text": "Good", "word_times": word_times}]})
+
+
+def test_the_times_of_words_are_those_of_the_words_without_punctuation() -> None:
+    text = "\u201cHello,\u201d don't - go."
+    word_times = [[0, 8, 0, 10], [9, 14, 10, 20], [15, 16, 20, 20], [17, 20, 20, 30]]
+    turn = {"text": text, "word_times": word_times}
+    (parsed,) = parse_document({"id": "a", "turns": [turn]}).turns
+    words = [text[start:end] for start, end, _, _ in parsed.word_times]
+    assert words == ["Hello", "don't", "go"]
+    assert parsed.word_times[2] == (17, 19, 20, 30)
+    assert parse_document({"id": "a", "turns": [{**turn, "word_times": None}]}).turns[0] == Turn(
+        text
+    )

@@ -32,6 +32,7 @@ def test_packed_word_times_unpack_to_the_same() -> None:
         (TIMED, 26, 30, (5720, 7000, "interpolated")),
         # 30 characters in 6 seconds: 200 ms each
         (TURN, 10, 20, (3000, 5000, "interpolated")),
+        ({**TURN, "start_ms": 9000}, 10, 20, (9000, 9000, "interpolated")),  # it ends before
         ({**TURN, "end_ms": None}, 10, 20, (1000, None, "turn")),
         ({"turn": 0, "start": 0, "end": 30}, 10, 20, (None, None, None)),
         # beyond the only words known, nothing is earlier or later than they are
