@@ -43,8 +43,7 @@ def _find_times(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
     if start_ms is None or end_ms is None:
         return SpanTimes(start_ms, end_ms, None if start_ms is end_ms else "turn")
     rate = max(0, end_ms - start_ms) / (turn["end"] - turn["start"])
-    times = (round(start_ms + rate * place) for place in (start, end))
-    return SpanTimes(*times, "interpolated")
+    return SpanTimes(round(start_ms + rate * start), round(start_ms + rate * end), "interpolated")
 
 
 def _find_among_words(turn: Mapping[str, Any], start: int, end: int) -> SpanTimes:
