@@ -139,7 +139,13 @@ def test_options_that_leave_nothing_are_named() -> None:
     assert invoke_cli("query", "refund").stderr == ""
 
 
-def test_in_a_pipe_the_spans_of_a_text_stand_in_brackets() -> None:
+@pytest.mark.parametrize("variables", [{}, {"FORCE_COLOR": "1", "NO_COLOR": "1"}])
+def test_the_spans_of_a_text_stand_in_brackets_where_no_colours_are_seen(
+    variables: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a pipe, and on a terminal whose user wants none."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
     text = "Well, I want my money back, please."
     result = invoke_cli("best-spans", "refund request", "--text", text)
     assert "Well, [I want my money back], please." in result.stdout
