@@ -73,7 +73,7 @@ def query(
         index: The name of the index (default: ``"calls"``).
         alpha: The weight of the span cosine, 0 to 1: 0 is BM25 only, 1 is spans only (default:
             0.5).
-        size: How many hits, at least 1 (default: 10). `offset` + `size` is at most 10,000.
+        size: How many hits, at least 1 (default: 10). At most 10,000.
         where: Metadata that a document must have, all of it: ``{"sector": "bank"}``, one of
             several ``{"tier": ["gold", "silver"]}``, a range ``{"date": {"gte": "2026-01-01"}}``
             with gt, gte, lt, lte. ``id`` is the document's id (default: None, no filter).
@@ -88,7 +88,8 @@ def query(
         min_probability: Show only spans that express the phrase with at least this probability, 0
             to 1, by the map of `Client.mine`, and count only hits that have one. Spans then have a
             `probability` (default: None, all).
-        offset: How many hits to leave out before the first, at least 0 (default: 0).
+        offset: How many hits to leave out before the first, at least 0 (default: 0). Pages of up to
+            100 hits are cuts of the best 100; larger ones of the best 1,000 or 10,000.
         group_by: What a hit is: document or passage (default: ``"document"``).
         refine: isolate: rank the spans of each hit again, each encoded by itself. Hits and scores
             stay (default: None).
@@ -98,11 +99,10 @@ def query(
         explain: Add the numbers that each score is made of (default: False).
         highlight: Add the offsets of the words that BM25 matched (default: False).
         sort: A metadata field, or ``id``, to order the fused documents by; ``-field`` puts the
-            largest first. Only the window is sorted: at most ``max(100, offset + size)`` passages
-            of each leg (default: None, by score).
+            largest first. Only the hits of all pages are sorted (default: None, by score).
         facets: A metadata field or several; counts the documents with each of their values, the
             100 most frequent (default: ``()``, none).
-        facets_over: What is counted: window, the fused documents, or matches, all documents in
+        facets_over: What is counted: window, the documents of all pages, or matches, all documents in
             which a term of the phrase occurs (default: ``"window"``).
         url: As in `connect` (default: None, ``HYBRID_SEARCH_URL``).
 

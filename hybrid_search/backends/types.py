@@ -141,7 +141,7 @@ class IndexInfo:
 
 
 BLOCK = 10
-"""How many documents of the list are decided at a time, whatever the page.
+"""How many documents of the list are decided first, whatever the page; then as many more each time.
 
 A store that only estimates which documents come next may have left one out. It then comes in a
 later block, so that no page repeats what another has shown.
@@ -164,7 +164,10 @@ class PageOrder:
     @property
     def block_ends(self) -> list[int]:
         """How many documents are decided with each block of the list, to that of the depth."""
-        return list(range(BLOCK, self.depth + BLOCK, BLOCK))
+        ends = [BLOCK]
+        while ends[-1] < self.depth:
+            ends.append(2 * ends[-1])
+        return ends
 
 
 @dataclass(frozen=True, slots=True, eq=False)

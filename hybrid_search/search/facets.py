@@ -1,7 +1,7 @@
 """Sort hits by a metadata field, and count how often each value of a field occurs.
 
-Both work on a set that has a name. ``window``: the documents that were fused, at most
-`Query.window` passages of each leg. ``matches``: all documents that fulfil `where` and in which a
+Both work on a set that has a name. ``window``: the documents of all pages, at
+most `Query.window`. ``matches``: all documents that fulfil `where` and in which a
 term of a phrase occurs, however many.
 """
 

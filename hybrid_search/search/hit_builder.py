@@ -49,7 +49,7 @@ def order_by_block(groups: Sequence[Group]) -> list[Group]:
     ordered: list[Group] = []
     waiting = list(range(len(groups)))
     for block in range(max(blocks, default=0)):
-        free = (BLOCK * (block + 1)) - len(ordered)
+        free = (BLOCK << block) - len(ordered)
         chosen = [number for number in waiting if blocks[number] <= block][:free]
         ordered += [groups[number] for number in chosen]
         waiting = sorted(set(waiting).difference(chosen))

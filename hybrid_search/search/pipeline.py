@@ -225,11 +225,10 @@ def _score_phrases(
         warnings |= dict.fromkeys(actions.pop("warnings", ()))
         for passage in scored:
             rival = best.setdefault(passage.stored.key, passage)
-            better = min(passage, rival, key=lambda one: one.sort_key)
-            block = min(passage.block, rival.block)
-            best[passage.stored.key] = (
-                replace(better, block=block) if block < better.block else better
-            )
+            if rival is not passage:
+                block = min(passage.block, rival.block)
+                better = min(passage, rival, key=lambda either: either.sort_key)
+                best[passage.stored.key] = replace(better, block=block)
     ranked = sorted(best.values(), key=lambda passage: passage.sort_key)
     actions |= {"passages": len(best), "warnings": list(warnings)}
     return ranked, outranked, contents, actions

@@ -347,7 +347,7 @@ def test_passages_of_the_bm25_leg_are_scored_for_the_span_leg_too(
     assert highest == sorted(highest, reverse=True)
     assert {*candidates.semantic} - {*farthest.tolist()}
     for key in candidates.lexical:
-        cosines = token_codes.cosines(request.vector, candidates.codes[key])
+        cosines = token_codes.cosines(request.vector, candidates.all_codes[key])
         assert candidates.cosines[key] == pytest.approx(cosines, abs=1e-6)
 
 

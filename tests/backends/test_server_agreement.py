@@ -35,6 +35,7 @@ from hybrid_search.backends.server.transport.base import (
     Server,
 )
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, Request
+from hybrid_search.backends.window import choose_window
 from hybrid_search.encoder import SHIPPED, Encoder
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import BLOCK_PASSAGES, ingest
@@ -330,7 +331,9 @@ def test_what_both_span_legs_have_stands_in_the_same_order_with_the_same_cosines
 def test_the_cosines_of_both_legs_are_exact(pair: Pair) -> None:
     for text, server_legs in pair.legs_by_phrase.items():
         exact = pair.corpus.exact[text].cosines
-        assert len(server_legs.semantic) == min(WINDOW, len(exact))
+        documents = {document for document, _ in server_legs.semantic}
+        assert len(documents) == min(WINDOW, len({document for document, _ in exact}))
+        assert min(WINDOW, len(exact)) <= len(server_legs.semantic) < 2 * WINDOW
         assert [passage.cosine for passage in server_legs.passages] == pytest.approx(
             [exact[place_of(passage)] for passage in server_legs.passages], abs=ROUNDING
         ), text
@@ -341,11 +344,14 @@ def test_the_cosines_of_both_legs_are_exact(pair: Pair) -> None:
 
 def test_the_bm25_leg_is_the_servers_own_match(pair: Pair) -> None:
     for text, server_legs in pair.legs_by_phrase.items():
-        expected = pair.match(text, WINDOW)
-        assert server_legs.lexical == list(expected), text
+        matching = pair.match(text, ALL)
+        ranked = list(matching)
+        positions = choose_window((document for document, _ in ranked), WINDOW)
+        expected = {ranked[position]: matching[ranked[position]] for position in positions}
+        assert server_legs.lexical[:WINDOW] == ranked[:WINDOW], text
         assert [server_legs[place].stored.bm25 for place in server_legs.lexical] == pytest.approx(
             list(expected.values()), rel=1e-6
-        ), text
+        ), text  # of equal passages of a document a server may take another
 
 
 # Both
@@ -433,7 +439,8 @@ def test_the_hits_are_the_fused_list(
             spans_by="cosine",  # as the legs above are scored
         )
         hits = search(pair.backend, real_encoder, lambda *_: maps, query).hits
-        assert [hit.score for hit in hits] == pytest.approx(
+        # one that was estimated to be less may be in a later block of the list
+        assert sorted((hit.score for hit in hits), reverse=True) == pytest.approx(
             [passage.score for passage in expected], abs=1e-6
         ), text
         surely = {

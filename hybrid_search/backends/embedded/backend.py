@@ -31,6 +31,7 @@ from hybrid_search.backends.embedded import (
 )
 from hybrid_search.backends.embedded.next_version import NextVersion
 from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
+from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.readers import Reader, ReaderPool
 from hybrid_search.backends.embedded.segment_reader import describe_lost_passages
 from hybrid_search.backends.embedded.writer import EmbeddedWriter
@@ -212,7 +213,7 @@ class EmbeddedBackend:
             documents = reader.documents.refresh(reader.connection)
             bm25_scores = matches.best_scores(request.window, documents) if request.lexical else {}
             candidates = (
-                self._find_by_spans(reader, request, allowed, bm25_scores)
+                self._find_by_spans(reader, request, allowed, bm25_scores, documents)
                 if request.semantic
                 else Candidates()
             )
@@ -227,6 +228,7 @@ class EmbeddedBackend:
         request: Request,
         allowed: Numbers | None,
         by_words: Collection[Key],
+        documents: PassageDocuments,
     ) -> Candidates:
         """Return the passages of the span leg with their codes, and how they were found.
 
@@ -245,7 +247,7 @@ class EmbeddedBackend:
             passages, limit = allowed, EXACT_PASSAGES
             method = "exact, on what the filter leaves"
         if len(passages) <= limit:
-            best = exact_scores.score(reader, request, passages, by_words)
+            best = exact_scores.score(reader, request, passages, by_words, documents)
             warnings = [] if lists_all else [describe_lost_passages(schema.index_name(connection))]
             return Candidates(
                 semantic=best.codes,
@@ -256,7 +258,9 @@ class EmbeddedBackend:
                 cosines=best.cosines,
             )
         current_segments = reader.segments.refresh(connection)
-        best = exact_scores.score_nearest(reader, current_segments, request, allowed, by_words)
+        best = exact_scores.score_nearest(
+            reader, current_segments, request, allowed, by_words, documents
+        )
         left_out = current_segments.damaged.union(sql.read_left_out(connection))
         return Candidates(
             semantic=best.codes,

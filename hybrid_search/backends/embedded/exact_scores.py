@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from hybrid_search.backends.embedded.number_columns import Numbers
+from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.readers import Reader
 from hybrid_search.backends.embedded.segment_reader import SegmentReader
 from hybrid_search.backends.types import Key, Request
@@ -22,20 +23,20 @@ def score_nearest(
     request: Request,
     allowed: Numbers | None,
     by_words: Collection[Key],
+    documents: PassageDocuments,
 ) -> BestPassages:
     """Return the best of the nearest passages, those `by_words`, and the damaged ones.
 
     More are scored where so many of the nearest are damaged, or of so few documents, that they hold
     fewer documents than the window.
     """
-    documents = reader.documents.refresh(reader.connection)
     least = request.window
     while True:
         passages = current_segments.find_passages(
             request.vector, least, request.window, documents, allowed
         )
-        best = score(reader, request, passages, by_words)
-        sound = np.setdiff1d(passages, best.damaged)
+        best = score(reader, request, passages, by_words, documents)
+        sound = np.setdiff1d(passages, best.damaged) if best.damaged else passages
         found = len(np.unique(documents.find(sound)))
         if found >= request.window or least >= len(current_segments):
             return best
@@ -46,7 +47,11 @@ def score_nearest(
 
 
 def score(
-    reader: Reader, request: Request, passages: Numbers, by_words: Collection[Key]
+    reader: Reader,
+    request: Request,
+    passages: Numbers,
+    by_words: Collection[Key],
+    documents: PassageDocuments,
 ) -> BestPassages:
     """Return the passages in the window of the span leg, and with the damaged ones the lost ones.
 
@@ -55,7 +60,6 @@ def score(
     """
     numbers = sorted({*passages.tolist(), *by_words})
     stored = reader.codes.read(reader.connection, numbers)
-    documents = reader.documents.refresh(reader.connection)
 
     def choose(ranked: list[Key]) -> list[Key]:
         chosen = choose_window(documents.find(ranked).tolist(), request.window)

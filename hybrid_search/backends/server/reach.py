@@ -26,6 +26,9 @@ time. What is known of the BM25 scores of all others is that they are less, so t
 proposes, the fewer token codes are fetched.
 """
 
+BY_WORDS_ALONE = 2
+"""How many times the window BM25 alone proposes: so many passages often hold enough documents."""
+
 SMALL_INDEX = 35_000
 """Up to so many passages the fewest are proposed; beyond, more by the square root of the number."""
 
