@@ -102,7 +102,7 @@ def query(
             largest first. Only the hits of all pages are sorted (default: None, by score).
         facets: A metadata field or several; counts the documents with each of their values, the
             100 most frequent (default: ``()``, none).
-        facets_over: What is counted: window, the documents of all pages, or matches, all documents in
+        facets_over: What is counted: window, the documents of all pages, or matches, all in
             which a term of the phrase occurs (default: ``"window"``).
         url: As in `connect` (default: None, ``HYBRID_SEARCH_URL``).
 

@@ -187,7 +187,7 @@ def test_an_error_names_one_parameter_its_value_and_what_is_allowed(
 
 
 def test_an_offset_behind_the_list_is_named_with_the_way() -> None:
-    message = r"^offset is 9995, but with a size of 10 the best 100 hits are listed: .* use mine$"
+    message = r"^offset is 9995: with a size of 10 the best 100 hits are listed\. .* use mine$"
     with pytest.raises(UsageError, match=message):
         Query.from_options("refund", offset=9995, size=10)
 

@@ -215,7 +215,7 @@ def test_there_is_no_rank_beyond_the_window(sample: Client) -> None:
     result = sample.query("I want to cancel my contract", group_by="passage", size=60, offset=40)
     assert result.plan["window"] == 100
     everything = sample.query("I want to cancel my contract", group_by="passage", size=100)
-    assert everything.total > 100
+    assert everything.total == 100
     assert all(
         1 <= rank <= 100 for hit in everything for rank in (hit.bm25_rank, hit.cosine_rank) if rank
     )
@@ -441,7 +441,7 @@ def test_size_within_the_window_changes_no_score_of_any_fusion(sample: Client) -
 
 def test_the_largest_size_is_answered(filled_client: Client) -> None:
     assert filled_client.query("refund", size=10_000).total == len(CALLS)
-    assert filled_client.query("refund", size=1, offset=9_999).hits == []
+    assert filled_client.query("refund", size=10_000, offset=9_999).hits == []
 
 
 def test_hits_under_the_least_score_are_left_out_and_not_counted(filled_client: Client) -> None:
@@ -723,7 +723,7 @@ def test_the_plan_says_what_ran(filled_client: Client) -> None:
         "alpha": 0.25,
         "fusion": "rrf",
         "legs": ["bm25", "spans"],
-        "window": 150,
+        "window": 1000,
         "passages": filled_client.describe().passages,
         "model": filled_client.encoder.info.name,
         "precision": filled_client.encoder.info.precision,

@@ -16,6 +16,13 @@ from hybrid_search.backends.window import choose_window
 from hybrid_search.text import token_codes
 from hybrid_search.text.token_codes import BestPassages
 
+FEWEST_DOCUMENTS = 0.5
+"""Of how many documents the nearest passages are, for each that the window has room for.
+
+Those that were compared are of more, unless a few long documents take nearly all. Then more are
+compared, which takes longer.
+"""
+
 
 def score_nearest(
     reader: Reader,
@@ -27,8 +34,8 @@ def score_nearest(
 ) -> BestPassages:
     """Return the best of the nearest passages, those `by_words`, and the damaged ones.
 
-    More are scored where so many of the nearest are damaged, or of so few documents, that they hold
-    fewer documents than the window.
+    More are scored where so many of the nearest are damaged that fewer than the request's window are
+    left, or where they are of too few documents.
     """
     least = request.window
     while True:
@@ -38,7 +45,8 @@ def score_nearest(
         best = score(reader, request, passages, by_words, documents)
         sound = np.setdiff1d(passages, best.damaged) if best.damaged else passages
         found = len(np.unique(documents.find(sound)))
-        if found >= request.window or least >= len(current_segments):
+        enough = FEWEST_DOCUMENTS * request.window
+        if (found >= enough and len(sound) >= request.window) or least >= len(current_segments):
             return best
         all_documents = documents.find(current_segments.list_passages(allowed))
         if len(sound) >= request.window and found == len(np.unique(all_documents)):
