@@ -11,7 +11,7 @@ from typer.core import TyperArgument, TyperCommand
 
 PANELS: Mapping[str, str] = {
     "Source": "from_index from_url text_field id_field retry follow checkpoint",
-    "Asking": "context fusion feedback refine spans_by min_score min_probability compat",
+    "Asking": "context fusion feedback refine spans_by min_score min_probability",
     "Groups": "min_cosine fold least_words distance seed",
     "Showing": "offset group_by sort facet facets_over highlight explain output_format dry_run",
     "Report": "by date to_index",
