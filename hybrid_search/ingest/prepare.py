@@ -19,7 +19,7 @@ from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import ParsedDocument, PreparedPassage, SourceLine
 from hybrid_search.text import passages
-from hybrid_search.text.filters import matches_where
+from hybrid_search.text.selection import matches_where
 
 _log = logging.getLogger(__name__)
 

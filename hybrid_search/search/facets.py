@@ -18,6 +18,7 @@ from hybrid_search.search.query import Query
 from hybrid_search.search.types import Group
 from hybrid_search.text.filters import ID, Scalar
 from hybrid_search.text.name_lists import list_names
+from hybrid_search.text.values import select_comparable
 
 
 def check(sort: str | None, facets: Sequence[str], fields: Mapping[str, str]) -> None:
@@ -37,17 +38,22 @@ def _check_field(name: str, allowed: Sequence[str]) -> None:
         )
 
 
-def sort_groups(groups: Sequence[Group], sort: str, contents: Contents) -> list[Group]:
+def sort_groups(
+    groups: Sequence[Group], sort: str, contents: Contents, fields: Mapping[str, str]
+) -> list[Group]:
     """Return all `groups` of the window by a metadata field (``-field``: the largest first).
 
-    Those without a value come last, equal ones by score. Of several values of a document the one
-    counts that a server sorts by too: the least, or in descending order the largest.
+    Dates are sorted by time and numbers by size, also those that are texts. Groups without a value
+    come last, equal ones by score; among dates or numbers any other text is no value. Of several
+    values of a document the one counts that a server sorts by too: the least, or in descending
+    order the largest.
     """
     name, descending = sort.removeprefix("-"), sort.startswith("-")
     pick = max if descending else min
+    kind = fields.get(name, "string")
     with_values, without_values = [], []
     for group in groups:
-        if values := contents.field_values(group, name):
+        if values := select_comparable(contents.field_values(group, name), kind):
             with_values.append((pick(values), group))
         else:
             without_values.append(group)

@@ -116,7 +116,7 @@ def _search(
     groups = _group_above_min_score(_select_likely(scored, mention_map, query), query)
     contents = fetch_contents(backend, query, groups, candidate_contents)
     if query.sort:
-        groups = facets.sort_groups(groups, query.sort, contents)
+        groups = facets.sort_groups(groups, query.sort, contents, fields)
     page = groups[query.page]
     explainer = _build_explainer(query, calibration)
     builder = hit_builder.HitBuilder(backend, encoder, query, contents, explainer, mention_map)

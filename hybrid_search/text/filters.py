@@ -2,7 +2,8 @@
 
 ``{"sector": "bank", "customer.tier": ["gold", "silver"], "date": {"gte": "2026-01-01"}}``: every
 condition must hold; a list of values holds if one of them does. A list in the metadata matches if
-one of its elements does. The field ``id`` is the document's id.
+one of its elements does. The field ``id`` is the document's id. Dates and numbers are compared by
+their values, also where the metadata has them as texts (`text.values`).
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any
 
 from hybrid_search.errors import InputError, UsageError, show_value
 from hybrid_search.text.name_lists import list_names
+from hybrid_search.text.values import FORMS, Form, read_number, read_period, read_value
 
 Scalar = str | int | float | bool
 RANGES = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+NOT_EQUAL, EXISTS = "ne", "exists"
 ID = "id"
 FindUser = Callable[[str, str], str | None]
 """Returns the id of a document that uses a field of this name as this type, None if none does."""
@@ -32,18 +35,31 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "lt": operator.lt,
     "lte": operator.le,
 }
+_TEXT_RANKS = {kind: rank for rank, kind in enumerate(FORMS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bounds that a value must be within: pairs of gt, gte, lt or lte and a bound.
+
+    Without `bounds` any value is. `form` says what of the value is compared.
+    """
+
+    bounds: tuple[tuple[str, Scalar], ...] = ()
+    form: Form = "written"
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A field that must equal one of `values`, or lie within all `ranges`.
+    """A field that must have one of `values`, or a value within one of `ranges`.
 
-    A range is a pair of gt, gte, lt or lte and a bound.
+    If it `is_negated`, no value of the field may be so.
     """
 
     field: str
     values: tuple[Scalar, ...] = ()
-    ranges: tuple[tuple[str, Scalar], ...] = ()
+    ranges: tuple[Range, ...] = ()
+    is_negated: bool = False
 
 
 def compile_where(
@@ -51,19 +67,23 @@ def compile_where(
 ) -> tuple[Condition, ...]:
     """Return the conditions of `where`, in the order of their names.
 
-    `fields` are those of the index: name -> string, number, boolean or object. Raises UsageError
-    if a field or value does not fit them.
+    `fields` are those of the index: name -> string, numeric string, date, number, boolean or
+    object. Raises UsageError if a field or value does not fit them.
     """
     all_fields = {**fields, ID: "string"}
     criteria = sorted(check_where(where).items())
-    return tuple(_condition(name, criterion, all_fields) for name, criterion in criteria)
+    return tuple(
+        condition
+        for name, criterion in criteria
+        for condition in compile_criterion(name, criterion, _find_kind(name, all_fields))
+    )
 
 
 def check_where(where: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """Return `where`, empty for None, after the checks that need no index.
 
     Raises:
-        UsageError: If it is not a mapping, or a range is empty or has an unknown bound.
+        UsageError: If it is not a mapping, or a comparison is empty or unknown.
     """
     if where is not None and not isinstance(where, Mapping):
         raise UsageError(
@@ -75,54 +95,44 @@ def check_where(where: Mapping[str, Any] | None) -> Mapping[str, Any]:
             raise UsageError(
                 f"where has the field {show_value(name)}: the name of a field is a string"
             )
-        if not isinstance(criterion, Mapping):
-            continue
-        unknown = sorted(str(bound) for bound in criterion if bound not in RANGES)
-        if unknown or not criterion:
-            bounds = ", ".join(unknown) or "an empty range"
-            raise UsageError(f"cannot filter {name!r} by {bounds}: use {', '.join(RANGES)}")
+        if isinstance(criterion, Mapping):
+            _check_comparisons(name, criterion)
     return where or {}
+
+
+def _check_comparisons(name: str, comparisons: Mapping[str, Any]) -> None:
+    allowed = (*RANGES, NOT_EQUAL, EXISTS)
+    unknown = sorted(str(comparison) for comparison in comparisons if comparison not in allowed)
+    if unknown or not comparisons:
+        names = ", ".join(unknown) or "an empty range"
+        raise UsageError(f"cannot filter {name!r} by {names}: use {', '.join(allowed)}")
+    exists = comparisons.get(EXISTS, True)
+    if not isinstance(exists, bool):
+        raise UsageError(
+            f"cannot filter {name!r} by exists {show_value(exists)}: give true or false"
+        )
 
 
 def matches_condition(condition: Condition, id: str, metadata: Mapping[str, Any]) -> bool:
     """Return True if a document of this `id` and `metadata` fulfils `condition`."""
     values = [id] if condition.field == ID else _field_values(metadata, condition.field)
-    if condition.ranges:
-        return any(_is_within(value, condition) for value in values)
-    return any(value in condition.values for value in values)
+    return any(_passes(value, condition) for value in values) != condition.is_negated
 
 
 def _field_values(metadata: Mapping[str, Any], field: str) -> list[Any]:
     return [value for name, _, value in leaves(metadata) if name == field and value is not None]
 
 
-def _is_within(value: Any, condition: Condition) -> bool:
-    return all(_COMPARE[operation](value, bound) for operation, bound in condition.ranges)
+def _passes(value: Any, condition: Condition) -> bool:
+    return value in condition.values or any(_is_within(value, item) for item in condition.ranges)
 
 
-def matches_where(where: Mapping[str, Any], id: str, metadata: Mapping[str, Any]) -> bool:
-    """Return True if a document fulfils `where`, judged by its own fields and not an index's.
-
-    A field that the document does not have, or has with another type, does not match.
-    """
-    if not where:
-        return True
-    fields = {**{name: kind for name, kind, _ in leaves(metadata)}, ID: "string"}
-
-    def matches(name: str, criterion: Any) -> bool:
-        conditions = _possible_conditions(name, criterion, fields)
-        return any(matches_condition(condition, id, metadata) for condition in conditions)
-
-    return all(matches(name, criterion) for name, criterion in where.items())
-
-
-def _possible_conditions(
-    name: str, criterion: Any, fields: Mapping[str, str]
-) -> Iterator[Condition]:
-    """Yield a condition for each alternative that has the field's type."""
-    for value in list_alternatives(criterion):
-        with suppress(UsageError):
-            yield _condition(name, value, fields)
+def _is_within(value: Any, limits: Range) -> bool:
+    if limits.form != "written":
+        kind, value = read_value(value)
+        if FORMS[kind] != limits.form:
+            return False
+    return all(_COMPARE[operation](value, bound) for operation, bound in limits.bounds)
 
 
 def list_alternatives(criterion: Any) -> Sequence[Any]:
@@ -131,24 +141,101 @@ def list_alternatives(criterion: Any) -> Sequence[Any]:
     return criterion if is_list else [criterion]
 
 
-def _condition(name: str, criterion: Any, fields: Mapping[str, str]) -> Condition:
-    kind = fields.get(name)
-    if kind is None or kind == "object":
+def _find_kind(name: str, fields: Mapping[str, str]) -> str:
+    """Return the type of a field that can be filtered on.
+
+    Raises:
+        UsageError: If there is none of this name.
+    """
+    kind = fields.get(name, "object")
+    if kind == "object":
         usable = sorted(field for field, type_ in fields.items() if type_ != "object")
         raise UsageError(
             f"cannot filter on {name!r}: the index has no such field. "
             f"Its fields: {list_names(usable, name)}"
         )
+    return kind
+
+
+def compile_criterion(name: str, criterion: Any, kind: str) -> Iterator[Condition]:
+    """Yield the conditions that a field of this type must fulfil by one entry of `where`.
+
+    UsageError is raised if the criterion does not fit the type.
+    """
     if not isinstance(criterion, Mapping):
-        alternatives = list_alternatives(criterion)
-        return Condition(
-            name, values=tuple(_convert_value(name, value, kind) for value in alternatives)
+        yield _equal(name, criterion, kind)
+        return
+    bounds = sorted((key, bound) for key, bound in criterion.items() if key in RANGES)
+    if bounds:
+        yield Condition(name, ranges=(_build_range(name, bounds, kind),))
+    if NOT_EQUAL in criterion:
+        yield replace(_equal(name, criterion[NOT_EQUAL], kind), is_negated=True)
+    if EXISTS in criterion:
+        yield Condition(name, ranges=(Range(),), is_negated=not criterion[EXISTS])
+
+
+def _equal(name: str, criterion: Any, kind: str) -> Condition:
+    """Return the condition that a field has one of the values of `criterion`.
+
+    A date that is given as a text is compared as one, so that a day stands for all its times; any
+    other text is compared as it is written.
+    """
+    values: list[Scalar] = []
+    ranges: list[Range] = []
+    for value in map(_write_date, list_alternatives(criterion)):
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        is_date = isinstance(value, str) and read_period(value) is not None
+        if (kind == "date" and is_date) or (kind == "numeric string" and is_number):
+            ranges.append(_build_range(name, [("gte", value), ("lte", value)], kind))
+        else:
+            values.append(_convert_value(name, value, kind))
+    return Condition(name, tuple(values), tuple(ranges))
+
+
+def _write_date(value: Any) -> Any:
+    """Return a date or time as a text, and anything else as it is."""
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _build_range(name: str, bounds: Sequence[tuple[str, Any]], kind: str) -> Range:
+    """Return the range between bounds, in the form that a field of this type is compared in."""
+    form = FORMS.get(kind, "written")
+    texts = [(key, _write_date(bound)) for key, bound in bounds]
+    if form == "dates":
+        return Range(tuple(_convert_time(name, key, bound) for key, bound in texts), form)
+    value_kind = "number" if form == "numbers" else kind
+    for _, bound in texts if kind == "string" and name != ID else ():
+        _check_text_bound(name, bound)
+    values = [(key, _convert_value(name, bound, value_kind)) for key, bound in texts]
+    if form == "numbers":
+        values = [(key, float(value)) for key, value in values]
+    return Range(tuple(values), form)
+
+
+def _convert_time(name: str, key: str, bound: Any) -> tuple[str, int]:
+    """Return a bound in microseconds; that of a day or month is where it begins or ends.
+
+    Raises:
+        UsageError: If it is no date.
+    """
+    period = read_period(bound) if isinstance(bound, str) else None
+    if period is None:
+        raise UsageError(
+            f"cannot compare the dates of {name!r} with {show_value(bound)}: give a date or a "
+            "time, as 2026-03-31 or 2026-03-31T10:00Z"
         )
-    bounds = sorted(criterion.items())
-    return Condition(
-        name,
-        ranges=tuple((operation, _convert_value(name, bound, kind)) for operation, bound in bounds),
-    )
+    start, end = period
+    return {"gte": ("gte", start), "gt": ("gte", end), "lt": ("lt", start), "lte": ("lt", end)}[key]
+
+
+def _check_text_bound(name: str, bound: Any) -> None:
+    """Raise UsageError for a date or a number as a bound of texts of which none is one."""
+    is_date = isinstance(bound, str) and read_period(bound) is not None
+    if is_date or (isinstance(bound, str) and read_number(bound) is not None):
+        raise UsageError(
+            f"cannot compare {name!r} with {show_value(bound)}: no document has a "
+            f"{'date' if is_date else 'number'} there (a date is written as 2026-03-31)"
+        )
 
 
 def _convert_value(name: str, value: Any, kind: str) -> Scalar:
@@ -157,6 +244,7 @@ def _convert_value(name: str, value: Any, kind: str) -> Scalar:
     Raises:
         UsageError: If the value does not have the field's type.
     """
+    kind = "string" if kind in FORMS else kind
     if kind == "string" and isinstance(value, str) and not _has_surrogate(value):
         return value
     is_integer = isinstance(value, int) and not isinstance(value, bool)
@@ -165,7 +253,8 @@ def _convert_value(name: str, value: Any, kind: str) -> Scalar:
     if kind == "number" and not isinstance(value, bool):
         for convert in (_integer, float):
             try:
-                return convert(value)
+                if (number := convert(value)) == number:  # not NaN
+                    return number
             except (TypeError, ValueError, OverflowError):
                 continue
     raise UsageError(
@@ -212,7 +301,8 @@ def new_fields(
     new: dict[str, str] = {}
     for name, kind, _ in leaves(metadata):
         existing_kind = new.get(name) or existing_fields.get(name, kind)
-        if existing_kind != kind:
+        wider_kind = widen(existing_kind, kind)
+        if wider_kind is None:
             user = find_user(name, existing_kind) if find_user and name not in new else ""
             if user is not None or not can_free:
                 example = f", as in document {user!r}" if user else ""
@@ -221,9 +311,30 @@ def new_fields(
                     f"metadata field {name!r} is a {kind} here and a {existing_kind} in the index"
                     f"{example}: give it one type, or another name{remedy}"
                 )
-        if name not in existing_fields or existing_kind != kind:
-            new[name] = kind
+        if name not in existing_fields or existing_kind != wider_kind:
+            new[name] = wider_kind or kind
     return new
+
+
+def widen(kind: str, other_kind: str) -> str | None:
+    """Return the type of a field that has values of both types; None if none can have them."""
+    if kind in _TEXT_RANKS and other_kind in _TEXT_RANKS:
+        return max(kind, other_kind, key=_TEXT_RANKS.__getitem__)
+    return kind if kind == other_kind else None
+
+
+def read_typed_values(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Form, Scalar]]:
+    """Yield dotted name, form and value of all that conditions compare in `metadata`.
+
+    A text that is a date or a number comes twice: as it is written, and as what it is.
+    """
+    for name, kind, value in leaves(metadata):
+        if value is None:
+            continue
+        yield name, "written", value
+        form = FORMS.get(kind, "written")
+        if form != "written" and isinstance(value, str):
+            yield name, form, read_value(value)[1]
 
 
 def leaves(
@@ -274,7 +385,7 @@ def _kind(name: str, value: Any) -> str:
     if isinstance(value, (int, float)):
         return "number"
     if isinstance(value, str):
-        return "string"
+        return read_value(value)[0]
     raise InputError(
         f"metadata field {name!r} holds a list inside a list: "
         "give a list of plain values, or an object"

@@ -20,7 +20,7 @@ from hybrid_search.backends.base import Backend
 from hybrid_search.client import Client
 from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.search.fusion import FUSIONS
-from hybrid_search.text.filters import Condition
+from hybrid_search.text.filters import Condition, Range
 from tests.helpers.remembered_batches import remember_batches
 from tests.helpers.stored_passages import SHORT, read_passages, write_documents
 from tests.helpers.tiny_encoder import make_request
@@ -67,16 +67,16 @@ def test_the_fields_of_an_index_are_those_of_its_metadata(store: Backend) -> Non
     ("condition", "expected"),
     [
         (Condition("id", ("a", "c", "nobody")), "ac"),
-        (Condition("id", ranges=(("gte", "b"),)), "bc"),
+        (Condition("id", ranges=(Range((("gte", "b"),)),)), "bc"),
         (Condition("tags", ("y",)), "ab"),
         (Condition("tags", ("x", "z")), "ac"),
         (Condition("tags", ()), ""),
         (Condition("minutes", (3,)), "ab"),
-        (Condition("minutes", ranges=(("gt", 3), ("lte", 9.5))), "c"),
+        (Condition("minutes", ranges=(Range((("gt", 3), ("lte", 9.5))),)), "c"),
         (Condition("solved", (True,)), "a"),
         (Condition("customer.orders.n", (2,)), "b"),
         (Condition("number", (2**53 + 1,)), "a"),
-        (Condition("date", ranges=(("gte", "2026-01"), ("lt", "2026-03"))), "ab"),
+        (Condition("date", ranges=(Range((("gte", "2026-01"), ("lt", "2026-03"))),)), "ab"),
     ],
 )
 def test_conditions_hold_in_both_legs(store: Backend, condition: Condition, expected: str) -> None:
@@ -199,7 +199,7 @@ def test_a_list_matches_a_range_only_if_one_element_lies_in_all_of_it(store: Bac
         {"id": "within", "text": "word", "n": [1, 5]},
     )
     search_request = make_request(
-        "word", conditions=(Condition("n", ranges=(("gt", 3), ("lt", 7))),)
+        "word", conditions=(Condition("n", ranges=(Range((("gt", 3), ("lt", 7))),)),)
     )
     assert [
         passage.document_id

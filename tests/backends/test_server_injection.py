@@ -19,7 +19,7 @@ from hybrid_search.backends import open_backend
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Request
 from hybrid_search.errors import IndexMissingError, UsageError
-from hybrid_search.text.filters import Condition, compile_where
+from hybrid_search.text.filters import Condition, Range, compile_where
 from tests.helpers import live_servers
 from tests.helpers.tiny_encoder import DIMENSION, fill_index, make_entries, make_request, make_spec
 
@@ -330,7 +330,7 @@ def test_a_value_is_found_again_exactly(store: Backend, index: str) -> None:
     for number, value in enumerate(HOSTILE):
         for condition in (
             Condition("v", (value,)),
-            Condition("v", ranges=(("gte", value), ("lte", value))),
+            Condition("v", ranges=(Range((("gte", value), ("lte", value))),)),
             Condition("more", (value, "nobody's")),
         ):
             assert (
@@ -411,7 +411,7 @@ def test_values_too_long_to_be_found_are_refused(store: Backend, index: str) -> 
     for value in longer:
         for condition in (
             Condition("v", ("short", value)),
-            Condition("v", ranges=(("gt", value),)),
+            Condition("v", ranges=(Range((("gt", value),)),)),
             Condition("id", (value,)),
         ):
             with pytest.raises(

@@ -282,7 +282,7 @@ def test_the_server_finds_all_that_the_filter_selects_and_leaves_out_what_it_can
 def select_ids(lines: list[SourceLine], where: dict[str, list[str]]) -> set[str]:
     """Return the ids of the documents that ingest selects."""
     from hybrid_search.ingest.document_parser import parse
-    from hybrid_search.text.filters import matches_where
+    from hybrid_search.text.selection import matches_where
 
     documents = [parse(line.data)[0] for line in lines]
     return {

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from hybrid_search.errors import InputError, UsageError
-from hybrid_search.text.filters import Condition, check_where, compile_where, leaves, matches_where
+from hybrid_search.text.filters import Condition, Range, check_where, compile_where, leaves
+from hybrid_search.text.selection import matches_where
 
 FIELDS = {
     "sector": "string",
@@ -41,10 +42,10 @@ def test_any_value_of_a_list_will_do() -> None:
 
 def test_a_range_is_bounds_by_name() -> None:
     assert compile_condition({"minutes": {"lt": 9, "gte": 3}}) == Condition(
-        "minutes", ranges=(("gte", 3), ("lt", 9))
+        "minutes", ranges=(Range((("gte", 3), ("lt", 9))),)
     )
     assert compile_condition({"sector": {"gt": "bank"}}) == Condition(
-        "sector", ranges=(("gt", "bank"),)
+        "sector", ranges=(Range((("gt", "bank"),)),)
     )
 
 
@@ -88,7 +89,7 @@ def test_a_large_integer_keeps_its_last_digit(large: int) -> None:
 
 
 def test_an_integer_that_no_store_holds_is_compared_as_a_float() -> None:
-    assert compile_condition({"minutes": {"lt": 2**70}}).ranges == (("lt", float(2**70)),)
+    assert compile_condition({"minutes": {"lt": 2**70}}).ranges == (Range((("lt", float(2**70)),)),)
 
 
 @pytest.mark.parametrize("bad_value", [10**400, "many", "", True, None, [[1]], object()])
@@ -139,7 +140,8 @@ def test_an_unknown_field_is_refused_with_those_that_can_be_used(name: str) -> N
 )
 def test_a_range_by_other_words_is_refused(bounds: dict[str, int], message_part: str) -> None:
     with pytest.raises(
-        UsageError, match=f"cannot filter 'minutes' by {message_part}: use gt, gte, lt, lte"
+        UsageError,
+        match=f"cannot filter 'minutes' by {message_part}: use gt, gte, lt, lte, ne, exists",
     ):
         compile_condition({"minutes": bounds})
 
@@ -244,6 +246,8 @@ def test_a_document_is_selected_by_its_own_fields_and_their_types(
 
 
 def test_what_is_no_filter_for_any_document_is_an_error() -> None:
-    with pytest.raises(UsageError, match="cannot filter 'minutes' by after: use gt, gte, lt, lte"):
+    with pytest.raises(
+        UsageError, match="cannot filter 'minutes' by after: use gt, gte, lt, lte, ne, exists"
+    ):
         check_where({"minutes": {"after": 3}})
     assert check_where(None) == {}

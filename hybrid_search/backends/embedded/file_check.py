@@ -14,7 +14,6 @@ from hybrid_search.backends.embedded.number_columns import read_numbers
 from hybrid_search.backends.embedded.segments import list_files
 from hybrid_search.backends.types import Fault
 from hybrid_search.errors import DamagedIndexError
-from hybrid_search.text.filters import leaves
 
 WAIT_MILLISECONDS = 1000
 """How long the check of the full-text index waits for a writer; then it is left out."""
@@ -79,11 +78,7 @@ def _find_wrong_metadata(connection: sqlite3.Connection) -> object:
     rows = connection.execute("SELECT document, id, metadata FROM documents")
     for document, document_id, metadata in rows:
         with suppress(ValueError, TypeError, AttributeError, RecursionError):  # its row is damaged
-            expected = [
-                (name, value)
-                for name, _, value in leaves(json.loads(metadata))
-                if value is not None
-            ]
+            expected = value_sums.list_rows(json.loads(metadata))
             stored = connection.execute(query, (document,)).fetchall()
             if sorted(map(repr, map(tuple, stored))) != sorted(map(repr, _as_stored(expected))):
                 return document_id

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from hybrid_search.backends.embedded import schema, value_sums
 from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
-from hybrid_search.text.filters import ID, RANGES, Condition
+from hybrid_search.text.filters import ID, RANGES, Condition, Range
+from hybrid_search.text.values import Form
 
 
 def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
@@ -20,21 +21,37 @@ def build_where(conditions: Iterable[Condition]) -> tuple[str, list[object]]:
     for condition in conditions:
         table = "documents" if condition.field == ID else "metadata"
         test, test_values = _build_test(condition)
-        clauses.append(f"document IN (SELECT document FROM {table} WHERE {test})")
+        operator = "NOT IN" if condition.is_negated else "IN"
+        clauses.append(f"document {operator} (SELECT document FROM {table} WHERE {test})")
         values += test_values
     return " AND ".join(clauses), values
 
 
 def _build_test(condition: Condition) -> tuple[str, list[object]]:
-    """Return an SQL expression on the rows of ids or metadata for a condition, and its values."""
-    column, scope, values = "id", "", list[object]()
-    if condition.field != ID:
-        column, scope, values = "value", "name = ? AND ", [condition.field]
-    if condition.ranges:
-        tests = [f"{column} {RANGES[operator]} ?" for operator, _ in condition.ranges]
-        return scope + " AND ".join(tests), values + [bound for _, bound in condition.ranges]
-    placeholders = ",".join("?" * len(condition.values))
-    return f"{scope}{column} IN ({placeholders})", [*values, *condition.values]
+    """Return an SQL expression on the rows of ids or metadata for a condition, and its values.
+
+    They are the rows with such a value, also if the condition is that a document has none.
+    """
+    tests = [_build_range_test(condition.field, limits) for limits in condition.ranges]
+    if condition.values or not tests:
+        column, scope, names = _find_column(condition.field, "written")
+        placeholders = ",".join("?" * len(condition.values))
+        tests.append((f"{scope}{column} IN ({placeholders})", [*names, *condition.values]))
+    test = " OR ".join(test for test, _ in tests)
+    return f"({test})", [value for _, values in tests for value in values]
+
+
+def _build_range_test(field: str, limits: Range) -> tuple[str, list[object]]:
+    column, scope, names = _find_column(field, limits.form)
+    tests = [f"{column} {RANGES[operator]} ?" for operator, _ in limits.bounds] or ["true"]
+    return scope + " AND ".join(tests), [*names, *(bound for _, bound in limits.bounds)]
+
+
+def _find_column(field: str, form: Form) -> tuple[str, str, list[object]]:
+    """Return the column with the values of a field, the test of its rows, and values for that."""
+    if field == ID:
+        return "id", "", []
+    return "value", "name = ? AND ", [value_sums.name_rows(field, form)]
 
 
 def check_filters(

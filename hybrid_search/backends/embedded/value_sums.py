@@ -15,18 +15,32 @@ from itertools import zip_longest
 from typing import Any
 
 from hybrid_search.backends.embedded import schema, term_sums
-from hybrid_search.text.filters import leaves
+from hybrid_search.text.filters import Scalar, read_typed_values
+from hybrid_search.text.values import Form
 
 _SCATTERED = "(document * 2654435761 % 2147483647)"
 WEIGHT = f"{_SCATTERED} * {_SCATTERED} % 2147483647"
 """A hash of a document's number, in SQL; it has 31 bits, so that billions can be added."""
 
 
+def name_rows(field: str, form: Form) -> str:
+    """Return the name that a form of the values of a field has in the table of metadata.
+
+    No field's own name begins with a dot.
+    """
+    return field if form == "written" else f".{form}.{field}"
+
+
+def list_rows(metadata: Mapping[str, Any]) -> list[tuple[str, Scalar]]:
+    """Return name and value of each row that filters find a document by."""
+    return [(name_rows(name, form), value) for name, form, value in read_typed_values(metadata)]
+
+
 def insert_metadata(
     connection: sqlite3.Connection, document: int, metadata: Mapping[str, Any]
 ) -> None:
     """Insert the rows that filters find a document by, and add them to the sums."""
-    rows = [(document, name, value) for name, _, value in leaves(metadata) if value is not None]
+    rows = [(document, name, value) for name, value in list_rows(metadata)]
     connection.executemany("INSERT INTO metadata VALUES (?, ?, ?)", rows)
     add(connection, document, metadata)
 
@@ -39,7 +53,7 @@ def add(
         f"INSERT INTO value_sums SELECT ?1, ?2, ?4, ?4 * {WEIGHT} FROM (SELECT ?3 AS document) "
         "WHERE true ON CONFLICT DO UPDATE SET rows = rows + excluded.rows, "
         "total = total + excluded.total",
-        [(name, value, document, sign) for name, _, value in leaves(metadata) if value is not None],
+        [(name, value, document, sign) for name, value in list_rows(metadata)],
     )
 
 

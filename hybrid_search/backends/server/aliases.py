@@ -18,6 +18,7 @@ from hybrid_search.backends.server.transport.shape import OBJECT, Shape, ShapeEr
 from hybrid_search.backends.types import SCHEMA, IndexSpec, check_spec
 from hybrid_search.errors import AccessError, IndexMissingError, IndexStoreError, ServerError
 from hybrid_search.text import name_lists
+from hybrid_search.text.values import FORMS
 
 _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
@@ -118,6 +119,13 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     properties = mapping.get("properties", {})
     metadata = properties.get("metadata", {}).get("properties", {})
     fields = dict(sorted(_flatten_fields(metadata, "")))
+    for kind, form in FORMS.items():  # those that are dates are the last
+        typed_texts = properties.get(form, {}).get("properties", {})
+        fields |= {
+            name: kind
+            for name, type_ in _flatten_fields(typed_texts, "")
+            if type_ == "number" and fields.get(name) in FORMS
+        }
     options = meta.get("options", {})
     graph = _find_graph(properties, spec)
     absent_fields = _find_absent_fields(properties)

@@ -153,7 +153,7 @@ class NextVersion:
             )
             source |= {
                 "source_hash": rehash(source["source_hash"], self.new.spec),
-                **passage_codec.describe_call(source.get("metadata", {}), source["layout"]),
+                **passage_codec.describe_metadata(source.get("metadata", {}), source["layout"]),
                 **derived_fields,
             }
             yield {

@@ -19,6 +19,7 @@ from hybrid_search.backends.types import IndexSpec, Key, PassageContent, StoredP
 from hybrid_search.errors import IndexStoreError
 from hybrid_search.text import token_codes, window_policy
 from hybrid_search.text.dates import find_call_date
+from hybrid_search.text.filters import Scalar, read_typed_values
 from hybrid_search.text.types import Entry, TokenCodes
 
 
@@ -57,18 +58,27 @@ def build_source(
         "text": entry.text,
         "metadata": entry.document.metadata,
         "layout": layout,
-        **describe_call(entry.document.metadata, layout),
+        **describe_metadata(entry.document.metadata, layout),
         **derive_fields(entry.tokens, passage.start, spec.policy, entry.text, graph, absent_fields),
     }
     return {name: value for name, value in source.items() if name not in absent_fields}
 
 
-def describe_call(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
-    """Return the fields that dashboards filter by: who speaks in a passage, the day of its call."""
+def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
+    """Return the fields that follow from metadata, and who speaks.
+
+    They are the instants and numbers that texts are, which filters compare, and the day of the
+    call for dashboards.
+    """
     day = find_call_date(metadata)
+    forms: dict[str, dict[str, list[Scalar]]] = {}
+    for name, form, value in read_typed_values(metadata):
+        if form != "written":
+            forms.setdefault(form, {}).setdefault(name, []).append(value)
     return {
         "speakers": sorted(set(read_speakers(layout))),
         **({"call_date": str(day)} if day else {}),
+        **forms,
     }
 
 

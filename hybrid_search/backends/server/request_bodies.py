@@ -14,9 +14,10 @@ from hybrid_search.backends.server.graph_vectors import GraphVectors, round_vect
 from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
-from hybrid_search.text.filters import ID, Condition, Scalar
+from hybrid_search.text.filters import ID, Condition, Range, Scalar
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
+from hybrid_search.text.values import Form
 
 MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
@@ -226,14 +227,20 @@ def condition_filters(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
 
     Raises UsageError if a value is too long for the server to find.
     """
-    return [
-        _range_filter(condition) if condition.ranges else _terms_filter(condition)
-        for condition in map(_check_findable, conditions)
-    ]
+    return [_condition_filter(condition) for condition in map(_check_findable, conditions)]
+
+
+def _condition_filter(condition: Condition) -> dict[str, Any]:
+    filters = [_range_filter(condition.field, limits) for limits in condition.ranges]
+    if condition.values or not filters:
+        filters.append(_terms_filter(condition))
+    test = filters[0] if len(filters) == 1 else {"bool": {"should": filters}}
+    return {"bool": {"must_not": [test]}} if condition.is_negated else test
 
 
 def _check_findable(condition: Condition) -> Condition:
-    values = (*condition.values, *(bound for _, bound in condition.ranges))
+    bounds = (bound for limits in condition.ranges for _, bound in limits.bounds)
+    values = (*condition.values, *bounds)
     if any(isinstance(value, str) and _is_too_long(value) for value in values):
         raise UsageError(
             f"cannot filter {condition.field!r} by a text this long: servers index at most "
@@ -248,12 +255,14 @@ def _is_too_long(text: str) -> bool:
     return is_candidate and len(text.encode("utf-16-le")) // 2 > MAX_VALUE_UNITS
 
 
-def _field_name(condition: Condition) -> str:
-    return "document_id" if condition.field == ID else f"metadata.{condition.field}"
+def _field_name(field: str, form: Form = "written") -> str:
+    if form != "written":
+        return f"{form}.{field}"
+    return "document_id" if field == ID else f"metadata.{field}"
 
 
 def _terms_filter(condition: Condition) -> dict[str, Any]:
-    name = _field_name(condition)
+    name = _field_name(condition.field)
     plain = [value for value in condition.values if not _is_large(value)]
     large = [value for value in condition.values if _is_large(value)]
     if not large:
@@ -261,14 +270,14 @@ def _terms_filter(condition: Condition) -> dict[str, Any]:
     return {"bool": {"should": [{"terms": {name: plain}}, {"terms": {f"{name}.long": large}}]}}
 
 
-def _range_filter(condition: Condition) -> dict[str, Any]:
-    name = (
-        f"{_field_name(condition)}.long"
-        if any(_is_large(bound) for _, bound in condition.ranges)
-        else _field_name(condition)
-    )
+def _range_filter(field: str, limits: Range) -> dict[str, Any]:
+    name = _field_name(field, limits.form)
+    if not limits.bounds:
+        return {"exists": {"field": name}}
+    if limits.form == "written" and any(_is_large(bound) for _, bound in limits.bounds):
+        name += ".long"
     return {
-        "range": {name: {operator: _clamp_to_finite(bound) for operator, bound in condition.ranges}}
+        "range": {name: {operator: _clamp_to_finite(bound) for operator, bound in limits.bounds}}
     }
 
 

@@ -1,0 +1,96 @@
+"""The values of texts in metadata: the instant of a date or a time, or a number.
+
+JSON has no dates, and a cell of CSV is a text whatever it holds. So a text that is written as a
+date or as a number has that value beside its words, and conditions and sorting compare the values.
+Both are numbers, the same for every store: an instant is in microseconds since 1970 in UTC, and a
+number is a float. A time without an offset is taken as UTC.
+"""
+
+from __future__ import annotations
+
+import re
+from calendar import isleap, monthrange
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+Form = Literal["written", "numbers", "dates"]
+"""What of a metadata value is compared: itself, or the number or the instant that a text is."""
+
+FORMS: Mapping[str, Form] = {"string": "written", "numeric string": "numbers", "date": "dates"}
+"""The types of a field of texts, with the form that its ranges compare.
+
+A field is of the last of them that one of its texts has.
+"""
+
+_DAY = r"\d{4}-\d\d-\d\d"
+_CLOCK = r"\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?"
+_OFFSET = r"Z|UTC|[+-]\d\d(?::?\d\d)?"
+_TIME = re.compile(rf"({_DAY})(?:[T ]({_CLOCK})(?: ?({_OFFSET}))?)?", re.ASCII)
+_MONTH = re.compile(r"(\d{4})(?:-(\d\d))?", re.ASCII)
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?", re.ASCII)
+
+_MAX_DIGITS = 15
+"""Floats tell all numbers of so many digits apart. A longer one is a code, as that of a card."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DAY_MICROSECONDS = timedelta(days=1) // _MICROSECOND
+
+
+def read_value(text: str) -> tuple[str, float | str]:
+    """Return the type of a text, one of `FORMS`, and the value that its form has."""
+    if (period := _read_time(text)) is not None:
+        return "date", period[0]
+    if (number := read_number(text)) is not None:
+        return "numeric string", number
+    return "string", text
+
+
+def select_comparable(values: Iterable[object], kind: str) -> list[Any]:
+    """Return what the values of a field of this type are compared by.
+
+    In a field of dates or numbers that are texts, any other text is left out.
+    """
+    if FORMS.get(kind, "written") == "written":
+        return list(values)
+    typed_values = (read_value(str(value)) for value in values)
+    return [value for value_kind, value in typed_values if value_kind == kind]
+
+
+def read_number(text: str) -> float | None:
+    """Return the number that a text is, written as in JSON without an exponent; None if none."""
+    is_number = len(text) <= _MAX_DIGITS + 2 and _NUMBER.fullmatch(text)
+    return float(text) if is_number and sum(map(str.isdigit, text)) <= _MAX_DIGITS else None
+
+
+def read_period(text: str) -> tuple[int, int] | None:
+    """Return the period that a text names, from its first microsecond to that behind its last.
+
+    It is a year, a month, a day or an instant, in ISO 8601; None for anything else.
+    """
+    if match := _MONTH.fullmatch(text):
+        year, month = int(match[1]), int(match[2] or 1)
+        if not (year and 1 <= month <= 12):
+            return None
+        days = monthrange(year, month)[1] if match[2] else 365 + isleap(year)
+        start = _count_microseconds(datetime(year, month, 1, tzinfo=UTC))
+        return start, start + days * _DAY_MICROSECONDS
+    return _read_time(text)
+
+
+def _read_time(text: str) -> tuple[int, int] | None:
+    match = _TIME.fullmatch(text)
+    if not match:
+        return None
+    day, clock, offset = match.groups()
+    offset = "Z" if offset in (None, "UTC") else offset
+    try:
+        start = _count_microseconds(datetime.fromisoformat(f"{day}T{clock or '00:00'}{offset}"))
+    except ValueError:
+        return None
+    return start, start + (1 if clock else _DAY_MICROSECONDS)
+
+
+def _count_microseconds(time: datetime) -> int:
+    return (time - _EPOCH) // _MICROSECOND
