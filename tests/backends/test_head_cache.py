@@ -58,8 +58,8 @@ class FakeCluster:
         if not self.name:
             error = {"type": "index_not_found_exception", "reason": "no such index"}
             return Reply(404, {"error": error, "status": 404})
-        if path == "/calls/_mapping":
-            return Reply(body={self.name: {"mappings": self.mapping()}})
+        if path == "/calls":
+            return Reply(body={self.name: {"mappings": self.mapping(), "aliases": {"calls": {}}}})
         if path == "/_msearch":
             bodies = [json.loads(line) for line in request.body.splitlines()[1::2]]
             self.bodies += bodies
@@ -131,7 +131,7 @@ def query_ids(backend: ServerBackend, **options: Any) -> list[str]:
 
 
 LATER = ["/_msearch", "/_msearch"]  # legs, then codes and contents
-FIRST = ["/calls/_mapping", "/calls/_search", *LATER]  # head, count of passages
+FIRST = ["/calls", "/calls/_search", *LATER]  # head, count of passages
 
 
 def test_the_head_is_read_for_the_first_query_and_for_no_later_one(
@@ -172,7 +172,7 @@ def test_a_query_goes_on_by_the_head_of_the_index_that_replaced_the_old_one(
     cluster.replace_index(name, make_spec("4/1"), "4/1")
     cluster.take_paths()
     assert query_ids(backend) == ["call"]
-    assert cluster.take_paths() == ["/_msearch", "/calls/_mapping", *LATER]
+    assert cluster.take_paths() == ["/_msearch", "/calls", *LATER]
     assert query_ids(backend) == ["call"]
     assert cluster.take_paths() == LATER
 
@@ -185,7 +185,7 @@ def test_a_reindexed_copy_with_the_same_head_needs_no_second_run(
     cluster.name = "calls-000002"
     cluster.take_paths()
     assert query_ids(backend) == ["call"]
-    assert cluster.take_paths() == ["/_msearch", "/calls/_mapping", *LATER[1:]]
+    assert cluster.take_paths() == ["/_msearch", "/calls", *LATER[1:]]
     assert query_ids(backend) == ["call"]
     assert cluster.take_paths() == LATER
 
@@ -200,9 +200,7 @@ def test_a_field_that_another_process_adds_can_be_used_at_once(
     cluster.take_paths()
     with pytest.raises(UsageError, match="tier"):
         query_ids(backend, **options)
-    assert cluster.take_paths() == [
-        "/calls/_mapping"
-    ]  # the field is looked for before it is refused
+    assert cluster.take_paths() == ["/calls"]  # the field is looked for before it is refused
     cluster.fields = {"tier": "keyword"}
     assert query_ids(backend, **options) == ["call"]
 
@@ -212,7 +210,7 @@ def test_an_unknown_field_is_refused_by_a_head_that_was_just_read(
 ) -> None:
     with pytest.raises(UsageError, match="tier"):
         query_ids(backend, where={"tier": "gold"})
-    assert cluster.take_paths() == ["/calls/_mapping"]
+    assert cluster.take_paths() == ["/calls"]
 
 
 def test_an_index_that_was_deleted_is_missing_and_is_found_when_it_is_back(
@@ -233,7 +231,7 @@ def test_an_empty_index_does_not_say_which_it_is_so_its_head_is_read_each_time(
     cluster.entries = []
     for _ in range(2):
         assert query_ids(backend) == []
-        assert "/calls/_mapping" in cluster.take_paths()
+        assert "/calls" in cluster.take_paths()
     cluster.replace_index("calls-000001", OTHER_MODEL, "6/1")
     with pytest.raises(ModelError, match="other-fingerprint"):
         query_ids(backend)
@@ -246,10 +244,10 @@ def test_passages_written_by_another_version_of_the_program_are_asked_about_once
     cluster.entries = [replace(entry, source_hash="abc.def") for entry in cluster.entries]
     query_ids(backend)
     assert cluster.take_paths() == [
-        "/calls/_mapping",
+        "/calls",
         "/calls/_search",  # counts passages
         "/_msearch",
-        "/calls/_mapping",
+        "/calls",
         "/_msearch",
     ]
     query_ids(backend)
@@ -263,7 +261,7 @@ def test_an_old_head_is_read_again(
     assert query_ids(backend) == ["call"]
     assert cluster.take_paths() == FIRST
     assert query_ids(backend) == ["call"]
-    assert cluster.take_paths() == ["/calls/_mapping", *LATER]
+    assert cluster.take_paths() == ["/calls", *LATER]
 
 
 def test_each_shard_is_searched_for_a_share_of_its_own_passages(

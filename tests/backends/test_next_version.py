@@ -1071,7 +1071,7 @@ def test_a_second_query_reads_neither_head_nor_size(backend: ServerBackend, name
     server = InterceptedServer(backend.server, lambda _, path: paths.append(path))
     reader = ServerBackend(server, backend.options)
     searches = ["/_msearch", "/_msearch"]  # the legs, then codes and contents of what matters
-    for head in ([f"/{name}/_mapping", f"/{name}/_search"], []):  # spec and fields, size
+    for head in ([f"/{name}", f"/{name}/_search"], []):  # spec and fields, size
         paths.clear()
         assert query_ids(reader, name) == {"call-0", "call-1", "call-2"}
         assert paths == [*head, *searches]

@@ -383,7 +383,7 @@ def test_a_server_that_is_down_is_one_error_after_a_bounded_wait(tmp_path: Path)
     ran = run_cli("--index", "calls", "--url", url, str(source), module="hybrid_search.ingest")
     assert time.monotonic() - started_at < 60
     assert re.match(
-        rf"no answer from {re.escape(url)} to GET /calls/_mapping: Connection refused "
+        rf"no answer from {re.escape(url)} to GET /calls: Connection refused "
         rf".*\(after 6 tries",
         ran.error,
     ), ran.error

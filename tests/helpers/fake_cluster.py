@@ -104,6 +104,8 @@ class FakeCluster:
         if path == "/_msearch":
             bodies = [json.loads(line) for line in request.body.splitlines()[1::2]]
             return {"responses": [self.search(body) for body in bodies]}
+        if request.method == "GET" and not action:
+            return {INDEX: {"mappings": self.mapping(), "aliases": {"calls": {}}}}
         if action == "_mapping":
             return {name if name == NEXT_INDEX else INDEX: {"mappings": self.mapping()}}
         if action.startswith("_settings"):

@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import answers, mappings
+from hybrid_search.backends.server import answers, mapped_fields, mappings
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.shape import OBJECT, Shape, ShapeError
 from hybrid_search.backends.types import SCHEMA, IndexSpec, check_spec
-from hybrid_search.errors import AccessError, IndexMissingError, IndexStoreError, ServerError
+from hybrid_search.errors import (
+    AccessError,
+    IndexMissingError,
+    IndexStoreError,
+    ServerError,
+    UsageError,
+)
 from hybrid_search.text import name_lists
-from hybrid_search.text.values import FORMS
 
 _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
@@ -30,9 +35,6 @@ LATER_FIELDS = frozenset({"short_codes", "speakers", "call_date", "spans.text"})
 Those of earlier versions lack them all, until `reindex`; an index on OpenSearch has no short codes.
 """
 
-TYPES = {"keyword": "string", "double": "number", "long": "number", "boolean": "boolean"}
-"""The types of metadata fields: the server's names and ours."""
-
 
 @dataclass(frozen=True, slots=True)
 class ServerIndex:
@@ -41,7 +43,7 @@ class ServerIndex:
     `name` is its own name and `alias` the name it stands behind. It was created with `spec` and
     `options`; `fields` are its metadata fields (dotted name -> type). It does not take its
     `absent_fields`, some of `LATER_FIELDS`. `graph` says how the vectors of its covering windows
-    are written.
+    are written. An alias with a `filter` shows only the passages that it matches.
     """
 
     name: str
@@ -51,6 +53,19 @@ class ServerIndex:
     options: Mapping[str, Any]
     graph: GraphVectors
     absent_fields: frozenset[str] = frozenset()
+    filter: Mapping[str, Any] | None = None
+
+    def narrow(self, query: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a query for those of its hits in the index that the alias shows."""
+        return {"bool": {"filter": [query, self.filter]}} if self.filter else dict(query)
+
+    def check_whole(self, action: str) -> None:
+        """Raise UsageError if the alias does not show the whole index, which an `action` is for."""
+        if self.filter:
+            raise UsageError(
+                f"cannot {action} {self.alias!r}: this alias has a filter and shows a part of "
+                f"{self.name}. Give a name of the index that has no filter"
+            )
 
     @property
     def has_short_codes(self) -> bool:
@@ -67,18 +82,24 @@ def find_index(server: Server, alias: str) -> ServerIndex:
         IndexStoreError: If `alias` stands for several indexes, or the index was not made by this
             project, or has another schema.
     """
-    mappings_by_name = _fetch_mapping(server, check_index_name(alias))
-    if mappings_by_name is None:
+    heads_by_name = _fetch(
+        server,
+        f"/{quote(check_index_name(alias))}",
+        answers.HEADS,
+        filter_path="*.mappings,*.aliases",
+    )
+    if heads_by_name is None:
         missing_error = build_missing_error(server, alias)
         raise missing_error
-    if len(mappings_by_name) > 1:
+    if len(heads_by_name) > 1:
         raise IndexStoreError(
-            f"{alias!r} points to {len(mappings_by_name)} indexes, "
-            f"{name_lists.list_names(sorted(mappings_by_name))}, but must point to one: "
+            f"{alias!r} points to {len(heads_by_name)} indexes, "
+            f"{name_lists.list_names(sorted(heads_by_name))}, but must point to one: "
             "remove it from the others"
         )
-    ((name, mapping),) = mappings_by_name.items()
-    return parse_mapping(server, name, alias, mapping["mappings"])
+    ((name, head),) = heads_by_name.items()
+    index = parse_mapping(server, name, alias, head["mappings"])
+    return replace(index, filter=head["aliases"].get(alias, {}).get("filter"))
 
 
 def build_missing_error(server: Server, alias: str) -> IndexMissingError:
@@ -117,15 +138,7 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
             f"put that back, or delete the index and ingest into it again"
         ) from error
     properties = mapping.get("properties", {})
-    metadata = properties.get("metadata", {}).get("properties", {})
-    fields = dict(sorted(_flatten_fields(metadata, "")))
-    for kind, form in FORMS.items():  # those that are dates are the last
-        typed_texts = properties.get(form, {}).get("properties", {})
-        fields |= {
-            name: kind
-            for name, type_ in _flatten_fields(typed_texts, "")
-            if type_ == "number" and fields.get(name) in FORMS
-        }
+    fields = mapped_fields.read_fields(properties)
     options = meta.get("options", {})
     graph = _find_graph(properties, spec)
     absent_fields = _find_absent_fields(properties)
@@ -164,24 +177,20 @@ _READ_COUNTS = answers.settings_reader("index.number_of_shards", "index.number_o
 
 
 def _fetch_mapping(server: Server, alias: str) -> dict[str, Any] | None:
+    return _fetch(server, f"/{quote(alias)}/_mapping", answers.MAPPINGS)
+
+
+def _fetch(
+    server: Server, path: str, shape: Shape[answers.Answer], **params: str
+) -> dict[str, Any] | None:
+    """Return what a server knows of an index or alias, None if there is none."""
     try:
-        mappings_by_name: dict[str, Any] = server.request(
-            "GET", f"/{quote(alias)}/_mapping", read=answers.MAPPINGS.read
-        )
+        answer: dict[str, Any] = server.request("GET", path, params=params, read=shape.read)
     except ServerError as error:
         if error.status == 404:
             return None
         raise
-    return mappings_by_name
-
-
-def _flatten_fields(properties: Mapping[str, Any], prefix: str) -> list[tuple[str, str]]:
-    fields = []
-    for name, properties_of_field in properties.items():
-        path = f"{prefix}{name}"
-        fields.append((path, TYPES.get(properties_of_field.get("type", "object"), "object")))
-        fields += _flatten_fields(properties_of_field.get("properties", {}), f"{path}.")
-    return fields
+    return answer
 
 
 def _format_names(server: Server, alias: str) -> str:

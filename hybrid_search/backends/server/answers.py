@@ -66,6 +66,13 @@ _Settings = _object(settings=dict[str, Any], defaults=NotRequired[dict[str, Any]
 
 MAPPINGS = Shape[Answer](_Annotated[_Dict[str, _object(mappings=_Mapping)], Field(min_length=1)])
 """The mapping of each index behind a name."""
+HEADS = Shape[Answer](
+    _Annotated[
+        _Dict[str, _object(mappings=_Mapping, aliases=_Dict[str, dict[str, Any]])],
+        Field(min_length=1),
+    ]
+)
+"""The mapping and the aliases of each index behind a name."""
 FOREIGN_MAPPINGS = Shape[Answer](_Dict[str, _object(mappings=_Mapping)])
 """The mapping of each index that a name or pattern of another program stands for."""
 OUR_MAPPINGS = Shape[Answer](

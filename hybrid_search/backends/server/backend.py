@@ -318,6 +318,7 @@ class ServerBackend:
         Raises IndexMissingError if the index does not exist.
         """
         server_index = aliases.find_index(self.server, index)
+        server_index.check_whole("delete")
         self._heads.forget(index)
         self._sizes.forget(index)
         aliases.delete_index(self.server, server_index.name)

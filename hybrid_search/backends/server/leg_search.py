@@ -14,6 +14,7 @@ from hybrid_search.backends.server.first_pass import (
     choose_first_pass,
     refuses_scripts,
 )
+from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.index_size import SizeCache
@@ -60,10 +61,10 @@ class LegSearch:
 
     def build_bodies(self, index: str, request: Request) -> list[dict[str, Any]]:
         """Return the bodies of the searches of the legs."""
-        graph = self._heads.find(index).graph
+        head = self._heads.find(index)
         first_pass = self._choose_first_pass(request)
         reach = self._choose_reach(index, request, first_pass)
-        searches = legs.build_searches(self._server.engine, request, reach, graph, first_pass)
+        searches = legs.build_searches(self._server.engine, request, reach, head, first_pass)
         return [search.body for search in searches.values()]
 
     def advise(
@@ -121,17 +122,17 @@ class LegSearch:
     def _propose(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:
         """Return what both legs propose; check in the same request that the head still holds."""
         # once: another thread may read a new head meanwhile
-        graph = self._heads.find(index).graph
+        head = self._heads.find(index)
         reach = self._choose_reach(index, request, first_pass)
-        searches = legs.build_searches(self._server.engine, request, reach, graph, first_pass)
+        searches = legs.build_searches(self._server.engine, request, reach, head, first_pass)
         if self._heads.peek(index) is not None:
             searches["probe"] = Search(dict(PROBE), answers.SOURCE_HASHES)
-        parts = self._search(index, graph, list(searches.values()))
+        parts = self._search(index, head.graph, list(searches.values()))
         parts_by_name = dict(zip(searches, parts, strict=True))
         if "probe" in parts_by_name:
             self._heads.check(index, parts_by_name.pop("probe")["hits"]["hits"])
         hits_by_leg = {leg: part["hits"]["hits"] for leg, part in parts_by_name.items()}
-        further_hits = self._search_further(index, request, reach, graph, first_pass, hits_by_leg)
+        further_hits = self._search_further(index, request, reach, head, first_pass, hits_by_leg)
         return legs.read_proposals(hits_by_leg, further_hits, request, reach, first_pass)
 
     def _search_further(
@@ -139,7 +140,7 @@ class LegSearch:
         index: str,
         request: Request,
         reach: Reach,
-        graph: GraphVectors,
+        head: ServerIndex,
         first_pass: FirstPass,
         hits_by_leg: Mapping[str, Hits],
     ) -> dict[str, Hits]:
@@ -153,7 +154,7 @@ class LegSearch:
         lacking = {leg: request.window - len(documents) for leg, documents in found.items()}
         further = Reach(lacking.get("lexical", 0), lacking.get("semantic", 0), reach.searched)
         searches = legs.build_searches(
-            self._server.engine, request, further, graph, first_pass, found
+            self._server.engine, request, further, head, first_pass, found
         )
-        parts = self._search(index, graph, list(searches.values()))
+        parts = self._search(index, head.graph, list(searches.values()))
         return {leg: part["hits"]["hits"] for leg, part in zip(searches, parts, strict=True)}

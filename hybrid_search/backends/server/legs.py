@@ -10,8 +10,8 @@ from math import inf
 from types import MappingProxyType
 
 from hybrid_search.backends.server import passage_codec, request_bodies
+from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.first_pass import FirstPass
-from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.proposals import Proposals
 from hybrid_search.backends.server.reach import Reach
 from hybrid_search.backends.server.searcher import Hits, Search
@@ -26,7 +26,7 @@ def build_searches(
     engine: Engine,
     request: Request,
     reach: Reach,
-    graph: GraphVectors,
+    index: ServerIndex,
     first_pass: FirstPass,
     found: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> dict[str, Search]:
@@ -36,7 +36,7 @@ def build_searches(
         engine: The engine of the server.
         request: What is asked.
         reach: How far the index is searched.
-        graph: How the vectors in its graphs are written.
+        index: The index, as it was read.
         first_pass: What is requested of each passage.
         found: The documents that a leg has found before. If there are any, it is searched for the
             best passages of others.
@@ -54,7 +54,8 @@ def build_searches(
             request,
             reach.by_graph,
             reach.searched,
-            graph,
+            index.graph,
+            index.filter,
             found=found.get("semantic", ()),
             **fields,
         )

@@ -48,6 +48,7 @@ class NextVersion:
         self.old = aliases.find_index(server, alias)
         if self.old.name == alias:
             raise UsageError(f"{alias!r} is itself a version: give the alias that points to it")
+        self.old.check_whole("reindex")
         self._options = IndexOptions.parse({**aliases.read_options(server, self.old), **options})
         self.new = aliases.create_version(server, alias, spec, self._options, behind_alias=False)
 

@@ -6,7 +6,7 @@ Whatever a user gives is a value in them, never syntax.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.highlight_markers import CLOSE, OPEN
@@ -114,6 +114,7 @@ def knn_body(
     candidates: int,
     searched: int,
     graph: GraphVectors,
+    alias_filter: Mapping[str, Any] | None = None,
     found: Sequence[str] = (),
     **fields: Any,
 ) -> dict[str, Any]:
@@ -127,12 +128,13 @@ def knn_body(
         candidates: How many passages are returned.
         searched: How many the graphs of each shard are searched for.
         graph: How the vectors in the graphs are written.
+        alias_filter: What the alias of the index shows; None if everything.
         found: Documents that were found before; if there are any, the best passage of each other
             document is returned.
         fields: What is returned of a hit.
     """
     vector = graph.encode_query(request.vector)
-    filters = knn_filters(engine, request, found)
+    filters = knn_filters(engine, request, alias_filter, found)
     span_count = max(searched, candidates)
     if found:
         fields = {**BEST_OF_DOCUMENT, **fields}
@@ -167,10 +169,18 @@ def knn_body(
 
 
 def knn_filters(
-    engine: Engine, request: Request, found: Sequence[str] = ()
+    engine: Engine,
+    request: Request,
+    alias_filter: Mapping[str, Any] | None = None,
+    found: Sequence[str] = (),
 ) -> list[dict[str, Any]]:
-    """Return the conditions as filters inside a kNN, an empty list if there are none."""
+    """Return the conditions as filters inside a kNN, an empty list if there are none.
+
+    OpenSearch applies the filter of an alias to what a kNN has found, which may then be nothing.
+    """
     filters = [*condition_filters(request.conditions), *_leave_out(found)]
+    if alias_filter and engine == "opensearch":
+        filters.append(dict(alias_filter))
     return [EVERY_PASSAGE, *filters] if filters and engine == "opensearch" else filters
 
 

@@ -43,6 +43,8 @@ SCANNED_COLUMNS = [*request_bodies.CODES["docvalue_fields"], "start"]
 NO_VECTORS = Fault("vectors", "none of its spans has a vector on the server")
 OTHER_SHORT_CODES = Fault("vectors", "its short codes are not those of its token codes")
 
+EVERYTHING: Mapping[str, Any] = {"match_all": {}}
+
 UNFINDABLE = {
     "bool": {
         "filter": [{"range": {"span_count": {"gt": 0}}}],
@@ -99,7 +101,8 @@ def _has_returning_hit(page_hits: Sequence[dict[str, Any]]) -> bool:
 
 def list_passages(server: Server, index: aliases.ServerIndex, document_id: str) -> list[str]:
     """Return the keys of a document's passages in their order."""
-    of_document = {**request_bodies.KEYS, "query": {"term": {"document_id": document_id}}}
+    query = index.narrow({"term": {"document_id": document_id}})
+    of_document = {**request_bodies.KEYS, "query": query}
     hits = iterate_hits(server, index.name, of_document, PAGE_PASSAGES, answers.LISTED_KEYS)
     return [passage_codec.hit_key(hit) for hit in hits]
 
@@ -111,13 +114,14 @@ def iterate_passages(
 
     Token codes and short codes are only read with `full`.
     """
-    unfindable = {**request_bodies.KEYS, "query": UNFINDABLE}
+    unfindable = {**request_bodies.KEYS, "query": index.narrow(UNFINDABLE)}
     unfindable_keys = {
         passage_codec.hit_key(hit)
         for hit in iterate_hits(server, index.name, unfindable, PAGE_PASSAGES, answers.LISTED_KEYS)
     }
     columns = [*COLUMNS, "tokens", "short_codes"] if full else COLUMNS
-    fields = {**request_bodies.KEYS, "docvalue_fields": columns}
+    query = index.narrow(EVERYTHING)
+    fields = {**request_bodies.KEYS, "docvalue_fields": columns, "query": query}
     page = PAGE_CODES if full else PAGE_PASSAGES
     for hit in iterate_hits(server, index.name, fields, page, answers.LISTED_COLUMNS):
         key = passage_codec.hit_key(hit)
@@ -145,9 +149,10 @@ def scan_codes(
 
     With `written_since` only those that were written then or later.
     """
-    body = {**request_bodies.KEYS, "docvalue_fields": SCANNED_COLUMNS}
+    query = EVERYTHING
     if written_since is not None:
-        body["query"] = {"range": {"indexed_at": {"gte": written_since.isoformat()}}}
+        query = {"range": {"indexed_at": {"gte": written_since.isoformat()}}}
+    body = {**request_bodies.KEYS, "docvalue_fields": SCANNED_COLUMNS, "query": index.narrow(query)}
     if after is not None:
         body["search_after"] = after
     for hit in iterate_hits(server, index.name, body, PAGE_CODES, answers.SCANNED_CODES):
@@ -171,7 +176,7 @@ def read_documents(
     body = {
         "_source": request_bodies.CONTENT_FIELDS,
         "track_total_hits": False,
-        "query": {"terms": {"document_id": list(ids)}},
+        "query": index.narrow({"terms": {"document_id": list(ids)}}),
     }
     documents: dict[str, dict[Key, PassageContent]] = {}
     for hit in iterate_hits(server, index.name, body, PAGE_CONTENTS, answers.LISTED_CONTENTS):

@@ -97,6 +97,7 @@ class ServerWriter:
 
         A document counts if it was complete when the writer was opened or has been seen so since.
         """
+        self._index.check_whole("write to")
         hashes: dict[str, str] = {}
         for start in range(0, len(ids), BATCH_IDS):
             body = stored_versions.build_versions_body(ids[start : start + BATCH_IDS])
@@ -115,6 +116,7 @@ class ServerWriter:
         The passages of an unfinished document are held. Raises ServerError if the server accepts no
         more.
         """
+        self._index.check_whole("write to")
         refusals: list[Refusal] = []
         buffers: list[DocumentBuffer] = []
         for entry in entries:
@@ -291,9 +293,8 @@ class ServerWriter:
         self._refresh()
         passages: list[tuple[str, int]] = []
         for start in range(0, len(ids), BATCH_IDS):
-            passages += self._find_passages(
-                {"terms": {"document_id": list(ids[start : start + BATCH_IDS])}}
-            )
+            query = {"terms": {"document_id": list(ids[start : start + BATCH_IDS])}}
+            passages += self._find_passages(self._index.narrow(query))
         self._remove(passages)
         self._refresh()
         return len({document_id for document_id, _ in passages})

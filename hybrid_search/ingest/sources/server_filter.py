@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hybrid_search.text.filters import ID, list_alternatives
+from hybrid_search.text.values import read_period
 
 INTEGERS = ("long", "integer")
 EVERYTHING: dict[str, Any] = {"match_all": {}}
@@ -35,6 +36,8 @@ def build_query(
 def _build_filter(
     name: str, values: Sequence[Any], mappings: Sequence[Mapping[str, Any]], by_id: bool
 ) -> dict[str, Any] | None:
+    if any(isinstance(value, Mapping) for value in values):  # comparisons are left to us
+        return None
     if name == ID:
         return {"ids": {"values": list(values)}} if by_id else None
     clauses = [
@@ -84,13 +87,15 @@ def _build_terms(
 def _is_plain_keyword(value: Any, longest: int) -> bool:
     """Return whether the server stores a keyword of this value under no other one.
 
-    A text that reads as a number or boolean may stand for 7.0, or for true.
+    A text that reads as a number or boolean may stand for 7.0, or for true, and a date for the same
+    time in another writing.
     """
     return (
         isinstance(value, str)
         and len(value) <= longest // 2
         and value.lower() not in ("true", "false")
         and not _is_number(value)
+        and read_period(value) is None
     )
 
 
