@@ -86,7 +86,9 @@ class Writable(Protocol):
     """Anything that an index can be ingested into: a backend, or the next version of an index."""
 
     def writer(self, index: str, spec: IndexSpec) -> Writer:
-        """Open `index` for writing; create it if it does not exist.
+        """Open `index` for writing.
+
+        If it does not exist it is created, and is gone at the end if no document was written.
 
         Raises:
             ModelError: If the index was written with another model or policy.

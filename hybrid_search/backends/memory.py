@@ -11,7 +11,7 @@ import json
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -112,8 +112,8 @@ class _Index:
 class MemoryWriter:
     """Writes into a `MemoryBackend`; a document appears when its last passage is written."""
 
-    def __init__(self, index: _Index, stemmer: Stemmer) -> None:
-        self._index, self._stemmer = index, stemmer
+    def __init__(self, index: _Index, stemmer: Stemmer, close: Callable[[], None]) -> None:
+        self._index, self._stemmer, self._close = index, stemmer, close
         self._pending: list[_Passage] | None = None
 
     def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
@@ -176,7 +176,7 @@ class MemoryWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        return None
+        self._close()
 
 
 class MemoryBackend:
@@ -187,10 +187,20 @@ class MemoryBackend:
         self._stemmer = Stemmer()
 
     def writer(self, index: str, spec: IndexSpec) -> MemoryWriter:
-        """Open `index` for writing; create it if it does not exist."""
+        """Open `index` for writing; one that does not exist stays if a document is written."""
+        is_new = index not in self._indexes
+        memory_index = self._make_index(index, spec)
+
+        def close() -> None:
+            if is_new and not memory_index.documents:
+                self._indexes.pop(index, None)
+
+        return MemoryWriter(memory_index, self._stemmer, close)
+
+    def _make_index(self, index: str, spec: IndexSpec) -> _Index:
         memory_index = self._indexes.setdefault(index_names.check_index_name(index), _Index(spec))
         check_spec(index, memory_index.spec, spec)
-        return MemoryWriter(memory_index, self._stemmer)
+        return memory_index
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists.
@@ -203,8 +213,7 @@ class MemoryBackend:
                 f"an index in memory has no {', '.join(options)}: "
                 "that is for an index on a server (--url opensearch+https://...)"
             )
-        with self.writer(index, spec):
-            pass
+        self._make_index(index, spec)
 
     def read_head(self, index: str) -> tuple[IndexSpec, dict[str, str]]:
         """Return the spec of `index` and its metadata fields (dotted name -> type)."""

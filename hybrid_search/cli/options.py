@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -14,6 +15,7 @@ from hybrid_search.config import settings
 from hybrid_search.errors import HybridSearchError, UsageError
 from hybrid_search.observability import logs
 from hybrid_search.observability.escapes import escape_json, escape_lines
+from hybrid_search.text.filters import RANGES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +62,10 @@ Context = Annotated[
 ]
 Where = Annotated[
     list[str] | None,
-    typer.Option(help="KEY=VALUE that the metadata must have; may be repeated."),
+    typer.Option(
+        help="KEY=VALUE that the metadata must have, also KEY!=VALUE, KEY>=VALUE, KEY<VALUE and so "
+        "on, in quotes; may be repeated."
+    ),
 ]
 LogFormat = Annotated[logs.Format, typer.Option(help="text, or json: each line a JSON object.")]
 LogLevel = Annotated[logs.Level | None, typer.Option(help="Lowest level that is logged.")]
@@ -71,6 +76,9 @@ SpansBy = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 EXIT_FAILED = 2
+
+_COMPARISONS = {sign: name for name, sign in RANGES.items()}
+_CONDITION = re.compile(r"(.+?)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
 
 
 @contextmanager
@@ -105,21 +113,34 @@ def open_output() -> Console:
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def parse_conditions(pairs: list[str] | None) -> Mapping[str, Any] | None:
-    """Return ``KEY=VALUE`` pairs as `where`; a key that comes twice may have either value.
+def parse_conditions(expressions: list[str] | None) -> Mapping[str, Any] | None:
+    """Return conditions as ``KEY=VALUE`` or ``KEY>=VALUE`` as `where`.
+
+    A key that comes twice with ``=`` may have either value, with ``!=`` neither.
 
     Raises:
-        UsageError: If a pair has no key or no equals sign.
+        UsageError: If an expression is not a key, a comparison and a value, or two contradict.
     """
-    where: dict[str, list[str]] = {}
-    for pair in pairs or []:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
+    where: dict[str, Any] = {}
+    for expression in expressions or []:
+        match = _CONDITION.fullmatch(expression)
+        if not match:
             raise UsageError(
-                f"--where takes KEY=VALUE, and {pair!r} is not of that form (ranges are in Python: "
-                "where={'year': {'gte': 2024}})"
+                f"--where takes KEY=VALUE, also with !=, <, <=, > or >=, and {expression!r} is not "
+                "of that form"
             )
-        where.setdefault(key, []).append(value)
+        key, sign, value = match.groups()
+        criterion = where.setdefault(key, [] if sign == "=" else {})
+        if isinstance(criterion, list) != (sign == "="):
+            raise UsageError(f"--where has {key}= and another comparison of {key}: give one")
+        if sign == "=":
+            criterion.append(value)
+        elif sign == "!=":
+            criterion.setdefault("ne", []).append(value)
+        elif _COMPARISONS[sign] in criterion:
+            raise UsageError(f"--where has {key}{sign} twice: give it once")
+        else:
+            criterion[_COMPARISONS[sign]] = value
     return where or None
 
 

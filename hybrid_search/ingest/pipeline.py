@@ -7,6 +7,7 @@ chat of two lines.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable
 from contextlib import closing
@@ -30,6 +31,8 @@ from hybrid_search.ingest.write import WriteStage
 from hybrid_search.observability import tracing
 from hybrid_search.text import window_policy
 from hybrid_search.text.filters import check_where
+
+_log = logging.getLogger(__name__)
 
 BLOCK_PASSAGES = 64
 """About 6,000 words: enough for the encoder to sort by length, 13 MB of token vectors."""
@@ -87,6 +90,8 @@ def ingest(
                     summary.seconds = time.perf_counter() - started_at
                     options.report(summary)
             write_stage.note_rejects()
+            if summary.read and summary.excluded == summary.read:
+                _log.warning("none of the %d documents that were read fulfils where", summary.read)
     finally:
         summary.failed = rejects.count
         summary.rejected = str(rejects.path) if rejects.count or rejects.carried else None

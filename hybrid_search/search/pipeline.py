@@ -38,7 +38,7 @@ from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import count_traffic
-from hybrid_search.search import facets, hit_builder, phrase_vector
+from hybrid_search.search import facets, hit_builder, no_hits, phrase_vector
 from hybrid_search.search.calibration import COSINE, SCORE, Calibration, choose_mention_map
 from hybrid_search.search.candidates import Retrieved, fuse, order_page, retrieve
 from hybrid_search.search.contents import fetch_contents
@@ -126,6 +126,8 @@ def _search(
         facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
     )
     warnings = [*actions.pop("warnings"), *builder.warnings]
+    if not groups:
+        warnings += no_hits.explain_no_hits(backend, query, requests[0], fields)
     plan = {
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("tiny_encoder")
 
 SHOPS = 20
 CALLS = [
-    {"id": "bank-1", "text": "a loan of money\n" * 30, "sector": "bank", "at": "2026-03-01"},
+    {"id": "bank-1", "text": "a loan of money\n" * 300, "sector": "bank", "at": "2026-03-01"},
     {"id": "bank-2", "text": "the branch is closed", "sector": "bank", "at": "2026-03-02"},
     *(
         {"id": f"shop-{number}", "text": f"my refund {number}", "sector": "shop"}

@@ -18,6 +18,7 @@ from hybrid_search.backends.base import VersionedBackend
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources import files
+from hybrid_search.ingest.types import SourceLine
 
 pytestmark = pytest.mark.usefixtures("tiny_encoder")
 
@@ -250,3 +251,42 @@ def test_an_ingest_selects_by_the_same_values(client: Client, tmp_path: Path) ->
         client.ingest_lines(lines, where=where)
         assert sorted(find_ids(client, {})) == expected
         client.drop("calls")
+
+
+def read_warnings(client: Client, **options: Any) -> list[str]:
+    result = client.query("word", **options)
+    assert (len(result), result.total) == (0, 0)
+    warnings: list[str] = result.plan.get("warnings", [])
+    return warnings
+
+
+def test_a_query_without_hits_says_why(client: Client) -> None:
+    client.setup()
+    (warning,) = read_warnings(client)
+    assert warning == "index 'calls' is empty: hybrid-search ingest FILE --index calls"
+    documents = [
+        {"id": "a", "text": "word", "queue": "Sales", "at": "2026-03-01"},
+        {"id": "b", "text": "word", "queue": "Tech", "at": "2026-03-02"},
+    ]
+    client.ingest(documents)
+    for alpha in (0, 1):
+        (warning,) = read_warnings(client, where={"queue": "Sale"}, alpha=alpha)
+        assert warning == "no document fulfils 'queue': 'Sale'. Values of 'queue' are Sales, Tech"
+    (warning,) = read_warnings(client, where={"at": {"gte": "2026-04"}, "queue": "Sales"})
+    assert warning.startswith("no document fulfils 'at': {'gte': '2026-04'}. Values of 'at' are 20")
+    (warning,) = read_warnings(client, where={"at": "2026-03-02", "queue": "Sales"})
+    assert warning.startswith("no document fulfils all of where together: {'at': '2026-03-02'")
+    (warning,) = read_warnings(client, where={"id": "c"})
+    assert warning == "no document fulfils 'id': 'c'. Values of 'id' are a, b"
+    with pytest.raises(UsageError, match="cannot filter 'at' by 'soon': the field has dates"):
+        client.query("word", where={"at": "soon"})
+    absent = client.query("elsewhere", alpha=0)
+    assert (absent.total, absent.plan.get("warnings")) == (0, None)
+
+
+def test_an_ingest_that_selects_nothing_says_so(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    line = SourceLine("calls.jsonl", 1, b'{"id": "a", "text": "word", "queue": "Sales"}')
+    client.ingest_lines([line], where={"queue": "Sale"})
+    assert "none of the 1 documents that were read fulfils where" in caplog.text

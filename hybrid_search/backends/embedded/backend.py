@@ -6,7 +6,6 @@ Many processes may read while one writes.
 from __future__ import annotations
 
 import json
-import logging
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -25,7 +24,6 @@ from hybrid_search.backends.embedded import (
     salvage,
     scan,
     schema,
-    segments,
     sql,
     term_sums,
 )
@@ -34,7 +32,7 @@ from hybrid_search.backends.embedded.number_columns import Numbers, read_numbers
 from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.readers import Reader, ReaderPool
 from hybrid_search.backends.embedded.segment_reader import describe_lost_passages
-from hybrid_search.backends.embedded.writer import EmbeddedWriter
+from hybrid_search.backends.embedded.writer import EmbeddedWriter, remove_files
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import (
     Candidates,
@@ -56,8 +54,6 @@ from hybrid_search.private_files import FOLDER_MODE
 from hybrid_search.text import token_codes
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.name_lists import list_names
-
-_log = logging.getLogger(__name__)
 
 EXACT_PASSAGES = 2000
 """If a filter leaves at most so many passages, all their spans are scored.
@@ -86,16 +82,25 @@ class EmbeddedBackend:
         self._readers = ReaderPool()
 
     def writer(self, index: str, spec: IndexSpec) -> EmbeddedWriter:
-        """Open `index` for writing; create it if it does not exist."""
-        path = self._path(index)
+        """Open `index` for writing; one that does not exist stays if a document is written."""
+        return self._open_writer(index, spec, keeps_empty=False)
+
+    def _open_writer(self, index: str, spec: IndexSpec, *, keeps_empty: bool) -> EmbeddedWriter:
+        path, folder = self._path(index), self._segments(index)
         with schema.translate_errors(path):
             self._folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             lock = WriterLock(path.with_suffix(".lock"), index)
+            is_new = not (path.exists() or path.is_symlink())
             try:
                 self._create_tables(index, spec)
-                return EmbeddedWriter(path, self._segments(index), spec, lock)
+                return EmbeddedWriter(
+                    path, folder, spec, lock, keeps_empty=keeps_empty or not is_new
+                )
             except BaseException:
-                lock.release()
+                if is_new:
+                    remove_files(path, folder, lock)
+                else:
+                    lock.release()
                 raise
 
     def _create_tables(self, index: str, spec: IndexSpec) -> None:
@@ -111,7 +116,7 @@ class EmbeddedBackend:
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists; options are an error, as only servers have."""
         check_options(options)
-        with self.writer(index, spec):
+        with self._open_writer(index, spec, keeps_empty=True):
             pass
 
     def create_next_version(
@@ -334,14 +339,10 @@ class EmbeddedBackend:
             lock = WriterLock(path.with_suffix(".lock"), index)
             try:
                 self._readers.close(path)
-                left = segments.remove_folder(self._segments(index))
-                schema.remove(path)
+                remove_files(path, self._segments(index), lock)
             except BaseException:
                 lock.release()
                 raise
-            lock.remove()
-        if left:
-            _log.warning("index %r is deleted, but %s, and was left as it is", index, left)
 
     def close(self) -> None:
         """Close all files; the next call opens them again."""

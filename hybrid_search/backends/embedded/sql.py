@@ -41,6 +41,14 @@ def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo
     return IndexInfo(spec, head.read_fields(connection), documents, passages, spans)
 
 
+def has_documents(connection: sqlite3.Connection) -> bool:
+    """Return whether the index has a document, or is too damaged to tell."""
+    try:
+        return connection.execute("SELECT 1 FROM documents LIMIT 1").fetchone() is not None
+    except sqlite3.Error:
+        return True
+
+
 def list_passages(connection: sqlite3.Connection, document_id: str) -> list[Key]:
     """Return the passages of a document in their order."""
     query = (

@@ -8,7 +8,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hybrid_search.backends.embedded import commits, head, schema, sql, term_sums, value_sums
+from hybrid_search.backends.embedded import (
+    commits,
+    head,
+    schema,
+    segments,
+    sql,
+    term_sums,
+    value_sums,
+)
 from hybrid_search.backends.embedded.segment_builder import SegmentBuilder
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument
@@ -25,11 +33,15 @@ class EmbeddedWriter:
     """Writes the SQLite file at `path` and the segments in `folder`; closing releases `lock`.
 
     `read_source_hashes` may be called from another thread than the other methods: it reads what was
-    committed, on a connection of its own.
+    committed, on a connection of its own. Unless it `keeps_empty`, an index that has no document at
+    the end is removed.
     """
 
-    def __init__(self, path: Path, folder: Path, spec: IndexSpec, lock: WriterLock) -> None:
-        self._path, self._lock = path, lock
+    def __init__(
+        self, path: Path, folder: Path, spec: IndexSpec, lock: WriterLock, *, keeps_empty: bool
+    ) -> None:
+        self._path, self._folder, self._lock = path, folder, lock
+        self._keeps_empty = keeps_empty
         self._connection, self._reader = schema.connect(path), schema.connect(path)
         self._document: int | None = None
         self._segment_builder = SegmentBuilder(self._connection, folder, spec)
@@ -130,6 +142,19 @@ class EmbeddedWriter:
                     self._segment_builder.finish()
                     self._lock.write(commits.format_mark(commits.read_count(self._connection)))
         finally:
+            is_kept = self._keeps_empty or sql.has_documents(self._connection)
             self._reader.close()
             schema.close_writer(self._connection)
-            self._lock.release()
+            if is_kept:
+                self._lock.release()
+            else:
+                remove_files(self._path, self._folder, self._lock)
+
+
+def remove_files(path: Path, folder: Path, lock: WriterLock) -> None:
+    """Remove all files of a closed index, and release its lock."""
+    left = segments.remove_folder(folder)
+    schema.remove(path)
+    lock.remove()
+    if left:
+        _log.warning("index %r is deleted, but %s, and was left as it is", path.stem, left)

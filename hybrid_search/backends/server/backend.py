@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from hybrid_search.backends.base import Writer
 from hybrid_search.backends.index_head import Head
 from hybrid_search.backends.index_names import check_index_name
 from hybrid_search.backends.index_options import IndexOptions
@@ -20,6 +21,7 @@ from hybrid_search.backends.server import (
     answers,
     facets,
     legs,
+    new_index,
     passage_codec,
     request_bodies,
     scan,
@@ -37,7 +39,6 @@ from hybrid_search.backends.server.proposals import (
 )
 from hybrid_search.backends.server.searcher import Hits, Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import (
     Candidates,
     IndexInfo,
@@ -77,13 +78,12 @@ class ServerBackend:
         self._sizes = SizeCache(self._searcher)
         self._leg_search = LegSearch(server, self._searcher, self._heads, self._sizes)
 
-    def writer(self, index: str, spec: IndexSpec) -> ServerWriter:
-        """Return a writer of `index`; create the index if it does not exist.
+    def writer(self, index: str, spec: IndexSpec) -> Writer:
+        """Return a writer of `index`, which its first document creates if it does not exist.
 
         Raises ModelError if the index was written with another model or policy.
         """
-        server_index = aliases.open_or_create(self.server, index, spec, self.options)
-        return ServerWriter(self.server, server_index, self.options, patience=self._patience)
+        return new_index.open_writer(self.server, index, spec, self.options, self._patience)
 
     def create_index(self, index: str, spec: IndexSpec, options: Mapping[str, str]) -> None:
         """Create an empty `index`, unless it exists.

@@ -8,13 +8,13 @@ from typing import Any
 
 from hybrid_search.backends.index_head import IndexChangedError
 from hybrid_search.backends.server import answers, legs
+from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.first_pass import (
     KEYS_ONLY,
     FirstPass,
     choose_first_pass,
     refuses_scripts,
 )
-from hybrid_search.backends.server.aliases import ServerIndex
 from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.index_size import SizeCache

@@ -1,0 +1,113 @@
+"""The writer of an index that does not exist yet: a run that writes nothing makes none."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from hybrid_search.backends.base import Writer
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server import aliases, answers, mappings
+from hybrid_search.backends.server.next_version import COUNTS
+from hybrid_search.backends.server.transport.base import Server
+from hybrid_search.backends.server.writer import ServerWriter
+from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, check_spec
+from hybrid_search.errors import IndexMissingError
+from hybrid_search.text.types import Entry
+
+HELD_NOTES = 10_000
+"""Notes on rejected documents that wait for the index; of more, the latest. All are in the file."""
+
+OpenWriter = Callable[[], ServerWriter]
+
+
+def open_writer(
+    server: Server, alias: str, spec: IndexSpec, options: IndexOptions, patience: float
+) -> Writer:
+    """Return a writer of the index behind `alias`; it is created with the first document.
+
+    Raises ModelError if the index was written with another model or policy, and UsageError if the
+    server cannot have such an index.
+    """
+    try:
+        index = aliases.find_index(server, alias)
+    except IndexMissingError:
+        mappings.index_body(server.engine, spec, options, server.version)  # a test of the options
+
+        def create() -> ServerWriter:
+            created = aliases.open_or_create(server, alias, spec, options)
+            return ServerWriter(server, created, options, patience=patience)
+
+        return NewIndexWriter(server, alias, create)
+    check_spec(alias, index.spec, spec)
+    return ServerWriter(server, index, options, patience=patience)
+
+
+class NewIndexWriter:
+    """Creates its index when the first passages come, and removes it if none was accepted.
+
+    Other writers may have created it meanwhile: what has documents stays.
+    """
+
+    def __init__(self, server: Server, alias: str, create: OpenWriter) -> None:
+        self._server, self._alias, self._create = server, alias, create
+        self._writer: ServerWriter | None = None
+        self._has_documents = False
+        self._notes: deque[RejectedDocument] = deque(maxlen=HELD_NOTES)
+
+    def read_source_hashes(self, ids: Sequence[str]) -> dict[str, str]:
+        """Return the source hashes of those documents of `ids` that are completely indexed."""
+        return self._writer.read_source_hashes(ids) if self._writer else {}
+
+    def write(self, entries: Sequence[Entry]) -> list[Refusal]:
+        """Write passages as `ServerWriter` does."""
+        if not entries:
+            return []
+        if self._writer is None:
+            self._writer = self._create()
+        refusals = self._writer.write(entries)
+        refused = {id(refusal.document) for refusal in refusals}
+        self._has_documents |= any(
+            entry.is_last and id(entry.document) not in refused for entry in entries
+        )
+        return refusals
+
+    def abandon(self) -> None:
+        """Forget the unfinished document, if there is one."""
+        if self._writer:
+            self._writer.abandon()
+
+    def delete(self, ids: Sequence[str]) -> int:
+        """Remove documents, and return how many of `ids` existed."""
+        return self._writer.delete(ids) if self._writer else 0
+
+    def note(self, rejected: Sequence[RejectedDocument]) -> None:
+        """Record rejected documents beside the index, once it has a document."""
+        self._notes.extend(rejected)
+        if self._writer and self._has_documents:
+            self._writer.note(list(self._notes))
+            self._notes.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._writer is None:
+            return
+        self._writer.__exit__(kind, error, trace)
+        if not self._has_documents:
+            self._remove_if_empty()
+
+    def _remove_if_empty(self) -> None:
+        index = aliases.find_index(self._server, self._alias)
+        aliases.refresh(self._server, index.name)
+        counts = aliases.search(self._server, index.name, COUNTS, answers.COUNTS)
+        if counts["hits"]["total"]["value"] == 0:
+            aliases.delete_index(self._server, index.name)

@@ -1,0 +1,115 @@
+"""Why a query has no hits: the index is empty, or no document fulfils `where`.
+
+It is only asked after a query without hits, so it takes nothing of the others.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hybrid_search.backends.base import Backend
+from hybrid_search.backends.types import Request
+from hybrid_search.errors import UsageError, show_value
+from hybrid_search.search.query import Query
+from hybrid_search.text.filters import ID, Condition, leaves, list_alternatives
+from hybrid_search.text.name_lists import list_names
+from hybrid_search.text.values import read_period
+
+_log = logging.getLogger(__name__)
+
+SAMPLED_PASSAGES = 100
+"""Passages whose metadata is looked at for values that there are."""
+
+
+def explain_no_hits(
+    backend: Backend, query: Query, request: Request, fields: Mapping[str, str]
+) -> list[str]:
+    """Return why no document was found, as far as it is not because of the phrase, and log it.
+
+    A value that is not of its field's type, and that no document has either, is a UsageError.
+
+    Returns:
+        Sentences; none if it is because of the phrase.
+    """
+    explanations = list(_explain(backend, query, request, fields))
+    for explanation in explanations:
+        _log.warning("%s", explanation)
+    return explanations
+
+
+def _explain(
+    backend: Backend, query: Query, request: Request, fields: Mapping[str, str]
+) -> Iterator[str]:
+    if not _find_passages(backend, query.index, request, ()):
+        yield (f"index {query.index!r} is empty: hybrid-search ingest FILE --index {query.index}")
+        return
+    where = query.where or {}
+    unmatched = [
+        condition
+        for condition in request.conditions
+        if not _find_passages(backend, query.index, request, (condition,))
+    ]
+    for name in dict.fromkeys(condition.field for condition in unmatched):
+        criterion = where[name]
+        _check_type(name, criterion, fields)
+        values = _sample_values(backend, query.index, request, name)
+        example = (
+            ""
+            if isinstance(criterion, Mapping)
+            else str(next(iter(list_alternatives(criterion)), ""))
+        )
+        yield (
+            f"no document fulfils {name!r}: {show_value(criterion)}. "
+            f"Values of {name!r} are {list_names(values, example)}"
+        )
+    if not unmatched and not _find_passages(backend, query.index, request, request.conditions):
+        yield f"no document fulfils all of where together: {show_value(dict(where))}"
+
+
+def _find_passages(
+    backend: Backend, index: str, request: Request, conditions: Sequence[Condition], window: int = 1
+) -> list[Any]:
+    """Return the keys of passages that fulfil conditions, at most `window`."""
+    searching = replace(
+        request,
+        window=window,
+        conditions=tuple(conditions),
+        lexical=False,
+        semantic=True,
+        page_order=None,
+    )
+    candidates = backend.find_candidates(index, searching)
+    return [*candidates.semantic, *candidates.damaged]
+
+
+def _sample_values(backend: Backend, index: str, request: Request, name: str) -> list[str]:
+    """Return values of a metadata field, or ids, of some documents, as texts."""
+    keys = _find_passages(backend, index, request, (), SAMPLED_PASSAGES)
+    if name == ID:
+        passages = backend.complete_candidates(index, request, keys)
+        return sorted({passage.document_id for passage in passages})
+    contents = backend.fetch_contents(index, keys).values()
+    values = {
+        str(value)
+        for content in contents
+        if not content.fault
+        for path, _, value in leaves(json.loads(content.metadata))
+        if path == name and value is not None
+    }
+    return sorted(values)
+
+
+def _check_type(name: str, criterion: object, fields: Mapping[str, str]) -> None:
+    """Raise UsageError for a text that is no date, in a field of dates that has no such text."""
+    if fields.get(name) != "date" or isinstance(criterion, Mapping):
+        return
+    for value in list_alternatives(criterion):
+        if isinstance(value, str) and read_period(value) is None:
+            raise UsageError(
+                f"cannot filter {name!r} by {show_value(value)}: the field has dates, and no "
+                "document has this text there. Give a date or a time, as 2026-03-31"
+            )
