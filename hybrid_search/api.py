@@ -76,7 +76,9 @@ def query(
         size: How many hits, at least 1 (default: 10). At most 10,000.
         where: Metadata that a document must have, all of it: ``{"sector": "bank"}``, one of
             several ``{"tier": ["gold", "silver"]}``, a range ``{"date": {"gte": "2026-01-01"}}``
-            with gt, gte, lt, lte. ``id`` is the document's id (default: None, no filter).
+            with gt, gte, lt, lte, none of some ``{"tier": {"ne": "gold"}}``, or any
+            ``{"tier": {"exists": True}}``. Dates and numbers are compared by value. ``id`` is the
+            document's id (default: None, no filter).
         fusion: How both scores become one: calibrated, min_max, l2, z_score or rrf (default:
             ``"calibrated"``).
         context: A text that holds the phrase, to say in which sense it is meant (default: None).

@@ -39,8 +39,8 @@ StripQuotes = Annotated[
 Where = Annotated[
     list[str] | None,
     typer.Option(
-        help="KEY=VALUE that the metadata must have; other documents are passed over. "
-        "May be repeated."
+        help="KEY=VALUE that the metadata must have, also KEY!=VALUE, KEY>=VALUE, KEY<VALUE and so "
+        "on; other documents are passed over. May be repeated."
     ),
 ]
 FromIndex = Annotated[

@@ -16,6 +16,7 @@ from hybrid_search.phrases.surroundings import Surroundings, read_sentence
 from hybrid_search.search.document_view import DocumentView
 from hybrid_search.text.dates import parse_date
 from hybrid_search.text.filters import leaves
+from hybrid_search.text.values import FORMS
 
 MARKS = ("«", "»")
 """What stands around the words in ``marked``: no product takes it for anything but text."""
@@ -107,6 +108,6 @@ def list_labels(metadata: Mapping[str, Any]) -> list[str]:
     for name, kind, value in leaves(metadata):
         if kind == "boolean":
             labels.append(f"{name}: {str(value).lower()}")
-        elif kind == "string" and len(str(value)) <= LABEL_CHARACTERS and not parse_date(value):
+        elif kind in FORMS and len(str(value)) <= LABEL_CHARACTERS and not parse_date(value):
             labels.append(f"{name}: {value}")
     return labels

@@ -9,7 +9,8 @@ values), `pipeline` (all stages in their order), `phrase_vector` (a phrase to it
 `calibration` (the maps of the default fusion), `contents` (one fetch of texts and metadata),
 `facets` (sort and count), `span_content` (words and turns), `hit_builder`, `refine`, `result` (the
 public classes), `excerpts` (the sentences around spans, for people), `result_html` and
-`result_rows` (a result in notebooks, and as a table), `damage` (warnings of what was left out).
+`result_rows` (a result in notebooks, and as a table), `damage` (warnings of what was left out),
+`no_hits` (why nothing was found).
 `types` holds the frozen types between these stages. `span_search` answers without an index, and
 `open_document` makes a `document_view` of one whole document.
 

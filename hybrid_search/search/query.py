@@ -224,8 +224,8 @@ def _check_numbers(query: Query) -> None:
     if query.offset >= query.window:
         larger = f"ask for {query.window + 1} or more at once, or " * (query.window < MAX_SIZE)
         raise UsageError(
-            f"offset is {query.offset}: with a size of {query.size} the best {query.window} hits are "
-            f"listed. For more of them {larger}use mine"
+            f"offset is {query.offset}: with a size of {query.size} the best {query.window} hits "
+            f"are listed. For more of them {larger}use mine"
         )
 
 

@@ -7,7 +7,8 @@ Modules in reading order: `types` (the frozen stage types and the map of all sta
 a word is), `terms` (what BM25 counts), `passages` (document to passages), `spans` (the mathematics
 of spans), `token_codes` (token vectors to codes that are stored), `boundaries` (where clauses end),
 `span_prior` (what that says of a span), `window_policy` (the spans that become kNN vectors),
-`name_lists` (names in messages) and `filters` (conditions on metadata).
+`name_lists` (names in messages), `values` (texts that are dates or numbers), `filters` (conditions
+on metadata) and `selection` (the same without an index).
 
 A new stage type goes into `types`, a new way to cut text into `passages`, new arithmetic on spans
 into `spans`. Nothing here reads files, imports a model or knows a backend.

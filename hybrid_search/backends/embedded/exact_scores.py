@@ -34,8 +34,8 @@ def score_nearest(
 ) -> BestPassages:
     """Return the best of the nearest passages, those `by_words`, and the damaged ones.
 
-    More are scored where so many of the nearest are damaged that fewer than the request's window are
-    left, or where they are of too few documents.
+    More are scored where so many of the nearest are damaged that fewer than the request's window
+    are left, or where they are of too few documents.
     """
     least = request.window
     while True:

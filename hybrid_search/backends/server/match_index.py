@@ -20,14 +20,15 @@ from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.transport.patience import PatientServer
 from hybrid_search.credentials import PATIENCE
 from hybrid_search.errors import ServerError, UsageError
+from hybrid_search.text.values import FORMS
 
 META = "hybrid_search_matches"
 """The key of ``_meta`` that tells an index of matches from all others."""
 
 PAGE_MATCHES = 1000
 
-PROPERTIES = {
-    "string": {"type": "keyword", "ignore_above": 8191},
+PROPERTIES: Mapping[str, Mapping[str, Any]] = {
+    **dict.fromkeys(FORMS, {"type": "keyword", "ignore_above": 8191}),
     "number": {"type": "double"},
     "boolean": {"type": "boolean"},
     "object": {"properties": {}},

@@ -7,7 +7,7 @@ const VALUES = 10; // values of a field that are offered
 
 export function chooseFields(index) {
   const fields = Object.entries(index?.fields ?? {});
-  return fields.filter(([, type]) => type === "string" || type === "boolean").map(([name]) => name).slice(0, FIELDS);
+  return fields.filter(([, type]) => type !== "number" && type !== "object").map(([name]) => name).slice(0, FIELDS);
 }
 
 export function buildFilters(facets, where, change) {
