@@ -18,7 +18,7 @@ from hybrid_search.text.filters import Condition
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Floats, TokenCodes
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the stored format.
 
 An index of another version is refused with the remedy: ingest again.

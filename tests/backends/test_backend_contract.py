@@ -197,7 +197,7 @@ def test_a_scan_of_an_index_that_is_missing_is_an_error(store: Backend) -> None:
 def test_a_walk_through_an_empty_index_lists_nothing_and_through_none_is_an_error(
     store: Backend,
 ) -> None:
-    write_documents(store)
+    store.create_index("calls", make_spec(), {})
     assert list(store.iterate_passages("calls")) == []
     with pytest.raises(IndexMissingError):
         list(store.iterate_passages("other"))

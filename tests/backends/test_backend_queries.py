@@ -300,7 +300,7 @@ def test_passages_are_completed_in_the_order_asked_for_with_bm25_0_where_nothing
 
 
 def test_an_empty_index_gives_an_empty_result(client: Client) -> None:
-    client.ingest([])
+    client.setup()
     for alpha in (0.0, 0.5, 1.0):
         for fusion in FUSIONS:
             result = client.query("refund", alpha=alpha, fusion=fusion)

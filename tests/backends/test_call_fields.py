@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,6 @@ from hybrid_search.backends.turn_layout import read_speakers
 from hybrid_search.client import Client
 from tests.helpers import live_servers
 
-OLD_INDEXES = Path(__file__).parent / "data" / "old_indexes"
 CALLS: list[dict[str, Any]] = [
     {
         "id": "dated",
@@ -92,28 +89,3 @@ def test_calls_can_be_filtered_by_speaker_and_day(server: tuple[Client, Server, 
     query = {"bool": {"filter": [{"term": {"speakers": "customer"}}]}}
     response = transport.request("POST", f"/{index}/_count", body={"query": query})
     assert response["count"] == 1
-
-
-@pytest.mark.server
-def test_an_earlier_index_takes_more_calls_and_reindex_adds_the_fields(
-    server: tuple[Client, Server, str],
-) -> None:
-    client, transport, index = server
-    fixture = read_old_index(transport.engine)
-    transport.request("PUT", f"/{index}-000001", body={**fixture["index"], "aliases": {index: {}}})
-    for id_, source in fixture["documents"].items():
-        path = f"/{index}-000001/_doc/{id_.replace('#', '%23')}"
-        transport.request("PUT", path, body=source)
-    assert client.ingest(CALLS, index=index).failed == 0
-    assert set(read_call_fields(transport, index).values()) == {(None, None)}
-    client.reindex(index)
-    fields = read_call_fields(transport, index)
-    assert fields["dated"] == (["agent", "customer"], "2026-03-01")
-    assert all(speakers is not None for speakers, _ in fields.values())
-    assert read_span_texts(transport, index) == ["No speaker and no date"]
-
-
-def read_old_index(engine: str) -> dict[str, Any]:
-    path = OLD_INDEXES / f"{engine}.json"
-    fixture: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return fixture

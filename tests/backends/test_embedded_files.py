@@ -276,6 +276,7 @@ def test_a_lock_is_never_taken_through_a_link(tmp_path: Path, exists: bool) -> N
 
 def test_a_lock_that_was_removed_with_its_index_locks_no_second_writer_out(tmp_path: Path) -> None:
     with closing(EmbeddedBackend(tmp_path)) as backend:
+        backend.create_index("calls", make_spec(), {})
         with backend.writer("calls", make_spec()):
             with pytest.raises(IndexBusyError):
                 backend.drop_index("calls")
@@ -360,7 +361,7 @@ def test_a_database_of_another_program_is_left_as_it_is(
         "WHERE name IN ('spec', 'spec_copy')",
     ],
 )
-def test_an_index_of_a_newer_version_is_refused_with_the_remedy(
+def test_an_index_of_another_version_is_refused_with_the_remedy(
     tmp_path: Path, statement: str
 ) -> None:
     with closing(EmbeddedBackend(tmp_path)) as backend:
@@ -373,14 +374,29 @@ def test_an_index_of_a_newer_version_is_refused_with_the_remedy(
         ):
             with pytest.raises(
                 IndexStoreError,
-                match="has format 7, and this version of the program reads format 1: install",
+                match="has format 7, and this version of the program reads format 2: install",
             ):
                 use()
 
 
+def test_an_index_of_an_earlier_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    with closing(EmbeddedBackend(tmp_path)) as backend:
+        write_documents(backend, SHORT)
+    statement = (
+        "UPDATE settings SET value = json_set(value, '$.schema', 1) "
+        "WHERE name IN ('spec', 'spec_copy')"
+    )
+    make_database(tmp_path / "calls.sqlite", statement)
+    with (
+        closing(EmbeddedBackend(tmp_path)) as backend,
+        pytest.raises(IndexStoreError, match=r"has format 1, .* reads format 2: .* a new index"),
+    ):
+        backend.read_head("calls")
+
+
 @pytest.mark.parametrize(
     "value",
-    ["", "x", "[]", "null", '{"model": "m"}', "[" * 5000, '{"schema": 1, "unknown": 2}', b"\xff"],
+    ["", "x", "[]", "null", '{"model": "m"}', "[" * 5000, '{"schema": 2, "unknown": 2}', b"\xff"],
 )
 def test_a_damaged_record_of_the_model_is_one_clear_error(
     tmp_path: Path, value: str | bytes

@@ -35,6 +35,7 @@ PASSAGE_FIELDS = {
     *("document_id", "ordinal", "passages", "start", "end"),  # where it is
     *("text", "metadata", "layout", "span_count"),  # what it is
     *("speakers", "call_date"),  # what dashboards filter by
+    *("dates", "numbers"),  # what texts of the metadata are
     *("source_hash", "indexed_at"),  # of which writing
     *("tokens", "spans"),  # what it is found by
 }
@@ -95,7 +96,7 @@ def test_a_server_has_the_fields_of_a_passage_and_takes_no_other(engine: str) ->
 
 @pytest.mark.parametrize("engine", mappings.ENGINES)
 def test_the_writer_fills_these_fields_and_no_other(engine: str) -> None:
-    document = {"id": "a", "text": "where is my refund", "date": "2026-01-01"}
+    document = {"id": "a", "text": "where is my refund", "date": "2026-01-01", "n": "7"}
     (entry,) = tiny_encoder.make_entries(document)
     passage_source = passage_codec.build_source(
         entry,

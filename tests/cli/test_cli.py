@@ -222,6 +222,29 @@ def test_where_filters_and_a_key_given_twice_may_have_either_value(
     assert {hit["metadata"]["sector"] for hit in hits} == sectors
 
 
+def test_a_comparison_in_where_is_of_values() -> None:
+    rows = [
+        {"id": "a", "text": "a card", "at": "2026-03-01T23:30-05:00", "queue": "Sales", "n": 9},
+        {"id": "b", "text": "a card", "at": "2026-03-02T12:00Z", "queue": "Tech", "n": 10},
+        {"id": "c", "text": "a card", "at": "2026-03-03", "queue": "a=b>c", "n": 11},
+    ]
+    Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert invoke_cli("ingest", "rows.jsonl", "--index", "rows").status == 0
+
+    def find(*conditions: str) -> str:
+        options = [part for condition in conditions for part in ("--where", condition)]
+        result = invoke_cli("query", "card", "--index", "rows", "--json", *options)
+        return "".join(sorted(hit["id"] for hit in result.json["hits"]))
+
+    assert find("at>=2026-03-02") == "abc"
+    assert find("at<=2026-03-02") == "ab"
+    assert find("at<2026-03-02") == ""
+    assert find("at>2026-03-02T04:30Z", "n<11") == "b"
+    assert find("queue!=Sales") == "bc"
+    assert find("queue!=Sales", "queue!=Tech", "n>=9") == "c"
+    assert find("queue=a=b>c") == "c"
+
+
 def test_every_option_of_query_reaches_the_query() -> None:
     options = [
         "--size",
@@ -388,11 +411,19 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "a condition without =": (
         ["query", "x", "--where", "sector"],
-        "--where takes KEY=VALUE, and 'sector' is not of that form",
+        "--where takes KEY=VALUE, also with !=, <, <=, > or >=, and 'sector' is not of that form",
     ),
     "a condition without a key": (
         ["query", "x", "--where", "=bank"],
-        "--where takes KEY=VALUE, and '=bank' is not of that form",
+        "--where takes KEY=VALUE, also with !=, <, <=, > or >=, and '=bank' is not of that form",
+    ),
+    "a condition of two kinds": (
+        ["query", "x", "--where", "date=2026-03-01", "--where", "date>2026-03-02"],
+        "--where has date= and another comparison of date: give one",
+    ),
+    "a bound that comes twice": (
+        ["query", "x", "--where", "date>2026-03-01", "--where", "date>2026-03-02"],
+        "--where has date> twice: give it once",
     ),
     "a condition that no text can meet": (
         ["query", "x", "--where", "sector=\udcff"],

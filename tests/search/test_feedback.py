@@ -98,7 +98,7 @@ def test_each_of_several_phrases_has_its_own_feedback(sample: Client) -> None:
 
 
 def test_the_index_may_be_empty(client: Client) -> None:
-    client.ingest([], index="calls")
+    client.setup("calls")
     assert client.query(PHRASE, feedback=10).hits == []
 
 

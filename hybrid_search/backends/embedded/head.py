@@ -42,7 +42,7 @@ CHANGED_FIELDS = "the types of its metadata fields are not those that were writt
 def read_spec(connection: sqlite3.Connection, path: Path) -> IndexSpec | None:
     """Return the spec of the index at `path`, or None if none has been written yet.
 
-    One that is damaged in more than one place is a DamagedIndexError, one of a newer version an
+    One that is damaged in more than one place is a DamagedIndexError, one of another version an
     IndexStoreError.
     """
     if not schema.has_table(connection, "settings"):
@@ -78,13 +78,13 @@ def parse_spec(text: object, path: Path) -> IndexSpec:
 
     Raises:
         DamagedIndexError: If it is damaged.
-        IndexStoreError: If it is of a newer version.
+        IndexStoreError: If it is of another version.
     """
     try:
         values = json.loads(str(text))
         version = values.get("schema")
-        if isinstance(version, int) and version > SCHEMA:
-            raise IndexStoreError(schema.newer_version(path, version))
+        if isinstance(version, int) and version != SCHEMA:
+            raise IndexStoreError(schema.describe_version(path, version))
         spec = IndexSpec(**values)
         _check_types(spec)
         window_policy.parse(spec.policy)

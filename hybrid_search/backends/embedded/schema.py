@@ -183,11 +183,11 @@ def check_owner(connection: sqlite3.Connection, path: Path) -> None:
             "move it away, or use another folder or index name"
         )
     if version > SCHEMA:
-        raise IndexStoreError(newer_version(path, version))
+        raise IndexStoreError(describe_version(path, version))
 
 
-def newer_version(place: object, version: int) -> str:
-    """Return the message about an index whose format is of a later version of this program."""
+def describe_version(place: object, version: int) -> str:
+    """Return the message about an index whose format is of another version of this program."""
     return (
         f"{place} has format {version}, and this version of the program reads format {SCHEMA}: "
         "install the version that wrote it, or ingest into a new index"

@@ -28,7 +28,7 @@ META = "hybrid_search_matches"
 PAGE_MATCHES = 1000
 
 PROPERTIES: Mapping[str, Mapping[str, Any]] = {
-    **dict.fromkeys(FORMS, {"type": "keyword", "ignore_above": 8191}),
+    **{kind: {"type": "keyword", "ignore_above": 8191} for kind in FORMS},
     "number": {"type": "double"},
     "boolean": {"type": "boolean"},
     "object": {"properties": {}},

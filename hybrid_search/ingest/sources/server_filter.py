@@ -90,13 +90,10 @@ def _is_plain_keyword(value: Any, longest: int) -> bool:
     A text that reads as a number or boolean may stand for 7.0, or for true, and a date for the same
     time in another writing.
     """
-    return (
-        isinstance(value, str)
-        and len(value) <= longest // 2
-        and value.lower() not in ("true", "false")
-        and not _is_number(value)
-        and read_period(value) is None
-    )
+    if not isinstance(value, str) or len(value) > longest // 2:
+        return False
+    is_truth_value = value.lower() in ("true", "false")
+    return not (is_truth_value or _is_number(value) or read_period(value))
 
 
 def _is_number(value: str) -> bool:
