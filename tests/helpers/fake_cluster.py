@@ -55,6 +55,12 @@ class Exchange:
         return Reply(body=json.dumps(answer).encode())
 
 
+ANSWERS_BY_ACTION: Json = {
+    "_stats/store": {"_all": {"primaries": {"store": {"size_in_bytes": 0}}}},
+    "_refresh": {"_shards": {"failed": 0}},
+}
+
+
 @dataclass
 class FakeCluster:
     """A script for `ScriptedServer`; without `has_cbor` all its answers are JSON."""
@@ -110,10 +116,8 @@ class FakeCluster:
             return {name if name == NEXT_INDEX else INDEX: {"mappings": self.mapping()}}
         if action.startswith("_settings"):
             return {INDEX: {"settings": SETTINGS, "defaults": {}}}
-        if action == "_stats/store":
-            return {"_all": {"primaries": {"store": {"size_in_bytes": 0}}}}
-        if action == "_refresh":
-            return {"_shards": {"failed": 0}}
+        if action in ANSWERS_BY_ACTION:
+            return ANSWERS_BY_ACTION[action]
         return self.search(json.loads(request.body))
 
     def _answers_by_path(self) -> Json:
