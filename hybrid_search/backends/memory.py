@@ -13,7 +13,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -45,7 +45,7 @@ from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condit
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.terms import join_terms, query_terms
 from hybrid_search.text.token_codes import best_passages
-from hybrid_search.text.types import Entry, Metadata
+from hybrid_search.text.types import Entry, Metadata, TokenCodes
 from hybrid_search.text.words import words
 
 K1, B = 1.2, 0.75
@@ -96,7 +96,9 @@ class _Index:
     fields: dict[str, str] = field(default_factory=dict)
     documents: dict[str, list[_Passage]] = field(default_factory=dict)
 
-    def passages(self, conditions: Sequence[Condition] = ()) -> dict[tuple[str, int], _Passage]:
+    def passages(
+        self, conditions: Sequence[Condition] = (), speakers: Sequence[str] = ()
+    ) -> dict[tuple[str, int], _Passage]:
         return {
             (name, number): passage
             for name, passages in self.documents.items()
@@ -105,6 +107,7 @@ class _Index:
                 for condition in conditions
             )
             for number, passage in enumerate(passages)
+            if not speakers or any(speaker in speakers for _, speaker in passage.entry.turns)
         }
 
 
@@ -266,11 +269,14 @@ class MemoryBackend:
         """Return the best passages of each leg, by scoring everything."""
         memory_index = self._get_index(index)
         lexical = self._bm25_scores(memory_index, request) if request.lexical else {}
-        passages = memory_index.passages(request.conditions) if request.semantic else {}
+        passages = (
+            memory_index.passages(request.conditions, request.speakers) if request.semantic else {}
+        )
         best = best_passages(
             request.vector,
-            {key: passages[key].entry.tokens for key in sorted(passages)},
+            {key: _find_codes(passages[key].entry, request) for key in sorted(passages)},
             request.window,
+            request.span_filter,
         )
         ranked = sorted(lexical, key=lambda key: (-lexical[key], key))[: request.window]
         return Candidates(
@@ -300,7 +306,7 @@ class MemoryBackend:
                     tf = passages[key].terms[term]
                     norm = K1 * (1 - B + B * lengths[key] / average)
                     scores[key] = scores.get(key, 0.0) + idf * tf / (tf + norm)
-        allowed = memory_index.passages(request.conditions)
+        allowed = memory_index.passages(request.conditions, request.speakers)
         return {key: score for key, score in scores.items() if key in allowed}
 
     def complete_candidates(
@@ -315,7 +321,11 @@ class MemoryBackend:
         scores = self._bm25_scores(self._get_index(index), request)
         return [
             StoredPassage(
-                key, entry.document.id, entry.passage.ordinal, scores.get(key, 0.0), entry.tokens
+                key,
+                entry.document.id,
+                entry.passage.ordinal,
+                scores.get(key, 0.0),
+                _find_codes(entry, request),
             )
             for key, entry in entries.items()
         ]
@@ -374,6 +384,11 @@ class MemoryBackend:
                 "ingest into it first"
             )
         return self._indexes[index]
+
+
+def _find_codes(entry: Entry, request: Request) -> TokenCodes:
+    """Return the token codes of a passage, with its turns if the request asks for speakers."""
+    return replace(entry.tokens, turns=entry.turns) if request.speakers else entry.tokens
 
 
 def _count_values(name: str, all_metadata: Iterable[Metadata]) -> dict[Scalar, int]:

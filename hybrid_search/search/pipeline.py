@@ -47,8 +47,10 @@ from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.opensearch import ranking
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
+from hybrid_search.search.speakers import explain_no_speaker
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
+from hybrid_search.text.span_filter import SpanFilter
 
 LoadCalibration = Callable[[str, int, str], Calibration]
 """Returns the maps for passages of a precision and a dimension, and for how spans are chosen."""
@@ -128,6 +130,8 @@ def _search(
         facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
     )
     warnings = [*actions.pop("warnings"), *builder.warnings]
+    if query.speaker and not scored:
+        warnings += explain_no_speaker(backend, query.index, requests[0])
     plan = {
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,
@@ -179,6 +183,7 @@ def build_requests(
     """Return a request for each of these phrases of `query`, in an index with these fields."""
     vectors = phrase_vector.query_vectors(encoder, phrases, query.context)
     conditions = compile_where(query.where, fields)
+    span_filter = build_span_filter(encoder, query.speaker, query.not_)
     return [
         Request(
             phrase,
@@ -188,9 +193,23 @@ def build_requests(
             lexical=query.alpha < 1,
             semantic=query.alpha > 0,
             prior=span_prior(encoder) if query.spans_by == SCORE else None,
+            span_filter=span_filter,
         )
         for phrase, vector in zip(phrases, vectors, strict=True)
     ]
+
+
+def build_span_filter(
+    encoder: Encoder, speakers: Sequence[str], not_phrases: Sequence[str]
+) -> SpanFilter | None:
+    """Return what counts only spans of `speakers`, nearer to a phrase than to `not_phrases`.
+
+    Without any of both the result is None: all spans count.
+    """
+    if not speakers and not not_phrases:
+        return None
+    not_vectors = phrase_vector.query_vectors(encoder, not_phrases)
+    return SpanFilter(tuple(speakers), not_vectors)
 
 
 def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Encoder:
@@ -323,6 +342,8 @@ def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
         "window": query.window,
         **({"feedback": query.feedback} if query.feedback else {}),
         **({"sort": query.sort} if query.sort else {}),
+        **({"speaker": list(query.speaker)} if query.speaker else {}),
+        **({"not": list(query.not_)} if query.not_ else {}),
         "model": spec.model,
         "precision": spec.precision,
         **({"query_precision": precision} if precision != spec.precision else {}),

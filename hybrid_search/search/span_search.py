@@ -72,6 +72,7 @@ def best_places(passage_spans: Sequence[PassageSpans], k: int) -> list[Place]:
     counts = [len(passage.cosines) for passage in passage_spans]
     owners = np.repeat(np.arange(len(passage_spans)), counts)
     best = spans.best(scores, starts, ends, k)
-    columns = (owners, starts, ends, cosines, scores - cosines)
-    rows = zip(*(column[best].tolist() for column in columns), strict=True)
+    columns = [column[best] for column in (owners, starts, ends, cosines)]
+    columns.append(scores[best] - cosines[best])  # of spans that do not count it is no number
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return [Place(*row) for row in rows]

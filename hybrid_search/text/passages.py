@@ -122,6 +122,9 @@ def _piece_bounds(word_bounds: Ints) -> Iterator[tuple[int, int]]:
     """Cut words into the fewest pieces of at most `PIECE_WORDS`, of almost equal size.
 
     Pieces of more than `MAX_CHARACTERS` are cut again.
+
+    Yields:
+        The first word of each piece, and the word after its last.
     """
     count = len(word_bounds)
     pieces = -(-count // PIECE_WORDS)

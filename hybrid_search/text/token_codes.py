@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numkong
 import numpy as np
@@ -32,6 +32,9 @@ from hybrid_search.text.joined_codes import (
     join_stored,
 )
 from hybrid_search.text.types import Bytes, Codes, Encoding, Floats, Ints, Passage, TokenCodes
+
+if TYPE_CHECKING:
+    from hybrid_search.text.span_filter import SpanFilter
 
 UNREADABLE = TokenCodes(
     np.zeros((0, 4), np.int32),
@@ -197,29 +200,51 @@ class BestPassages:
         codes: Their token codes by key, the nearest passage first.
         cosines: The cosine of every span of each, float32 ``[spans]``.
         damaged: The keys of those whose codes are damaged; they have no cosine.
+        outdone: How many have a span that would be the best, but does not count.
     """
 
     codes: dict[Any, TokenCodes]
     cosines: dict[Any, Floats]
     damaged: list[Any]
+    outdone: int = 0
 
     def take(self, count: int) -> BestPassages:
         """Return the nearest `count` of them."""
         keys = list(self.codes)[:count]
         codes = {key: self.codes[key] for key in keys}
-        return BestPassages(codes, {key: self.cosines[key] for key in keys}, self.damaged)
+        cosines = {key: self.cosines[key] for key in keys}
+        return BestPassages(codes, cosines, self.damaged, self.outdone)
 
 
 def best_passages(
-    query: Floats, codes_by_key: Mapping[Any, TokenCodes], limit: int
+    query: Floats,
+    codes_by_key: Mapping[Any, TokenCodes],
+    limit: int,
+    span_filter: SpanFilter | None = None,
+    always: Collection[Any] = (),
 ) -> BestPassages:
     """Return the `limit` passages whose best span is nearest to `query`, and the damaged ones.
 
     The best come first; of equal ones those that come first in `codes_by_key` are returned.
+    Passages in `always` are returned in any case. With a `span_filter` only spans that it counts
+    can be the best.
     """
-    cosines = span_cosines_by_passage(query, list(codes_by_key.values()))
-    best, damaged = _select_nearest(zip(codes_by_key, cosines, strict=True), limit)
-    return BestPassages({key: codes_by_key[key] for key in best}, best, damaged)
+    passages = list(codes_by_key.values())
+    cosines: Iterable[Floats | None] = span_cosines_by_passage(query, passages)
+    outdone = 0
+    if span_filter:
+        of_all = list(cosines)
+        cosines = list(span_filter.apply(of_all, passages))
+        outdone = sum(map(_is_outdone, of_all, cosines))
+    best, damaged = _select_nearest(zip(codes_by_key, cosines, strict=True), limit, always)
+    return BestPassages({key: codes_by_key[key] for key in best}, best, damaged, outdone)
+
+
+def _is_outdone(of_all: Floats | None, counting: Floats | None) -> bool:
+    """Return whether the best of all spans of a passage is none of those that count."""
+    if of_all is None or counting is None or not len(of_all):
+        return False
+    return bool(counting.max() < of_all.max())
 
 
 def best_stored_passages(

@@ -16,7 +16,7 @@ All offsets count code points of the document's text: ``document.text[start:end]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -129,6 +129,8 @@ class TokenCodes:
             word, and for each word from the shortest span to the longest.
         boundaries: uint8 ``[words]``: the probability, in 255ths, that a clause ends before the
             word; None if the model does not tell, or an earlier version wrote the codes.
+        turns: The first word and the speaker of each turn. They are not stored with the codes, and
+            given only where a request asks for speakers.
     """
 
     words: Ints
@@ -137,6 +139,7 @@ class TokenCodes:
     scales: Floats
     inverse_norms: Halves
     boundaries: Bytes | None = None
+    turns: Sequence[tuple[int, str | None]] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,3 +166,13 @@ class Entry:
     def text(self) -> str:
         """The passage's text."""
         return self.document.text[self.passage.start : self.passage.end]
+
+    @property
+    def turns(self) -> list[tuple[int, str | None]]:
+        """The first word and the speaker of each turn of the passage."""
+        turns: list[tuple[int, str | None]] = []
+        words = 0
+        for part in self.passage.parts:
+            turns.append((words, self.document.turns[part.turn].speaker))
+            words += len(part.words)
+        return turns

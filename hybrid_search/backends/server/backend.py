@@ -187,7 +187,7 @@ class ServerBackend:
         scores, codes, contents = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
         codes = {key: codes[key] for key in keys if key in codes}
-        best = best_passages(request.vector, codes, request.window)
+        best = best_passages(request.vector, codes, request.window, request.span_filter)
         if first_pass.beyond_window:
             cosines = find_highest(list(best.cosines.values())).tolist()
             best = best.take(count_in_window(proposals, request, codes, cosines))
@@ -272,7 +272,7 @@ class ServerBackend:
             body = request_bodies.match_body(request, len(unscored), among=unscored)
             searches.append(Search(body, answers.SCORED_KEYS))
         if uncoded:
-            body = request_bodies.codes_body(uncoded, with_contents=with_contents)
+            body = request_bodies.codes_body(request, uncoded, with_contents=with_contents)
             shape = answers.CODES_AND_CONTENTS if with_contents else answers.CODES
             searches.append(Search(body, shape))
         parts = self._searcher.search_together(index, searches)

@@ -26,6 +26,12 @@ time. What is known of the BM25 scores of all others is that they are less, so t
 proposes, the fewer token codes are fetched.
 """
 
+FILTERED = 4
+"""How many times as many are proposed where not all spans count.
+
+Passages are proposed by all of their spans: some of the nearest have none that counts.
+"""
+
 SMALL_INDEX = 35_000
 """Up to so many passages the fewest are proposed; beyond, more by the square root of the number."""
 
@@ -66,9 +72,10 @@ def choose_reach(engine: Engine, request: Request, first_pass: FirstPass, size: 
     searched = _limit(size.passages // size.shards // SEARCHED_SHARE[engine], SEARCHED_SPANS)
     if first_pass is KEYS_ONLY:
         return Reach(request.window if request.lexical else 0, request.window, searched)
+    share = FILTERED if request.span_filter else 1
     return Reach(
-        max(request.window, _count_proposed(size, BY_WORDS)),
-        max(2 * request.window, _count_proposed(size, BY_GRAPH)),
+        max(request.window, share * _count_proposed(size, BY_WORDS)),
+        max(2 * request.window, share * _count_proposed(size, BY_GRAPH)),
         searched,
     )
 

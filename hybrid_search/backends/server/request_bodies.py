@@ -6,7 +6,7 @@ Whatever a user gives is a value in them, never syntax.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hybrid_search.backends.highlight_markers import CLOSE, OPEN
@@ -15,8 +15,6 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Scalar
-from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Floats
 
 MAX_EXACT_INTEGER = 2**53
 """From here on doubles cannot represent every integer; the sub-field ``long`` can."""
@@ -53,6 +51,9 @@ CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "
 SHORT_CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "short_codes"]}
 """Returns the key and the short codes, a column that indexes of earlier versions do not have."""
 
+TURNS = "turn_speakers"
+"""The column with the turns of a passage, which only requests for speakers read."""
+
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
 CODES_AND_CONTENTS: dict[str, Any] = {
@@ -63,12 +64,23 @@ CODES_AND_CONTENTS: dict[str, Any] = {
 """Returns the key, the token codes, and what is shown."""
 
 
-def best_span_fields(script: str, vector: Floats, prior: SpanPrior | None) -> dict[str, Any]:
+def add_turns(fields: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    """Return `fields` of a hit, with its turns if the request asks for speakers."""
+    turns = [TURNS] if request.speakers else []
+    return {**fields, "docvalue_fields": [*fields["docvalue_fields"], *turns]}
+
+
+def best_span_fields(script: str, request: Request) -> dict[str, Any]:
     """Return what brings the key of a passage, and cosine and score of its best spans, by a script.
 
-    `vector` is float32 ``[dimension]``.
+    The spans are those that the request counts.
     """
-    params: dict[str, Any] = {"vector": round_vector(vector)}
+    prior, span_filter = request.prior, request.span_filter
+    params: dict[str, Any] = {"vector": round_vector(request.vector)}
+    if span_filter and span_filter.speakers:
+        params["speakers"] = list(span_filter.speakers)
+    if span_filter and span_filter.not_vectors:
+        params["not_vectors"] = [round_vector(vector) for vector in span_filter.not_vectors]
     if prior:
         params["prior"] = {"ends": prior.ends, "inside": prior.inside, "length": prior.length}
     source = {"source": script, "params": params}
@@ -83,9 +95,7 @@ def match_body(
     If `among` is given, only those passages can match. `fields` say what is returned of a hit, by
     default its key.
     """
-    filters = condition_filters(request.conditions) + (
-        [ids_query(among)] if among is not None else []
-    )
+    filters = request_filters(request) + ([ids_query(among)] if among is not None else [])
     return {
         "size": size,
         "query": {
@@ -150,13 +160,15 @@ def knn_body(
 
 def knn_filters(engine: Engine, request: Request) -> list[dict[str, Any]]:
     """Return the conditions as filters inside a kNN, an empty list if there are none."""
-    filters = condition_filters(request.conditions)
+    filters = request_filters(request)
     return [EVERY_PASSAGE, *filters] if filters and engine == "opensearch" else filters
 
 
-def codes_body(keys: Sequence[str], *, with_contents: bool = False) -> dict[str, Any]:
+def codes_body(
+    request: Request, keys: Sequence[str], *, with_contents: bool = False
+) -> dict[str, Any]:
     """Return the search for the token codes of passages, and for what is shown of them."""
-    fields = CODES_AND_CONTENTS if with_contents else CODES
+    fields = add_turns(CODES_AND_CONTENTS if with_contents else CODES, request)
     return {"size": len(keys), "query": ids_query(keys), **fields}
 
 
@@ -193,6 +205,14 @@ def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:
 def ids_query(keys: Sequence[str]) -> dict[str, Any]:
     """Return a query for the passages with these ``_id``s."""
     return {"ids": {"values": list(keys)}}
+
+
+def request_filters(request: Request) -> list[dict[str, Any]]:
+    """Return a filter for each condition of a request, and one for its speakers."""
+    filters = condition_filters(request.conditions)
+    if request.speakers:
+        filters.append({"terms": {"speakers": list(request.speakers)}})
+    return filters
 
 
 def condition_filters(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
