@@ -47,10 +47,10 @@ from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.opensearch import ranking
 from hybrid_search.search.query import Query
 from hybrid_search.search.result import Result
+from hybrid_search.search.span_search import build_span_filter
 from hybrid_search.search.speakers import explain_no_speaker
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
-from hybrid_search.text.span_filter import SpanFilter
 
 LoadCalibration = Callable[[str, int, str], Calibration]
 """Returns the maps for passages of a precision and a dimension, and for how spans are chosen."""
@@ -197,19 +197,6 @@ def build_requests(
         )
         for phrase, vector in zip(phrases, vectors, strict=True)
     ]
-
-
-def build_span_filter(
-    encoder: Encoder, speakers: Sequence[str], not_phrases: Sequence[str]
-) -> SpanFilter | None:
-    """Return what counts only spans of `speakers`, nearer to a phrase than to `not_phrases`.
-
-    Without any of both the result is None: all spans count.
-    """
-    if not speakers and not not_phrases:
-        return None
-    not_vectors = phrase_vector.query_vectors(encoder, not_phrases)
-    return SpanFilter(tuple(speakers), not_vectors)
 
 
 def match_encoder_to_index(encoder: Encoder, index: str, spec: IndexSpec) -> Encoder:

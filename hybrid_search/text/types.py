@@ -170,9 +170,14 @@ class Entry:
     @property
     def turns(self) -> list[tuple[int, str | None]]:
         """The first word and the speaker of each turn of the passage."""
-        turns: list[tuple[int, str | None]] = []
-        words = 0
-        for part in self.passage.parts:
-            turns.append((words, self.document.turns[part.turn].speaker))
-            words += len(part.words)
-        return turns
+        return list_turns(self.document, self.passage)
+
+
+def list_turns(document: Document, passage: Passage) -> list[tuple[int, str | None]]:
+    """Return the first word and the speaker of each turn of a passage, see `TokenCodes.turns`."""
+    turns: list[tuple[int, str | None]] = []
+    words = 0
+    for part in passage.parts:
+        turns.append((words, document.turns[part.turn].speaker))
+        words += len(part.words)
+    return turns
