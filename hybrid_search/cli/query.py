@@ -187,7 +187,7 @@ def best_spans(
     with options.report_errors():
         from hybrid_search.api import connect
 
-        choice = {"k": k, "spans_by": spans_by, "speaker": speaker, "not_": not_}
+        choice: dict[str, Any] = {"k": k, "spans_by": spans_by, "speaker": speaker, "not_": not_}
         with connect("memory:", model=model, device=device, precision=precision) as client:
             if file is not None and text is None and phrase is None:
                 for answer in _answers(client, file, choice):

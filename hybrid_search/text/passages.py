@@ -11,7 +11,9 @@ grow with the length of a text, whatever it consists of.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
@@ -19,7 +21,7 @@ import numpy as np
 
 from hybrid_search.text.spans import MAX_WORDS
 from hybrid_search.text.types import Document, Ints, Part, Passage, Turn
-from hybrid_search.text.words import words
+from hybrid_search.text.words import include_marks, words
 
 PASSAGE_WORDS = 80
 """About 100 word pieces: few vectors per passage, yet enough words for BM25."""
@@ -46,6 +48,11 @@ BATCH_CHARACTERS = 64 * 640
 
 The vectors of as many tokens take 63 MB. 64 ordinary passages have 30,000 characters.
 """
+
+_LABEL = re.compile(
+    r"^[ \t]*(?:\[[^\]\n]{1,30}\][ \t]*)?[^\W\d_][\w .'-]{0,30}:(?=\s)", re.MULTILINE
+)
+"""The name of a speaker at the beginning of a line, behind a time if there is one."""
 
 Item = TypeVar("Item")
 
@@ -108,14 +115,27 @@ def _is_full(parts: Sequence[Part], size: int, part: Part) -> bool:
 
 
 def _parts(number: int, turn: Turn) -> Iterator[Part]:
-    word_bounds = words(turn.text, turn.start)
+    word_bounds = include_marks(turn.text, words(turn.text)) + np.int32(turn.start)
     if len(word_bounds) > WINDOW_WORDS or (len(word_bounds) and len(turn.text) > MAX_CHARACTERS):
-        yield from (
-            _piece(number, turn, word_bounds, first, last)
-            for first, last in _piece_bounds(word_bounds)
-        )
+        breaks = _find_breaks(turn, word_bounds)
+        for first, last in _piece_bounds(word_bounds):
+            piece = _piece(number, turn, word_bounds, first, last)
+            inside = tuple(
+                word - first for word in breaks if first < word < first + len(piece.words)
+            )
+            yield replace(piece, breaks=inside)
     elif len(word_bounds):
-        yield Part(number, turn.start, turn.end, turn.start, word_bounds, len(word_bounds))
+        count, breaks = len(word_bounds), _find_breaks(turn, word_bounds)
+        yield Part(number, turn.start, turn.end, turn.start, word_bounds, count, breaks)
+
+
+def _find_breaks(turn: Turn, word_bounds: Ints) -> tuple[int, ...]:
+    """Return the words, but the first, that begin a line with the name of its speaker."""
+    if "\n" not in turn.text:
+        return ()
+    starts = [turn.start + match.start() for match in _LABEL.finditer(turn.text)]
+    numbers = np.unique(np.searchsorted(word_bounds[:, 0], starts)).tolist()
+    return tuple(number for number in numbers if 0 < number < len(word_bounds))
 
 
 def _piece_bounds(word_bounds: Ints) -> Iterator[tuple[int, int]]:

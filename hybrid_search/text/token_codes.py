@@ -93,7 +93,7 @@ def gather(
         vectors.append(encoding.vectors[first:after])
         columns = [part.words - passage.start, tokens - first + token_count]
         rows.append(np.concatenate(columns, axis=1, dtype=np.int32))
-        counts.append(spans.counts(len(part.words), part.core))
+        counts.append(spans.counts(len(part.words), part.core, part.breaks))
         token_count += after - first
     return np.concatenate(vectors), np.concatenate(rows), np.concatenate(counts)
 

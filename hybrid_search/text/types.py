@@ -73,7 +73,8 @@ class Part:
     The encoder reads it from `window_start` on, for context.
 
     `words` is int32 ``[words, 2]``: start and end of each in the document. Spans start only in the
-    first `core` words; the words after them are there for spans to end in.
+    first `core` words; the words after them are there for spans to end in. No span runs across the
+    beginning of a word of `breaks`, such as the first of a line that names its speaker.
     """
 
     turn: int
@@ -82,6 +83,7 @@ class Part:
     window_start: int
     words: Ints
     core: int
+    breaks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

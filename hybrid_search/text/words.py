@@ -53,6 +53,33 @@ def words(text: str, offset: int = 0) -> Ints:
     return np.fromiter(edges, dtype=np.int32).reshape(-1, 2) + np.int32(offset)
 
 
+_OWN_MARKS = regex.compile(
+    r"<[^<>\s]{1,40}>|\[[^\[\]\s]{1,40}\]|\{[^{}\s]{1,40}\}|(?<!\w)(?:\p{L}\.){2,20}",
+    flags=regex.V1,
+)
+
+
+def include_marks(text: str, bounds: Ints) -> Ints:
+    """Return the words of a text with the marks that are their own: ``<name>``, ``p.m.``.
+
+    Args:
+        text: A text.
+        bounds: Start and end of each of its words, int32 ``[words, 2]``.
+    """
+    places = [match.span() for match in _OWN_MARKS.finditer(text)]
+    if not places:
+        return bounds
+    starts, ends = np.array(places, dtype=np.int32).T
+    extended = bounds.copy()
+    firsts = np.searchsorted(bounds[:, 0], starts)
+    lasts = np.searchsorted(bounds[:, 1], ends, side="right") - 1
+    holds_word = firsts <= lasts
+    firsts, lasts = firsts[holds_word], lasts[holds_word]
+    extended[firsts, 0] = np.minimum(extended[firsts, 0], starts[holds_word])
+    extended[lasts, 1] = np.maximum(extended[lasts, 1], ends[holds_word])
+    return extended
+
+
 def _cut(start: int, end: int) -> Iterable[int]:
     """Return start and end of each word of a segment: it is one, unless it is very long."""
     if end - start <= MAX_WORD:
