@@ -269,15 +269,10 @@ class MemoryBackend:
         """Return the best passages of each leg, by scoring everything."""
         memory_index = self._get_index(index)
         lexical = self._bm25_scores(memory_index, request) if request.lexical else {}
-        passages = (
-            memory_index.passages(request.conditions, request.speakers) if request.semantic else {}
-        )
-        best = best_passages(
-            request.vector,
-            {key: _find_codes(passages[key].entry, request) for key in sorted(passages)},
-            request.window,
-            request.span_filter,
-        )
+        passages = memory_index.passages(request.conditions, request.speakers)
+        keys = sorted(passages) if request.semantic else []
+        codes = {key: _find_codes(passages[key].entry, request) for key in keys}
+        best = best_passages(request.vector, codes, request.window, request.span_filter)
         ranked = sorted(lexical, key=lambda key: (-lexical[key], key))[: request.window]
         return Candidates(
             {key: lexical[key] for key in ranked},

@@ -18,7 +18,8 @@ MAX_WORD = 128
 """The most characters of a word: those of the longest digests. Names of chemicals are shorter."""
 
 _SEGMENT = regex.compile(
-    r"['’]++|\p{Regional_Indicator}{2}[\p{M}\p{Cf}]*+|(?:\A[\p{Cf}\p{M}]++['’]*+|\b|(?<=['’]))\K.+?\b",
+    r"['’]++|\p{Regional_Indicator}{2}[\p{M}\p{Cf}]*+"
+    r"|(?:\A[\p{Cf}\p{M}]++['’]*+|\b|(?<=['’]))\K.+?\b",
     flags=regex.WORD | regex.DOTALL | regex.V1,
 )
 """One segment between word boundaries.

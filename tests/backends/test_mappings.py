@@ -35,6 +35,7 @@ PASSAGE_FIELDS = {
     *("document_id", "ordinal", "passages", "start", "end"),  # where it is
     *("text", "metadata", "layout", "span_count"),  # what it is
     *("speakers", "call_date"),  # what dashboards filter by
+    "turn_speakers",
     *("source_hash", "indexed_at"),  # of which writing
     *("tokens", "spans"),  # what it is found by
 }

@@ -74,8 +74,7 @@ def assert_words(text: str, turn: str, start: int, end: int) -> None:
     inside = [word for word in words_of(turn) if start <= word[0] and word[1] <= end]
     assert 1 <= len(inside) <= 20
     assert (inside[0][0], inside[-1][1]) == (start, end)
-    if not words(text)[0, 0] and words(text)[-1, 1] < len(text):  # as in U.S.
-        text = text[: words(text)[-1, 1]]
+    text = text.strip("<>[]{}.")
     assert unicodedata.category(text[0])[0] in "LNS"
     # marks and joiners belong to the letter before them (WB4), and a word of Hebrew may end with
     # its geresh
