@@ -99,15 +99,19 @@ class _Index:
     def passages(
         self, conditions: Sequence[Condition] = (), speakers: Sequence[str] = ()
     ) -> dict[tuple[str, int], _Passage]:
-        return {
-            (name, number): passage
+        allowed = [
+            (name, passages)
             for name, passages in self.documents.items()
             if all(
                 matches_condition(condition, name, passages[0].entry.document.metadata)
                 for condition in conditions
             )
+        ]
+        return {
+            (name, number): passage
+            for name, passages in allowed
             for number, passage in enumerate(passages)
-            if not speakers or any(speaker in speakers for _, speaker in passage.entry.turns)
+            if passage.entry.is_said_by(speakers)
         }
 
 

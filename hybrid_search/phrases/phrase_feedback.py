@@ -43,13 +43,14 @@ def add_feedback_to_topics(
     """
     vectors = matrix.vectors.copy()
     for column in np.flatnonzero(matrix.is_meant).tolist():
+        topic = int(matrix.owners[column])
         request = Request(
             matrix.phrases[column],
             vectors[column],
             WINDOW,
-            tuple(conditions[int(matrix.owners[column])]),
+            tuple(conditions[topic]),
             prior=prior,
-            span_filter=_build_filter(matrix, int(matrix.owners[column])),
+            span_filter=_build_filter(matrix, topic),
         )
         ordered = order_page(request, documents, Query.fusion, Query.alpha, maps)
         answer = retrieve(backend, index, ordered)

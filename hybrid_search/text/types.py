@@ -174,6 +174,10 @@ class Entry:
         """The first word and the speaker of each turn of the passage."""
         return list_turns(self.document, self.passage)
 
+    def is_said_by(self, speakers: Sequence[str]) -> bool:
+        """Return whether one of `speakers` has a turn here; without any of them everybody has."""
+        return not speakers or any(speaker in speakers for _, speaker in self.turns)
+
 
 def list_turns(document: Document, passage: Passage) -> list[tuple[int, str | None]]:
     """Return the first word and the speaker of each turn of a passage, see `TokenCodes.turns`."""

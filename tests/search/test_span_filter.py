@@ -174,12 +174,11 @@ def test_best_spans_of_a_text_have_no_speaker(client: Client) -> None:
 
 def test_a_speaker_is_not_lost_behind_others_who_say_it_better(client: Client) -> None:
     """Agents say it word for word in 700 calls, more than the passages that are proposed."""
-    agent_calls = [
-        {"id": f"a{number}", "turns": [{"speaker": "agent", "text": f"A refund request {number}."}]}
-        for number in range(700)
-    ]
-    for call in agent_calls:
-        call["turns"].append({"speaker": "customer", "text": "The weather is nice today."})  # type: ignore[attr-defined]
+    small_talk = {"speaker": "customer", "text": "The weather is nice today."}
+    agent_calls: list[dict[str, Any]] = []
+    for number in range(700):
+        asked = {"speaker": "agent", "text": f"A refund request {number}."}
+        agent_calls.append({"id": f"a{number}", "turns": [asked, small_talk]})
     said = {"speaker": "customer", "text": "Please return my payment for this order."}
     client.ingest([*agent_calls, {"id": "c", "turns": [said]}])
     result = client.query(PHRASE, speaker="customer", alpha=1, size=1)
