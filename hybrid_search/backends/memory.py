@@ -319,13 +319,7 @@ class MemoryBackend:
         entries = self._entries_by_key(index, keys)
         scores = self._bm25_scores(self._get_index(index), request)
         return [
-            StoredPassage(
-                key,
-                entry.document.id,
-                entry.passage.ordinal,
-                scores.get(key, 0.0),
-                _find_codes(entry, request),
-            )
+            StoredPassage(key, *key, scores.get(key, 0.0), _find_codes(entry, request))
             for key, entry in entries.items()
         ]
 
