@@ -205,7 +205,7 @@ def _spans(encoding: Encoding, part: Part) -> Floats:
     It has the direction of the mean.
     """
     tokens = spans.token_bounds(encoding.offsets, part.words - part.window_start)
-    first, last = spans.bounds(spans.counts(len(part.words), part.core))
+    first, last = spans.bounds(spans.counts(len(part.words), part.core, part.breaks))
     sums = spans.running_sums(encoding.vectors)
     span_vectors: Floats = sums[tokens[last, 1]] - sums[tokens[first, 0]]
     return span_vectors

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hybrid_search.search.query import Query, QueryOptions, expand_options
 from hybrid_search.search.result import Result, Span
@@ -106,6 +106,12 @@ def query(
             100 most frequent (default: ``()``, none).
         facets_over: What is counted: window, the documents of all pages, or matches, all in
             which a term of the phrase occurs (default: ``"window"``).
+        speaker: Whose spans count, one name or several, compared exactly: those of others count
+            neither in a score nor in what is shown. BM25 counts the words of all speakers of a
+            passage in which one of them speaks (default: None, all speakers).
+        not_: A phrase that is not meant, or several: a span that is nearer to one of them than to
+            the phrase does not count. Give the whole of what is not meant, "have not received
+            refund", as for a topic (default: None).
         url: As in `connect` (default: None, ``HYBRID_SEARCH_URL``).
 
     Returns:
@@ -126,20 +132,25 @@ def query(
 
 def best_spans(
     phrase: str,
-    text: str,
+    text: str | Sequence[Mapping[str, Any]],
     *,
     k: int = 1,
     context: str | None = None,
     spans_by: str = Query.spans_by,
+    speaker: str | Sequence[str] | None = None,
+    not_: str | Sequence[str] | None = None,
 ) -> list[Span]:
     """Return the best spans of one text that do not overlap, best first. No index is used.
 
     Args:
         phrase: The phrase.
-        text: The text to look in.
+        text: The text to look in, or the turns of a call, each ``{"speaker": ..., "text": ...}``:
+            offsets then refer to their texts, joined by newlines.
         k: How many spans, at least 1.
         context: A text that holds the phrase, to say in which sense it is meant.
         spans_by: What they are chosen by, as in `query`.
+        speaker: Whose spans count, as in `query`; for turns only.
+        not_: What is not meant, as in `query`.
 
     Raises:
         UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
@@ -150,7 +161,9 @@ def best_spans(
     ('I want my money back', 23, 43)
     """
     client = shared_client("memory:")
-    return client.best_spans(phrase, text, k=k, context=context, spans_by=spans_by)
+    return client.best_spans(
+        phrase, text, k=k, context=context, spans_by=spans_by, speaker=speaker, not_=not_
+    )
 
 
 def phrase_similarity(

@@ -109,13 +109,13 @@ async def _search(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, A
     texts = arguments.pop("texts", False)
     if not isinstance(texts, bool):
         raise UsageError(f"texts is {texts!r}: it must be true or false")
-    result = await client.query(arguments.pop("phrase"), **arguments)
+    result = await client.query(arguments.pop("phrase"), **openapi.name_arguments(arguments))
     return result.to_dict(texts=texts)
 
 
 async def _best_spans(client: AsyncClient, arguments: dict[str, Any]) -> dict[str, Any]:
     phrase, text = arguments.pop("phrase"), arguments.pop("text")
-    spans = await client.best_spans(phrase, text, **arguments)
+    spans = await client.best_spans(phrase, text, **openapi.name_arguments(arguments))
     return {"spans": [span.to_dict() for span in spans]}
 
 

@@ -13,7 +13,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -46,7 +46,7 @@ from hybrid_search.text.filters import Condition, Scalar, leaves, matches_condit
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.terms import join_terms, query_terms
 from hybrid_search.text.token_codes import best_passages
-from hybrid_search.text.types import Entry, Metadata
+from hybrid_search.text.types import Entry, Metadata, TokenCodes
 from hybrid_search.text.words import words
 
 K1, B = 1.2, 0.75
@@ -97,15 +97,22 @@ class _Index:
     fields: dict[str, str] = field(default_factory=dict)
     documents: dict[str, list[_Passage]] = field(default_factory=dict)
 
-    def passages(self, conditions: Sequence[Condition] = ()) -> dict[tuple[str, int], _Passage]:
-        return {
-            (name, number): passage
+    def passages(
+        self, conditions: Sequence[Condition] = (), speakers: Sequence[str] = ()
+    ) -> dict[tuple[str, int], _Passage]:
+        allowed = [
+            (name, passages)
             for name, passages in self.documents.items()
             if all(
                 matches_condition(condition, name, passages[0].entry.document.metadata)
                 for condition in conditions
             )
+        ]
+        return {
+            (name, number): passage
+            for name, passages in allowed
             for number, passage in enumerate(passages)
+            if passage.entry.is_said_by(speakers)
         }
 
 
@@ -276,12 +283,11 @@ class MemoryBackend:
         """Return the best passages of each leg, by scoring everything."""
         memory_index = self._get_index(index)
         lexical = self._bm25_scores(memory_index, request) if request.lexical else {}
-        passages = memory_index.passages(request.conditions) if request.semantic else {}
-        best = best_passages(
-            request.vector,
-            {key: passages[key].entry.tokens for key in sorted(passages)},
-            partial(_cut, window=request.window),
-        )
+        passages = memory_index.passages(request.conditions, request.speakers)
+        keys = sorted(passages) if request.semantic else []
+        codes = {key: _find_codes(passages[key].entry, request) for key in keys}
+        cut = partial(_cut, window=request.window)
+        best = best_passages(request.vector, codes, cut, request.span_filter)
         ranked = sorted(lexical, key=lambda key: (-lexical[key], key))
         return Candidates(
             {key: lexical[key] for key in _cut(ranked, request.window)},
@@ -310,7 +316,7 @@ class MemoryBackend:
                     tf = passages[key].terms[term]
                     norm = K1 * (1 - B + B * lengths[key] / average)
                     scores[key] = scores.get(key, 0.0) + idf * tf / (tf + norm)
-        allowed = memory_index.passages(request.conditions)
+        allowed = memory_index.passages(request.conditions, request.speakers)
         return {key: score for key, score in scores.items() if key in allowed}
 
     def complete_candidates(
@@ -324,9 +330,7 @@ class MemoryBackend:
         entries = self._entries_by_key(index, keys)
         scores = self._bm25_scores(self._get_index(index), request)
         return [
-            StoredPassage(
-                key, entry.document.id, entry.passage.ordinal, scores.get(key, 0.0), entry.tokens
-            )
+            StoredPassage(key, key[0], key[1], scores.get(key, 0.0), _find_codes(entry, request))
             for key, entry in entries.items()
         ]
 
@@ -389,6 +393,11 @@ class MemoryBackend:
 def _cut(ranked: Sequence[tuple[str, int]], window: int) -> list[tuple[str, int]]:
     """Return the passages within the window of a leg."""
     return [ranked[position] for position in choose_window((key[0] for key in ranked), window)]
+
+
+def _find_codes(entry: Entry, request: Request) -> TokenCodes:
+    """Return the token codes of a passage, with its turns if the request asks for speakers."""
+    return replace(entry.tokens, turns=entry.turns) if request.speakers else entry.tokens
 
 
 def _count_values(name: str, all_metadata: Iterable[Metadata]) -> dict[Scalar, int]:

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import Any
 
-from hybrid_search.text.types import Document, Entry, Part, WordTime
+import numpy as np
+
+from hybrid_search.text.types import Document, Entry, Part, TokenCodes, WordTime
 
 
 def build_layout(entry: Entry) -> str:
@@ -34,6 +36,22 @@ def read_speakers(layout: str) -> list[str]:
         return []
     speakers = [turn.get("speaker") for turn in turns if isinstance(turn, dict)]
     return [speaker for speaker in speakers if isinstance(speaker, str)]
+
+
+def find_turns(layout: str, start: int, tokens: TokenCodes) -> list[tuple[int, str | None]]:
+    """Return the first word and the speaker of each turn of a passage, as `TokenCodes.turns`.
+
+    Args:
+        layout: The layout of the passage; one that is damaged has no turns.
+        start: Where the passage begins in its document.
+        tokens: Its token codes.
+    """
+    try:
+        turns = [(int(turn["start"]), turn.get("speaker")) for turn in json.loads(layout)]
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return []
+    firsts = np.searchsorted(tokens.words[:, 0], [turn_start - start for turn_start, _ in turns])
+    return [(first, speaker) for first, (_, speaker) in zip(firsts.tolist(), turns, strict=True)]
 
 
 def pack_word_times(words: Sequence[WordTime]) -> list[list[int]]:

@@ -15,6 +15,7 @@ from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.errors import DamagedIndexError, ModelError
 from hybrid_search.text.filters import Condition
+from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Floats, TokenCodes
 
@@ -178,7 +179,8 @@ class Request:
     best `window` passages, and the best passage of each further document until there are `window`
     documents (`backends.window`). By a `page_order` a store may leave out passages of documents
     that cannot be among the best; without one all of the window matter. With a `prior` passages are
-    ranked by the best sum of cosine and prior of their spans.
+    ranked by the best sum of cosine and prior of their spans. With a `span_filter` only the spans
+    that it counts are looked at, and passages in which none of its speakers speaks are not found.
     """
 
     phrase: str
@@ -189,6 +191,12 @@ class Request:
     semantic: bool = True
     page_order: PageOrder | None = None
     prior: SpanPrior | None = None
+    span_filter: SpanFilter | None = None
+
+    @property
+    def speakers(self) -> tuple[str, ...]:
+        """Whose spans count; empty for those of all."""
+        return self.span_filter.speakers if self.span_filter else ()
 
 
 @dataclass(frozen=True, slots=True)

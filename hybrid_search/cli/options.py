@@ -56,6 +56,16 @@ Dimension = Annotated[
         min=1,
     ),
 ]
+Speaker = Annotated[
+    list[str] | None,
+    typer.Option(help="Count only what this speaker says; may be repeated."),
+]
+Not = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--not", metavar="PHRASE", help="Not meant: leave out spans nearer to it; may be repeated."
+    ),
+]
 Context = Annotated[
     str | None,
     typer.Option(help="A text that contains the phrase, to show in which sense it is meant."),

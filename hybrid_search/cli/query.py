@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,6 +37,8 @@ def query(
         str, typer.Option(help="calibrated, min_max, l2, z_score or rrf.")
     ] = Query.fusion,
     context: options.Context = Query.context,
+    speaker: options.Speaker = None,
+    not_: options.Not = None,
     min_score: Annotated[
         float | None, typer.Option(help="Leave out hits with a lower fused score.")
     ] = Query.min_score,
@@ -103,6 +105,8 @@ def query(
             "fusion": fusion,
             "context": context,
             "offset": offset,
+            "speaker": speaker,
+            "not_": not_,
         }
         query_options: QueryOptions = {
             **request_options,
@@ -176,12 +180,14 @@ def best_spans(
     file: Annotated[
         Path | None,
         typer.Option(
-            help='JSONL instead: {"phrase", "text"} a line; each is printed with "spans" added.'
+            help='JSONL instead: {"phrase", "text" or "turns"} a line, printed with "spans" added.'
         ),
     ] = None,
     k: Annotated[int, typer.Option(help="Spans to show; they do not overlap.")] = 1,
     context: options.Context = None,
     spans_by: options.SpansBy = Query.spans_by,
+    speaker: options.Speaker = None,
+    not_: options.Not = None,
     model: options.Model = None,
     device: options.Device = None,
     precision: options.Precision = None,
@@ -191,12 +197,13 @@ def best_spans(
     with options.report_errors():
         from hybrid_search.api import connect
 
+        choice: dict[str, Any] = {"k": k, "spans_by": spans_by, "speaker": speaker, "not_": not_}
         with connect("memory:", model=model, device=device, precision=precision) as client:
             if file is not None and text is None and phrase is None:
-                for answer in _answers(client, file, k, spans_by):
+                for answer in _answers(client, file, choice):
                     options.print_json(answer)
             elif phrase is not None and text is not None and file is None:
-                spans = client.best_spans(phrase, text, k=k, context=context, spans_by=spans_by)
+                spans = client.best_spans(phrase, text, context=context, **choice)
                 if as_json:
                     options.print_json({"spans": [span.to_dict() for span in spans]})
                 else:
@@ -207,7 +214,7 @@ def best_spans(
                 raise UsageError("give a PHRASE with --text TEXT, or --file JSONL alone")
 
 
-def _answers(client: Client, file: Path, k: int, spans_by: str) -> Iterator[dict[str, Any]]:
+def _answers(client: Client, file: Path, choice: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield each line of `file` as a dict, with its spans added."""
     if not file.is_file():
         raise UsageError(f"file {file} does not exist")
@@ -216,20 +223,20 @@ def _answers(client: Client, file: Path, k: int, spans_by: str) -> Iterator[dict
             if not line.strip():
                 continue
             try:
-                answer = _answer(client, line, k, spans_by)
+                answer = _answer(client, line, choice)
             except (ValueError, KeyError, TypeError) as error:
                 raise UsageError(f'{file}:{number} is not {{"phrase", "text"}}: {error}') from error
             yield answer
 
 
-def _answer(client: Client, line: bytes, k: int, spans_by: str) -> dict[str, Any]:
+def _answer(client: Client, line: bytes, choice: Mapping[str, Any]) -> dict[str, Any]:
     from hybrid_search.ingest.document_parser import refuse_constant
 
     row = json.loads(line, parse_constant=refuse_constant)
-    phrase, text = row["phrase"], row["text"]
-    if not isinstance(phrase, str) or not isinstance(text, str):
+    phrase, text = row["phrase"], row["turns"] if "turns" in row else row["text"]
+    if not isinstance(phrase, str) or ("turns" not in row and not isinstance(text, str)):
         raise TypeError("both must be strings")
-    spans = client.best_spans(phrase, text, k=k, spans_by=spans_by)
+    spans = client.best_spans(phrase, text, **choice)
     return {**row, "spans": [span.to_dict() for span in spans]}
 
 

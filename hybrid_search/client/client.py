@@ -15,7 +15,7 @@ from hybrid_search.client.admin import policy_of
 from hybrid_search.client.grouping import PhraseGrouping
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.encoder.base import span_prior
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest.cleaning import Cleaning
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
@@ -23,9 +23,8 @@ from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.search import open_document, phrase_vector, pipeline, span_search
 from hybrid_search.search.calibration import SCORE, Calibration
 from hybrid_search.search.document_view import DocumentView
-from hybrid_search.search.parameters import check_choice, check_text
+from hybrid_search.search.parameters import check_phrase, check_text
 from hybrid_search.search.query import (
-    CHOICES,
     DOCUMENT_SPANS,
     Query,
     QueryOptions,
@@ -33,6 +32,7 @@ from hybrid_search.search.query import (
     expand_options,
 )
 from hybrid_search.search.result import Result, Span
+from hybrid_search.text.types import Document
 
 if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
@@ -149,20 +149,24 @@ class Client(PhraseGrouping):
     def best_spans(
         self,
         phrase: str,
-        text: str,
+        text: str | Sequence[Mapping[str, Any]],
         *,
         k: int = 1,
         context: str | None = None,
         spans_by: str = Query.spans_by,
+        speaker: str | Sequence[str] | None = None,
+        not_: str | Sequence[str] | None = None,
     ) -> list[Span]:
         """Return the best spans of one text that do not overlap, best first. No index is used.
 
         Args:
             phrase: The phrase.
-            text: The text to look in.
+            text: The text to look in, or the turns of a call.
             k: How many spans, at least 1.
             context: A text that holds the phrase, to say in which sense it is meant.
             spans_by: What they are chosen by, as in `hybrid_search.query`.
+            speaker: Whose spans count, as in `hybrid_search.query`; for turns only.
+            not_: What is not meant, as in `hybrid_search.query`.
 
         Raises:
             UsageError: If `k` is less than 1, the phrase has no word, or the context lacks it.
@@ -172,10 +176,17 @@ class Client(PhraseGrouping):
         ...     client.best_spans("refund request", text)[0].text
         'I want my money back'
         """
-        check_choice("spans_by", spans_by, CHOICES["spans_by"])
+        check_phrase("phrase", phrase)
+        query = Query.from_options(phrase, spans_by=spans_by, speaker=speaker, not_=not_)
+        document = _build_document(text)
+        if speaker is not None and not any(turn.speaker for turn in document.turns):
+            raise UsageError(
+                f"speaker is {speaker!r}, but the text has no speakers: give turns with a speaker"
+            )
         encoder = self.encoder
         prior = span_prior(encoder) if spans_by == SCORE else None
-        return span_search.best_spans(encoder, phrase, text, k, context, prior)
+        span_filter = span_search.build_span_filter(encoder, query.speaker, query.not_)
+        return span_search.best_spans(encoder, phrase, document, k, context, prior, span_filter)
 
     def phrase_similarity(
         self, a: str, b: str, *, context1: str | None = None, context2: str | None = None
@@ -326,6 +337,23 @@ class Client(PhraseGrouping):
         executor = encoders.acquire_executor(options.executor, options.workers, spec)
         with executor as encoder:
             return ingest(lines, self.backend, encoder, options)
+
+
+def _build_document(text: str | Sequence[Mapping[str, Any]]) -> Document:
+    """Return the document of a text, or of turns.
+
+    Raises:
+        UsageError: If it is neither.
+    """
+    if isinstance(text, str) or not isinstance(text, Sequence):
+        return span_search.build_document(text)
+    from hybrid_search.ingest import document_parser  # pydantic, for those who use it
+
+    try:
+        data = json.dumps({"id": "-", "turns": list(text)}).encode()
+        return document_parser.parse(data)[0]
+    except (TypeError, ValueError, InputError) as error:
+        raise UsageError(f"text is no text and no list of turns: {error}") from error
 
 
 def _line(number: int, document: Mapping[str, Any]) -> SourceLine:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hybrid_search.encoder.base import Encoder, span_prior
 from hybrid_search.text import token_codes
 from hybrid_search.text.boundaries import add_boundaries
+from hybrid_search.text.passages import split_batches
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Encoding, Passage, TokenCodes
 
@@ -14,7 +15,12 @@ from hybrid_search.text.types import Document, Encoding, Passage, TokenCodes
 def encode_passages(
     encoder: Encoder, document: Document, batch: Sequence[Passage]
 ) -> list[TokenCodes]:
-    """Return the token codes of some passages of `document`, encoded together."""
+    """Return the token codes of some passages of `document`, encoded together in batches."""
+    batches = split_batches(batch, len(batch), lambda passage: passage)
+    return [codes for part in batches for codes in _encode(encoder, document, part)]
+
+
+def _encode(encoder: Encoder, document: Document, batch: Sequence[Passage]) -> list[TokenCodes]:
     texts = [document.text[passage.start : passage.end] for passage in batch]
     encodings = encoder.encode(encoder_texts(document, batch))
     return pack_token_codes(texts, batch, encodings, encoder.info.dimension, span_prior(encoder))

@@ -46,15 +46,10 @@ class Preparation:
     cleaning: Cleaning = NOTHING
 
     def blocks(self, lines: Iterable[SourceLine], size: int) -> Iterator[list[PreparedPassage]]:
-        """Yield blocks of `size` passages; the last one may be smaller."""
-        block: list[PreparedPassage] = []
-        for prepared in self._passages(lines):
-            block.append(prepared)
-            if len(block) == size:
-                yield block
-                block = []
-        if block:
-            yield block
+        """Yield blocks of at most `size` passages."""
+        yield from passages.split_batches(
+            self._passages(lines), size, lambda prepared: prepared.passage
+        )
 
     def _passages(self, lines: Iterable[SourceLine]) -> Iterator[PreparedPassage]:
         for group in self._group_documents(lines):

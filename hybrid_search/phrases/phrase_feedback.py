@@ -15,6 +15,7 @@ from hybrid_search.search.candidates import fuse, order_page, retrieve
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.query import WINDOW, Query
 from hybrid_search.text.filters import Condition
+from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
 
 
@@ -42,15 +43,26 @@ def add_feedback_to_topics(
     """
     vectors = matrix.vectors.copy()
     for column in np.flatnonzero(matrix.is_meant).tolist():
+        topic = int(matrix.owners[column])
         request = Request(
             matrix.phrases[column],
             vectors[column],
             WINDOW,
-            tuple(conditions[int(matrix.owners[column])]),
+            tuple(conditions[topic]),
             prior=prior,
+            span_filter=_build_filter(matrix, topic),
         )
         ordered = order_page(request, documents, Query.fusion, Query.alpha, maps)
         answer = retrieve(backend, index, ordered)
         scored = fuse(answer.passages, request, Query.fusion, Query.alpha, maps)
         vectors[column] = add_feedback(request, scored, documents).vector
     return replace(matrix, vectors=vectors)
+
+
+def _build_filter(matrix: TopicMatrix, topic: int) -> SpanFilter | None:
+    """Return which spans a topic may be moved to: of its speakers, not of what is not meant."""
+    speakers = matrix.topics[topic].speakers
+    is_opposed = (matrix.owners == topic) & ~matrix.is_meant
+    if not speakers and not is_opposed.any():
+        return None
+    return SpanFilter(speakers, list(matrix.vectors[is_opposed]))

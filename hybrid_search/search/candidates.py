@@ -23,6 +23,7 @@ from hybrid_search.search import damage, fusion
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.types import Legs, Ranks, ScoredPassage, Scores
 from hybrid_search.text import token_codes
+from hybrid_search.text.span_filter import has_span
 from hybrid_search.text.types import Floats
 from hybrid_search.text.words import distinct_words
 
@@ -99,12 +100,18 @@ def complete_scores(
 ) -> tuple[list[ScoredPassage], list[str]]:
     """Return the passages of `keys`, once each, with BM25 and the cosines of all their spans.
 
-    Those with damaged token codes are left out, and named in the second list, of warnings.
+    Those with damaged token codes are left out, and named in the second list, of warnings. So are
+    those without a span that counts, where not all spans do.
     """
     stored = backend.complete_candidates(index, request, list(dict.fromkeys(keys)), candidates)
     cosines = _find_computed(stored, candidates) if candidates else {}
     unscored = {passage.key: passage.tokens for passage in stored if passage.key not in cosines}
-    new_cosines = token_codes.span_cosines_by_passage(request.vector, list(unscored.values()))
+    new_codes = list(unscored.values())
+    new_cosines: Iterable[Floats | None] = token_codes.span_cosines_by_passage(
+        request.vector, new_codes
+    )
+    if request.span_filter:
+        new_cosines = request.span_filter.apply(new_cosines, new_codes)
     cosines |= zip(unscored, new_cosines, strict=True)
     sound: list[tuple[StoredPassage, Floats]] = []
     damaged: list[StoredPassage] = []
@@ -112,7 +119,7 @@ def complete_scores(
         passage_cosines = cosines[passage.key]
         if passage_cosines is None:
             damaged.append(passage)
-        else:
+        elif not request.span_filter or has_span(passage_cosines):
             sound.append((passage, passage_cosines))
     return _score_spans(request, sound), damage.describe_left_out(index, damaged)
 

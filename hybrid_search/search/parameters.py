@@ -22,6 +22,10 @@ MAX_CONTEXT = 10_000
 """Characters of a context, all of which the encoder reads for every phrase."""
 
 
+MAX_SPEAKER = 1_000
+"""Characters of a speaker's name."""
+
+
 def check_text(name: str, value: Any, longest: int | None = None) -> None:
     """Raise UsageError unless `value` is text of at most `longest` characters."""
     if not isinstance(value, str):
@@ -37,6 +41,13 @@ def check_phrase(name: str, value: Any) -> None:
     check_text(name, value, MAX_PHRASE)
     if not value.strip():
         raise UsageError(f"the {name} is blank ({show_value(value)}): say what to look for")
+
+
+def check_speaker(name: str, value: Any) -> None:
+    """Raise UsageError unless `value` can be the name of a speaker."""
+    check_text(name, value, MAX_SPEAKER)
+    if not value.strip():
+        raise UsageError(f"the {name} is blank ({show_value(value)}): name one, or leave it out")
 
 
 def check_context(name: str, value: Any) -> None:

@@ -45,6 +45,8 @@ from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.query import DEFAULT_FUSION, Query
 from hybrid_search.search.result import Result
+from hybrid_search.search.span_search import build_span_filter
+from hybrid_search.search.speakers import explain_no_speaker
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
 
@@ -126,7 +128,9 @@ def _search(
         facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
     )
     warnings = [*actions.pop("warnings"), *builder.warnings]
-    if not groups:
+    if query.speaker and not scored:
+        warnings += explain_no_speaker(backend, query.index, requests[0])
+    elif not groups:
         warnings += no_hits.explain_no_hits(backend, query, requests[0], fields)
     plan = {
         **_plan(query, spec, encoder.info.precision),
@@ -172,6 +176,7 @@ def build_requests(
     """Return a request for each of these phrases of `query`, in an index with these fields."""
     vectors = phrase_vector.query_vectors(encoder, phrases, query.context)
     conditions = compile_where(query.where, fields)
+    span_filter = build_span_filter(encoder, query.speaker, query.not_)
     return [
         Request(
             phrase,
@@ -181,6 +186,7 @@ def build_requests(
             lexical=query.alpha < 1,
             semantic=query.alpha > 0,
             prior=span_prior(encoder) if query.spans_by == SCORE else None,
+            span_filter=span_filter,
         )
         for phrase, vector in zip(phrases, vectors, strict=True)
     ]
@@ -319,6 +325,8 @@ def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
         "window": query.window,
         **({"feedback": query.feedback} if query.feedback else {}),
         **({"sort": query.sort} if query.sort else {}),
+        **({"speaker": list(query.speaker)} if query.speaker else {}),
+        **({"not": list(query.not_)} if query.not_ else {}),
         "model": spec.model,
         "precision": spec.precision,
         **({"query_precision": precision} if precision != spec.precision else {}),

@@ -68,6 +68,8 @@ class RequestOptions(TypedDict, total=False):
     fusion: str
     context: str | None
     offset: int
+    speaker: str | Sequence[str] | None
+    not_: str | Sequence[str] | None
 
 
 class QueryOptions(RequestOptions, total=False):
@@ -125,6 +127,8 @@ class Query:
     sort: str | None = None
     facets: tuple[str, ...] = ()
     facets_over: str = "window"
+    speaker: tuple[str, ...] = ()
+    not_: tuple[str, ...] = ()
 
     @classmethod
     def from_options(cls, phrase: str | Sequence[str], **options: Unpack[QueryOptions]) -> Self:
@@ -136,8 +140,9 @@ class Query:
         values: dict[str, Any] = dict(options)
         for name in values.keys() - QueryOptions.__annotations__.keys():
             raise TypeError(_explain_unknown(name))
-        facets = values.get("facets")
-        values["facets"] = () if facets is None else _as_tuple(facets)
+        for name in ("facets", "speaker", "not_"):
+            several = values.get(name)
+            values[name] = () if several is None else _as_tuple(several)
         return cls(_as_tuple(phrase), **values)
 
     def __post_init__(self) -> None:
@@ -151,6 +156,8 @@ class Query:
         if self.sort is not None:
             parameters.check_text("sort", self.sort)
         _check_facets(self.facets)
+        _check_several("speaker", self.speaker, parameters.check_speaker)
+        _check_several("not", self.not_, parameters.check_phrase)
         for name, choices in CHOICES.items():
             parameters.check_choice(name, getattr(self, name), choices)
         _check_combinations(self)
@@ -236,6 +243,18 @@ def _check_combinations(query: Query) -> None:
             f"feedback is {query.feedback} with min_probability={query.min_probability}, which was "
             "measured for phrases as they are: leave out one of them"
         )
+
+
+def _check_several(name: str, values: Any, check: Callable[[str, Any], None]) -> None:
+    """Raise UsageError unless `values` are at most `MAX_PHRASES` that pass a check."""
+    if not isinstance(values, tuple):
+        check(name, values)
+    if len(values) > parameters.MAX_PHRASES:
+        raise UsageError(
+            f"{name} is a list of {len(values)}: give at most {parameters.MAX_PHRASES}"
+        )
+    for value in values:
+        check(name, value)
 
 
 def _check_facets(facets: Any) -> None:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.encoder.passage_codes import encode_passages
 from hybrid_search.search import parameters
-from hybrid_search.search.phrase_vector import query_vector
+from hybrid_search.search.phrase_vector import query_vector, query_vectors
 from hybrid_search.search.result import Span
 from hybrid_search.search.types import PassageSpans, Place
 from hybrid_search.text import passages, spans, token_codes
+from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Document, Turn
+from hybrid_search.text.types import Document, Turn, list_turns
 
 ENCODE_PASSAGES = 64
 """Passages encoded together: enough to sort by length, and bounded memory for any text."""
@@ -23,10 +26,11 @@ ENCODE_PASSAGES = 64
 def best_spans(
     encoder: Encoder,
     phrase: str,
-    text: str,
+    text: str | Document,
     k: int = 1,
     context: str | None = None,
     prior: SpanPrior | None = None,
+    span_filter: SpanFilter | None = None,
 ) -> list[Span]:
     """Return the `k` best spans of `text` that do not overlap, best first.
 
@@ -35,30 +39,65 @@ def best_spans(
     UsageError.
     """
     parameters.check_phrase("phrase", phrase)
-    parameters.check_text("text", text)
+    document = build_document(text)
     parameters.check_integer("k", k, 1)
     parameters.check_context("context", context)
-    query = query_vector(encoder, phrase, context)
-    document = Document("", text, (Turn(text),))
+    vector = query_vector(encoder, phrase, context)
     document_passages = list(passages.split(document))
     passage_spans: list[PassageSpans] = []
     for start in range(0, len(document_passages), ENCODE_PASSAGES):
         batch = document_passages[start : start + ENCODE_PASSAGES]
-        batch_codes = encode_passages(encoder, document, batch)
-        batch_cosines = token_codes.span_cosines_by_passage(query, batch_codes)
-        for passage, codes, cosines in zip(batch, batch_codes, batch_cosines, strict=True):
-            if cosines is not None:  # None is for damaged codes, which fresh ones are not
-                priors = prior.score_spans(codes) if prior else None
-                passage_spans.append(
-                    PassageSpans.from_passage(passage.start, codes, cosines, priors)
-                )
-    return [_build_span(text, place) for place in best_places(passage_spans, k)]
+        codes = [
+            replace(codes, turns=list_turns(document, passage))
+            for passage, codes in zip(batch, encode_passages(encoder, document, batch), strict=True)
+        ]
+        best = token_codes.best_passages(vector, dict(enumerate(codes)), span_filter=span_filter)
+        for number, cosines in sorted(best.cosines.items()):
+            priors = prior.score_spans(codes[number]) if prior else None
+            passage_spans.append(
+                PassageSpans.from_passage(batch[number].start, codes[number], cosines, priors)
+            )
+    return [_build_span(document, place) for place in best_places(passage_spans, k)]
 
 
-def _build_span(text: str, place: Place) -> Span:
-    """Return the span at a place of a text that is a single turn."""
+def build_document(text: str | Document) -> Document:
+    """Return a document of a single turn that is `text`, unless it is a document."""
+    if isinstance(text, Document):
+        return text
+    parameters.check_text("text", text)
+    return Document("", text, (Turn(text),))
+
+
+def build_span_filter(
+    encoder: Encoder, speakers: Sequence[str], not_phrases: Sequence[str]
+) -> SpanFilter | None:
+    """Return what counts only spans of `speakers`, nearer to a phrase than to `not_phrases`.
+
+    Without any of both the result is None: all spans count.
+    """
+    if not speakers and not not_phrases:
+        return None
+    return SpanFilter(tuple(speakers), query_vectors(encoder, not_phrases))
+
+
+def _build_span(document: Document, place: Place) -> Span:
+    """Return the span at a place of a document."""
     start, end = place.start, place.end
-    return Span(start, end, text[start:end], place.cosine, 0, start, end, prior=place.prior)
+    number = bisect_right(document.turns, start, key=lambda turn: turn.start) - 1
+    turn = document.turns[number]
+    return Span(
+        start,
+        end,
+        document.text[start:end],
+        place.cosine,
+        number,
+        start - turn.start,
+        end - turn.start,
+        speaker=turn.speaker,
+        prior=place.prior,
+        start_ms=turn.start_ms,
+        end_ms=turn.end_ms,
+    )
 
 
 def best_places(passage_spans: Sequence[PassageSpans], k: int) -> list[Place]:
@@ -72,6 +111,7 @@ def best_places(passage_spans: Sequence[PassageSpans], k: int) -> list[Place]:
     counts = [len(passage.cosines) for passage in passage_spans]
     owners = np.repeat(np.arange(len(passage_spans)), counts)
     best = spans.best(scores, starts, ends, k)
-    columns = (owners, starts, ends, cosines, scores - cosines)
-    rows = zip(*(column[best].tolist() for column in columns), strict=True)
+    columns = [column[best] for column in (owners, starts, ends, cosines)]
+    columns.append(scores[best] - cosines[best])  # of spans that do not count it is no number
+    rows = zip(*(column.tolist() for column in columns), strict=True)
     return [Place(*row) for row in rows]

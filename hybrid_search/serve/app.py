@@ -89,7 +89,8 @@ class Service:
         phrase = _take_required(values, "phrase")
         _check_names(values, openapi.list_query_parameters())
         self._log_phrase(phrase)
-        result = await self._gate.run(self._client.query(phrase, **values))
+        arguments = openapi.name_arguments(values)
+        result = await self._gate.run(self._client.query(phrase, **arguments))
         return answer_json(result.to_dict(texts=texts))
 
     async def _best_spans(self, request: Request) -> Response:
@@ -97,7 +98,9 @@ class Service:
         phrase, text = (_take_required(values, name) for name in ("phrase", "text"))
         _check_names(values, openapi.list_best_spans_parameters())
         self._log_phrase(phrase)
-        spans = await self._gate.run(self._client.best_spans(phrase, text, **values))
+        spans = await self._gate.run(
+            self._client.best_spans(phrase, text, **openapi.name_arguments(values))
+        )
         return answer_json({"spans": [span.to_dict() for span in spans]})
 
     async def _mine(self, request: Request) -> Response:
@@ -111,7 +114,9 @@ class Service:
         values = _read_parameters(request, openapi.list_document_parameters())
         self._log_phrase(values.get("phrase"))
         document_id = request.path_params["id"]
-        view = await self._gate.run(self._client.open_document(document_id, **values))
+        view = await self._gate.run(
+            self._client.open_document(document_id, **openapi.name_arguments(values))
+        )
         return answer_json(view.to_dict())
 
     async def _list_indexes(self, _: Request) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -88,6 +89,11 @@ def build_description() -> dict[str, Any]:
 def list_query_parameters() -> dict[str, Schema]:
     """Return the schemas of what `/v1/query` takes."""
     return {**describe_parameters(api.query), "texts": TEXTS}
+
+
+def name_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters by the names that Python gives them: ``not`` is a keyword."""
+    return {"not_" if name == "not" else name: value for name, value in values.items()}
 
 
 @cache

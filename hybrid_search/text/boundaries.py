@@ -8,7 +8,6 @@ byte for each word is stored.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.text import spans, token_codes
+from hybrid_search.text.clause_marks import list_clause_ends
 from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
 
 Flags = NDArray[np.bool_]
 
 UNMARKED = 0.4
 """What is left of the probability of a gap without a mark, in a text that has marks elsewhere."""
-
-_MARK = re.compile(r"[.,;:?!…—–。，、；：？！]|\s-\s")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,15 +103,13 @@ def join_probabilities(token_codes: Sequence[TokenCodes], model: BoundaryModel) 
 
 
 def find_marks(text: str, words: Ints) -> Flags:
-    """Return which gaps between words have a punctuation mark, bool ``[words - 1]``.
+    """Return which gaps between words have a mark that ends a clause, bool ``[words - 1]``.
 
     Args:
         text: A text.
         words: Start and end of each of its words, int32 ``[words, 2]``.
     """
-    ends, starts = words[:-1, 1].tolist(), words[1:, 0].tolist()
-    gaps = zip(ends, starts, strict=True)
-    return np.array([bool(_MARK.search(text, end, start)) for end, start in gaps], dtype=np.bool_)
+    return np.fromiter(list_clause_ends(text, words.tolist()), dtype=np.bool_)
 
 
 def gap_vectors(tokens: TokenCodes) -> Floats:

@@ -4,16 +4,24 @@ Turns are packed into passages of up to `PASSAGE_WORDS`. Only a turn longer than
 cut, into pieces of equal size. A piece also holds the next `MAX_WORDS` - 1 words, in which its
 spans may end. A span belongs to the piece that holds its first word: no span is lost, and none is
 counted twice.
+
+What is no ordinary text, such as a log in one line, is cut by its characters, too: memory and time
+grow with the length of a text, whatever it consists of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import TypeVar
+
+import numpy as np
 
 from hybrid_search.text.spans import MAX_WORDS
 from hybrid_search.text.types import Document, Ints, Part, Passage, Turn
-from hybrid_search.text.words import words
+from hybrid_search.text.words import include_marks, words
 
 PASSAGE_WORDS = 80
 """About 100 word pieces: few vectors per passage, yet enough words for BM25."""
@@ -25,6 +33,28 @@ LEFT_WORDS = 10
 """Words before a piece that the encoder also reads, as context for the first words of the piece."""
 
 PIECE_WORDS = WINDOW_WORDS - LEFT_WORDS - (MAX_WORDS - 1)
+
+MAX_CHARACTERS = 2_000
+"""The most characters of a passage, and of the words in which the spans of a piece begin.
+
+`WINDOW_WORDS` of ordinary text have about 900.
+"""
+
+EDGE_CHARACTERS = 500
+"""How many characters a piece has at most before and behind these words; 19 words have 110."""
+
+BATCH_CHARACTERS = 64 * 640
+"""The most characters of passages that are encoded together, unless it is a single passage.
+
+The vectors of as many tokens take 63 MB. 64 ordinary passages have 30,000 characters.
+"""
+
+_LABEL = re.compile(
+    r"^[ \t]*(?:\[[^\]\n]{1,30}\][ \t]*)?[^\W\d_][\w .'-]{0,30}:(?=\s)", re.MULTILINE
+)
+"""The name of a speaker at the beginning of a line, behind a time if there is one."""
+
+Item = TypeVar("Item")
 
 
 def split(document: Document) -> Iterator[Passage]:
@@ -40,12 +70,36 @@ def split(document: Document) -> Iterator[Passage]:
         yield Passage(0, 0, len(document.text), ())
 
 
+def split_batches(
+    items: Iterable[Item], size: int, get_passage: Callable[[Item], Passage]
+) -> Iterator[list[Item]]:
+    """Yield the items in batches of at most `size`, and of at most `BATCH_CHARACTERS`.
+
+    Args:
+        items: Passages, or objects that have one each.
+        size: The most items of a batch.
+        get_passage: Returns the passage of an item.
+    """
+    batch: list[Item] = []
+    characters = 0
+    for item in items:
+        passage = get_passage(item)
+        length = passage.end - passage.start
+        if batch and (len(batch) == size or characters + length > BATCH_CHARACTERS):
+            yield batch
+            batch, characters = [], 0
+        batch.append(item)
+        characters += length
+    if batch:
+        yield batch
+
+
 def _pack_parts(document: Document) -> Iterator[tuple[Part, ...]]:
     parts: list[Part] = []
     size = 0
     for number, turn in enumerate(document.turns):
         for part in _parts(number, turn):
-            if parts and size + len(part.words) > PASSAGE_WORDS:
+            if parts and _is_full(parts, size, part):
                 yield tuple(parts)
                 parts, size = [], 0
             parts.append(part)
@@ -54,22 +108,54 @@ def _pack_parts(document: Document) -> Iterator[tuple[Part, ...]]:
         yield tuple(parts)
 
 
+def _is_full(parts: Sequence[Part], size: int, part: Part) -> bool:
+    """Return whether a passage of some parts, with `size` words, has no room for one more."""
+    has_room = size + len(part.words) <= PASSAGE_WORDS
+    return not has_room or part.end - parts[0].start > MAX_CHARACTERS
+
+
 def _parts(number: int, turn: Turn) -> Iterator[Part]:
-    word_bounds = words(turn.text, turn.start)
-    if len(word_bounds) > WINDOW_WORDS:
-        yield from (
-            _piece(number, turn, word_bounds, first, last)
-            for first, last in _piece_bounds(len(word_bounds))
-        )
+    word_bounds = include_marks(turn.text, words(turn.text)) + np.int32(turn.start)
+    if len(word_bounds) > WINDOW_WORDS or (len(word_bounds) and len(turn.text) > MAX_CHARACTERS):
+        breaks = _find_breaks(turn, word_bounds)
+        for first, last in _piece_bounds(word_bounds):
+            piece = _piece(number, turn, word_bounds, first, last)
+            inside = tuple(
+                word - first for word in breaks if first < word < first + len(piece.words)
+            )
+            yield replace(piece, breaks=inside)
     elif len(word_bounds):
-        yield Part(number, turn.start, turn.end, turn.start, word_bounds, len(word_bounds))
+        count, breaks = len(word_bounds), _find_breaks(turn, word_bounds)
+        yield Part(number, turn.start, turn.end, turn.start, word_bounds, count, breaks)
 
 
-def _piece_bounds(count: int) -> Iterator[tuple[int, int]]:
-    """Cut `count` words into the fewest pieces of at most `PIECE_WORDS`, of almost equal size."""
+def _find_breaks(turn: Turn, word_bounds: Ints) -> tuple[int, ...]:
+    """Return the words, but the first, that begin a line with the name of its speaker."""
+    if "\n" not in turn.text:
+        return ()
+    starts = [turn.start + match.start() for match in _LABEL.finditer(turn.text)]
+    numbers = np.unique(np.searchsorted(word_bounds[:, 0], starts)).tolist()
+    return tuple(number for number in numbers if 0 < number < len(word_bounds))
+
+
+def _piece_bounds(word_bounds: Ints) -> Iterator[tuple[int, int]]:
+    """Cut words into the fewest pieces of at most `PIECE_WORDS`, of almost equal size.
+
+    Pieces of more than `MAX_CHARACTERS` are cut again.
+
+    Yields:
+        The first word of each piece, and the word after its last.
+    """
+    count = len(word_bounds)
     pieces = -(-count // PIECE_WORDS)
     edges = [count * i // pieces for i in range(pieces + 1)]
-    yield from pairwise(edges)
+    for first, last in pairwise(edges):
+        start = first
+        while start < last:
+            furthest = word_bounds[start, 0] + MAX_CHARACTERS
+            fitting = int(np.searchsorted(word_bounds[start:last, 1], furthest, side="right"))
+            yield start, start + fitting
+            start += fitting
 
 
 def _piece(number: int, turn: Turn, word_bounds: Ints, first: int, last: int) -> Part:
@@ -77,10 +163,18 @@ def _piece(number: int, turn: Turn, word_bounds: Ints, first: int, last: int) ->
 
     At the turn's own start and end, the punctuation around the words is included.
     """
-    end_word = min(last + MAX_WORDS - 1, len(word_bounds))
-    window_first = max(0, first - LEFT_WORDS)
-    start, window = (
-        turn.start if word == 0 else int(word_bounds[word, 0]) for word in (first, window_first)
-    )
-    end = turn.end if end_word == len(word_bounds) else int(word_bounds[end_word - 1, 1])
+    start, end = int(word_bounds[first, 0]), int(word_bounds[last - 1, 1])
+    following = word_bounds[last : last + MAX_WORDS - 1, 1]
+    end_word = last + int(np.searchsorted(following, end + EDGE_CHARACTERS, side="right"))
+    left = word_bounds[max(0, first - LEFT_WORDS) : first, 0]
+    outside = int(np.searchsorted(left, start - EDGE_CHARACTERS))
+    window_first = first - (len(left) - outside)
+    window = int(word_bounds[window_first, 0])
+    if first == 0:
+        start = window = max(turn.start, start - EDGE_CHARACTERS)
+    elif window_first == 0:
+        window = max(turn.start, window - EDGE_CHARACTERS)
+    end = int(word_bounds[end_word - 1, 1])
+    if end_word == len(word_bounds):
+        end = min(turn.end, end + EDGE_CHARACTERS)
     return Part(number, start, end, window, word_bounds[first:end_word], last - first)

@@ -39,12 +39,15 @@ It is ``GEMM_MULTITHREAD_THRESHOLD`` times ``SMP_THRESHOLD_MIN`` of OpenBLAS.
 Index = NDArray[np.intp]
 
 
-def counts(words: int, core: int) -> Bytes:
+def counts(words: int, core: int, breaks: Sequence[int] = ()) -> Bytes:
     """Return the number of spans that start at each word of a part, uint8 ``[words]``.
 
-    Spans end in the part, and none starts after its core.
+    Spans end in the part, and none starts after its core. None holds both the word of one of
+    `breaks` and the word before it.
     """
-    remaining = np.minimum(words - np.arange(words), MAX_WORDS)
+    ends = np.array([*breaks, words])
+    numbers = np.arange(words)
+    remaining = np.minimum(ends[np.searchsorted(ends, numbers, side="right")] - numbers, MAX_WORDS)
     remaining[core:] = 0
     return remaining.astype(np.uint8)
 

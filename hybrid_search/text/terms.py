@@ -23,6 +23,9 @@ _INVISIBLE = (0xAD, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206
 
 _EMOJI_STYLES = (0xFE0E, 0xFE0F, 0x20E3)
 
+OWN_MARKS = "<>[]{}."
+"""What words of spans may have at their ends (`words.include_marks`), but terms have not."""
+
 _FOLDED = str.maketrans(
     {
         "ß": "ss",
@@ -60,7 +63,7 @@ def find_words(text: str, terms: Collection[str]) -> list[tuple[int, int]]:
 def _terms(text: str, bounds: Ints) -> Iterator[str]:
     """Yield the term of each word, "" for a stop word."""
     for start, end in bounds.tolist():
-        term = text[start:end].lower()
+        term = text[start:end].strip(OWN_MARKS).lower()
         if not term.isascii():
             term = term.translate(_FOLDED)
         term = term.removesuffix("'s")

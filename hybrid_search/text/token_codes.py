@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numkong
 import numpy as np
@@ -32,6 +32,9 @@ from hybrid_search.text.joined_codes import (
     join_stored,
 )
 from hybrid_search.text.types import Bytes, Codes, Encoding, Floats, Ints, Passage, TokenCodes
+
+if TYPE_CHECKING:
+    from hybrid_search.text.span_filter import SpanFilter
 
 UNREADABLE = TokenCodes(
     np.zeros((0, 4), np.int32),
@@ -90,7 +93,7 @@ def gather(
         vectors.append(encoding.vectors[first:after])
         columns = [part.words - passage.start, tokens - first + token_count]
         rows.append(np.concatenate(columns, axis=1, dtype=np.int32))
-        counts.append(spans.counts(len(part.words), part.core))
+        counts.append(spans.counts(len(part.words), part.core, part.breaks))
         token_count += after - first
     return np.concatenate(vectors), np.concatenate(rows), np.concatenate(counts)
 
@@ -198,12 +201,14 @@ class BestPassages:
         others: The token codes of passages that are returned in any case, and are not among them.
         cosines: The cosine of every span of all of these, float32 ``[spans]``.
         damaged: The keys of those whose codes are damaged; they have no cosine.
+        outdone: How many have a span that would be the best, but does not count.
     """
 
     codes: dict[Any, TokenCodes]
     others: dict[Any, TokenCodes]
     cosines: dict[Any, Floats]
     damaged: list[Any]
+    outdone: int = 0
 
 
 Choose = Callable[[list[Any]], Iterable[Any]]
@@ -216,17 +221,38 @@ def keep_all(ranked: list[Any]) -> list[Any]:
 
 
 def best_passages(
-    query: Floats, codes_by_key: Mapping[Any, TokenCodes], choose: Choose = keep_all
+    query: Floats,
+    codes_by_key: Mapping[Any, TokenCodes],
+    choose: Choose = keep_all,
+    span_filter: SpanFilter | None = None,
+    always: Collection[Any] = (),
 ) -> BestPassages:
     """Return the passages that `choose` takes of those nearest to `query`, and the damaged ones.
 
-    The best come first; of equal ones that which comes first in `codes_by_key`.
+    The best come first; of equal ones that which comes first in `codes_by_key`. Passages in
+    `always` are returned in any case. With a `span_filter` only spans that it counts can be the
+    best.
     """
-    cosines = span_cosines_by_passage(query, list(codes_by_key.values()))
+    passages = list(codes_by_key.values())
+    cosines: Iterable[Floats | None] = span_cosines_by_passage(query, passages)
+    outdone = 0
+    if span_filter:
+        of_all = list(cosines)
+        cosines = list(span_filter.apply(of_all, passages))
+        outdone = sum(map(_is_outdone, of_all, cosines))
     ranked, damaged = _rank_passages(zip(codes_by_key, cosines, strict=True))
-    best = list(choose(list(ranked)))
-    codes = {key: codes_by_key[key] for key in best}
-    return BestPassages(codes, {}, {key: ranked[key] for key in best}, damaged)
+    codes = {key: codes_by_key[key] for key in choose(list(ranked))}
+    left = [key for key in always if key in ranked and key not in codes]
+    others = {key: codes_by_key[key] for key in left}
+    best = {key: ranked[key] for key in [*codes, *left]}
+    return BestPassages(codes, others, best, damaged, outdone)
+
+
+def _is_outdone(of_all: Floats | None, counting: Floats | None) -> bool:
+    """Return whether the best of all spans of a passage is none of those that count."""
+    if of_all is None or counting is None or not len(of_all):
+        return False
+    return bool(counting.max() < of_all.max())
 
 
 def best_stored_passages(

@@ -16,7 +16,7 @@ All offsets count code points of the document's text: ``document.text[start:end]
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,7 +78,8 @@ class Part:
     The encoder reads it from `window_start` on, for context.
 
     `words` is int32 ``[words, 2]``: start and end of each in the document. Spans start only in the
-    first `core` words; the words after them are there for spans to end in.
+    first `core` words; the words after them are there for spans to end in. No span runs across the
+    beginning of a word of `breaks`, such as the first of a line that names its speaker.
     """
 
     turn: int
@@ -87,6 +88,7 @@ class Part:
     window_start: int
     words: Ints
     core: int
+    breaks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +136,8 @@ class TokenCodes:
             word, and for each word from the shortest span to the longest.
         boundaries: uint8 ``[words]``: the probability, in 255ths, that a clause ends before the
             word; None if the model does not tell, or an earlier version wrote the codes.
+        turns: The first word and the speaker of each turn. They are not stored with the codes, and
+            given only where a request asks for speakers.
     """
 
     words: Ints
@@ -142,6 +146,7 @@ class TokenCodes:
     scales: Floats
     inverse_norms: Halves
     boundaries: Bytes | None = None
+    turns: Sequence[tuple[int, str | None]] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,3 +173,22 @@ class Entry:
     def text(self) -> str:
         """The passage's text."""
         return self.document.text[self.passage.start : self.passage.end]
+
+    @property
+    def turns(self) -> list[tuple[int, str | None]]:
+        """The first word and the speaker of each turn of the passage."""
+        return list_turns(self.document, self.passage)
+
+    def is_said_by(self, speakers: Sequence[str]) -> bool:
+        """Return whether one of `speakers` has a turn here; without any of them everybody has."""
+        return not speakers or any(speaker in speakers for _, speaker in self.turns)
+
+
+def list_turns(document: Document, passage: Passage) -> list[tuple[int, str | None]]:
+    """Return the first word and the speaker of each turn of a passage, see `TokenCodes.turns`."""
+    turns: list[tuple[int, str | None]] = []
+    words = 0
+    for part in passage.parts:
+        turns.append((words, document.turns[part.turn].speaker))
+        words += len(part.words)
+    return turns

@@ -36,6 +36,7 @@ PASSAGE_FIELDS = {
     *("text", "metadata", "layout", "span_count"),  # what it is
     *("speakers", "call_date"),  # what dashboards filter by
     *("dates", "numbers"),  # what texts of the metadata are
+    "turn_speakers",
     *("source_hash", "indexed_at"),  # of which writing
     *("tokens", "spans"),  # what it is found by
 }

@@ -26,7 +26,7 @@ from hybrid_search.backends.server.proposals import (
 )
 from hybrid_search.backends.types import Key, PageOrder, Request
 
-ESTIMATED = build_estimating_pass(288)
+ESTIMATED = build_estimating_pass(Request("", np.zeros(288, np.float32), 1))
 SCORED_BY_SERVER = replace(KEYS_ONLY, error=1e-4)
 FIRST_PASSES = pytest.mark.parametrize("first_pass", [ESTIMATED, SCORED_BY_SERVER])
 SHOWN = 10 + SPARE_DOCUMENTS

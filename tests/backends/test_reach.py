@@ -13,7 +13,7 @@ from hybrid_search.backends.server.reach import Reach, choose_reach
 from hybrid_search.backends.types import Request
 
 REQUEST = Request("phrase", np.ones(32, np.float32), 100)
-WITH_CODES = build_estimating_pass(32)
+WITH_CODES = build_estimating_pass(Request("", np.zeros(32, np.float32), 1))
 
 
 @pytest.mark.parametrize(

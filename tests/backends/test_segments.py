@@ -32,6 +32,7 @@ from hybrid_search.backends.embedded import (
     segments,
 )
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
+from hybrid_search.backends.embedded.passage_documents import SharedDocuments
 from hybrid_search.backends.embedded.segment_reader import SegmentReader
 from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.backends.types import Request
@@ -600,9 +601,10 @@ def test_a_large_index_proposes_more_passages(
         assert spec is not None
         reader = segment_reader.SegmentReader(folder / "calls.spans", spec)
         reader.refresh(connection)
+        documents = SharedDocuments().refresh(connection)
     vector = np.full(spec.dimension, spec.dimension**-0.5, np.float32)
     assert len(reader) == 389
-    assert len(reader.find_passages(vector, 1)) == proposed
+    assert len(reader.find_passages(vector, 1, 1, documents)) == proposed
 
 
 def record_as_written(folder: Path, number: int) -> None:

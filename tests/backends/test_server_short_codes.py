@@ -142,7 +142,7 @@ def test_most_estimates_are_off_by_less_than_is_reckoned(dimension: int) -> None
     estimates = short_codes.estimate_best_spans(query, list(map(short_codes.shorten, passages)))
     exact = [float(token_codes.cosines(query, passage).max()) for passage in passages]
     deviation = float(np.std(estimates.cosines - exact))
-    error = first_pass.build_estimating_pass(dimension).error
+    error = first_pass.build_estimating_pass(Request("", np.zeros(dimension, np.float32), 1)).error
     assert deviation < error < 2 * deviation
 
 
@@ -154,7 +154,7 @@ def test_short_codes_of_another_dimension_or_version_are_not_compared() -> None:
     hits[2]["fields"]["short_codes"] = [pybase64.b64encode_as_string(b"HSS2" + written[4:])]
     hits.append(make_hit(3, None))
     request = Request("phrase", query, 100)
-    estimating_pass = first_pass.build_estimating_pass(len(request.vector))
+    estimating_pass = first_pass.build_estimating_pass(request)
     best_spans = estimating_pass.read_spans(hits, request)
     assert [key for key, best in best_spans.items() if best is None] == ["d1#0", "d2#0", "d3#0"]
     estimates = short_codes.estimate_best_spans(query, [short_codes.shorten(make_tokens(32, 0))])

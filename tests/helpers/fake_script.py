@@ -9,6 +9,7 @@ import numpy as np
 
 from hybrid_search.backends.server import passage_codec
 from hybrid_search.text import token_codes
+from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import TokenCodes
 from tests.helpers.tiny_encoder import make_prior
@@ -30,6 +31,10 @@ def compute_best_spans(tokens: TokenCodes, params: Mapping[str, Any]) -> list[fl
     (cosines,) = token_codes.span_cosines_by_passage(
         np.array(params["vector"], np.float32), [tokens]
     )
+    if cosines is not None and params.keys() & {"speakers", "not_vectors"}:
+        not_vectors = [np.array(row, np.float32) for row in params.get("not_vectors", ())]
+        span_filter = SpanFilter(tuple(params.get("speakers", ())), not_vectors)
+        (cosines,) = span_filter.apply([cosines], [tokens])
     weights = params.get("prior")
     if cosines is None or (weights and tokens.boundaries is None):
         return [-2.0, -2.0]

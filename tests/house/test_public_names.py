@@ -41,12 +41,14 @@ SIGNATURES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "sort": None,
             "facets": (),
             "facets_over": "window",
+            "speaker": (),
+            "not_": (),
             "url": None,
         },
     ),
     "best_spans": (
         {"phrase": EMPTY, "text": EMPTY},
-        {"k": 1, "context": None, "spans_by": "score"},
+        {"k": 1, "context": None, "spans_by": "score", "speaker": None, "not_": None},
     ),
     "phrase_similarity": ({"a": EMPTY, "b": EMPTY}, {"context1": None, "context2": None}),
     "connect": (

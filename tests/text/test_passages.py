@@ -11,8 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hybrid_search.ingest import document_parser
-from hybrid_search.text.passages import LEFT_WORDS, PASSAGE_WORDS, WINDOW_WORDS, split
-from hybrid_search.text.types import Document, Part, Passage
+from hybrid_search.text.passages import (
+    BATCH_CHARACTERS,
+    EDGE_CHARACTERS,
+    LEFT_WORDS,
+    MAX_CHARACTERS,
+    PASSAGE_WORDS,
+    WINDOW_WORDS,
+    split,
+    split_batches,
+)
+from hybrid_search.text.types import Document, Part, Passage, Turn
 from hybrid_search.text.words import words
 
 Span = tuple[int, int, int]
@@ -217,3 +226,55 @@ def test_a_text_is_one_turn_whatever_its_lines() -> None:
     )[0]
     (passage,) = split(parsed)
     assert [len(part.words) for part in passage.parts] == [4]
+
+
+KINDS = {
+    "log": "12.5,",
+    "base64": "aGVsbG8gd29ybGQ+/=",
+    "address": "/path/segment?x=1&",
+    "one letter": "a",
+    "letters with a mark": "e\u0301",
+    "marks": "\u0301",
+    "emoji": "😀",
+    "family": "👩\u200d",
+    "flags": "🇩🇪",
+    "ideographs": "漢",
+    "lines": "\n",
+    "punctuation": "!",
+    "short words far apart": "a" + "-" * 3000,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("characters", [50_000, 100_000])
+def test_what_is_read_of_any_text_grows_with_its_length(kind: str, characters: int) -> None:
+    """A part has 2,000 characters at most, 500 before it, 500 behind: it is read 1.5 times."""
+    repeated = (kind * (characters // len(kind) + 1))[:characters]
+    document = Document("d", f"begin {repeated} end", (Turn(f"begin {repeated} end"),))
+    passages = list(split(document))
+    parts_read = [document.text[part.window_start : part.end] for part in parts(passages)]
+    assert max(map(len, parts_read)) <= MAX_CHARACTERS + 2 * EDGE_CHARACTERS
+    assert sum(map(len, parts_read)) <= 1.6 * len(document.text) + 4000
+    assert max(passage.end - passage.start for passage in passages) <= 3000
+    cores = [word for part in parts(passages) for word in part.words[: part.core].tolist()]
+    assert cores == words(document.text).tolist()
+
+
+def test_a_turn_without_a_word_makes_no_passage_longer() -> None:
+    texts = ["hello", "!" * 100_000, "bye"]
+    starts = [0, 6, 100_007]
+    turns = tuple(Turn(text, start) for text, start in zip(texts, starts, strict=True))
+    passages = list(split(Document("d", "\n".join(texts), turns)))
+    assert [(passage.start, passage.end) for passage in passages] == [(0, 5), (100_007, 100_010)]
+
+
+def test_a_batch_has_so_many_passages_or_so_many_characters() -> None:
+    ordinary = list(split(make_document([70] * 100)))
+    batches = split_batches(ordinary, 64, lambda passage: passage)
+    assert [len(batch) for batch in batches] == [64, 36]
+    long = list(split(Document("d", "a" * 100_000, (Turn("a" * 100_000),))))
+    batches = split_batches(long, 64, lambda passage: passage)
+    assert all(
+        sum(passage.end - passage.start for passage in batch) <= BATCH_CHARACTERS
+        for batch in batches
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search.text.words import distinct_words, words
+from hybrid_search.text.words import MAX_WORD, distinct_words, words
 
 CASES = {
     "apostrophe": ("I can't stop", ["I", "can't", "stop"]),
@@ -97,8 +97,18 @@ def test_no_word_begins_or_ends_with_punctuation(text: str) -> None:
 
 def test_a_long_run_of_one_character_takes_no_longer_than_other_text() -> None:
     # A pattern that looks at the rest of the run from each of its characters would take hours.
-    for run in ("'", "_", ".", "a", "\u0301", "a."):
-        assert len(words(run * 200_000 + " end")) == (2 if "a" in run else 1)
+    for run in ("'", "_", ".", "a", "\u0301", "a.", "🇩", "👩\u200d", "a\u0301"):
+        is_word, length = run not in ("'", "_", ".", "\u0301"), 200_000 * len(run)
+        expected = 100_000 if run == "🇩" else -(-length // MAX_WORD) * is_word
+        assert len(words(run * 200_000 + " end")) == expected + 1
+
+
+def test_a_long_word_is_cut_and_all_of_it_is_in_one_piece() -> None:
+    text = "12.5," * 1000 + "12"
+    bounds = words(f"log: {text} ok").tolist()
+    pieces = [f"log: {text} ok"[start:end] for start, end in bounds]
+    assert "".join(pieces[1:-1]) == text
+    assert max(map(len, pieces)) == MAX_WORD
 
 
 @pytest.mark.parametrize(

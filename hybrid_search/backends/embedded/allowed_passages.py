@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+import numpy as np
+
 from hybrid_search.backends.embedded import filter_sql
 from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.remembered import Remembered
@@ -22,20 +24,33 @@ class AllowedPassages:
         self._remembered: Remembered[Numbers] = Remembered()
 
     def find(
-        self, connection: sqlite3.Connection, conditions: Sequence[Condition]
+        self,
+        connection: sqlite3.Connection,
+        conditions: Sequence[Condition],
+        speakers: Sequence[str] = (),
     ) -> Numbers | None:
-        """Return the passages that all of `conditions` leave, or None if there are no conditions.
+        """Return the passages of `conditions` in which one of `speakers` speaks.
 
-        An index in which a condition reads something else than was written is an error.
+        Without any of both the result is None. An index in which a condition reads something else
+        than was written is an error.
         """
-        if not conditions:
+        if not conditions and not speakers:
             return None
         return self._remembered.find(
-            connection, tuple(conditions), lambda: _read(connection, conditions)
+            connection,
+            (tuple(conditions), tuple(speakers)),
+            lambda: _read(connection, conditions, speakers),
         )
 
 
-def _read(connection: sqlite3.Connection, conditions: Sequence[Condition]) -> Numbers:
+def _read(
+    connection: sqlite3.Connection, conditions: Sequence[Condition], speakers: Sequence[str]
+) -> Numbers:
+    if not conditions:
+        return filter_sql.read_passages_of_speakers(connection, speakers)
     allowed = filter_sql.read_allowed_passages(connection, conditions)
     filter_sql.check_filters(connection, conditions, len(allowed))
-    return allowed
+    if not speakers:
+        return allowed
+    of_speakers = filter_sql.read_passages_of_speakers(connection, speakers)
+    return allowed[np.isin(allowed, of_speakers)]

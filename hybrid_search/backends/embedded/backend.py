@@ -51,7 +51,6 @@ from hybrid_search.backends.types import (
 )
 from hybrid_search.errors import IndexMissingError, UsageError
 from hybrid_search.private_files import FOLDER_MODE
-from hybrid_search.text import token_codes
 from hybrid_search.text.filters import Scalar
 from hybrid_search.text.name_lists import list_names
 
@@ -213,7 +212,7 @@ class EmbeddedBackend:
         the span leg, or all are scored if there are few, or a filter leaves few.
         """
         with self._open_reader(index) as reader:
-            allowed = reader.find_allowed_passages(request.conditions)
+            allowed = reader.find_allowed_passages(request)
             matches = self._matches(reader, request, allowed)
             documents = reader.documents.refresh(reader.connection)
             bm25_scores = matches.best_scores(request.window, documents) if request.lexical else {}
@@ -287,12 +286,12 @@ class EmbeddedBackend:
         matches = candidates.memo if candidates else None
         with self._open_reader(index, begins_query=False) as reader:
             if not isinstance(matches, bm25.Matches):
-                allowed = reader.find_allowed_passages(request.conditions)
+                allowed = reader.find_allowed_passages(request)
                 matches = self._matches(reader, request, allowed)
             scores = dict(zip(keys, matches.scores_of(keys), strict=True))
             codes = candidates.all_codes if candidates else {}
             stored = reader.codes.read(reader.connection, [key for key in keys if key not in codes])
-            codes |= {key: token_codes.read(data) for key, data in stored.items()}
+            codes |= exact_scores.read_codes(reader, request, stored)
             return sql.read_passages(reader.connection, keys, scores, codes)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
@@ -312,7 +311,7 @@ class EmbeddedBackend:
     ) -> dict[str, dict[Scalar, int]]:
         """Return for each field how many matching documents have each value."""
         with self._open_reader(index, begins_query=False) as reader:
-            allowed = reader.find_allowed_passages(request.conditions)
+            allowed = reader.find_allowed_passages(request)
             matches = self._matches(reader, request, allowed)
             numbers = json.dumps(matches.passages.tolist())
             matching = (
@@ -325,7 +324,7 @@ class EmbeddedBackend:
 
     def _matches(self, reader: Reader, request: Request, allowed: Numbers | None) -> bm25.Matches:
         version = reader.connection.execute("PRAGMA data_version").fetchone()[0]
-        cache_key = (request.phrase, request.conditions, version)
+        cache_key = (request.phrase, request.conditions, request.speakers, version)
         if reader.matches is None or reader.matches[0] != cache_key:
             matches = bm25.search(reader.connection, request.phrase, reader.terms, allowed)
             reader.matches = cache_key, matches

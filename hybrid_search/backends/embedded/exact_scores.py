@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
 
+from hybrid_search.backends.embedded import sql
 from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.readers import Reader
 from hybrid_search.backends.embedded.segment_reader import SegmentReader
+from hybrid_search.backends.turn_layout import find_turns
 from hybrid_search.backends.types import Key, Request
 from hybrid_search.backends.window import choose_window
 from hybrid_search.text import token_codes
 from hybrid_search.text.token_codes import BestPassages
+from hybrid_search.text.types import TokenCodes
 
 FEWEST_DOCUMENTS = 0.5
 """Of how many documents the nearest passages are, for each that the window has room for.
@@ -34,8 +38,9 @@ def score_nearest(
 ) -> BestPassages:
     """Return the best of the nearest passages, those `by_words`, and the damaged ones.
 
-    More are scored where so many of the nearest are damaged that fewer than the request's window
-    are left, or where they are of too few documents.
+    More are scored where fewer than the request's window are left without those that are damaged,
+    and those that are near only by a span that does not count, or where they are of too few
+    documents. So as many are left as if there were no such spans.
     """
     least = request.window
     while True:
@@ -44,12 +49,13 @@ def score_nearest(
         )
         best = score(reader, request, passages, by_words, documents)
         sound = np.setdiff1d(passages, best.damaged) if best.damaged else passages
+        is_enough = len(sound) - best.outdone >= request.window
         found = len(np.unique(documents.find(sound)))
         enough = FEWEST_DOCUMENTS * request.window
-        if (found >= enough and len(sound) >= request.window) or least >= len(current_segments):
+        if (found >= enough and is_enough) or least >= len(current_segments):
             return best
         all_documents = documents.find(current_segments.list_passages(allowed))
-        if len(sound) >= request.window and found == len(np.unique(all_documents)):
+        if is_enough and found == len(np.unique(all_documents)):
             return best
         least = 2 * max(least, len(passages))
 
@@ -73,6 +79,25 @@ def score(
         chosen = choose_window(documents.find(ranked).tolist(), request.window)
         return [ranked[position] for position in chosen]
 
-    best = token_codes.best_stored_passages(request.vector, stored, choose, by_words)
+    if request.span_filter:
+        codes = read_codes(reader, request, stored)
+        best = token_codes.best_passages(
+            request.vector, codes, choose, request.span_filter, by_words
+        )
+    else:
+        best = token_codes.best_stored_passages(request.vector, stored, choose, by_words)
     missing = [number for number in numbers if number not in stored]
     return replace(best, damaged=[*best.damaged, *missing])
+
+
+def read_codes(
+    reader: Reader, request: Request, stored: Mapping[Key, bytes]
+) -> dict[Key, TokenCodes]:
+    """Return stored token codes, with their turns if the request asks for speakers."""
+    codes = {number: token_codes.read(data) for number, data in stored.items()}
+    if request.speakers:
+        for number, place in sql.read_layouts(reader.connection, list(codes)):
+            start, layout = json.loads(place)
+            turns = find_turns(layout, start, codes[number])
+            codes[number] = replace(codes[number], turns=turns)
+    return codes

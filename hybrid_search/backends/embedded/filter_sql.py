@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 
@@ -105,3 +106,13 @@ def read_allowed_passages(
     clause, values = build_where(conditions)
     query = f"SELECT group_concat(passage) FROM passages WHERE {clause}"
     return read_numbers(connection, query, values)
+
+
+def read_passages_of_speakers(connection: sqlite3.Connection, speakers: Sequence[str]) -> Numbers:
+    """Return the passages in which one of `speakers` speaks, by the layouts of all passages."""
+    query = (
+        "SELECT group_concat(passage) FROM passages WHERE json_valid(layout) AND EXISTS (SELECT 1 "
+        "FROM json_each(layout) AS turn WHERE json_extract(turn.value, '$.speaker') "
+        "IN (SELECT value FROM json_each(?)))"
+    )
+    return read_numbers(connection, query, [json.dumps(speakers)])

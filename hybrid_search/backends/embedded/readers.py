@@ -10,7 +10,7 @@ import logging
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -25,10 +25,9 @@ from hybrid_search.backends.embedded.passage_documents import SharedDocuments
 from hybrid_search.backends.embedded.postings import SharedLengths
 from hybrid_search.backends.embedded.segment_reader import SharedSegmentReader
 from hybrid_search.backends.embedded.term_reader import TermReader
-from hybrid_search.backends.types import IndexSpec
+from hybrid_search.backends.types import IndexSpec, Request
 from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreError
 from hybrid_search.system import available_cores
-from hybrid_search.text.filters import Condition
 
 _log = logging.getLogger(__name__)
 
@@ -58,9 +57,9 @@ class Reader:
     matches: tuple[object, bm25.Matches] | None = None
     lost: str | None = None
 
-    def find_allowed_passages(self, conditions: Sequence[Condition]) -> Numbers | None:
-        """Return the passages that all of `conditions` leave; without conditions None."""
-        return self.allowed_passages.find(self.connection, conditions)
+    def find_allowed_passages(self, request: Request) -> Numbers | None:
+        """Return the passages that conditions and speakers leave; None if there are neither."""
+        return self.allowed_passages.find(self.connection, request.conditions, request.speakers)
 
     def find_warnings(self, path: Path) -> list[str]:
         """Return the warning about missing commits, unless they have been written again."""

@@ -289,6 +289,13 @@ def read_codes(
     return _select_passages(connection, "data", "tokens", passages)
 
 
+def read_layouts(
+    connection: sqlite3.Connection, passages: Sequence[int]
+) -> Iterator[tuple[int, Any]]:
+    """Return each of `passages` that still exists, with where it begins and its layout."""
+    return _select_passages(connection, "json_array(start, layout)", "passages", passages)
+
+
 def read_codes_checksums(
     connection: sqlite3.Connection, passages: Sequence[int]
 ) -> Iterator[tuple[int, int]]:

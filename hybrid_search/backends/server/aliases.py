@@ -29,7 +29,7 @@ _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
 """Ends the name of the index with notes on rejected documents."""
 
-LATER_FIELDS = frozenset({"short_codes", "speakers", "call_date", "spans.text"})
+LATER_FIELDS = frozenset({"short_codes", "speakers", "turn_speakers", "call_date", "spans.text"})
 """Fields of a passage that some indexes lack.
 
 Those of earlier versions lack them all, until `reindex`; an index on OpenSearch has no short codes.

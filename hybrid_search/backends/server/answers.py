@@ -122,10 +122,12 @@ _Score = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A number; strict, else ``true`` would be the score 1."""
 
 
+_TurnSpeaker = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,9}(:|$)")]
 _key = {"document_id": tuple[str], "ordinal": tuple[NonNegativeInt]}
 _Key = _object(**_key)
-_Codes = _object(**_key, tokens=NotRequired[list[str]])
-_ShortCodes = _object(**_key, short_codes=NotRequired[list[str]])
+_turns = {"turn_speakers": NotRequired[list[_TurnSpeaker]]}
+_Codes = _object(**_key, **_turns, tokens=NotRequired[list[str]])
+_ShortCodes = _object(**_key, **_turns, short_codes=NotRequired[list[str]])
 _BestSpans = _object(**_key, best_spans=tuple[_Score, _Score])
 
 

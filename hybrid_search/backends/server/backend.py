@@ -184,7 +184,7 @@ class ServerBackend:
         scores, codes, contents = self._fetch_scores(index, request, keys, proposals)
         # of passages of equal scores the first id comes first, and not the first in the graph
         codes = {key: codes[key] for key in keys if key in codes}
-        best = best_passages(request.vector, codes)
+        best = best_passages(request.vector, codes, span_filter=request.span_filter)
         if proposals.unknown:
             highest = find_highest(list(best.cosines.values())).tolist()
             windows = cut_windows(proposals, request, dict(zip(best.cosines, highest, strict=True)))
@@ -271,7 +271,7 @@ class ServerBackend:
             body = request_bodies.match_body(request, len(unscored), among=unscored)
             searches.append(Search(body, answers.SCORED_KEYS))
         if uncoded:
-            body = request_bodies.codes_body(uncoded, with_contents=with_contents)
+            body = request_bodies.codes_body(request, uncoded, with_contents=with_contents)
             shape = answers.CODES_AND_CONTENTS if with_contents else answers.CODES
             searches.append(Search(body, shape))
         parts = self._searcher.search_together(index, searches)

@@ -35,10 +35,12 @@ class BestSpans:
     Attributes:
         cosine: The largest cosine of any of its spans.
         score: The largest sum of cosine and prior.
+        doubt: How much less that may be, as an estimate does not tell for sure which spans count.
     """
 
     cosine: float
     score: float
+    doubt: float = 0.0
 
 
 BestSpansByKey = Mapping[Key, BestSpans | None]
@@ -87,8 +89,8 @@ def choose_first_pass(
         return KEYS_ONLY
     script = mappings.read_script(engine) if allows_scripts else None
     if script is None:
-        return build_estimating_pass(len(request.vector))
-    fields = request_bodies.best_span_fields(script, request.vector, request.prior)
+        return build_estimating_pass(request)
+    fields = request_bodies.best_span_fields(script, request)
     return FirstPass(
         fields,
         answers.BEST_SPANS,
@@ -98,13 +100,13 @@ def choose_first_pass(
     )
 
 
-def build_estimating_pass(dimension: int) -> FirstPass:
-    """Return the first pass by short codes of vectors with so many numbers."""
+def build_estimating_pass(request: Request) -> FirstPass:
+    """Return the first pass of a request by short codes."""
     return FirstPass(
-        request_bodies.SHORT_CODES,
+        request_bodies.add_turns(request_bodies.SHORT_CODES, request),
         answers.SHORT_CODES,
         _estimate,
-        error=ESTIMATED_ERROR / math.sqrt(dimension),
+        error=ESTIMATED_ERROR / math.sqrt(len(request.vector)),
     )
 
 
@@ -121,10 +123,16 @@ def _estimate(hits: Hits, request: Request) -> BestSpansByKey:
         for key, codes in codes_by_key.items()
         if codes is not None and codes.fit(request.vector, request.prior)
     }
+    error = ESTIMATED_ERROR / math.sqrt(len(request.vector))
     estimates = short_codes.estimate_best_spans(
-        request.vector, list(readable.values()), request.prior
+        request.vector, list(readable.values()), request.prior, request.span_filter, 2 * error
     )
-    best_spans = map(BestSpans, estimates.cosines.tolist(), estimates.scores.tolist())
+    best_spans = map(
+        BestSpans,
+        estimates.cosines.tolist(),
+        estimates.scores.tolist(),
+        estimates.doubts.tolist(),
+    )
     return {**dict.fromkeys(codes_by_key), **dict(zip(readable, best_spans, strict=True))}
 
 

@@ -10,7 +10,7 @@ from typing import Self
 from hybrid_search.backends.base import Writer
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, mappings
-from hybrid_search.backends.server.next_version import COUNTS
+from hybrid_search.backends.server.index_size import COUNTS
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.server.writer import ServerWriter
 from hybrid_search.backends.types import IndexSpec, Refusal, RejectedDocument, check_spec

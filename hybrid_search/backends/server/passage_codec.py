@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,24 @@ def build_source(
         "metadata": entry.document.metadata,
         "layout": layout,
         **describe_metadata(entry.document.metadata, layout),
+        "turn_speakers": encode_turns(entry.turns),
         **derive_fields(entry.tokens, passage.start, spec.policy, entry.text, graph, absent_fields),
     }
     return {name: value for name, value in source.items() if name not in absent_fields}
+
+
+def encode_turns(turns: Iterable[tuple[int, str | None]]) -> list[str]:
+    """Return the turns of `TokenCodes` as a column holds them: ``0:agent``, ``7`` for nobody."""
+    return [str(first) if name is None else f"{first}:{name}" for first, name in turns]
+
+
+def decode_turns(hit: Mapping[str, Any]) -> list[tuple[int, str | None]]:
+    """Return the turns of a hit that has the column of `encode_turns`, in order; [] without it."""
+    turns = (value.partition(":") for value in hit["fields"].get("turn_speakers", ()))
+    return sorted(
+        ((int(first), name if colon else None) for first, colon, name in turns),
+        key=lambda turn: turn[0],
+    )
 
 
 def describe_metadata(metadata: Mapping[str, Any], layout: str) -> dict[str, Any]:
@@ -161,7 +177,9 @@ def decode_codes(hit: Mapping[str, Any]) -> TokenCodes:
     If they are damaged, or are missing because the index was copied without them, the result is
     `token_codes.UNREADABLE`.
     """
-    return token_codes.read(_decode_column(hit, "tokens"))
+    codes = token_codes.read(_decode_column(hit, "tokens"))
+    turns = decode_turns(hit)
+    return replace(codes, turns=turns) if turns else codes
 
 
 def read_codes(hits: Iterable[Mapping[str, Any]]) -> dict[Key, TokenCodes]:
@@ -174,7 +192,9 @@ def decode_short_codes(hit: Mapping[str, Any]) -> ShortCodes | None:
 
     None is for those that are damaged or missing, as in an index of an earlier version.
     """
-    return short_codes.read(_decode_column(hit, "short_codes"))
+    codes = short_codes.read(_decode_column(hit, "short_codes"))
+    turns = decode_turns(hit)
+    return replace(codes, turns=turns) if codes and turns else codes
 
 
 def _decode_column(hit: Mapping[str, Any], name: str) -> bytes:

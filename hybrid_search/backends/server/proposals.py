@@ -72,7 +72,9 @@ class Proposals:
     def bound_best_span(self, key: Key, error: float) -> Bounds:
         """Return what is known of a passage's best span, if scores are off by an `error`."""
         best = self.best_spans.get(key)
-        return Bounds(best.score - error, best.score + error) if best else UNKNOWN
+        if best is None:
+            return UNKNOWN
+        return Bounds(best.score - best.doubt - error, best.score + error)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,12 @@ proposes, the fewer token codes are fetched.
 BY_WORDS_ALONE = 2
 """How many times the window BM25 alone proposes: so many passages often hold enough documents."""
 
+FILTERED = 4
+"""How many times as many are proposed where not all spans count.
+
+Passages are proposed by all of their spans: some of the nearest have none that counts.
+"""
+
 SMALL_INDEX = 35_000
 """Up to so many passages the fewest are proposed; beyond, more by the square root of the number."""
 
@@ -69,9 +75,10 @@ def choose_reach(engine: Engine, request: Request, first_pass: FirstPass, size: 
     searched = _limit(size.passages // size.shards // SEARCHED_SHARE[engine], SEARCHED_SPANS)
     if first_pass is KEYS_ONLY:
         return Reach(request.window if request.lexical else 0, request.window, searched)
+    share = FILTERED if request.span_filter else 1
     return Reach(
-        max(request.window, _count_proposed(size, BY_WORDS)),
-        max(2 * request.window, _count_proposed(size, BY_GRAPH)),
+        max(request.window, share * _count_proposed(size, BY_WORDS)),
+        max(2 * request.window, share * _count_proposed(size, BY_GRAPH)),
         searched,
     )
 

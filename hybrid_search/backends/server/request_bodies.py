@@ -15,8 +15,6 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
-from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import Floats
 from hybrid_search.text.values import Form
 
 MAX_EXACT_INTEGER = 2**53
@@ -57,6 +55,9 @@ SHORT_CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_field
 BEST_OF_DOCUMENT = {"collapse": {"field": "document_id"}}
 """Returns only the best passage of each document."""
 
+TURNS = "turn_speakers"
+"""The column with the turns of a passage, which only requests for speakers read."""
+
 CONTENT_FIELDS = ["start", "text", "layout", "metadata"]
 
 CODES_AND_CONTENTS: dict[str, Any] = {
@@ -67,12 +68,23 @@ CODES_AND_CONTENTS: dict[str, Any] = {
 """Returns the key, the token codes, and what is shown."""
 
 
-def best_span_fields(script: str, vector: Floats, prior: SpanPrior | None) -> dict[str, Any]:
+def add_turns(fields: Mapping[str, Any], request: Request) -> dict[str, Any]:
+    """Return `fields` of a hit, with its turns if the request asks for speakers."""
+    turns = [TURNS] if request.speakers else []
+    return {**fields, "docvalue_fields": [*fields["docvalue_fields"], *turns]}
+
+
+def best_span_fields(script: str, request: Request) -> dict[str, Any]:
     """Return what brings the key of a passage, and cosine and score of its best spans, by a script.
 
-    `vector` is float32 ``[dimension]``.
+    The spans are those that the request counts.
     """
-    params: dict[str, Any] = {"vector": round_vector(vector)}
+    prior, span_filter = request.prior, request.span_filter
+    params: dict[str, Any] = {"vector": round_vector(request.vector)}
+    if span_filter and span_filter.speakers:
+        params["speakers"] = list(span_filter.speakers)
+    if span_filter and span_filter.not_vectors:
+        params["not_vectors"] = [round_vector(vector) for vector in span_filter.not_vectors]
     if prior:
         params["prior"] = {"ends": prior.ends, "inside": prior.inside, "length": prior.length}
     source = {"source": script, "params": params}
@@ -94,7 +106,7 @@ def match_body(
     key.
     """
     filters = [
-        *condition_filters(request.conditions),
+        *request_filters(request),
         *([ids_query(among)] if among is not None else []),
         *_leave_out(found),
     ]
@@ -178,7 +190,7 @@ def knn_filters(
 
     OpenSearch applies the filter of an alias to what a kNN has found, which may then be nothing.
     """
-    filters = [*condition_filters(request.conditions), *_leave_out(found)]
+    filters = [*request_filters(request), *_leave_out(found)]
     if alias_filter and engine == "opensearch":
         filters.append(dict(alias_filter))
     return [EVERY_PASSAGE, *filters] if filters and engine == "opensearch" else filters
@@ -191,9 +203,11 @@ def _leave_out(documents: Sequence[str]) -> list[dict[str, Any]]:
     return [{"bool": {"must_not": [{"terms": {"document_id": list(documents)}}]}}]
 
 
-def codes_body(keys: Sequence[str], *, with_contents: bool = False) -> dict[str, Any]:
+def codes_body(
+    request: Request, keys: Sequence[str], *, with_contents: bool = False
+) -> dict[str, Any]:
     """Return the search for the token codes of passages, and for what is shown of them."""
-    fields = CODES_AND_CONTENTS if with_contents else CODES
+    fields = add_turns(CODES_AND_CONTENTS if with_contents else CODES, request)
     return {"size": len(keys), "query": ids_query(keys), **fields}
 
 
@@ -230,6 +244,14 @@ def facets_body(request: Request, fields: Sequence[str]) -> dict[str, Any]:
 def ids_query(keys: Sequence[str]) -> dict[str, Any]:
     """Return a query for the passages with these ``_id``s."""
     return {"ids": {"values": list(keys)}}
+
+
+def request_filters(request: Request) -> list[dict[str, Any]]:
+    """Return a filter for each condition of a request, and one for its speakers."""
+    filters = condition_filters(request.conditions)
+    if request.speakers:
+        filters.append({"terms": {"speakers": list(request.speakers)}})
+    return filters
 
 
 def condition_filters(conditions: Iterable[Condition]) -> list[dict[str, Any]]:

@@ -17,6 +17,7 @@ import numpy as np
 
 from hybrid_search.backends.server import two_bit_codes
 from hybrid_search.text import spans, token_codes
+from hybrid_search.text.span_filter import SpanFilter, find_words_of
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Bytes, Floats, TokenCodes
 
@@ -25,6 +26,9 @@ STEPS = 32
 
 MIDDLE = 128
 """The code of the length 1; 0 is that of no length."""
+
+NO_SCORE = np.float32(-2.0)
+"""The score of a span that does not count: less than that of any other."""
 
 _HEADER = struct.Struct("<4sHHI?")
 _MAGIC = b"HSS3"
@@ -42,6 +46,7 @@ class ShortCodes:
         counts: uint8 ``[words]``: how many spans begin at each word.
         inverse_norms: uint8 ``[spans]``: the rounded inverse lengths of the spans' vectors.
         boundaries: uint8 ``[words]``: those of the token codes, None if these have none.
+        turns: Those of the token codes, which are not stored with the short codes.
     """
 
     codes: Bytes
@@ -49,6 +54,7 @@ class ShortCodes:
     counts: Bytes
     inverse_norms: Bytes
     boundaries: Bytes | None
+    turns: Sequence[tuple[int, str | None]] = ()
 
     def fit(self, query: Floats, prior: SpanPrior | None = None) -> bool:
         """Return whether the vectors are as long as `query`, and `prior` has its boundaries."""
@@ -61,11 +67,13 @@ class Estimates:
     """The estimated best of the spans of some passages, each float32 ``[passages]``.
 
     `cosines` are those of the nearest spans, -1 without a span. `scores` are the best sums of
-    cosine and prior, and the same as the cosines without a prior.
+    cosine and prior, and the same as the cosines without a prior. `doubts` are how much less the
+    scores are without the spans of which it is not sure that they count.
     """
 
     cosines: Floats
     scores: Floats
+    doubts: Floats
 
 
 def shorten(tokens: TokenCodes) -> ShortCodes:
@@ -147,7 +155,11 @@ def belong_to(short_codes: ShortCodes, tokens: TokenCodes) -> bool:
 
 
 def estimate_best_spans(
-    query: Floats, passages: Sequence[ShortCodes], prior: SpanPrior | None = None
+    query: Floats,
+    passages: Sequence[ShortCodes],
+    prior: SpanPrior | None = None,
+    span_filter: SpanFilter | None = None,
+    margin: float = 0.0,
 ) -> Estimates:
     """Return the estimated cosine and score of the best spans of each passage.
 
@@ -155,21 +167,55 @@ def estimate_best_spans(
         query: A unit vector, float32 ``[dimension]``.
         passages: The short codes of the passages; all must `fit` the query and the prior.
         prior: What is added to the cosine of each span, if anything.
+        span_filter: Which spans count, if not all do.
+        margin: By how much the difference of two cosines may be off.
     """
     if not passages:
-        return Estimates(np.zeros(0, np.float32), np.zeros(0, np.float32))
+        none = np.zeros(0, np.float32)
+        return Estimates(none, none, none)
     counts = np.concatenate([passage.counts for passage in passages])
     cosines = _estimate_cosines(query, passages, counts)
+    scores = cosines if prior is None else cosines + _join_priors(passages, counts, prior)
     span_counts = np.array([len(passage.inverse_norms) for passage in passages], np.intp)
-    best_cosines = spans.find_highest_joined(cosines, span_counts)
-    if prior is None:
-        return Estimates(best_cosines, best_cosines)
+    if span_filter is None:
+        best = spans.find_highest_joined(cosines, span_counts)
+        best_scores = best if prior is None else spans.find_highest_joined(scores, span_counts)
+        return Estimates(best, best_scores, np.zeros_like(best))
+    nearness = _estimate_nearness(cosines, passages, counts, span_filter)
+    may_count, surely_counts = nearness >= -margin, nearness >= margin
+    best, highest, least = (
+        spans.find_highest_joined(np.where(flags, values, NO_SCORE), span_counts)
+        for flags, values in ((may_count, cosines), (may_count, scores), (surely_counts, scores))
+    )
+    return Estimates(best, highest, highest - least)
+
+
+def _join_priors(passages: Sequence[ShortCodes], counts: Bytes, prior: SpanPrior) -> Floats:
+    """Return the prior of all spans of all passages, float32 ``[spans]``."""
     boundaries = [passage.boundaries for passage in passages if passage.boundaries is not None]
     # behind the last word of a passage is a boundary, and so is before the first of the next one
     certain = np.full(1, 255, np.uint8)
     probabilities = np.concatenate([*boundaries, certain], dtype=np.float32) / np.float32(255)
-    scores: Floats = cosines + prior.combine(probabilities, counts)
-    return Estimates(best_cosines, spans.find_highest_joined(scores, span_counts))
+    return prior.combine(probabilities, counts)
+
+
+def _estimate_nearness(
+    cosines: Floats, passages: Sequence[ShortCodes], counts: Bytes, span_filter: SpanFilter
+) -> Floats:
+    """Return how much nearer each span is to the phrase than to what is not meant, about.
+
+    It is -inf for the span of another speaker, and inf for all others if everything is meant.
+    """
+    nearness = np.full(len(cosines), np.inf, np.float32)
+    for vector in span_filter.not_vectors:
+        np.minimum(nearness, cosines - _estimate_cosines(vector, passages, counts), out=nearness)
+    if span_filter.speakers:
+        are_said = [
+            find_words_of(span_filter.speakers, passage.turns, len(passage.counts))
+            for passage in passages
+        ]
+        nearness[~np.repeat(np.concatenate(are_said), counts)] = -np.inf
+    return nearness
 
 
 def _estimate_cosines(query: Floats, passages: Sequence[ShortCodes], counts: Bytes) -> Floats:

@@ -12,7 +12,7 @@ import { listIndexes, query, useToken } from "./service.js";
 const PASSAGES = 60; // that are fetched, to be ranked here at every alpha
 const SHOWN = 10;
 
-let state = { phrases: [], index: "", alpha: ALPHA, feedback: 0, where: {}, panes: [] };
+let state = { phrases: [], index: "", alpha: ALPHA, feedback: 0, where: {}, speaker: "", not: "", panes: [] };
 let indexes = [];
 let candidates = new Candidates();
 let facets = {};
@@ -77,6 +77,8 @@ function buildQuery() {
     feedback: state.feedback,
     size: PASSAGES,
     where: Object.keys(state.where).length ? state.where : null,
+    speaker: state.speaker || null,
+    not: state.not || null,
     facets: chooseFields(index),
     group_by: "passage",
     explain: true,
@@ -193,6 +195,8 @@ function showForm() {
   find("alpha-value").textContent = formatScore(state.alpha);
   find("feedback").checked = state.feedback > 0;
   find("index").value = state.index;
+  find("speaker").value = state.speaker;
+  find("not").value = state.not;
 }
 
 function showIndexes() {
@@ -266,6 +270,12 @@ find("feedback").addEventListener("change", () => {
   change({ feedback: find("feedback").checked ? FEEDBACK : 0 });
   search();
 });
+for (const name of ["speaker", "not"]) {
+  find(name).addEventListener("change", () => {
+    change({ [name]: find(name).value.trim() });
+    search();
+  });
+}
 find("index").addEventListener("change", () => {
   change({ index: find("index").value, where: {}, panes: [] });
   showPanes();

@@ -12,6 +12,8 @@ export function readState() {
     alpha: alpha === null ? ALPHA : readAlpha(alpha),
     feedback: values.get("feedback") === String(FEEDBACK) ? FEEDBACK : 0,
     where: readFilters(values.getAll("where")),
+    speaker: (values.get("speaker") ?? "").trim(),
+    not: (values.get("not") ?? "").trim(),
     panes: readPanes(values),
   };
 }
@@ -22,6 +24,8 @@ export function writeState(state, { push = false } = {}) {
   if (state.index) values.set("index", state.index);
   if (state.alpha !== ALPHA) values.set("alpha", state.alpha);
   if (state.feedback) values.set("feedback", state.feedback);
+  if (state.speaker) values.set("speaker", state.speaker);
+  if (state.not) values.set("not", state.not);
   for (const [field, wanted] of Object.entries(state.where)) {
     for (const value of wanted) values.append("where", JSON.stringify([field, value]));
   }

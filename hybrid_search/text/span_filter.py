@@ -1,0 +1,88 @@
+"""Which spans count: those of some speakers, and none that is nearer to what is not meant.
+
+It acts before the best span of a passage is taken: a span that does not count has the cosine
+`-inf`, so it is neither the best of its passage nor shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.text import token_codes
+from hybrid_search.text.types import Floats, TokenCodes
+
+Flags = NDArray[np.bool_]
+
+LEFT_OUT = np.float32(-np.inf)
+"""The cosine of a span that does not count."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SpanFilter:
+    """Which spans of a phrase count.
+
+    Attributes:
+        speakers: Whose spans count, by their exact names; empty for those of all.
+        not_vectors: The unit vectors of phrases that are not meant, each float32 ``[dimension]``.
+    """
+
+    speakers: tuple[str, ...] = ()
+    not_vectors: Sequence[Floats] = ()
+
+    def apply(
+        self, cosines: Iterable[Floats | None], passages: Sequence[TokenCodes]
+    ) -> Iterator[Floats | None]:
+        """Yield the cosines of each passage, `LEFT_OUT` for the spans that do not count.
+
+        Args:
+            cosines: Those of all spans of each passage; None where its codes are damaged.
+            passages: The codes of the passages, with `turns` if speakers matter.
+        """
+        opposed = [
+            token_codes.span_cosines_by_passage(vector, passages) for vector in self.not_vectors
+        ]
+        for own, tokens, *others in zip(cosines, passages, *opposed, strict=True):
+            if own is None:
+                yield None
+                continue
+            counts = np.ones(len(own), dtype=np.bool_)
+            if self.speakers:
+                counts &= np.repeat(self.find_words(tokens), tokens.counts)
+            for other in others:
+                if other is not None:
+                    counts &= ~is_nearer(other, own)
+            yield np.where(counts, own, LEFT_OUT)
+
+    def find_words(self, tokens: TokenCodes) -> Flags:
+        """Return which words of a passage are said by one of the speakers, bool ``[words]``."""
+        return find_words_of(self.speakers, tokens.turns, len(tokens.words))
+
+
+def find_words_of(
+    speakers: Sequence[str], turns: Sequence[tuple[int, str | None]], words: int
+) -> Flags:
+    """Return which words of a passage are said by `speakers`, bool ``[words]``.
+
+    Args:
+        speakers: Their exact names.
+        turns: The first word and the speaker of each turn, in order.
+        words: How many words there are.
+    """
+    flags = np.zeros(words, dtype=np.bool_)
+    for first, speaker in turns:
+        flags[first:] = speaker in speakers
+    return flags
+
+
+def is_nearer(not_meant: Floats, meant: Floats) -> Flags:
+    """Return which spans are nearer to a phrase that is not meant; of equal ones none is."""
+    return np.asarray(not_meant > meant)
+
+
+def has_span(cosines: Floats) -> bool:
+    """Return whether any span of a passage counts."""
+    return bool(cosines.max(initial=LEFT_OUT) > LEFT_OUT)
