@@ -188,10 +188,11 @@ class ServerBackend:
         if proposals.unknown:
             highest = find_highest(list(best.cosines.values())).tolist()
             windows = cut_windows(proposals, request, dict(zip(best.cosines, highest, strict=True)))
-        nearest = set(windows.semantic)
+        in_window = set(windows.semantic)
+        nearest = {key: tokens for key, tokens in best.codes.items() if key in in_window}
         return Candidates(
             _select_lexical(proposals, windows, blocks),
-            {key: tokens for key, tokens in best.codes.items() if key in nearest},
+            nearest,
             f"HNSW, {len(proposals.best_spans)} passages proposed, {len(keys)} scored exactly",
             codes,
             best.damaged,
