@@ -80,7 +80,8 @@ def test_the_best_of_further_documents_are_selected_too(
     selected = select_of_documents(scores, count, documents, wanted).tolist()
     usable = [row for row in np.argsort(-joined, kind="stable").tolist() if joined[row] > -np.inf]
     assert sorted(set(selected)) == selected
-    assert sorted(joined[selected].tolist())[-count:] == sorted(joined[usable].tolist())[-count:]
+    best, expected = sorted(joined[selected].tolist()), sorted(joined[usable].tolist())
+    assert best[-count:] == expected[-count:]
     reachable = {int(documents[row]) for row in usable}
     found = {int(documents[row]) for row in selected}
     assert len(found) >= min(wanted, len(reachable))
