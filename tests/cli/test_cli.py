@@ -573,9 +573,11 @@ def test_best_spans_of_a_text_as_json() -> None:
 def test_best_spans_of_a_text_for_people() -> None:
     text = "Well, [hm] my money back."
     span = invoke_cli("best-spans", "money", "--text", text, "--json").json["spans"][0]
+    start, end = span["start"], span["end"]
+    marked = f"{text[:start]}[{text[start:end]}]{text[end:]}"
     assert (
         invoke_cli("best-spans", "money", "--text", text).stdout
-        == f"{span['cosine']:.3f} [{span['start']}:{span['end']}] {text}\n"
+        == f"{span['cosine']:.3f} [{start}:{end}] {marked}\n"
     )
 
 
