@@ -69,9 +69,13 @@ def build_wheel(project: Path, folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
-    folder = tmp_path_factory.mktemp("wheel")
-    wheel = build_wheel(ROOT, folder)
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def installation(wheel: Path) -> Installation:
+    folder = wheel.parent
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True, timeout=600)
     installation = Installation(wheel, folder / "venv")
     installation.install(f"{wheel}[cpu]")
@@ -80,11 +84,11 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Installation:
 
 @pytest.mark.parametrize("dockerfile", sorted(EXAMPLES.glob("*.Dockerfile")), ids=lambda p: p.stem)
 def test_the_commands_of_a_dockerfile_run_in_an_empty_folder(
-    installation: Installation, dockerfile: Path, tmp_path: Path
+    wheel: Path, dockerfile: Path, tmp_path: Path
 ) -> None:
     """Docker cannot run in a test; what would be the container's folder is `tmp_path` here."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / ".local")], check=True)
-    shutil.copy(installation.wheel, tmp_path)
+    shutil.copy(wheel, tmp_path)
     text = dockerfile.read_text().replace("/app", str(tmp_path))
     (settings,) = re.findall(r"^ENV (.*)$", text, flags=re.MULTILINE)
     exports = " ".join(shlex.quote(word).replace("'", '"') for word in settings.split())
