@@ -40,9 +40,9 @@ _DAY_MICROSECONDS = timedelta(days=1) // _MICROSECOND
 
 def read_value(text: str) -> tuple[str, float | str]:
     """Return the type of a text, one of `FORMS`, and the value that its form has."""
-    if (period := _read_time(text)) is not None:
+    if text[4:5] == "-" and (period := _read_time(text)) is not None:
         return "date", period[0]
-    if (number := read_number(text)) is not None:
+    if text[:1] in "-0123456789" and (number := read_number(text)) is not None:
         return "numeric string", number
     return "string", text
 

@@ -34,7 +34,7 @@ from hybrid_search.text.types import Encoding
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
 from tests.helpers.server_index import TINY, RawIndex, temporary_index
-from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries
+from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries, make_spec
 
 FILE = Path("store/calls.sqlite")
 TURNS: dict[str, Any] = {
@@ -132,7 +132,7 @@ def test_an_index_that_nobody_touched_is_sound_wherever_it_is(client: Any) -> No
 
 
 def test_an_empty_index_is_sound(client: Any) -> None:
-    fill_index(client.backend, [])
+    client.backend.create_index("calls", make_spec(), {})
     assert verify_store(client.backend).to_dict()["passages"] == 0
     assert verify_store(client.backend).is_sound
 
