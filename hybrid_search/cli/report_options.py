@@ -49,7 +49,7 @@ class ReportOptions:
             writer.write_report(
                 self.path,
                 out,
-                summary.topics,
+                [topic.name for topic in summary.topics],
                 summary.progress.documents,
                 partial(client.open_document, index=index),
                 index=index,

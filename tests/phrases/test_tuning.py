@@ -167,16 +167,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_tuning(path) == tuning
 
 
-def test_a_file_of_an_earlier_version_has_no_reliability_plot(tmp_path: Path) -> None:
-    path = tmp_path / "topics.tuned.json"
-    tuning = tune([REFUND], {"refund": SCORES}, {"refund": LABELS}, "model")
-    write_tuning(path, tuning)
-    values = json.loads(path.read_text())
-    del values["others"]["reliability"]
-    path.write_text(json.dumps(values))
-    assert read_tuning(path) == replace(tuning, others=replace(tuning.others, reliability=()))
-
-
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"model": "m", "topics": {}, "others": {"slope": 1}}']
 )
