@@ -76,9 +76,10 @@ def mine(
     """Find the mentions of some topics in a whole index, not only in the ten best documents.
 
     Every span of every passage is compared with every phrase; a clause is at most one mention of a
-    topic. How many mentions are below the threshold is estimated. A match is one JSON object or row, in the order of the documents. With --out the last
-    line on standard output is a JSON summary. Exit status: 0; 1 if damaged passages were left out;
-    2 if nothing could run, or an error ended the run half-way.
+    topic. How many more mentions are below the threshold is estimated. A match is one JSON object
+    or row, in the order of the documents. With --out the last line on standard output is a JSON
+    summary. Exit status: 0; 1 if damaged passages were left out; 2 if nothing could run, or an
+    error ended the run half-way.
     """
     with options.report_errors():
         from hybrid_search.api import connect
@@ -112,7 +113,7 @@ def mine(
             upload = open_upload(client, index, to_index) if to_index else None
             summary = job.mine(out, since)
             if out is not None:
-                page.write(client, index, out, summary)
+                page.write(client, index, out, summary, None if since else documents)
             if upload and out is not None:
                 upload(out, summary, date)
         logs.log_or_print(

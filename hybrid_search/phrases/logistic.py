@@ -58,10 +58,8 @@ def fit_logistic(
         usual_slope: The mean of the prior of the slope.
 
     Returns:
-        A calibration whose slope is positive: a larger score is never less likely.
-
-    Raises:
-        UsageError: If there are not both kinds of labels.
+        A calibration whose slope is positive: a larger score is never less likely. UsageError is
+        raised if there are not both kinds of labels.
     """
     counts = np.ones(len(scores)) if weights is None else weights
     positives, negatives = float(counts[labels].sum()), float(counts[~labels].sum())

@@ -138,8 +138,7 @@ def tune(
 ) -> Tuning:
     """Return the maps that fit the scores and labels of judged spans, by topic name, best.
 
-    Raises:
-        UsageError: If all labels are of one kind.
+    UsageError is raised if all labels are of one kind.
     """
     all_scores = np.concatenate([scores[topic.name] for topic in topics])
     all_labels = np.concatenate([labels[topic.name] for topic in topics])
