@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -36,13 +37,15 @@ from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.types import Candidates, Mention, MinedBlock, ScannedBlock, UnlikelySpans
 from hybrid_search.search.calibration import COSINE, SCORE
 from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
+from hybrid_search.search.span_content import read_turns
 from hybrid_search.text.filters import Condition, compile_where
+from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.token_codes import UNREADABLE
 
 _log = logging.getLogger(__name__)
 
-FEWEST_MENTIONS = 10
-"""Of fewer mentions it is no wonder if a speaker said none."""
+PROBED_PASSAGES = 100
+"""Passages in which the speakers of an index are looked up."""
 
 
 def mine(
@@ -99,6 +102,8 @@ def mine(
     for block, (candidates, damaged) in score(blocks, matrix, prior):
         yield assembly.add(block, candidates, damaged)
     yield assembly.finish()
+    if not assembly.passages and (after, written_since, shard) == (None, None, ALL_DOCUMENTS):
+        _log.warning("%s", describe_emptiness(index))
     _warn_of_speakers(topics, builder)
     if assembly.damaged:
         _log.warning(
@@ -109,17 +114,38 @@ def mine(
         )
 
 
+def describe_emptiness(index: str) -> str:
+    """Return what to do about an index that was looked at as a whole, and has nothing."""
+    return f"index {index!r} has no documents: hybrid-search ingest FILE --index {index}"
+
+
 def _warn_of_speakers(topics: Topics, builder: MatchBuilder) -> None:
-    """Warn of topics whose speaker said nothing: the name may be another one in the index."""
-    if builder.speakers.total() < FEWEST_MENTIONS:
-        return
-    for topic in topics:
-        if topic.speakers and not builder.speakers.keys() & set(topic.speakers):
+    """Warn of topics whose speakers say nothing: their names may be others in the index."""
+    silent = [
+        topic
+        for topic in topics
+        if topic.speakers and not builder.speakers.keys() & set(topic.speakers)
+    ]
+    speakers = _list_speakers(builder) if silent else {}
+    for topic in silent:
+        if speakers and not speakers.keys() & set(topic.speakers):
             _log.warning(
-                "topic %r: no mention of any topic was said by %s: look up in a match who speaks",
+                "topic %r: nothing was found that %s said, who is not among the speakers of the "
+                "first %d passages: %s",
                 topic.name,
                 " or ".join(map(repr, topic.speakers)),
+                PROBED_PASSAGES,
+                list_names(list(speakers), topic.speakers[0]),
             )
+
+
+def _list_speakers(builder: MatchBuilder) -> dict[str, None]:
+    """Return the speakers of mentions and of the first passages, in their order."""
+    passages = islice(builder.backend.scan_codes(builder.index), PROBED_PASSAGES)
+    contents = builder.backend.fetch_contents(builder.index, [row.key for row in passages])
+    turns = (turn for content in contents.values() for turn in read_turns(content))
+    speakers = [*builder.speakers, *(turn.speaker for turn in turns)]
+    return {speaker: None for speaker in speakers if speaker}
 
 
 def _compile_conditions(topic: Topic, fields: Mapping[str, str]) -> Sequence[Condition]:
@@ -147,6 +173,11 @@ class _Assembly:
     _documents: int = 0
     _passage_count: int = 0
     _damaged: int = 0
+
+    @property
+    def passages(self) -> int:
+        """How many passages were looked at so far."""
+        return self._passage_count
 
     @property
     def damaged(self) -> int:
