@@ -1,4 +1,4 @@
-"""The command ``mine``: every mention of some topics in an index."""
+"""The command ``mine``: the mentions of some topics in a whole index."""
 
 from __future__ import annotations
 

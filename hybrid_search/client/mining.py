@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TopicMining(IndexAdmin):
-    """Finds every mention of topics in the indexes of one backend."""
+    """Finds the mentions of topics in the indexes of one backend."""
 
     def mine(
         self,
@@ -40,7 +40,7 @@ class TopicMining(IndexAdmin):
         workers: int | None = None,
         feedback: int = 0,
     ) -> Iterator[Match]:
-        """Yield every mention of some topics in an index, document by document.
+        """Yield the mentions of some topics in a whole index, document by document.
 
         Every span of every passage is compared with every phrase. A clause is at most one mention
         of a topic, by its best span.

@@ -55,6 +55,9 @@ class Progress:
         """Return the progress with a block of a run that began at `start`."""
         matches = Counter(self.matches)
         matches.update(match.topic for match in block.matches)
+        unlikely = dict(self.unlikely)
+        for name, spans in block.unlikely.items():
+            unlikely[name] = unlikely.get(name, UnlikelySpans()) + spans
         return Progress(
             start.documents + block.documents,
             start.passages + block.passages,
@@ -62,13 +65,7 @@ class Progress:
             dict(matches),
             self.size + size,
             block.position,
-            {
-                **self.unlikely,
-                **{
-                    name: self.unlikely.get(name, UnlikelySpans()) + spans
-                    for name, spans in block.unlikely.items()
-                },
-            },
+            unlikely,
         )
 
     @classmethod

@@ -1,9 +1,9 @@
-"""Mine an index: every mention of some topics, by an exact scan of all its token codes.
+"""Mine an index: the mentions of some topics, by an exact scan of all its token codes.
 
 The passages of the index are read in the order of its documents and scored block by block, on all
 cores or on a cluster. The mentions of a document are chosen when all its passages are scored, and
 then their words are fetched. Nothing is sampled and nothing approximated: every span of every
-passage is compared with every phrase.
+passage is compared with every phrase. What is below a threshold is counted if that is asked for.
 """
 
 from __future__ import annotations

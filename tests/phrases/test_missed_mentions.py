@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid_search import Topics
+from hybrid_search import Match, Topics
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.phrases import mining
 from hybrid_search.phrases.match_file import Progress
@@ -22,7 +22,7 @@ EXACT = MentionMap(Calibration(1.0, 15.0), "tuned")
 
 
 def test_the_estimate_is_the_sum_of_the_probabilities() -> None:
-    """40 spans at .2, 300 at .01: 8 + 3 = 11 of them are mentions, in bins to 5 in 100.
+    """40 spans at .2 and 300 at .01: 8 + 3 = 11 are mentions.
 
     The variance is 40 * .2 * .8 + 300 * .01 * .99 = 9.37, so 95 of 100 are within 6.0 of 11.
     """
@@ -36,7 +36,7 @@ def test_the_estimate_is_the_sum_of_the_probabilities() -> None:
 
 
 def test_the_interval_is_as_wide_as_the_map_is_uncertain() -> None:
-    """A map that may be off by 1 in log odds: a factor of e^1.96 = 7.1 up and down, or nearly."""
+    """Off by 1 in log odds is a factor of e^1.96 = 7.1, up and down."""
     spans = UnlikelySpans(count_log_odds(np.full(100_000, 0.001)))
     covariance = (1.0, 0.0, 0.0)
     missed = estimate_missed(spans, MentionMap(EXACT.calibration, "measured", covariance))
@@ -82,7 +82,7 @@ def test_what_is_counted_is_what_a_lower_threshold_adds(name: str) -> None:
         store, encoder, lambda *_: CALIBRATION, topics, "calls", count_unlikely=True
     )
     progress = start = Progress()
-    found = []
+    found: list[Match] = []
     for block in blocks:
         progress = progress.add(block, start, 0)
         found += block.matches

@@ -222,7 +222,7 @@ def test_a_long_sentence_is_cut_and_a_changed_document_has_none() -> None:
 
 
 def test_the_share_of_a_value_is_of_the_documents_with_that_value() -> None:
-    """Of 4 calls of the bank 2 have a mention, of 20 of the shop 5; of 24 in all, 7."""
+    """2 of 4 calls of the bank have a mention, and 5 of 20 of the shop."""
     sectors = ["bank"] * 2 + ["shop"] * 5
     matches = [make_match(number, sector=sector) for number, sector in enumerate(sectors)]
     values = {"sector": Counter({"bank": 4, "shop": 20})}

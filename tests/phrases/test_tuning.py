@@ -61,6 +61,7 @@ def test_mining_uses_what_was_tuned_and_the_scores_are_those_of_mining(
     count = judge(sample, topics_file, path)
     before = {(match.id, match.start, match.topic): match for match in sample.mine(topics_file)}
     tuning = sample.tune(topics_file, path)
+    assert tuning.others is not None
     assert tuning.others.judgments == count
     tuned_map = tuning.topics["refund"]
     # the odds of the measured map give the score, and the tuned map gives the new probability
@@ -190,6 +191,7 @@ def test_a_topic_has_a_map_of_its_own_from_twenty_judgments_on() -> None:
     assert tuning.find_map(REFUND) == tuning.topics["refund"]
     changed = replace(REFUND, phrases=("other words",))
     assert tuning.find_map(changed) == tuning.others
+    assert tuning.others is not None
     assert tuning.others.judgments == 59
 
 

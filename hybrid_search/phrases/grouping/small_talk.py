@@ -84,8 +84,10 @@ class SmallTalk:
 
     def find(self, vectors: Floats) -> NDArray[np.bool_]:
         """Return which of these clauses are near to one of the phrases, bool ``[n]``."""
-        near: NDArray[np.bool_] = (vectors @ self.pleasantries.T).max(axis=1) >= NEAR_PLEASANTRY
-        return near | ((vectors @ self.details.T).max(axis=1) >= NEAR_DETAIL)
+        cosines = (vectors @ phrases.T for phrases in (self.pleasantries, self.details))
+        pleasantry, detail = (rows.max(axis=1) for rows in cosines)
+        near: NDArray[np.bool_] = (pleasantry >= NEAR_PLEASANTRY) | (detail >= NEAR_DETAIL)
+        return near
 
 
 def is_detail(text: str) -> bool:
