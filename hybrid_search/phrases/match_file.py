@@ -72,12 +72,7 @@ class Progress:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the progress in a checkpoint, where `asdict` has put it as JSON."""
         unlikely = {
-            name: UnlikelySpans(
-                {int(number): count for number, count in spans["counts"].items()},
-                spans["checked"],
-                spans["held"],
-            )
-            for name, spans in values["unlikely"].items()
+            name: UnlikelySpans.from_dict(spans) for name, spans in values["unlikely"].items()
         }
         return cls(**{**values, "unlikely": unlikely})
 

@@ -115,6 +115,12 @@ class UnlikelySpans:
         """The share for which the topic's conditions hold; 1 if nothing was looked up."""
         return self.held / self.checked if self.checked else 1.0
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the counts in a checkpoint, where JSON has made texts of the numbers."""
+        counts = {int(number): count for number, count in values["counts"].items()}
+        return cls(counts, values["checked"], values["held"])
+
     def __add__(self, other: UnlikelySpans) -> UnlikelySpans:
         counts = Counter(self.counts) + Counter(other.counts)
         return UnlikelySpans(dict(counts), self.checked + other.checked, self.held + other.held)
