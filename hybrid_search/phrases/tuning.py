@@ -165,6 +165,8 @@ def fit_map(scores: Scores, labels: Labels, topic: Topic | None = None) -> Tuned
     if topic and topic.precision is not None:
         threshold = find_threshold(probabilities, labels, topic.precision)
     covariance = estimate_covariance(calibration, scores)
+    interval = find_midpoint_interval(calibration, covariance)
+    concordance, is_chance = measure_concordance(scores, labels)
     return TunedMap(
         calibration.midpoint,
         calibration.slope,
@@ -172,8 +174,9 @@ def fit_map(scores: Scores, labels: Labels, topic: Topic | None = None) -> Tuned
         int(labels.sum()),
         calibration_error(probabilities, labels),
         covariance,
-        find_midpoint_interval(calibration, covariance),
-        *measure_concordance(scores, labels),
+        interval,
+        concordance,
+        is_chance,
         digest_phrases(topic) if topic else "",
         threshold,
         reliability,
