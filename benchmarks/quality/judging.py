@@ -33,15 +33,15 @@ LIKELY = 0.1
 """From here on probabilities are measured by themselves: most of all mentions are below."""
 
 
-def choose_as_judge(mentions: JudgedMentions) -> list[int]:
-    """Return the mentions that `judge` asks about, one after the other."""
+def choose_as_judge(mentions: JudgedMentions, count: int = JUDGMENTS) -> list[int]:
+    """Return this many mentions that `judge` asks about, one after the other."""
     sample = CandidateSample()
     for mention in mentions.matches:
         sample.add(mention)
     queue = JudgingQueue(sample.list_matches())
     numbers = {match: number for number, match in enumerate(mentions.matches)}
     rows: list[int] = []
-    while len(rows) < JUDGMENTS and (match := queue.choose()):
+    while len(rows) < count and (match := queue.choose()):
         rows.append(numbers[match])
         queue.answer(match, is_mention=bool(mentions.labels[rows[-1]]))
     return rows
@@ -97,6 +97,7 @@ def _measure_tuned(
     """Return the figures of one topic on the mentions that were not judged."""
     items, rows = mentions[topic.name], judged[topic.name]
     tuned = tuning.find_map(topic)
+    assert tuned is not None  # there are 20 judgments of each of many topics
     threshold = PRECISION if tuned.threshold is None else tuned.threshold
     is_open = np.ones(len(items.matches), dtype=np.bool_)
     is_open[rows] = False

@@ -75,7 +75,27 @@ def discovery() -> str:
     return table("first 30 groups", columns, ways, cells)
 
 
+def render_missed() -> str:
+    """Render how right the estimate is of what is missed."""
+    measured = results.read_result("missed", results.QUALITY)
+    rows = {
+        **{f"intents, {name}": row for name, row in measured["intents"].items() if name != "calls"},
+        "written turns, measured": measured["written"],
+    }
+    return table(
+        "topics, and the map of each",
+        ("the interval held for", "expected in all", "missed in all"),
+        rows,
+        lambda name: [
+            f"{rows[name]['held']} of {rows[name]['topics']}",
+            f"{rows[name]['expected']:,.0f}",
+            f"{rows[name]['missed']:,}",
+        ],
+    )
+
+
 TABLES = {
+    "missed": render_missed,
     "mining": mining,
     "mining_rivals": mining_rivals,
     "judging": judging,

@@ -234,7 +234,8 @@ def _show_discovery(discovery: Discovery) -> None:
     _show_groups(discovery.groups)
     options.print_lines(
         f"{discovery.clauses:,} clauses of {discovery.documents:,} documents "
-        f"({discovery.sampled:.3g} of all), {discovery.covered:,} more are covered by topics; "
+        f"({discovery.sampled:.3g} of all), {discovery.covered:,} more are covered by topics, "
+        f"{discovery.small_talk:,} are pleasantries or details; "
         f"{discovery.compared:,} of {discovery.wordings:,} wordings were compared with each other, "
         f"seed {discovery.seed}",
         err=True,

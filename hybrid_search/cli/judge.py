@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from hybrid_search.phrases.judging_queue import JudgingQueue
     from hybrid_search.phrases.judgments import Judgment
     from hybrid_search.phrases.match import Match
-    from hybrid_search.phrases.surroundings import Surroundings
+    from hybrid_search.phrases.topics import Topics
+    from hybrid_search.search.document_view import DocumentView
 
 KEYS = {"y": "yes", "n": "no", "s": "skip", "u": "undo", "q": "quit"}
 HELP = "y(es), n(o), s(kip), u(ndo), q(uit)"
@@ -58,7 +59,7 @@ def judge(
         with connect(url, model=model, device=device, precision=precision) as client:
             with mining_progress(client.describe(index).documents) as report:
                 queue = client.queue_judging(loaded_topics, judgments, index=index, report=report)
-            session = _Session(client, queue, index, judgments, as_json)
+            session = _Session(client, loaded_topics, queue, index, judgments, as_json)
             session.run(count)
         session.show_summary()
 
@@ -68,6 +69,7 @@ class _Session:
     """Asks about the spans of a queue until it is empty, or standard input ends."""
 
     client: Client
+    topics: Topics
     queue: JudgingQueue
     index: str
     path: Path
@@ -82,11 +84,11 @@ class _Session:
             if match is None:
                 logs.log_or_print("there is no other span to judge")
                 return
-            around = self._read_around(match)
-            if around is None:  # deleted since
+            view = self._read_document(match)
+            if view is None:  # deleted since
                 self.queue.drop(match)
                 continue
-            self._show(match, around)
+            self._show(match, view)
             action = _read_action()
             if action == "quit":
                 return
@@ -138,22 +140,32 @@ class _Session:
                 "you give another one"
             )
 
-    def _read_around(self, match: Match) -> Surroundings | None:
-        from hybrid_search.phrases.surroundings import read_turn
-
+    def _read_document(self, match: Match) -> DocumentView | None:
         try:
-            return read_turn(self.client.open_document(match.id, index=self.index), match)
+            return self.client.open_document(match.id, index=self.index)
         except DocumentMissingError:
             return None
 
-    def _show(self, match: Match, around: Surroundings) -> None:
+    def _show(self, match: Match, view: DocumentView) -> None:
+        from hybrid_search.phrases.surroundings import read_neighbours, read_turn
+
+        around, neighbours = read_turn(view, match), read_neighbours(view, match)
+        (topic,) = self.topics.select([match.topic])
         if self.as_json:
-            context = {"before": around.before, "after": around.after}
+            context = {
+                "before": around.before,
+                "after": around.after,
+                "turn_before": neighbours[0],
+                "turn_after": neighbours[1],
+                "phrases": topic.phrases,
+                "not": topic.not_phrases,
+            }
             options.print_json({**match.to_dict(), **context})
         else:
             from hybrid_search.cli.show_result import show_match
 
-            show_match(match, around, self.queue.estimate(match))
+            show_match(match, topic, around, neighbours, self.queue.estimate(match))
+            options.print_lines(HELP)
         sys.stdout.flush()
 
 

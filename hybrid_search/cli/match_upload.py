@@ -57,7 +57,8 @@ def open_upload(client: Client, index: str, to_index: str) -> Upload:
     read_documents = build_reader(backend, index)
 
     def upload(out: Path, summary: MiningSummary, date_field: str | None) -> None:
-        written, removed = upload_matches(sink, out, summary.topics, read_documents, date_field)
+        names = [topic.name for topic in summary.topics]
+        written, removed = upload_matches(sink, out, names, read_documents, date_field)
         logs.log_or_print(
             f"{written:,} matches written to {to_index}, {removed:,} of earlier runs removed"
         )

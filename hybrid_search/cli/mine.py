@@ -1,4 +1,4 @@
-"""The command ``mine``: every mention of some topics in an index."""
+"""The command ``mine``: the mentions of some topics in a whole index."""
 
 from __future__ import annotations
 
@@ -73,12 +73,13 @@ def mine(
     device: options.Device = None,
     precision: options.Precision = None,
 ) -> None:
-    """Find every mention of some topics in an index: all of them, not the best ten.
+    """Find the mentions of some topics in a whole index, not only in the ten best documents.
 
     Every span of every passage is compared with every phrase; a clause is at most one mention of a
-    topic. A match is one JSON object or row, in the order of the documents. With --out the last
-    line on standard output is a JSON summary. Exit status: 0; 1 if damaged passages were left out;
-    2 if nothing could run, or an error ended the run half-way.
+    topic. How many more mentions are below the threshold is estimated. A match is one JSON object
+    or row, in the order of the documents. With --out the last line on standard output is a JSON
+    summary. Exit status: 0; 1 if damaged passages were left out; 2 if nothing could run, or an
+    error ended the run half-way.
     """
     with options.report_errors():
         from hybrid_search.api import connect
@@ -87,7 +88,7 @@ def mine(
         from hybrid_search.cli.report_options import ReportOptions
         from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
         from hybrid_search.phrases import match_formats
-        from hybrid_search.phrases.run import format_summary
+        from hybrid_search.phrases.run import format_summary, format_topics
         from hybrid_search.phrases.topics import Topics
 
         match_formats.check_format(output_format, out)
@@ -112,17 +113,17 @@ def mine(
             upload = open_upload(client, index, to_index) if to_index else None
             summary = job.mine(out, since)
             if out is not None:
-                page.write(client, index, out, summary)
+                page.write(client, index, out, summary, None if since else documents)
             if upload and out is not None:
                 upload(out, summary, date)
         logs.log_or_print(
             f"{format_summary(summary)}, in {summary.seconds:.1f} s",
-            extra=summary.to_dict(),
+            extra=summary.to_full_dict(),
         )
-        counts = summary.to_dict()["topics"].items()
-        logs.log_or_print(", ".join(f"{name}: {count:,}" for name, count in counts))
+        for line in format_topics(summary):
+            logs.log_or_print(line)
         if out is not None:
-            options.print_json(summary.to_dict())
+            options.print_json(summary.to_full_dict())
     options.exit_with(EXIT_DAMAGED if summary.progress.damaged else 0)
 
 

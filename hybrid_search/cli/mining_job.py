@@ -50,6 +50,7 @@ class MiningJob:
                 workers=self.workers,
                 feedback=self.feedback,
                 written_since=start.written_since,
+                count_unlikely=True,
             )
 
         with mining_progress(self.client.describe(self.index).documents) as report:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
+from hybrid_search.ingest.shards import Shard
 from hybrid_search.phrases.report import writer
 from hybrid_search.phrases.run import MiningSummary
 
@@ -43,17 +44,25 @@ class ReportOptions:
         if names:
             writer.check_fields(names, client.describe(index).fields)
 
-    def write(self, client: Client, index: str, out: Path, summary: MiningSummary) -> None:
-        """Write the page of the matches in `out`, if one is asked for."""
-        if self.path:
-            writer.write_report(
-                self.path,
-                out,
-                summary.topics,
-                summary.progress.documents,
-                partial(client.open_document, index=index),
-                index=index,
-                model=client.describe(index).spec.fingerprint,
-                by=self.by,
-                date_field=self.date_field,
-            )
+    def write(
+        self, client: Client, index: str, out: Path, summary: MiningSummary, shard: Shard | None
+    ) -> None:
+        """Write the page of the matches in `out`, if one is asked for.
+
+        `shard` has the documents that were mined; None for those written since an earlier run,
+        whose metadata is not counted.
+        """
+        if self.path is None:
+            return
+        values = writer.count_values(client.backend, index, shard, self.by) if shard else {}
+        writer.write_report(
+            self.path,
+            out,
+            summary,
+            partial(client.open_document, index=index),
+            index=index,
+            model=client.describe(index).spec.fingerprint,
+            by=self.by,
+            date_field=self.date_field,
+            values=values,
+        )

@@ -20,6 +20,7 @@ from hybrid_search.search.result import Hit, Result, Span
 if TYPE_CHECKING:
     from hybrid_search.phrases.match import Match
     from hybrid_search.phrases.surroundings import Surroundings
+    from hybrid_search.phrases.topics import Topic
     from hybrid_search.search.document_view import DocumentView
 
 MARK = "bold black on yellow"
@@ -130,15 +131,34 @@ def _mark(
     return Text.assemble(f"{before} " if before else "", text, f" {after}" if after else "")
 
 
-def show_match(match: Match, around: Surroundings, probability: float) -> None:
-    """Print a span that may be a mention of a topic, marked in its turn."""
+def show_match(
+    match: Match,
+    topic: Topic,
+    around: Surroundings,
+    neighbours: tuple[str, str],
+    probability: float,
+) -> None:
+    """Print a span that may be a mention of a topic, marked in its turn.
+
+    Args:
+        match: The span.
+        topic: What it may be a mention of.
+        around: Its turn.
+        neighbours: The turns before and behind it.
+        probability: How likely it is one.
+    """
     console = options.open_output()
     speaker = f"  {match.speaker}" if match.speaker else ""
     title = escape_controls(f"{match.topic}?  {match.id}{speaker}")
     console.print(Text.assemble(f"\n{probability:.2f}  ", (title, "bold")))
+    meant = f"means: {' | '.join(topic.phrases)}"
+    not_meant = f"  not: {' | '.join(topic.not_phrases)}" if topic.not_phrases else ""
+    console.print(Text(escape_controls(meant + not_meant), style="dim"))
     turn = Text(blank_controls(str(around)))
     first = len(around.before)
     turn.stylize(MARK, first, first + len(around.text))
     if _is_plain(console):
         turn = Text(blank_controls(f"{around.before}[{around.text}]{around.after}"))
-    console.print(turn)
+    before, after = (Text(blank_controls(text), style="dim") for text in neighbours)
+    for line in filter(None, (before, turn, after)):
+        console.print(line)

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from hybrid_search.phrases.alpha_tuning import TunedAlpha
     from hybrid_search.phrases.tuning import TunedMap, Tuning
 
-SCORES = (-1.0, 1.0)
-"""Between these are the scores of nearly all spans."""
-
 BAR_COLUMNS = 20
 """How long the bar of a reliability plot is if all say yes."""
 
@@ -41,8 +38,8 @@ def tune(
     """Fit the probabilities of topics to judgments; mine uses them from then on.
 
     They are written beside the file of topics: topics.tuned.json beside topics.yaml. A topic with
-    at least 20 judgments of both kinds has a map of its own; all others share one. From five
-    judged topics on, the best alpha of queries for them is said as well.
+    at least 20 judgments of both kinds has a map of its own; all others share one that needs as
+    many. From five judged topics on, the best alpha of queries for them is said as well.
     """
     with options.report_errors():
         from hybrid_search.api import connect
@@ -58,7 +55,15 @@ def tune(
 def _show(tuning: Tuning) -> None:
     for name, tuned in tuning.topics.items():
         _show_map(name, tuned)
-    _show_map("all other topics", tuning.others)
+    if tuning.others:
+        _show_map("all other topics", tuning.others)
+    else:
+        from hybrid_search.phrases.tuning import FEWEST
+
+        options.print_lines(
+            f"{tuning.judgments} judgments are too few for all other topics, whose probabilities "
+            f"stay as they were: from {FEWEST} of both kinds on they have a map"
+        )
     if tuning.alpha:
         _show_alpha(tuning.alpha)
 
@@ -84,11 +89,11 @@ def _show_map(name: str, tuned: TunedMap) -> None:
     for count, probability, share in tuned.reliability:
         bar = "#" * round(BAR_COLUMNS * share)
         options.print_lines(f"  {count:>6,}  {probability:>11.2f}  {share:<4.2f}  {bar}".rstrip())
-    low_score, high_score = SCORES
-    if not low_score <= tuned.midpoint <= high_score:
+    if tuned.is_chance:
         options.print_lines(
-            "  the answers hardly go with the score, so all spans are about as probable: judge "
-            "more of them, or look at the answers and the phrases again"
+            "  the answers hardly go with the score (a yes has the larger one in "
+            f"{tuned.concordance:.2f} of all pairs with a no), so all spans are about as probable: "
+            "judge more of them, or look at the answers and the phrases again"
         )
     if tuned.threshold is not None:
         options.print_lines(f"  threshold for the wanted precision: {tuned.threshold:.3f}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class TopicMining(IndexAdmin):
-    """Finds every mention of topics in the indexes of one backend."""
+    """Finds the mentions of topics in the indexes of one backend."""
 
     def mine(
         self,
@@ -40,7 +40,7 @@ class TopicMining(IndexAdmin):
         workers: int | None = None,
         feedback: int = 0,
     ) -> Iterator[Match]:
-        """Yield every mention of some topics in an index, document by document.
+        """Yield the mentions of some topics in a whole index, document by document.
 
         Every span of every passage is compared with every phrase. A clause is at most one mention
         of a topic, by its best span.
@@ -175,6 +175,7 @@ class TopicMining(IndexAdmin):
         workers: int | None = None,
         feedback: int = 0,
         written_since: datetime | None = None,
+        count_unlikely: bool = False,
     ) -> Iterator[MinedBlock]:
         """Yield the matches of `mine` block by block, with how far the run has come.
 
@@ -187,6 +188,7 @@ class TopicMining(IndexAdmin):
             workers: As in `mine`.
             feedback: As in `mine`.
             written_since: Look only at documents that were written then or later; on servers.
+            count_unlikely: Count what is below the thresholds too, to estimate what is missed.
 
         Returns:
             The blocks; the last one says how many documents and passages were looked at.
@@ -213,4 +215,5 @@ class TopicMining(IndexAdmin):
             choose_scoring(engine, workers),
             feedback,
             written_since,
+            count_unlikely=count_unlikely,
         )

@@ -112,7 +112,9 @@ class _TopicState:
         labels[: len(rows)] = list(self.answers.values())
         labels[len(rows) : len(rows) + len(ANCHORS)] = True
         weights = [np.ones(len(rows)), ANCHOR_WEIGHT * ANCHORS, ANCHOR_WEIGHT * (1 - ANCHORS)]
-        return fit_logistic(scores, labels, np.concatenate(weights)).span(self.scores)
+        # the slope of the map of mining is 1 for log odds, and so SCALE here
+        fitted = fit_logistic(scores, labels, np.concatenate(weights), SCALE)
+        return fitted.span(self.scores)
 
     def list_open(self) -> list[int]:
         """Return the numbers of the spans that nothing was said of."""

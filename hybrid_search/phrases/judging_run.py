@@ -32,7 +32,7 @@ def build_queue(
         report: Called with the progress.
     """
     lowered = [replace(topic, threshold=LEAST_PROBABILITY, precision=None) for topic in topics]
-    names, started_at = tuple(topic.name for topic in topics), time.monotonic()
+    started_at = time.monotonic()
     sample = CandidateSample(judgment.place for judgment in judgments)
     progress = start = Progress()
     for block in open_blocks(Topics(tuple(lowered), topics.tuning_file)):
@@ -40,5 +40,5 @@ def build_queue(
             sample.add(match)
         progress = progress.add(block, start, 0)
         if report:
-            report(MiningSummary(progress, 0, time.monotonic() - started_at, names))
+            report(MiningSummary(progress, 0, time.monotonic() - started_at, topics))
     return JudgingQueue(sample.list_matches(), judgments)

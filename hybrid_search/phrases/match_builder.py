@@ -42,28 +42,32 @@ class MatchBuilder:
 
     def build(
         self, mentions: Sequence[Mention], passages: Mapping[int, ScannedPassage]
-    ) -> list[Match]:
-        """Return the matches among `mentions`; `passages` has each by its number in the run.
+    ) -> list[Match | None]:
+        """Return the match of each mention, None if it is not one.
 
-        Mentions in a passage that has been deleted meanwhile are left out.
+        That is so if a condition of its topic does not hold, or its passage is damaged, or has been
+        deleted meanwhile. `passages` has each by its number in the run.
         """
         numbers = dict.fromkeys(mention.passage for mention in mentions)
         keys = [passages[number].key for number in numbers]
         contents = self.backend.fetch_contents(self.index, keys) if keys else {}
         self.damaged.update(key for key, content in contents.items() if content.fault)
         metadata: dict[Key, dict[str, Any]] = {}
-        matches = []
+        matches: list[Match | None] = []
         for mention in mentions:
             passage = passages[mention.passage]
             content = contents.get(passage.key)
             if content is None or content.fault:
+                matches.append(None)
                 continue
             if passage.key not in metadata:
                 metadata[passage.key] = self._parse_metadata(passage, content)
-            match = self._build_match(mention, passage, content, metadata[passage.key])
-            if match:
-                matches.append(match)
+            matches.append(self._build_match(mention, passage, content, metadata[passage.key]))
         return matches
+
+    def has_conditions(self, topic: int) -> bool:
+        """Return whether not all speakers and documents count for a topic."""
+        return bool(self.matrix.topics[topic].speakers or self.conditions[topic])
 
     def _build_match(
         self,

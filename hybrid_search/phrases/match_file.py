@@ -22,7 +22,7 @@ from hybrid_search.backends.types import Position
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.rejects import flush_to_disk, write_all
 from hybrid_search.phrases.match_formats import ENCODERS
-from hybrid_search.phrases.types import MinedBlock
+from hybrid_search.phrases.types import MinedBlock, UnlikelySpans
 from hybrid_search.private_files import append_to_file, create_file
 
 CHECKPOINT_SECONDS = 1.0
@@ -40,6 +40,7 @@ class Progress:
         matches: How many matches of each topic were written, by its name.
         size: How many bytes of the file hold them.
         position: Where the scan of the index goes on.
+        unlikely: What is below the threshold of each topic, by its name.
     """
 
     documents: int = 0
@@ -48,11 +49,15 @@ class Progress:
     matches: Mapping[str, int] = field(default_factory=dict)
     size: int = 0
     position: Position = None
+    unlikely: Mapping[str, UnlikelySpans] = field(default_factory=dict)
 
     def add(self, block: MinedBlock, start: Progress, size: int) -> Progress:
         """Return the progress with a block of a run that began at `start`."""
         matches = Counter(self.matches)
         matches.update(match.topic for match in block.matches)
+        unlikely = dict(self.unlikely)
+        for name, spans in block.unlikely.items():
+            unlikely[name] = unlikely.get(name, UnlikelySpans()) + spans
         return Progress(
             start.documents + block.documents,
             start.passages + block.passages,
@@ -60,7 +65,16 @@ class Progress:
             dict(matches),
             self.size + size,
             block.position,
+            unlikely,
         )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the progress in a checkpoint, where `asdict` has put it as JSON."""
+        unlikely = {
+            name: UnlikelySpans.from_dict(spans) for name, spans in values["unlikely"].items()
+        }
+        return cls(**{**values, "unlikely": unlikely})
 
 
 class MatchFile:
@@ -131,11 +145,11 @@ class MatchFile:
         """Return the progress of an earlier run, if this one is the same and its file is there."""
         try:
             state = json.loads(self._checkpoint.read_bytes())
-            progress = Progress(**state["progress"])
+            progress = Progress.from_dict(state["progress"])
             is_same = state["run"] == self._run_key and self._rows.stat().st_size >= progress.size
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, LookupError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise UsageError(
                 f"{self._checkpoint} is not a checkpoint: remove it, or name another file with "
                 "--out"

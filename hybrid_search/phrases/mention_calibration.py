@@ -4,26 +4,112 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hybrid_search.backends.types import IndexSpec
-from hybrid_search.phrases.topic_matrix import CalibrateTopic
 from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.tuning import Tuning, read_tuning
-from hybrid_search.search.calibration import Calibration, choose_mention_map
+from hybrid_search.search.calibration import TOPIC_SPREAD, Calibration, choose_mention_map
 
 _log = logging.getLogger(__name__)
 
+TUNED, TUNED_WITH_OTHERS, MEASURED, ROUGH = "tuned", "tuned with others", "measured", "rough"
+"""Where the map of a topic comes from: its own judgments, those of all topics, labels, nothing."""
 
-def choose_calibrations(
+DESCRIPTIONS = {
+    TUNED: "by its own judgments",
+    TUNED_WITH_OTHERS: "by those of all topics",
+    MEASURED: "as measured for the model",
+    ROUGH: "a rough order: for this model none were measured, so nobody knows what is missed",
+}
+"""What is said of each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class MentionMap:
+    """The map from scores to the probabilities of one topic.
+
+    Attributes:
+        calibration: The map.
+        source: `TUNED`, `TUNED_WITH_OTHERS`, `MEASURED` or `ROUGH`.
+        covariance: How far its intercept and slope may be off: the variance of the intercept, the
+            covariance, and the variance of the slope. A map for many topics may be off by what
+            tells topics apart, `TOPIC_SPREAD`.
+        threshold: The least probability for the topic's wanted precision, if judgments gave one.
+        is_known: Whether its probabilities are right on average. Rough ones are not, nor those
+            tuned by answers that do not go with the score.
+    """
+
+    calibration: Calibration
+    source: str
+    covariance: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    threshold: float | None = None
+    is_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MentionMaps:
+    """The maps of all topics: those of a tuning, and one for topics without.
+
+    Attributes:
+        default: The map of a topic that was not tuned.
+        tuning: The tuning that is used, if there is one.
+        tuning_file: Where it lies.
+    """
+
+    default: MentionMap
+    tuning: Tuning | None = None
+    tuning_file: Path | None = None
+
+    def find(self, topic: Topic) -> MentionMap:
+        """Return the map of a topic."""
+        tuned = self.tuning.find_map(topic) if self.tuning else None
+        if tuned is None:
+            return self.default
+        intercept, both, slope = tuned.covariance
+        source = TUNED if tuned.phrases else TUNED_WITH_OTHERS
+        spread = 0.0 if tuned.phrases else _spread_of_topics(tuned.calibration)
+        return MentionMap(
+            tuned.calibration,
+            source,
+            (intercept + spread, both, slope),
+            tuned.threshold,
+            is_known=not tuned.is_chance,
+        )
+
+    def to_dict(self, topics: Topics) -> dict[str, Any]:
+        """Return where the probabilities of topics come from, as it stands in JSON."""
+        return {
+            "source": TUNED if self.tuning else self.default.source,
+            "file": str(self.tuning_file) if self.tuning_file else None,
+            "judgments": self.tuning.judgments if self.tuning else 0,
+            "topics": {topic.name: self.find(topic).source for topic in topics},
+        }
+
+    def describe(self, topics: Topics) -> str:
+        """Return the same in words."""
+        if self.tuning is None:
+            return DESCRIPTIONS[self.default.source]
+        names: dict[str, list[str]] = {}
+        for topic in topics:
+            names.setdefault(self.find(topic).source, []).append(topic.name)
+        parts = (f"{DESCRIPTIONS[source]}: {', '.join(names[source])}" for source in names)
+        return (
+            f"tuned by {self.tuning.judgments:,} judgments, {self.tuning_file} ({'; '.join(parts)})"
+        )
+
+
+def choose_maps(
     topics: Topics,
     spec: IndexSpec,
     load_rough: Callable[[], Calibration],
     *,
     has_prior: bool,
     has_feedback: bool = False,
-) -> tuple[CalibrateTopic, Tuning | None]:
-    """Return the function that gives each topic its map, and the tuning that it uses, if any.
+) -> MentionMaps:
+    """Return the maps of topics.
 
     A tuning of another model is not used, and none with feedback; a warning says so.
 
@@ -42,17 +128,19 @@ def choose_calibrations(
             path,
         )
         tuning = None
-    if tuning is None:
-        default = choose_mention_map(
-            spec.fingerprint, load_rough(), has_prior=has_prior, has_feedback=has_feedback
-        )
-        return (lambda _: default), None
-    used_tuning = tuning
+    rough = load_rough()
+    calibration = choose_mention_map(
+        spec.fingerprint, rough, has_prior=has_prior, has_feedback=has_feedback
+    )
+    source = ROUGH if calibration is rough else MEASURED
+    covariance = (_spread_of_topics(calibration), 0.0, 0.0)
+    default = MentionMap(calibration, source, covariance, is_known=source != ROUGH)
+    return MentionMaps(default, tuning, path if tuning else None)
 
-    def calibrate(topic: Topic) -> Calibration:
-        return used_tuning.find_map(topic).calibration
 
-    return calibrate, used_tuning
+def _spread_of_topics(calibration: Calibration) -> float:
+    """Return the variance of the topics' own intercepts around that of a map for all of them."""
+    return (calibration.slope * TOPIC_SPREAD) ** 2
 
 
 def find_query_map(
@@ -68,7 +156,8 @@ def find_query_map(
         phrases: The phrases of a query.
     """
     tuning = _read_tuning(tuning_file, fingerprint)
-    return tuning.find_phrases_map(phrases).calibration if tuning else None
+    tuned = tuning.find_phrases_map(phrases) if tuning else None
+    return tuned.calibration if tuned else None
 
 
 def _read_tuning(path: Path, fingerprint: str) -> Tuning | None:

@@ -16,7 +16,9 @@ LARGEST_OFFSET = 2**31
 """Larger than any place in a document."""
 
 
-def choose_mentions(candidates: Candidates, matrix: TopicMatrix) -> list[Mention]:
+def choose_mentions(
+    candidates: Candidates, matrix: TopicMatrix
+) -> tuple[list[Mention], list[Mention]]:
     """List the mentions among the candidates, in the order of documents, places and topics.
 
     A clause whose best span is nearest to a phrase that is not meant has no mention.
@@ -26,18 +28,23 @@ def choose_mentions(candidates: Candidates, matrix: TopicMatrix) -> list[Mention
         matrix: The topics.
 
     Returns:
-        The mentions.
+        The mentions, and what would be mentions if the thresholds were lower.
     """
     best = candidates.select(choose_rows(candidates))
     meant = best.select(matrix.is_meant[best.phrases])
+    is_mention = meant.scores >= matrix.limits[meant.topics]
+    return _list(meant.select(is_mention), matrix), _list(meant.select(~is_mention), matrix)
+
+
+def _list(chosen: Candidates, matrix: TopicMatrix) -> list[Mention]:
     columns = (
-        meant.topics,
-        meant.phrases,
-        meant.passages,
-        meant.starts,
-        meant.ends,
-        meant.cosines,
-        matrix.probabilities(meant.topics, meant.scores),
+        chosen.topics,
+        chosen.phrases,
+        chosen.passages,
+        chosen.starts,
+        chosen.ends,
+        chosen.cosines,
+        matrix.probabilities(chosen.topics, chosen.scores),
     )
     return [Mention(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from hybrid_search.backends.types import Position
 from hybrid_search.phrases.match_file import MatchFile, Progress
 from hybrid_search.phrases.match_formats import ENCODERS
+from hybrid_search.phrases.mention_calibration import MentionMaps
+from hybrid_search.phrases.missed_mentions import MissedMentions, estimate_missed
 from hybrid_search.phrases.topics import Topics
-from hybrid_search.phrases.types import MinedBlock
+from hybrid_search.phrases.types import MinedBlock, UnlikelySpans
 
 
 class OpenBlocks(Protocol):
@@ -34,25 +36,48 @@ class MiningSummary:
         progress: What was looked at and written, by an earlier run that was killed as well.
         resumed: How many documents that earlier run had done.
         seconds: How long this run took.
-        topics: The names of the topics.
+        topics: The topics.
+        maps: What gave the probabilities; None before the first block.
     """
 
     progress: Progress
     resumed: int
     seconds: float
-    topics: tuple[str, ...]
+    topics: Topics
+    maps: MentionMaps | None = None
+
+    def estimate_missed(self) -> dict[str, MissedMentions | None]:
+        """Return how many mentions of each topic are missed; None where that is not known."""
+        unlikely = self.progress.unlikely
+        return {
+            topic.name: estimate_missed(
+                unlikely.get(topic.name, UnlikelySpans()), self.maps.find(topic)
+            )
+            if self.maps
+            else None
+            for topic in self.topics
+        }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the summary as it stands in JSON; a topic without a match has 0."""
+        """Return the counts as they stand in JSON; a topic without a match has 0."""
         matches = self.progress.matches
         return {
             "documents": self.progress.documents,
             "passages": self.progress.passages,
             "damaged": self.progress.damaged,
             "matches": sum(matches.values()),
-            "topics": {name: matches.get(name, 0) for name in self.topics},
+            "topics": {topic.name: matches.get(topic.name, 0) for topic in self.topics},
             "resumed": self.resumed,
             "seconds": round(self.seconds, 3),
+        }
+
+    def to_full_dict(self) -> dict[str, Any]:
+        """Return the counts with what is missed, and where the probabilities come from."""
+        missed = self.estimate_missed()
+        return {
+            **self.to_dict(),
+            "missed": {name: estimate and estimate.to_dict() for name, estimate in missed.items()},
+            "probabilities": self.maps.to_dict(self.topics) if self.maps else None,
         }
 
 
@@ -67,6 +92,16 @@ def format_summary(summary: MiningSummary) -> str:
     )
 
 
+def format_topics(summary: MiningSummary) -> Iterator[str]:
+    """Yield lines for people: where the probabilities come from, and what each topic has."""
+    if summary.maps:
+        yield f"probabilities: {summary.maps.describe(summary.topics)}"
+    for name, missed in summary.estimate_missed().items():
+        count = summary.progress.matches.get(name, 0)
+        estimate = f", and probably {missed} more below the threshold" if missed else ""
+        yield f"{name}: {count:,}{estimate}"
+
+
 def make_run_key(topics: Topics, *place: object) -> str:
     """Return a digest of all that decides which matches a run writes, and in which form."""
     return hashlib.sha256(repr((topics, *place)).encode("utf-8", "replace")).hexdigest()
@@ -76,14 +111,16 @@ def write_file(
     open_blocks: OpenBlocks, file: MatchFile, topics: Topics, report: Report
 ) -> MiningSummary:
     """Mine into a file, behind what it already holds, and return what was done."""
-    names, started_at = tuple(topic.name for topic in topics), time.monotonic()
+    summary = MiningSummary(file.progress, file.start.documents, 0.0, topics)
+    started_at = time.monotonic()
     for block in open_blocks(after=file.start.position):
         file.write(block)
         seconds = time.monotonic() - started_at
-        report(MiningSummary(file.progress, file.start.documents, seconds, names))
+        resumed = file.start.documents
+        summary = MiningSummary(file.progress, resumed, seconds, topics, block.maps)
+        report(summary)
     file.finish()
-    seconds = time.monotonic() - started_at
-    return MiningSummary(file.progress, file.start.documents, seconds, names)
+    return replace(summary, seconds=time.monotonic() - started_at)
 
 
 def write_stream(
@@ -94,13 +131,15 @@ def write_stream(
     report: Report,
 ) -> MiningSummary:
     """Mine into a stream, from the beginning, and return what was done."""
-    names, started_at = tuple(topic.name for topic in topics), time.monotonic()
+    started_at = time.monotonic()
     write_header, encode_rows = ENCODERS[format_name]
     write(write_header())
     progress = start = Progress()
+    summary = MiningSummary(progress, 0, 0.0, topics)
     for block in open_blocks(after=None):
         data = encode_rows(block.matches)
         write(data)
         progress = progress.add(block, start, len(data))
-        report(MiningSummary(progress, 0, time.monotonic() - started_at, names))
-    return MiningSummary(progress, 0, time.monotonic() - started_at, names)
+        summary = MiningSummary(progress, 0, time.monotonic() - started_at, topics, block.maps)
+        report(summary)
+    return replace(summary, seconds=time.monotonic() - started_at)

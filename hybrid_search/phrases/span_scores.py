@@ -68,9 +68,9 @@ def find_candidates(
 
 
 def _find_near_spans(joined: JoinedPassages, matrix: TopicMatrix) -> _NearSpans:
-    """Return the pairs of span and phrase whose score reaches the limit of the phrase's topic."""
+    """Return the pairs of span and phrase whose score is one that is looked at."""
     vectors = joined.tokens.codes.astype(np.float32)
-    limits = matrix.limits[matrix.owners]
+    limits = matrix.scanned_limits[matrix.owners]
     parts = [_NearSpans.empty()]
     for tile in matrix.tiles():
         sums = _sum_products(joined, vectors, matrix.vectors[tile])

@@ -12,6 +12,9 @@ TURN_CHARACTERS = 400
 SENTENCE_CHARACTERS = 200
 """The most that is shown before a match, and behind it."""
 
+NEIGHBOUR_CHARACTERS = 200
+"""The most that is shown of the turns before and behind that of a match."""
+
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\n|(?<=[。！？])")
 ELLIPSIS = "… "
 
@@ -38,6 +41,28 @@ def read_turn(view: DocumentView, match: Match) -> Surroundings:
     start, end = _find_turn(view, match)
     before, after = view.text[start : match.start], view.text[match.end : end]
     return _cut(before, match.text, after, TURN_CHARACTERS)
+
+
+def read_neighbours(view: DocumentView, match: Match) -> tuple[str, str]:
+    """Return the turns before and behind that of a match, each after its speaker; "" for none.
+
+    Of a long one there is the end that is nearer to the match.
+    """
+    if view.text[match.start : match.end] != match.text:
+        return "", ""
+    before = [turn for turn in view.turns if turn.end <= match.start]
+    after = [turn for turn in view.turns if turn.start >= match.end]
+    texts = []
+    for turn, is_before in ((before[-1:], True), (after[:1], False)):
+        words = "".join(view.text[place.start : place.end] for place in turn)
+        cut = (
+            _cut(words, "", "", NEIGHBOUR_CHARACTERS)
+            if is_before
+            else _cut("", "", words, NEIGHBOUR_CHARACTERS)
+        )
+        speaker = "".join(f"{place.speaker}: " for place in turn if place.speaker)
+        texts.append(f"{speaker}{cut}")
+    return texts[0], texts[1]
 
 
 def read_sentence(view: DocumentView, match: Match) -> Surroundings:

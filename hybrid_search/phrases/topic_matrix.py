@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.encoder.base import Encoder
+from hybrid_search.phrases.mention_calibration import MentionMap
 from hybrid_search.phrases.topics import Topic, Topics
-from hybrid_search.phrases.tuning import Tuning
 from hybrid_search.phrases.types import Integers
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.phrase_vector import query_vectors
@@ -22,7 +22,7 @@ DEFAULT_THRESHOLD = 0.5
 TILE_COLUMNS = 32
 """Phrases that are scored together: the numbers of 64 passages then stay in a core's cache."""
 
-CalibrateTopic = Callable[[Topic], Calibration]
+FindMap = Callable[[Topic], MentionMap]
 """Returns the map from scores to probabilities that holds for a topic."""
 
 
@@ -38,6 +38,7 @@ class TopicMatrix:
         is_meant: False for the columns of phrases that are not meant, bool ``[columns]``.
         calibrations: The map from scores to probabilities of each topic.
         limits: The least score of a mention, by topic, float32 ``[topics]``.
+        scanned_limits: The least score of what is looked at; `limits`, or lower.
     """
 
     topics: Sequence[Topic]
@@ -47,6 +48,7 @@ class TopicMatrix:
     is_meant: NDArray[np.bool_]
     calibrations: Sequence[Calibration]
     limits: Floats
+    scanned_limits: Floats
 
     def probabilities(self, topics: Integers, scores: Floats) -> NDArray[np.float64]:
         """Return how likely spans with these scores express these topics, float64 ``[n]``."""
@@ -62,15 +64,15 @@ class TopicMatrix:
 
 
 def build_matrix(
-    encoder: Encoder, topics: Topics, calibrate: CalibrateTopic, tuning: Tuning | None = None
+    encoder: Encoder, topics: Topics, find_map: FindMap, scanned_probability: float = 1.0
 ) -> TopicMatrix:
-    """Encode all phrases, and find the limit of each topic.
+    """Encode all phrases, and find the limits of each topic.
 
     Args:
         encoder: Of the dimension of the index.
         topics: The topics.
-        calibrate: Returns the map of a topic.
-        tuning: Has the thresholds of topics with a wanted precision, if they were tuned.
+        find_map: Returns the map of a topic.
+        scanned_probability: Spans that are at least as probable are looked at as well as mentions.
 
     Returns:
         The matrix. UsageError is raised if a phrase has no word.
@@ -81,11 +83,11 @@ def build_matrix(
         for phrases, is_meant in ((topic.phrases, True), (topic.not_phrases, False))
         for phrase in phrases
     ]
-    calibrations = [calibrate(topic) for topic in topics]
-    limits = [
-        calibration.inverse_span(least_probability(topic, tuning))
-        for topic, calibration in zip(topics, calibrations, strict=True)
+    maps = [find_map(topic) for topic in topics]
+    least = [
+        least_probability(topic, used_map) for topic, used_map in zip(topics, maps, strict=True)
     ]
+    scanned = [min(probability, scanned_probability) for probability in least]
     numbers, phrases, are_meant = zip(*rows, strict=True)
     vectors = np.stack(query_vectors(encoder, phrases))
     return TopicMatrix(
@@ -94,12 +96,20 @@ def build_matrix(
         vectors,
         np.array(numbers, dtype=np.int64),
         np.array(are_meant, dtype=np.bool_),
-        calibrations,
-        np.array(limits, dtype=np.float32),
+        [used_map.calibration for used_map in maps],
+        _invert(maps, least),
+        _invert(maps, scanned),
     )
 
 
-def least_probability(topic: Topic, tuning: Tuning | None = None) -> float:
+def _invert(maps: Sequence[MentionMap], probabilities: Sequence[float]) -> Floats:
+    """Return the score of each topic's spans with this probability, float32 ``[topics]``."""
+    pairs = zip(maps, probabilities, strict=True)
+    scores = [used_map.calibration.inverse_span(probability) for used_map, probability in pairs]
+    return np.array(scores, dtype=np.float32)
+
+
+def least_probability(topic: Topic, used_map: MentionMap) -> float:
     """Return the probability from which a span is a mention of a topic.
 
     Where every mention is right with at least the probability p, so is at least the share p of
@@ -109,5 +119,4 @@ def least_probability(topic: Topic, tuning: Tuning | None = None) -> float:
         return topic.threshold
     if topic.precision is None:
         return DEFAULT_THRESHOLD
-    tuned = tuning.find_map(topic).threshold if tuning else None
-    return topic.precision if tuned is None else tuned
+    return topic.precision if used_map.threshold is None else used_map.threshold

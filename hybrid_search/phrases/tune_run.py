@@ -14,6 +14,7 @@ from hybrid_search.phrases.alpha_tuning import tune_alpha
 from hybrid_search.phrases.judged_spans import ScoredJudgment, score_judgments
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.logistic import Labels, Scores
+from hybrid_search.phrases.mention_calibration import ROUGH, MentionMap
 from hybrid_search.phrases.topic_matrix import build_matrix
 from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.tuning import Tuning, tune
@@ -21,6 +22,9 @@ from hybrid_search.search import pipeline
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
 from hybrid_search.search.query import Query
+
+UNKNOWN_MAP = MentionMap(Calibration(), ROUGH)
+"""What stands for the maps of the topics, of which only the scores are asked here."""
 
 SEARCHED_DOCUMENTS = 200
 """Documents that each query for an alpha finds."""
@@ -54,7 +58,7 @@ def tune_topics(
     """
     spec, _ = backend.read_head(index)
     index_encoder = match_encoder_to_index(encoder, index, spec)
-    matrix = build_matrix(index_encoder, topics, lambda _: Calibration())
+    matrix = build_matrix(index_encoder, topics, lambda _: UNKNOWN_MAP)
     names = {topic.name for topic in topics}
     usable = [judgment for judgment in judgments if judgment.topic in names]
     passages = backend.scan_codes(index)

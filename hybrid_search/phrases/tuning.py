@@ -1,5 +1,7 @@
 """Tuned probabilities: fitted to judgments, one map for each topic, and one for all others.
 
+A map needs `FEWEST` judgments of both kinds; without them a topic keeps the map that it had.
+
 They lie beside the file of topics, as ``topics.tuned.json`` beside ``topics.yaml``, since they
 belong to its phrases: they hold on every index of the same model. A topic whose phrases have
 changed since has the map that is for all others, until it is tuned again.
@@ -21,24 +23,26 @@ from hybrid_search.errors import UsageError
 from hybrid_search.ingest.rejects import write_all
 from hybrid_search.phrases.alpha_tuning import TunedAlpha
 from hybrid_search.phrases.logistic import (
+    Covariance,
     Labels,
     Scores,
     bin_probabilities,
     calibration_error,
+    check_kinds,
+    estimate_covariance,
+    find_midpoint_interval,
     fit_logistic,
+    measure_concordance,
 )
 from hybrid_search.phrases.topics import Topic
 from hybrid_search.private_files import create_file
 from hybrid_search.search.calibration import Calibration
 
 FEWEST = 20
-"""Judgments from which a topic has a map of its own."""
+"""Judgments from which a topic has a map of its own, and all others have one."""
 
 THRESHOLDS = (1e-6, 1 - 1e-6)
 """The smallest and the largest threshold."""
-
-RESAMPLES = 200
-"""Draws of the bootstrap, with a fixed seed: the same judgments give the same intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,11 @@ class TunedMap:
         judgments: How many judgments it was fitted to.
         mentions: How many of them say yes.
         error: The expected calibration error on these judgments, 0..1.
-        midpoint_interval: Where the midpoint lies in 95 of 100 draws of the bootstrap.
+        covariance: How far its intercept and slope may be off.
+        midpoint_interval: Where the midpoint lies 95 times of 100.
+        concordance: The share of pairs of a mention and another span in which the mention has the
+            larger score, 0..1.
+        is_chance: Whether the answers go with the score no better than by chance.
         phrases: Digest of the topic's phrases; empty for the map of all others.
         threshold: The least probability for the topic's wanted precision; None if it wants none.
         reliability: The reliability plot on these judgments: for each tenth of the probabilities
@@ -63,7 +71,10 @@ class TunedMap:
     judgments: int
     mentions: int
     error: float
+    covariance: Covariance
     midpoint_interval: tuple[float, float]
+    concordance: float
+    is_chance: bool
     phrases: str = ""
     threshold: float | None = None
     reliability: tuple[tuple[int, float, float], ...] = ()
@@ -83,20 +94,29 @@ class TunedMap:
 class Tuning:
     """The maps of some topics by their names, that of all others, and the best alpha.
 
-    It is for one model. There is no `alpha` if too few topics were judged.
+    It is for one model. There is no `alpha` if too few topics were judged, and no map of all others
+    if there are too few judgments.
+
+    Attributes:
+        model: The fingerprint of the model.
+        judgments: How many judgments there are.
+        others: The map of all topics that have none of their own, if there is one.
+        topics: The maps of topics, by their names.
+        alpha: The best alpha for queries.
     """
 
     model: str
-    others: TunedMap
+    judgments: int
+    others: TunedMap | None
     topics: Mapping[str, TunedMap] = field(default_factory=dict)
     alpha: TunedAlpha | None = None
 
-    def find_map(self, topic: Topic) -> TunedMap:
+    def find_map(self, topic: Topic) -> TunedMap | None:
         """Return the map of a topic, or that of all others if it has none for its phrases."""
         tuned = self.topics.get(topic.name)
         return tuned if tuned and tuned.phrases == digest_phrases(topic) else self.others
 
-    def find_phrases_map(self, phrases: Sequence[str]) -> TunedMap:
+    def find_phrases_map(self, phrases: Sequence[str]) -> TunedMap | None:
         """Return the map of the topic with exactly these phrases, else that of all others."""
         digest = digest_phrases(Topic("", tuple(phrases)))
         own = (tuned for tuned in self.topics.values() if tuned.phrases == digest)
@@ -116,33 +136,47 @@ def digest_phrases(topic: Topic) -> str:
 def tune(
     topics: Sequence[Topic], scores: Mapping[str, Scores], labels: Mapping[str, Labels], model: str
 ) -> Tuning:
-    """Return the maps that fit the scores and labels of judged spans, by topic name, best."""
+    """Return the maps that fit the scores and labels of judged spans, by topic name, best.
+
+    UsageError is raised if all labels are of one kind.
+    """
     all_scores = np.concatenate([scores[topic.name] for topic in topics])
     all_labels = np.concatenate([labels[topic.name] for topic in topics])
-    others = fit_map(all_scores, all_labels)
-    maps = {}
-    for topic in topics:
-        own_scores, own_labels = scores[topic.name], labels[topic.name]
-        if len(own_labels) >= FEWEST and 0 < own_labels.sum() < len(own_labels):
-            maps[topic.name] = fit_map(own_scores, own_labels, topic)
-    return Tuning(model, others, maps)
+    check_kinds(all_labels.sum(), (~all_labels).sum())
+    maps = {
+        topic.name: fit_map(scores[topic.name], labels[topic.name], topic)
+        for topic in topics
+        if _are_enough(labels[topic.name])
+    }
+    others = fit_map(all_scores, all_labels) if _are_enough(all_labels) else None
+    return Tuning(model, len(all_labels), others, maps)
+
+
+def _are_enough(labels: Labels) -> bool:
+    return len(labels) >= FEWEST and 0 < labels.sum() < len(labels)
 
 
 def fit_map(scores: Scores, labels: Labels, topic: Topic | None = None) -> TunedMap:
-    """Return the map that fits judged spans best, with its interval by bootstrap."""
+    """Return the map that fits judged spans best, and how sure it is."""
     calibration = fit_logistic(scores, labels)
     probabilities = calibration.span(scores)
     reliability = tuple(bin_probabilities(probabilities, labels))
     threshold = None
     if topic and topic.precision is not None:
         threshold = find_threshold(probabilities, labels, topic.precision)
+    covariance = estimate_covariance(calibration, scores)
+    interval = find_midpoint_interval(calibration, covariance)
+    concordance, is_chance = measure_concordance(scores, labels)
     return TunedMap(
         calibration.midpoint,
         calibration.slope,
         len(labels),
         int(labels.sum()),
         calibration_error(probabilities, labels),
-        _resample_midpoint(scores, labels),
+        covariance,
+        interval,
+        concordance,
+        is_chance,
         digest_phrases(topic) if topic else "",
         threshold,
         reliability,
@@ -161,18 +195,6 @@ def find_threshold(probabilities: Scores, labels: Labels, precision: float) -> f
         return precision
     low, high = THRESHOLDS
     return float(np.clip(probabilities[order[reached[-1]]], low, high))
-
-
-def _resample_midpoint(scores: Scores, labels: Labels) -> tuple[float, float]:
-    """Return the 2.5th and the 97.5th percentile of the midpoint over the draws of a bootstrap."""
-    generator = np.random.default_rng(0)
-    midpoints = []
-    for _ in range(RESAMPLES):
-        rows = generator.integers(0, len(labels), len(labels))
-        if 0 < labels[rows].sum() < len(rows):
-            midpoints.append(fit_logistic(scores[rows], labels[rows]).midpoint)
-    low, high = np.percentile(midpoints, [2.5, 97.5])
-    return float(low), float(high)
 
 
 def write_tuning(path: Path, tuning: Tuning) -> None:
@@ -199,8 +221,9 @@ def read_tuning(path: Path) -> Tuning | None:
     try:
         values = json.loads(path.read_bytes())
         maps = {name: _parse_map(value) for name, value in values["topics"].items()}
-        alpha = _parse_alpha(values.get("alpha"))
-        return Tuning(values["model"], _parse_map(values["others"]), maps, alpha)
+        others = _parse_map(values["others"]) if values["others"] else None
+        alpha = _parse_alpha(values["alpha"])
+        return Tuning(values["model"], int(values["judgments"]), others, maps, alpha)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
@@ -220,10 +243,10 @@ def _parse_alpha(values: Mapping[str, Any] | None) -> TunedAlpha | None:
 def _parse_map(values: Mapping[str, Any]) -> TunedMap:
     rows = tuple(
         (int(count), float(probability), float(share))
-        for count, probability, share in values.get("reliability", ())
+        for count, probability, share in values["reliability"]
     )
-    interval = tuple(values["midpoint_interval"])
-    tuned = TunedMap(**{**values, "midpoint_interval": interval, "reliability": rows})
+    tuples = {name: tuple(values[name]) for name in ("covariance", "midpoint_interval")}
+    tuned = TunedMap(**{**values, **tuples, "reliability": rows})
     if tuned.calibration.slope <= 0:  # made, and so checked, here
         raise ValueError("the slope is not positive")
     return tuned

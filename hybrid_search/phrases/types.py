@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from hybrid_search.backends.types import Position, ScannedPassage
 from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.mention_calibration import MentionMaps
 from hybrid_search.text.types import Floats
 
 Integers = NDArray[np.int64]
@@ -94,6 +96,36 @@ class Mention:
     probability: float
 
 
+@dataclass(frozen=True, slots=True)
+class UnlikelySpans:
+    """What is below a topic's threshold: the spans that would be mentions with a lower one.
+
+    Attributes:
+        counts: How many are in each bin of log odds (`hybrid_search.phrases.missed_mentions`).
+        checked: Of how many it was looked up whether the conditions of the topic hold.
+        held: For how many of these they do.
+    """
+
+    counts: Mapping[int, int] = field(default_factory=dict)
+    checked: int = 0
+    held: int = 0
+
+    @property
+    def share(self) -> float:
+        """The share for which the topic's conditions hold; 1 if nothing was looked up."""
+        return self.held / self.checked if self.checked else 1.0
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the counts in a checkpoint, where JSON has made texts of the numbers."""
+        counts = {int(number): count for number, count in values["counts"].items()}
+        return cls(counts, values["checked"], values["held"])
+
+    def __add__(self, other: UnlikelySpans) -> UnlikelySpans:
+        counts = Counter(self.counts) + Counter(other.counts)
+        return UnlikelySpans(dict(counts), self.checked + other.checked, self.held + other.held)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MinedBlock:
     """The matches of some whole documents, and how far a run has come with them.
@@ -104,6 +136,9 @@ class MinedBlock:
         passages: How many passages.
         damaged: How many passages were left out so far, because what is stored of them is damaged.
         position: Where a run that is begun again goes on; None if nothing is done yet.
+        unlikely: What these documents have below the threshold of each topic, by its name, if the
+            run was told to count it.
+        maps: What gave the probabilities.
     """
 
     matches: Sequence[Match]
@@ -111,3 +146,5 @@ class MinedBlock:
     passages: int
     damaged: int
     position: Position
+    unlikely: Mapping[str, UnlikelySpans] = field(default_factory=dict)
+    maps: MentionMaps | None = None

@@ -77,6 +77,12 @@ Fitted to labelled turns: `benchmarks.quality.mining` has the error.
 MEASURED_WITH_FEEDBACK = {"45adc67424cbdd57-288": Calibration(midpoint=1.1234, slope=16.52)}
 """The same for phrases that were moved by feedback, of ten documents."""
 
+TOPIC_SPREAD = 0.11
+"""The standard deviation of topics' own midpoints around that of the measured map.
+
+That of labelled intents, each fitted by itself (`benchmarks.quality.mining`).
+"""
+
 
 def choose_mention_map(
     fingerprint: str, rough: Calibration, *, has_prior: bool, has_feedback: bool = False

@@ -21,6 +21,7 @@ from hybrid_search.phrases.grouping.clause_store import ClauseStore
 from hybrid_search.phrases.grouping.clauses import find_clauses
 from hybrid_search.phrases.grouping.discover import DiscoverOptions, discover
 from hybrid_search.phrases.grouping.groups import group_phrases
+from hybrid_search.phrases.grouping.small_talk import is_detail
 from hybrid_search.phrases.grouping.types import Discovery, Occurrence
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.boundaries import read_probabilities
@@ -143,6 +144,42 @@ def test_what_a_topic_covers_is_left_out() -> None:
     assert 0 < run(store, [not_meant], least_words=1).covered < covered
     by_nobody = run(store, [{**topic, "speaker": "nobody"}], least_words=1)
     assert by_nobody.covered == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("789 745 2525", True),
+        ("my ssn is 1234", False),  # one word of four: the model knows what it is
+        ("968 e 15", True),
+        ("mail ines@example.org please", True),
+        ("this is Ines Maria Schmidt", True),
+        ("I need 2 red vine pizzas", False),
+        ("I WANT A NEW CARD", False),
+        ("Cancel my contract please", False),
+    ],
+)
+def test_numbers_codes_addresses_and_names_are_details(text: str, *, expected: bool) -> None:
+    assert is_detail(text) == expected
+
+
+def test_small_talk_is_left_out_and_counted(client: Client) -> None:
+    said = {
+        "thanks": ["thank you so much", "thanks a lot for your help", "have a nice day"],
+        "details": ["my name is peter", "789 745 2525", "my ssn is 1234"],
+        "wish": ["I lost my credit card", "please cancel my flight to Rome"],
+    }
+    client.ingest(
+        [
+            {"id": f"{kind} {number}", "text": f"{text}."}
+            for kind, texts in said.items()
+            for number, text in enumerate(texts)
+        ],
+        rejects="rejected.jsonl",
+    )
+    discovery = client.discover(groups=100)
+    assert {group.name for group in discovery.groups} == set(said["wish"])
+    assert (discovery.clauses, discovery.small_talk) == (2, 6)
 
 
 def test_the_same_seed_gives_the_same_groups() -> None:

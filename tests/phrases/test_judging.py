@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hybrid_search import Match
+from hybrid_search import Match, connect
 from hybrid_search.client import Client
 from hybrid_search.phrases.judging_queue import (
     CELL_SPANS,
@@ -195,7 +195,7 @@ def test_answers_from_a_pipe_are_written_and_can_be_tuned_with(
         assert row["text"] == view.text[row["start"] : row["end"]]
         assert around.strip("… ") in view.text
     tuning = sample.tune(topics_file, path)
-    assert tuning.others.judgments == 3
+    assert (tuning.judgments, tuning.others) == (3, None)
 
 
 def test_people_see_the_words_marked_and_the_command_ends_by_itself(
@@ -212,6 +212,32 @@ def test_people_see_the_words_marked_and_the_command_ends_by_itself(
     assert f"2 answers (1 yes) written to {path}" in result.stdout.replace("\n", "")
     again = judge(sample_url, topics_file, path, "", "--topic", "hold", "--json")
     assert again.json["answered"] == 0
+
+
+def test_people_see_the_keys_the_phrases_and_the_turns_around(
+    tmp_path: Path, topics_file: Path
+) -> None:
+    url = f"embedded:{tmp_path / 'store'}"
+    turns = [
+        ("agent", "Good morning, what can I do?"),
+        ("customer", "I want my money back."),
+        ("agent", "Let me see " + "and see " * 60 + "the end"),
+    ]
+    with connect(url) as client:
+        client.ingest(
+            [{"id": "a", "turns": [{"speaker": who, "text": text} for who, text in turns]}]
+        )
+    topics_file.write_text('[{"name": "refund", "phrases": ["money back"], "not": ["paid"]}]')
+    path = tmp_path / "judgments.jsonl"
+    shown = " ".join(judge(url, topics_file, path, "y\n", "--count", "1").stdout.split())
+    assert "means: money back not: paid agent: Good morning, what can I do?" in shown
+    assert "agent: Let me see and see" in shown
+    assert "the end" not in shown  # cut
+    assert "y(es), n(o), s(kip), u(ndo), q(uit)" in shown
+    path.unlink()
+    row = shown_spans(judge(url, topics_file, path, "y\n", "--count", "1", "--json"))[0]
+    assert row["turn_before"] == "agent: Good morning, what can I do?"
+    assert (row["phrases"], row["not"]) == (["money back"], ["paid"])
 
 
 def test_what_was_answered_is_there_after_a_kill(

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import stat
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
@@ -17,7 +18,14 @@ from typing import Any
 import pytest
 
 from hybrid_search import Match, connect
-from hybrid_search.phrases.report.charts import MOST_BARS, MOST_LINES, draw_columns, draw_lines
+from hybrid_search.phrases.missed_mentions import MissedMentions
+from hybrid_search.phrases.report.charts import (
+    MOST_BARS,
+    MOST_LINES,
+    WIDTH,
+    draw_columns,
+    draw_lines,
+)
 from hybrid_search.phrases.report.counts import (
     SHOWN_MENTIONS,
     RisingTopic,
@@ -71,14 +79,40 @@ def test_fields_are_counted_by_their_values() -> None:
     assert fields == {"product.name": {"a": 2}, "tags": {"x": 1, "y": 1}, "paid": {"True": 1}}
 
 
-def test_a_topic_rises_if_the_latest_week_has_more_than_a_mean_one_before() -> None:
+def test_a_topic_rises_if_the_latest_week_surely_has_more_than_a_mean_one_before() -> None:
+    """6 of 10 are in the latest week. Wilson's interval of .6 begins at .3127.
+
+    (.6 + .19208 - 1.96 sqrt((.24 + .09604) / 10)) / 1.38416 = .3127, and .3127 / .6873 * 4 = 1.82.
+    """
     refunds = [make_match(number, day=28 + number % 7) for number in range(6)]
     earlier = [make_match(10 + number, day=7 * number) for number in range(4)]
     holds = [make_match(20 + number, "hold", day=7 * number) for number in range(5)]
     counts = count_matches([*refunds, *earlier, *holds], ["refund", "hold"], 30, "date")
-    assert counts.list_rising() == [RisingTopic("refund", 6, 1.0)]
+    (rising,) = counts.list_rising()
+    assert replace(rising, least_factor=1.0) == RisingTopic("refund", 6, 1.0, 1.0)
+    assert rising.least_factor == pytest.approx(1.82, abs=0.01)
     assert count_matches(refunds, ["refund"], 30, "date").list_rising() == []
     assert count_matches([], ["refund"], 30, "date").list_rising() == []
+
+
+@pytest.mark.parametrize(
+    ("earlier", "latest", "rises"),
+    [
+        ((0, 0, 0, 1), 2, False),  # few
+        ((0, 0, 0, 0), 4, False),
+        ((0, 0, 0, 0), 5, True),
+        ((4, 5, 4, 5), 6, False),  # may be chance
+        ((40, 50, 40, 50), 62, True),  # 62 of 242: the interval begins at .2053, above a fifth
+    ],
+)
+def test_a_few_more_calls_are_no_rise(
+    earlier: tuple[int, ...], latest: int, *, rises: bool
+) -> None:
+    days = [7 * week for week, count in enumerate((*earlier, latest)) for _ in range(count)]
+    matches = [make_match(number, day=day) for number, day in enumerate(days)]
+    first = make_match(-1, "hold", day=0)
+    counts = count_matches([first, *matches], ["refund", "hold"], 500, "date")
+    assert bool(counts.list_rising()) == rises
 
 
 def test_topics_in_the_same_documents_are_counted() -> None:
@@ -110,9 +144,9 @@ def test_the_field_with_dates_is_recognised(metadata: dict[str, Any], field: str
 
 
 def test_no_column_is_thinner_than_a_screen_can_show() -> None:
-    svg = draw_columns([(f"week {number}", 1) for number in range(1000)], "weeks")
+    svg = draw_columns([(f"week {number}", 1) for number in range(1000)], "weeks", 1)
     assert 0 < svg.count("<rect") <= MOST_BARS
-    assert draw_columns([], "none").count("<rect") == 0
+    assert draw_columns([], "none", 1).count("<rect") == 0
 
 
 def test_a_line_goes_up_with_its_counts_and_stays_in_the_plot() -> None:
@@ -131,7 +165,7 @@ def test_the_most_frequent_topics_are_lines_of_one_plot() -> None:
         for number in range(topic + 1)
     ]
     topics = [f"topic {topic}" for topic in range(7)]
-    page = build_page(count_matches(matches, topics, 9, "date"), {}, "calls", "model")
+    page = build_page(count_matches(matches, topics, 9, "date"), {}, "Index calls.", "calls", {})
     (keys,) = re.findall(r'<ul class="keys">(.*?)</ul>', page)
     assert re.findall(r"topic \d", keys) == [f"topic {topic}" for topic in (6, 5, 4, 3, 2)]
     assert "The 5 most frequent topics." in page
@@ -140,7 +174,9 @@ def test_the_most_frequent_topics_are_lines_of_one_plot() -> None:
 
 def test_a_single_week_is_no_line() -> None:
     matches = [make_match(1, name, 0) for name in "ab"]
-    page = build_page(count_matches(matches, ["a", "b"], 9, "date"), {}, "calls", "model")
+    page = build_page(
+        count_matches(matches, ["a", "b"], 9, "date"), {}, "Index calls.", "calls", {}
+    )
     assert "Week by week" not in page
 
 
@@ -183,6 +219,38 @@ def test_a_long_sentence_is_cut_and_a_changed_document_has_none() -> None:
     assert around.after.endswith("and…")
     changed = replace(find_words(view, "refund"), text="credit")
     assert read_sentence(view, changed) == Surroundings("", "credit", "")
+
+
+def test_the_share_of_a_value_is_of_the_documents_with_that_value() -> None:
+    """2 of 4 calls of the bank have a mention, and 5 of 20 of the shop."""
+    sectors = ["bank"] * 2 + ["shop"] * 5
+    matches = [make_match(number, sector=sector) for number, sector in enumerate(sectors)]
+    values = {"sector": Counter({"bank": 4, "shop": 20})}
+    counts = count_matches(matches, ["refund"], 24, None, ["sector"], values)
+    page = build_page(counts, {}, "Index calls.", "calls", {})
+    (table,) = re.findall(r"<h3>By sector</h3>.*?</table>", page)
+    assert re.findall(r'<td class="number">([\d.]+%)</td>', table) == ["25.0%", "50.0%"]
+    lengths = [float(width) for width in re.findall(r'<rect x="0" y="0" width="([\d.]+)"', table)]
+    assert lengths == [0.25 * WIDTH, 0.5 * WIDTH]
+
+
+def test_columns_of_all_topics_have_one_scale() -> None:
+    matches = [make_match(number, "hold", day=0) for number in range(8)]
+    matches += [make_match(number, day=7) for number in range(2)]
+    counts = count_matches(matches, ["refund", "hold"], 10, "date")
+    page = build_page(counts, {}, "Index calls.", "calls", {})
+    heights = [float(height) for height in re.findall(r'height="([\d.]+)"><title>week', page)]
+    highest = max(heights)
+    assert sorted(heights) == [0, 0, pytest.approx(highest / 4, abs=0.1), highest]
+
+
+def test_the_page_says_what_is_missed_and_what_gave_the_probabilities() -> None:
+    counts = count_matches([make_match(1)], ["refund", "hold"], 10, None)
+    missed = {"refund": MissedMentions(12.3, (4.0, 31.0)), "hold": None}
+    page = build_page(counts, {}, "Probabilities: tuned <by> 120.", "calls", missed)
+    assert "<td>12 (4 to 31)</td>" in page
+    assert "<td>not known</td>" in page
+    assert "tuned &lt;by&gt; 120." in page
 
 
 # The page

@@ -61,6 +61,7 @@ def test_mining_uses_what_was_tuned_and_the_scores_are_those_of_mining(
     count = judge(sample, topics_file, path)
     before = {(match.id, match.start, match.topic): match for match in sample.mine(topics_file)}
     tuning = sample.tune(topics_file, path)
+    assert tuning.others is not None
     assert tuning.others.judgments == count
     tuned_map = tuning.topics["refund"]
     # the odds of the measured map give the score, and the tuned map gives the new probability
@@ -112,6 +113,49 @@ def test_answers_that_do_not_go_with_the_score_are_told(
     assert message in invoke_cli("tune", *arguments).stdout
 
 
+def test_three_answers_about_one_topic_change_no_probability(
+    sample_url: str, sample: Client, topics_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "judgments.jsonl"
+    judge(sample, topics_file, path)
+    lines = path.read_text().splitlines(keepends=True)
+    refunds = [line for line in lines if json.loads(line)["topic"] == "refund"]
+    chosen = [next(line for line in refunds if json.loads(line)["answer"] == "yes")]
+    chosen += [line for line in refunds if json.loads(line)["answer"] == "no"][:2]
+    path.write_text("".join(chosen))
+    expected = list(sample.mine(topics_file))
+    arguments = ("--topics", str(topics_file), "--judgments", str(path), "--url", sample_url)
+    shown = invoke_cli("tune", *arguments).stdout
+    assert "3 judgments are too few for all other topics" in shown
+    assert list(sample.mine(topics_file)) == expected
+
+
+def test_mine_says_that_a_tuned_file_is_used(
+    sample_url: str, sample: Client, topics_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "judgments.jsonl"
+    count = judge(sample, topics_file, path)
+    arguments = ("--topics", str(topics_file), "--url", sample_url, "--out", "matches.jsonl")
+    before = invoke_cli("mine", *arguments)
+    assert before.json["probabilities"] == {
+        "source": "measured",
+        "file": None,
+        "judgments": 0,
+        "topics": {"refund": "measured", "hold": "measured"},
+    }
+    assert "probabilities: as measured for the model" in before.stderr
+    own_maps = sample.tune(topics_file, path).topics
+    after = invoke_cli("mine", *arguments, "--report", "report.html")
+    tuned_file = str(topics_file.with_suffix(".tuned.json"))
+    assert after.json["probabilities"]["file"] == tuned_file
+    assert after.json["probabilities"]["judgments"] == count
+    for name, source in after.json["probabilities"]["topics"].items():
+        assert source == ("tuned" if name in own_maps else "tuned with others")
+    line = f"tuned by {count} judgments, {tuned_file} (by its own judgments: refund"
+    assert line in after.stderr.replace("\n", "")
+    assert line in Path("report.html").read_text()
+
+
 def test_judgments_of_nothing_that_is_there_are_an_error(
     sample: Client, topics_file: Path, tmp_path: Path
 ) -> None:
@@ -129,6 +173,14 @@ SCORES = np.linspace(0.1, 1.3, 40)
 LABELS = (np.arange(40) % 4 != 0) & (SCORES > 0.6)
 
 
+def test_all_other_topics_have_a_map_from_as_many_judgments_on() -> None:
+    few = tune([REFUND], {"refund": SCORES[-19:]}, {"refund": LABELS[-19:]}, "model")
+    assert (few.others, few.topics, few.find_map(REFUND)) == (None, {}, None)
+    assert few.find_phrases_map(REFUND.phrases) is None
+    with pytest.raises(UsageError, match="19 spans are judged to be mentions and 0 not to be"):
+        tune([REFUND], {"refund": SCORES[:19]}, {"refund": np.ones(19, dtype=bool)}, "model")
+
+
 def test_a_topic_has_a_map_of_its_own_from_twenty_judgments_on() -> None:
     (other,) = Topics.load([{"name": "other", "phrases": ["x"]}])
     scores = {"refund": SCORES, "other": SCORES[-19:]}
@@ -139,6 +191,7 @@ def test_a_topic_has_a_map_of_its_own_from_twenty_judgments_on() -> None:
     assert tuning.find_map(REFUND) == tuning.topics["refund"]
     changed = replace(REFUND, phrases=("other words",))
     assert tuning.find_map(changed) == tuning.others
+    assert tuning.others is not None
     assert tuning.others.judgments == 59
 
 
@@ -151,12 +204,35 @@ def test_the_threshold_is_the_least_one_with_the_wanted_precision() -> None:
 
 
 def test_more_judgments_make_the_interval_shorter() -> None:
-    few, many = fit_map(SCORES, LABELS), fit_map(np.tile(SCORES, 9), np.tile(LABELS, 9))
+    few, many = (fit_map(np.tile(SCORES, n), np.tile(LABELS, n)) for n in (4, 36))
     few_width, many_width = (
         tuned.midpoint_interval[1] - tuned.midpoint_interval[0] for tuned in (few, many)
     )
     assert many_width == pytest.approx(few_width / 3, rel=0.35)
-    assert few.judgments_to_halve == 120
+    assert few.judgments_to_halve == 480
+
+
+@pytest.mark.parametrize("count", [3, 20, 60])
+def test_the_interval_holds_the_midpoint_19_times_of_20(count: int) -> None:
+    """Of 100 samples 95 are expected, with a standard error of 2.2: 90 at least."""
+    generator, held, drawn = np.random.default_rng(7), 0, 0
+    while drawn < 100:
+        scores = generator.uniform(0.8, 1.3, count)
+        labels = generator.random(count) < 1 / (1 + np.exp(-16.9 * (scores - 1.09)))
+        if 0 < labels.sum() < count:
+            low, high = fit_map(scores, labels).midpoint_interval
+            held, drawn = held + (low <= 1.09 <= high), drawn + 1
+    assert held >= 90
+
+
+def test_the_best_topic_has_no_warning_and_the_worst_has_one() -> None:
+    """Each yes above each no, with the midpoint at 1.2; and answers that alternate."""
+    scores = np.linspace(1.0, 1.33, 30)
+    best, worst = fit_map(scores, scores > 1.2), fit_map(scores, np.arange(30) % 2 == 0)
+    assert (best.concordance, best.is_chance) == (1.0, False)
+    assert best.midpoint > 1
+    assert worst.concordance == pytest.approx(0.5, abs=0.05)
+    assert worst.is_chance
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
@@ -165,16 +241,6 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     tuning = tune([REFUND], {"refund": SCORES}, {"refund": LABELS}, "model")
     write_tuning(path, tuning)
     assert read_tuning(path) == tuning
-
-
-def test_a_file_of_an_earlier_version_has_no_reliability_plot(tmp_path: Path) -> None:
-    path = tmp_path / "topics.tuned.json"
-    tuning = tune([REFUND], {"refund": SCORES}, {"refund": LABELS}, "model")
-    write_tuning(path, tuning)
-    values = json.loads(path.read_text())
-    del values["others"]["reliability"]
-    path.write_text(json.dumps(values))
-    assert read_tuning(path) == replace(tuning, others=replace(tuning.others, reliability=()))
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,9 @@ def test_by_cosine_probabilities_are_rough(sample: Client) -> None:
 
 
 OWN_MAP, OTHER_MAP = (
-    TunedMap(midpoint, 9.0, 40, 20, 0.05, (midpoint - 0.1, midpoint + 0.1))
+    TunedMap(
+        midpoint, 9.0, 40, 20, 0.05, (1.0, 0.0, 1.0), (midpoint - 0.1, midpoint + 0.1), 0.9, False
+    )
     for midpoint in (0.3, 0.7)
 )
 
@@ -106,7 +108,7 @@ def open_tuned(client: Client, folder: Path, model: str | None = None) -> Iterat
     path = folder / "topics.tuned.json"
     own_map = replace(OWN_MAP, phrases=digest_phrases(Topic("refund", (PHRASE,))))
     fingerprint = model or client.describe("calls").spec.fingerprint
-    write_tuning(path, Tuning(fingerprint, OTHER_MAP, {"refund": own_map}))
+    write_tuning(path, Tuning(fingerprint, 80, OTHER_MAP, {"refund": own_map}))
     with Client(replace(client._settings, tuning=path)) as tuned_client:
         yield tuned_client
 

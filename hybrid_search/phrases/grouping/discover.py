@@ -1,12 +1,13 @@
 """Discover what is said often that no topic covers: clauses, folded, grouped and ranked.
 
 One scan over the token codes chooses the clauses, and those that are no mention of a known topic
-are grouped. Memory is bounded: `clause_store` takes a sample of the documents if all are too many,
-and `groups` compares a sample of the wordings with each other.
+and no small talk are grouped. Memory is bounded: `clause_store` takes a sample of the documents if
+all are too many, and `groups` compares a sample of the wordings with each other.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,13 +31,17 @@ from hybrid_search.phrases.grouping.groups import (
     group_phrases,
 )
 from hybrid_search.phrases.grouping.known_topics import KnownTopics
+from hybrid_search.phrases.grouping.small_talk import SmallTalk, is_detail
 from hybrid_search.phrases.grouping.span_reader import SpanReader
 from hybrid_search.phrases.grouping.types import Discovery, PhraseGroup
+from hybrid_search.phrases.mining import describe_emptiness
 from hybrid_search.phrases.topics import Topics
 from hybrid_search.search.parameters import check_integer
 from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
 from hybrid_search.text.filters import compile_where
 from hybrid_search.text.span_prior import SpanPrior
+
+_log = logging.getLogger(__name__)
 
 DISCOVERY_DISTANCE = 0.6
 """Groups are merged up to this mean distance, 1 - cosine.
@@ -105,6 +110,8 @@ def discover(
     IndexMissingError, ModelError for an index of another model or a model without a span prior.
     """
     scan = scan_clauses(backend, encoder, load_calibration, index, topics, options)
+    if not scan.documents:
+        _log.warning("%s", describe_emptiness(index))
     grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
     numbers = rank_groups(grouping, scan.topics)[: options.groups]
     return Discovery(
@@ -113,6 +120,7 @@ def discover(
         sampled=scan.store.sampled,
         clauses=len(scan.store),
         covered=scan.covered,
+        small_talk=scan.small_talk,
         wordings=len(grouping.table.texts),
         compared=grouping.compared,
         damaged=scan.damaged + len(scan.reader.damaged),
@@ -136,24 +144,27 @@ def scan_clauses(
     known_topics = KnownTopics.load(encoder, load_calibration, topics, spec) if topics else None
     conditions = compile_where(options.where, fields)
     reader = SpanReader(backend, index, frozenset(options.speakers), conditions)
-    scan = ClauseScan(reader, ClauseStore(options.seed, options.capacity), known_topics)
+    store, small_talk = ClauseStore(options.seed, options.capacity), SmallTalk.load(encoder)
+    scan = ClauseScan(reader, store, known_topics, small_talk)
     scan.run(spec.dimension, prior, options.least_words)
     return scan
 
 
 @dataclass(slots=True, eq=False)
 class ClauseScan:
-    """Fills a store with the clauses of an index that no topic covers.
+    """Fills a store with the clauses of an index that no topic covers, without small talk.
 
-    Documents, and the covered clauses of each, are counted by id: the sample may shrink later.
+    Documents, and what is left out of each, are counted by id: the sample may shrink later.
     """
 
     reader: SpanReader
     store: ClauseStore
     topics: KnownTopics | None
+    phrases: SmallTalk
     damaged: int = 0
     _documents: set[str] = field(default_factory=set)
     _covered: Counter[str] = field(default_factory=Counter)
+    _small_talk: Counter[str] = field(default_factory=Counter)
 
     @property
     def documents(self) -> int:
@@ -163,7 +174,12 @@ class ClauseScan:
     @property
     def covered(self) -> int:
         """How many clauses of the sample are mentions of a topic."""
-        return sum(self._covered[name] for name in filter(self.store.takes, self._covered))
+        return self._count_in_sample(self._covered)
+
+    @property
+    def small_talk(self) -> int:
+        """How many other clauses of the sample are pleasantries, or give details."""
+        return self._count_in_sample(self._small_talk)
 
     def run(self, dimension: int, prior: SpanPrior, least_words: int) -> None:
         """Look at all passages of the index."""
@@ -177,11 +193,17 @@ class ClauseScan:
         for block, spans in score_blocks(blocks, choose):
             self.damaged += spans.damaged
             covers = self.topics.find_covered(spans) if self.topics else None
+            is_small_talk = self.phrases.find(spans.vectors)
             for row, place in self.reader.read(block.passages, spans):
                 if covers and covers(row, place.speaker):
                     self._covered[place.id] += 1
+                elif is_small_talk[row] or is_detail(place.text):
+                    self._small_talk[place.id] += 1
                 else:
                     self.store.add(place, spans.vectors[row])
+
+    def _count_in_sample(self, counts: Counter[str]) -> int:
+        return sum(counts[name] for name in filter(self.store.takes, counts))
 
     def _read_passages(self) -> Iterator[ScannedPassage]:
         for passage in self.reader.backend.scan_codes(self.reader.index):

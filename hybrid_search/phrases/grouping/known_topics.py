@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.phrases.grouping.types import ChosenSpans
-from hybrid_search.phrases.mention_calibration import choose_calibrations
+from hybrid_search.phrases.mention_calibration import choose_maps
 from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
 from hybrid_search.phrases.topics import Topics
 from hybrid_search.search.calibration import SCORE, Calibration
@@ -37,8 +37,8 @@ class KnownTopics:
         load_rough: Callable[[], Calibration] = partial(
             load_calibration, spec.precision, spec.dimension, SCORE
         )
-        calibrate, tuning = choose_calibrations(topics, spec, load_rough, has_prior=True)
-        return cls(build_matrix(encoder, topics, calibrate, tuning))
+        maps = choose_maps(topics, spec, load_rough, has_prior=True)
+        return cls(build_matrix(encoder, topics, maps.find))
 
     def find_covered(self, spans: ChosenSpans) -> Covers:
         """Return the function that tells which of these spans are mentions of a topic.

@@ -110,6 +110,7 @@ class Discovery:
         sampled: The share of the index's documents that was looked at: 1, 1/2, 1/4 ...
         clauses: How many clauses they have that can be in a group.
         covered: How many other clauses are mentions of a topic.
+        small_talk: How many more are pleasantries, or give names, numbers, codes or addresses.
         wordings: How many different wordings the clauses have.
         compared: How many of these were compared with each other; the others went to the nearest.
         damaged: How many passages were left out, because what is stored of them is damaged.
@@ -121,6 +122,7 @@ class Discovery:
     sampled: float
     clauses: int
     covered: int
+    small_talk: int
     wordings: int
     compared: int
     damaged: int

@@ -18,15 +18,17 @@ Bars = Sequence[tuple[str, int]]
 """Labels with their counts."""
 
 
-def draw_columns(bars: Bars, title: str) -> str:
-    """Return upright bars in their order, the highest as high as the plot.
+def draw_columns(bars: Bars, title: str, highest: int) -> str:
+    """Return upright bars in their order.
 
     Args:
         bars: What each bar says when it is pointed at, and how many it stands for.
         title: What the plot shows, for those who hear the page.
+        highest: The count of a bar that is as high as the plot.
     """
-    bars = _merge(bars)
-    highest = max((count for _, count in bars), default=0) or 1
+    group_size = _find_group_size(bars)
+    bars = _merge(bars, group_size)
+    highest *= group_size
     step = WIDTH / max(len(bars), 1)
     width = max(step - 1, step * 0.7)
     shapes = []
@@ -73,9 +75,13 @@ def draw_share(share: float, title: str) -> str:
     return _frame([frame, bar], title, 8)
 
 
-def _merge(bars: Bars) -> Bars:
-    size = -(-len(bars) // MOST_BARS)
-    if size <= 1:
+def _find_group_size(bars: Bars) -> int:
+    """Return how many neighbours are added up."""
+    return max(1, -(-len(bars) // MOST_BARS))
+
+
+def _merge(bars: Bars, size: int) -> Bars:
+    if size == 1:
         return bars
     groups = [bars[first : first + size] for first in range(0, len(bars), size)]
     return [(f"{rows[0][0]} to {rows[-1][0]}", sum(count for _, count in rows)) for rows in groups]

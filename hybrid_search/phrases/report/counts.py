@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,8 +21,17 @@ SHOWN_MENTIONS = 50
 WEEKS_BEFORE = 4
 """Weeks with which the latest one is compared."""
 
+FEWEST_RISING = 5
+"""Calls in the latest week from which a topic can rise."""
+
+Z_95 = 1.96
+"""Standard errors of an interval that holds 95 of 100 times."""
+
 PROBED_MATCHES = 1000
 """Matches in which a field with dates is looked for."""
+
+ValueCounts = Mapping[str, Counter[str]]
+"""In how many documents is each value of each metadata field."""
 
 
 @dataclass(slots=True)
@@ -53,11 +63,19 @@ class TopicCounts:
 
 @dataclass(frozen=True, slots=True)
 class RisingTopic:
-    """A topic with the calls of the latest week, and the mean of the weeks before."""
+    """A topic with the calls of the latest week, and the mean of the weeks before.
+
+    Attributes:
+        topic: The topic's name.
+        latest: In how many documents it is in the latest week.
+        before: In how many in a mean week before.
+        least_factor: It has become at least so many times as frequent, 97.5 times of 100.
+    """
 
     topic: str
     latest: int
     before: float
+    least_factor: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +88,8 @@ class MatchCounts:
         date_field: The field that weeks are counted by; None if no field has dates.
         undated: How many documents with a mention have no date there.
         pairs: How many documents two topics are both in.
+        values: How many documents of the index have each value of each field; empty if that was
+            not counted.
     """
 
     topics: Mapping[str, TopicCounts]
@@ -77,6 +97,12 @@ class MatchCounts:
     date_field: str | None
     undated: int
     pairs: Mapping[tuple[str, str], int]
+    values: ValueCounts = field(default_factory=dict)
+
+    @property
+    def most_in_a_week(self) -> int:
+        """In how many documents of one week a topic is at most; at least 1."""
+        return max((n for topic in self.topics.values() for n in topic.weeks.values()), default=1)
 
     def list_weeks(self) -> list[date]:
         """Return the Mondays from the first to the last week that has a mention."""
@@ -87,9 +113,11 @@ class MatchCounts:
         return [min(weeks) + timedelta(weeks=number) for number in range(count)]
 
     def list_rising(self) -> list[RisingTopic]:
-        """Return the topics with more calls in the latest week than in a mean week before.
+        """Return the topics that are surely more frequent in the latest week than before.
 
-        The mean is that of the four weeks before, or of as many as there are.
+        Before are the four earlier weeks, or as many as there are. That the difference is no chance
+        is judged by the interval of the rate in the latest week among all (Wilson): given the
+        total, the calls of the latest week are a binomial number.
         """
         weeks = self.list_weeks()[-WEEKS_BEFORE - 1 :]
         if len(weeks) < 2:
@@ -97,9 +125,20 @@ class MatchCounts:
         rows = []
         for name, topic in self.topics.items():
             *earlier, latest = (topic.weeks[week] for week in weeks)
-            rows.append(RisingTopic(name, latest, sum(earlier) / len(earlier)))
-        rising = [row for row in rows if row.latest > row.before]
+            share = find_least_share(latest, latest + sum(earlier))
+            factor = share * len(earlier) / (1 - share)
+            rows.append(RisingTopic(name, latest, sum(earlier) / len(earlier), factor))
+        rising = [row for row in rows if row.latest >= FEWEST_RISING and row.least_factor > 1]
         return sorted(rising, key=lambda row: row.before - row.latest)
+
+
+def find_least_share(count: int, total: int) -> float:
+    """Return the lower end of Wilson's 95 % interval (1927) for `count` of `total`; 0 of none."""
+    if not total:
+        return 0.0
+    share, squared = count / total, Z_95**2 / total
+    half = Z_95 * math.sqrt((share * (1 - share) + squared / 4) / total)
+    return (share + squared / 2 - half) / (1 + squared)
 
 
 def find_date_field(matches: Iterable[Match]) -> str | None:
@@ -119,6 +158,7 @@ def count_matches(
     documents: int,
     date_field: str | None,
     by: Sequence[str] = (),
+    values: ValueCounts | None = None,
 ) -> MatchCounts:
     """Count matches, which are read once.
 
@@ -128,6 +168,7 @@ def count_matches(
         documents: How many documents were looked at.
         date_field: The metadata field that weeks are counted by.
         by: Metadata fields whose values are counted.
+        values: How many documents have each value of these, with a mention or without.
 
     Returns:
         The counts. A document counts once for each topic, however many mentions it has.
@@ -140,15 +181,15 @@ def count_matches(
         if match.id in topic.calls:
             continue
         topic.calls.add(match.id)
-        values = _read_values(match.metadata)
-        days = list(filter(None, map(parse_date, values.get(date_field or "", ()))))
+        days = list(filter(None, map(parse_date, list_values(match.metadata, date_field or ""))))
         if days:
             topic.weeks[days[0] - timedelta(days=days[0].weekday())] += 1
         else:
             undated.add(match.id)
         for name in by:
-            topic.fields[name].update(dict.fromkeys(map(str, values.get(name, ())), 1))
-    return MatchCounts(counts, documents, date_field, len(undated), _count_pairs(counts))
+            topic.fields[name].update(set(map(str, list_values(match.metadata, name))))
+    pairs = _count_pairs(counts)
+    return MatchCounts(counts, documents, date_field, len(undated), pairs, values or {})
 
 
 def _add_mention(topic: TopicCounts, match: Match, number: int) -> None:
@@ -163,12 +204,11 @@ def _add_mention(topic: TopicCounts, match: Match, number: int) -> None:
         heapq.heappushpop(topic.likeliest, row)
 
 
-def _read_values(metadata: Mapping[str, Any]) -> dict[str, list[Any]]:
-    values: dict[str, list[Any]] = {}
-    for name, _, value in leaves(metadata):
-        if value is not None:
-            values.setdefault(name, []).append(value)
-    return values
+def list_values(metadata: Mapping[str, Any], field_name: str) -> list[Any]:
+    """Return the values of a field, which may be below another one."""
+    return [
+        value for name, _, value in leaves(metadata) if name == field_name and value is not None
+    ]
 
 
 def _count_pairs(counts: Mapping[str, TopicCounts]) -> dict[tuple[str, str], int]:

@@ -13,6 +13,7 @@ from html import escape
 
 from hybrid_search.observability.escapes import blank_controls
 from hybrid_search.phrases.match import Match
+from hybrid_search.phrases.missed_mentions import MissedMentions
 from hybrid_search.phrases.report.charts import (
     MOST_LINES,
     draw_columns,
@@ -20,7 +21,12 @@ from hybrid_search.phrases.report.charts import (
     draw_lines,
     draw_share,
 )
-from hybrid_search.phrases.report.counts import WEEKS_BEFORE, MatchCounts, TopicCounts
+from hybrid_search.phrases.report.counts import (
+    FEWEST_RISING,
+    WEEKS_BEFORE,
+    MatchCounts,
+    TopicCounts,
+)
 from hybrid_search.phrases.surroundings import Surroundings
 
 MOST_PAIRS = 20
@@ -51,6 +57,8 @@ th, td { padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line);
 td svg { min-width: 4rem; margin-top: .45rem; } mark { background: var(--mark); color: inherit; }
 .scroll { overflow-x: auto; } .scroll td { overflow-wrap: break-word; }
 th { overflow-wrap: normal; }
+.mentions .document { min-width: 6rem; }
+.mentions .speaker { min-width: 5rem; max-width: 12rem; overflow-wrap: break-word; }
 @media (max-width: 40rem) { .mentions tr { display: block; padding: .4rem 0;
   border-bottom: 1px solid var(--line); } .mentions thead { display: none; }
   .mentions td { display: inline; border: 0; padding-right: .5rem; }
@@ -61,21 +69,30 @@ Cells = Sequence[str]
 """The cells of a row of a table, in HTML."""
 
 
+Missed = Mapping[str, MissedMentions | None]
+"""How many mentions of each topic are probably below the threshold, where that is known."""
+
+
 def build_page(
-    counts: MatchCounts, sentences: Mapping[Match, Surroundings], index: str, model: str
+    counts: MatchCounts,
+    sentences: Mapping[Match, Surroundings],
+    origin: str,
+    index: str,
+    missed: Missed,
 ) -> str:
     """Return the page.
 
     Args:
         counts: What is counted.
         sentences: The sentence around each mention that is shown.
+        origin: What the numbers come from.
         index: The name of the index.
-        model: The fingerprint of the model.
+        missed: How many mentions are probably missed.
     """
     body = [
         f"<h1>Mentions in {_text(index)}</h1>",
-        f"<p>{_describe(counts)} Model {_text(model)}.</p>",
-        *_overview(counts),
+        f"<p>{_describe(counts)} {_text(origin)}</p>",
+        *_overview(counts, missed),
         *_weeks(counts),
         *_rising(counts),
         *_pairs(counts),
@@ -111,7 +128,7 @@ def _describe(counts: MatchCounts) -> str:
     )
 
 
-def _overview(counts: MatchCounts) -> Iterator[str]:
+def _overview(counts: MatchCounts, missed: Missed) -> Iterator[str]:
     """Yield the table of all topics."""
     yield "<h2>Topics</h2>"
     rows = []
@@ -122,13 +139,19 @@ def _overview(counts: MatchCounts) -> Iterator[str]:
                 f'<a href="#topic-{number}">{_text(name)}</a>',
                 f"{topic.mentions:,}",
                 f"{topic.expected:,.1f}",
+                _text(missed.get(name) or "not known"),
                 f"{len(topic.calls):,}",
                 f"{share:.1%}",
                 draw_share(share, f"{share:.1%} of all documents"),
             )
         )
-    yield _table(("topic", "mentions", "expected right", "documents", "share", "plot"), rows)
-    yield '<p class="soft">Expected right is the sum of the probabilities.</p>'
+    heads = ("topic", "mentions", "expected right", "missed", "documents", "share", "plot")
+    yield _table(heads, rows)
+    yield (
+        '<p class="soft">Expected right is the sum of the probabilities. Missed is the same sum '
+        "over what is below the threshold, with the interval that holds 95 of 100 times. Bars are "
+        "shares, and each is as long as its column at 100 %.</p>"
+    )
 
 
 def _weeks(counts: MatchCounts) -> Iterator[str]:
@@ -155,12 +178,15 @@ def _rising(counts: MatchCounts) -> Iterator[str]:
     yield "<h2>Rising topics</h2>"
     yield (
         f"<p>Documents with a mention in the latest week, from {week}, which may be incomplete, "
-        f"and in a mean week of the {WEEKS_BEFORE} before.</p>"
+        f"and in a mean week of the {WEEKS_BEFORE} before. Only topics in at least {FEWEST_RISING} "
+        "documents of the latest week that are surely more frequent (95 %).</p>"
     )
     rows = [
-        (_text(row.topic), f"{row.latest:,}", f"{row.before:,.2f}") for row in counts.list_rising()
+        (_text(row.topic), f"{row.latest:,}", f"{row.before:,.2f}", f"{row.least_factor:,.1f}")
+        for row in counts.list_rising()
     ]
-    yield _table(("topic", "latest", "before"), rows) if rows else "<p>None rises.</p>"
+    heads = ("topic", "latest", "before", "at least so many times")
+    yield _table(heads, rows) if rows else "<p>None surely rises.</p>"
 
 
 def _pairs(counts: MatchCounts) -> Iterator[str]:
@@ -188,30 +214,36 @@ def _topic_section(
         bars = [(f"week from {week}", topic.weeks[week]) for week in weeks]
         most = max(topic.weeks.values())
         caption = f"Documents by week, {weeks[0]} to {weeks[-1]}; at most {most:,} in a week"
-        plot = draw_columns(bars, caption)
+        plot = draw_columns(bars, caption, counts.most_in_a_week)
         yield f"<figure>{plot}<figcaption>{caption}.</figcaption></figure>"
     if set(topic.speakers) - {""}:
         speakers = Counter({speaker or "none": n for speaker, n in topic.speakers.items()})
-        yield _value_table("speaker", "mentions", speakers)
+        totals = Counter(dict.fromkeys(speakers, topic.mentions))
+        yield _value_table("speaker", "mentions", "of all mentions", speakers, totals)
     for field, values in topic.fields.items():
         if values:
-            yield _value_table(field, "documents", values)
+            totals = counts.values.get(field, Counter())
+            yield _value_table(field, "documents", "of its documents", values, totals)
     yield from _mention_table(topic, sentences)
     yield "</section>"
 
 
-def _value_table(field: str, unit: str, values: Counter[str]) -> str:
-    """Return the most frequent values of a field, the others added up."""
+def _value_table(
+    field: str, unit: str, share_unit: str, values: Counter[str], totals: Counter[str]
+) -> str:
+    """Return the most frequent values of a field, each with its share of its own total."""
+    rows = []
     most_frequent = values.most_common(MOST_VALUES)
+    for value, count in most_frequent:
+        share = min(1.0, count / totals[value]) if totals[value] else None
+        words = "" if share is None else f"{share:.1%}"
+        bar = "" if share is None else draw_share(share, f"{words} {share_unit}")
+        rows.append((_text(value), f"{count:,}", words, bar))
     rest = values.total() - sum(count for _, count in most_frequent)
-    most = max((count for _, count in most_frequent), default=1)
-    rows = [
-        (_text(value), f"{count:,}", draw_share(count / most, f"{count:,} {unit}"))
-        for value, count in most_frequent
-    ]
     if rest:
-        rows.append((f"{len(values) - len(most_frequent):,} others", f"{rest:,}", ""))
-    return f"<h3>By {_text(field)}</h3>" + _table((_text(field), unit, "plot"), rows)
+        rows.append((f"{len(values) - len(most_frequent):,} others", f"{rest:,}", "", ""))
+    table = _table((_text(field), unit, share_unit, "plot"), rows)
+    return f"<h3>By {_text(field)}</h3>{table}"
 
 
 def _mention_table(topic: TopicCounts, sentences: Mapping[Match, Surroundings]) -> Iterator[str]:
@@ -222,13 +254,16 @@ def _mention_table(topic: TopicCounts, sentences: Mapping[Match, Surroundings]) 
     if topic.mentions > len(mentions):
         yield f"<p>The {len(mentions):,} most probable of {topic.mentions:,}.</p>"
     rows = []
+    heads = ("probability", "document", "speaker", "time", "words")
     for match in mentions:
         around = sentences.get(match, Surroundings("", match.text, ""))
         marked = f"{_text(around.before)}<mark>{_text(around.text)}</mark>{_text(around.after)}"
         cells = (f"{match.probability:.2f}", match.id, match.speaker or "", _clock(match.start_ms))
-        small = "".join(f'<td class="soft">{_text(cell)}</td>' for cell in cells)
+        small = "".join(
+            f'<td class="soft {head}">{_text(cell)}</td>'
+            for head, cell in zip(heads, cells, strict=False)
+        )
         rows.append(f'<tr>{small}<td class="words">{marked}</td></tr>')
-    heads = ("probability", "document", "speaker", "time", "words")
     head = "".join(f"<th>{name}</th>" for name in heads)
     yield f'<table class="mentions"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody>'
     yield "</table>"

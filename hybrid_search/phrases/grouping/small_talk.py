@@ -1,0 +1,102 @@
+"""Tell what is said in every call from what callers want: pleasantries, names, numbers, codes.
+
+A clause is a pleasantry if its vector is near to one of a few. It gives details if it is near to
+"my name is" and the like, or if many of its words are numbers, codes, addresses or names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.encoder.base import Encoder
+from hybrid_search.search.phrase_vector import query_vectors
+from hybrid_search.text.types import Floats
+
+PLEASANTRIES = (
+    "thank you so much",
+    "thanks for your help",
+    "you are welcome",
+    "have a nice day",
+    "have a good evening",
+    "good morning",
+    "hello how are you",
+    "nice to meet you",
+    "goodbye take care",
+    "thank you for calling how may I help you",
+    "is there anything else I can help you with",
+    "no thank you",
+    "no that is all",
+    "are you there",
+    "yes that is right",
+    "okay that sounds good",
+    "please wait a moment",
+    "I am sorry about that",
+)
+DETAILS = (
+    "my name is",
+    "my phone number is",
+    "my account number is",
+    "my ssn is",
+    "my email address is",
+    "my address is",
+    "my date of birth is",
+    "my password is",
+)
+
+NEAR_PLEASANTRY, NEAR_DETAIL = 0.6, 0.55
+"""Cosines from which a clause is one of these.
+
+Chosen with calls_sgd: of the clauses in turns that state an intent, those left out are thanks.
+"""
+
+LEAST_DETAIL_WORDS = 0.3
+"""The share of its words from which a clause gives details: 'card no 5197', not 'I want 2 beers'.
+
+Of the clauses in turns of calls_sgd that state an intent 4 of 1,000 have so many.
+"""
+
+_DETAIL = re.compile(r"\S*[\d@]\S*|[b-hj-zB-HJ-Z]\W*|[A-Z][a-z]+\W*")
+"""A number, a code, an address; a letter that is spelled; a name, unless the clause begins so."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SmallTalk:
+    """Vectors of pleasantries and of phrases that give details, float32 ``[phrases, dimension]``.
+
+    >>> [is_detail("789 745 2525"), is_detail("I need 2 red vine pizzas")]
+    [True, False]
+    """
+
+    pleasantries: Floats
+    details: Floats
+
+    @classmethod
+    def load(cls, encoder: Encoder) -> SmallTalk:
+        """Return the phrases, encoded."""
+        pleasantries, details = (
+            np.stack(query_vectors(encoder, phrases)) for phrases in (PLEASANTRIES, DETAILS)
+        )
+        return cls(pleasantries, details)
+
+    def find(self, vectors: Floats) -> NDArray[np.bool_]:
+        """Return which of these clauses are near to one of the phrases, bool ``[n]``."""
+        cosines = (vectors @ phrases.T for phrases in (self.pleasantries, self.details))
+        pleasantry, detail = (rows.max(axis=1) for rows in cosines)
+        near: NDArray[np.bool_] = (pleasantry >= NEAR_PLEASANTRY) | (detail >= NEAR_DETAIL)
+        return near
+
+
+def is_detail(text: str) -> bool:
+    """Return whether many words of a clause are numbers, codes, addresses or names."""
+    first, *rest = text.split() or [""]
+    # a word in capitals is a name only where others are not
+    words = [first[:1].lower() + first[1:], *rest]
+    return sum(map(_is_detail_word, words)) >= LEAST_DETAIL_WORDS * len(words)
+
+
+def _is_detail_word(word: str) -> bool:
+    return _DETAIL.fullmatch(word) is not None

@@ -1,0 +1,97 @@
+"""How many mentions are below the threshold: the sum of the probabilities of what is there.
+
+Mentions below the threshold are chosen as those above it are, at most one for each clause, and
+counted by their log odds. Their number has an interval by simulation: in each draw the map is moved
+as far as it may be off, and each is a mention with the probability that it then has (a
+Poisson-binomial number). What has a probability below `LEAST_PROBABILITY` is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_search.phrases.logistic import Interval, Scores
+from hybrid_search.phrases.mention_calibration import MentionMap
+from hybrid_search.phrases.types import UnlikelySpans
+
+LEAST_PROBABILITY = 0.001
+"""Of labelled turns below it 1 in 5,000 is a mention."""
+
+BIN_WIDTH = 0.5
+"""Log odds that are counted together; their middle stands for all, which is right to 1 in 100."""
+
+FIRST_BIN = -7.0
+"""The log odds where the first bin begins: of `LEAST_PROBABILITY`, rounded down."""
+
+DRAWS = 1000
+"""Draws of the simulation, with a fixed seed."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissedMentions:
+    """How many mentions of a topic are probably missed, and the interval of 95 draws of 100."""
+
+    expected: float
+    interval: Interval
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the estimate as it stands in JSON."""
+        low, high = self.interval
+        return {"expected": round(self.expected, 1), "low": round(low), "high": round(high)}
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.expected:,.0f} ({low:,.0f} to {high:,.0f})"
+
+
+def count_log_odds(probabilities: Scores) -> dict[int, int]:
+    """Return how many probabilities are in each bin of log odds, by its number from 0."""
+    log_odds = np.log(probabilities) - np.log1p(-probabilities)
+    numbers = np.floor((log_odds - FIRST_BIN) / BIN_WIDTH).astype(int)
+    return dict(Counter(numbers.tolist()))
+
+
+def estimate_missed(spans: UnlikelySpans, used_map: MentionMap) -> MissedMentions | None:
+    """Return how many of these are probably mentions; None if the map is not known well enough.
+
+    Args:
+        spans: What is below a topic's threshold.
+        used_map: The map that gave them their probabilities.
+    """
+    if not used_map.is_known:
+        return None
+    calibration, generator = used_map.calibration, np.random.default_rng(0)
+    numbers, counts = (
+        np.array(list(column), dtype=np.int64)
+        for column in (spans.counts.keys(), spans.counts.values())
+    )
+    scores = FIRST_BIN + BIN_WIDTH * (numbers.astype(np.float64) + 0.5)
+    scores = calibration.midpoint + scores / calibration.slope
+    expected = float(counts @ calibration.span(scores)) * spans.share
+    # a span that is nearer to the phrase is never less likely
+    intercepts, slopes = _draw_maps(used_map, generator)
+    log_odds = intercepts[:, None] + np.maximum(slopes, 0)[:, None] * scores
+    probabilities = 1.0 / (1.0 + np.exp(-np.clip(log_odds, -30, 30)))
+    mentions = generator.binomial(counts, probabilities).sum(axis=1)
+    mentions = generator.binomial(mentions, _draw_shares(spans, generator))
+    low, high = np.percentile(mentions, [2.5, 97.5])
+    return MissedMentions(expected, (float(low), float(high)))
+
+
+def _draw_maps(used_map: MentionMap, generator: np.random.Generator) -> NDArray[np.float64]:
+    """Return intercepts and slopes that the map may have, float64 ``[2, DRAWS]``."""
+    calibration = used_map.calibration
+    intercept, both, slope = used_map.covariance
+    means = (-calibration.slope * calibration.midpoint, calibration.slope)
+    return generator.multivariate_normal(means, [[intercept, both], [both, slope]], DRAWS).T
+
+
+def _draw_shares(spans: UnlikelySpans, generator: np.random.Generator) -> NDArray[np.float64]:
+    """Return shares of the spans for which the topic's conditions may hold, ``[DRAWS]``."""
+    if not spans.checked:
+        return np.full(DRAWS, spans.share)
+    return generator.beta(spans.held + 0.5, spans.checked - spans.held + 0.5, DRAWS)
