@@ -5,7 +5,6 @@ What an ingest needs is imported when one begins, so that the first query does n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from hybrid_search.client.admin import policy_of
 from hybrid_search.client.grouping import PhraseGrouping
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.encoder.base import span_prior
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import InputError
 from hybrid_search.ingest.executors.base import LOCAL
 from hybrid_search.ingest.options import IngestOptions, Report, ignore_report
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
@@ -35,6 +34,8 @@ from hybrid_search.search.result import Result, Span
 
 if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
+    from hybrid_search.ingest.sources.python_objects import ArrowStream
+    from hybrid_search.ingest.sources.read_options import Rows
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.ingest.types import SourceLine
 
@@ -198,25 +199,38 @@ class Client(PhraseGrouping):
 
     def ingest(
         self,
-        documents: Iterable[Mapping[str, Any]],
+        documents: Iterable[Mapping[str, Any]] | ArrowStream,
         *,
         index: str = DEFAULT_INDEX,
         rejects: str | Path | None = None,
         policy: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        rows: Rows = "document",
+        split_speakers: bool = False,
     ) -> Summary:
         """Index documents; one with the id of an indexed one replaces it, if it has changed.
 
+        Integral numbers become text where a text is needed, times ISO 8601, and NaN is missing.
+
         Args:
             documents: Dicts with ``id`` and ``text`` or ``turns``; all other keys are metadata.
+                Or a data frame of pandas or polars, or a table of Arrow, with such columns.
             index: The index, made if it is not there.
-            rejects: The file for rejected documents (default: ``INDEX.rejected.jsonl``).
+            rejects: The file for rejected documents (default: ``INDEX.rejected.jsonl``, beside an
+                embedded index, else in the current folder).
             policy: Which spans become vectors (default: that of the index).
+            columns: The column or dotted key of ``id``, ``text``, ``turns``, ``speaker``,
+                ``start``, ``end`` or any other key.
+            rows: ``turn`` makes a call of all rows with the same id.
+            split_speakers: Whether lines such as "Agent: ..." of a text become turns.
 
         Returns:
             How many documents were read, indexed, skipped and rejected.
 
         Raises:
-            UsageError: If `documents` is a path or a single document.
+            UsageError: If `documents` is a path or a single document, or a table without these
+                columns or with repeated ids.
+            InputError: If all documents are rejected.
             ModelError: If the index was written with another model or policy.
             IndexBusyError: If another process is writing the index.
 
@@ -224,14 +238,19 @@ class Client(PhraseGrouping):
         ...     client.ingest([{"id": "a", "text": "I want my money back."}]).documents
         1
         """
-        if isinstance(documents, str | bytes | Path | Mapping):  # whose parts are no documents
-            raise UsageError(
-                f"documents must be a list of dicts, and this is a {type(documents).__name__}. "
-                "A file of JSON lines is read by `map(json.loads, open(path))`, and any file by "
-                "`hybrid-search ingest`; a single document goes into a list"
+        from hybrid_search.ingest.sources.python_objects import read_objects
+        from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+
+        options = ReadOptions(Columns(columns or {}), rows, split_speakers=split_speakers)
+        lines = read_objects(documents, options)
+        summary = self.ingest_lines(lines, index=index, rejects=rejects, policy=policy)
+        if summary.failed and summary.failed == summary.read:
+            reason = next(iter(summary.reasons))
+            raise InputError(
+                f"none of {summary.read} documents was taken, the first because of this: {reason}. "
+                f"They are in {summary.rejected}"
             )
-        lines = (_line(number, document) for number, document in enumerate(documents, 1))
-        return self.ingest_lines(lines, index=index, rejects=rejects, policy=policy)
+        return summary
 
     def ingest_lines(
         self,
@@ -304,19 +323,12 @@ class Client(PhraseGrouping):
         from hybrid_search.ingest.pipeline import ingest
 
         spec = self._spec(options.index)
-        options = replace(options, policy=options.policy or policy_of(spec))
+        options = replace(
+            options,
+            policy=options.policy or policy_of(spec),
+            rejects=options.find_rejects(self._settings.url),
+        )
         encoders = self._encoders.for_spec(spec)
         executor = encoders.acquire_executor(options.executor, options.workers, spec)
         with executor as encoder:
             return ingest(lines, self.backend, encoder, options)
-
-
-def _line(number: int, document: Mapping[str, Any]) -> SourceLine:
-    """Return a document as a line; one that is not JSON carries the error, and its repr."""
-    from hybrid_search.ingest.types import SourceLine
-
-    try:
-        return SourceLine("documents", number, json.dumps(document).encode())
-    except (TypeError, ValueError) as error:
-        raw = repr(document).encode("utf-8", "backslashreplace")
-        return SourceLine("documents", number, raw, f"not JSON: {error}")

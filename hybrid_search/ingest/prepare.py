@@ -99,22 +99,22 @@ class Preparation:
         if not matches_where(self.where, document.id, document.metadata):
             self.summary.excluded += 1
             return None
-        earlier_place = self.seen_ids.add(document.id, f"{line.source}:{line.number}")
-        if earlier_place:
-            self.summary.duplicates += 1
-            _log.warning(
-                "id %r is at %s and again at %s:%d: the last one wins",
+        source_hash = document_parser.source_hash(canonical, self.spec)
+        place = f"{line.source}:{line.number}"
+        earlier = self.seen_ids.add(document.id, place, source_hash)
+        if earlier and earlier.digest == source_hash:
+            self.summary.skipped += 1
+            return None
+        if earlier:
+            _log.log(
+                logging.INFO if self.summary.duplicates else logging.WARNING,
+                "id %r is at %s and again at %s: the last one wins",
                 document.id,
-                earlier_place,
-                line.source,
-                line.number,
+                earlier.place,
+                place,
             )
-        return ParsedDocument(
-            line,
-            document,
-            document_parser.source_hash(canonical, self.spec),
-            earlier_place is not None,
-        )
+            self.summary.duplicates += 1
+        return ParsedDocument(line, document, source_hash, earlier is not None)
 
     def _select_changed(self, group: Sequence[ParsedDocument]) -> Iterator[ParsedDocument]:
         with self.summary.time_stage("read"):
