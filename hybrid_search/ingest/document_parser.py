@@ -167,7 +167,6 @@ def _load_object(data: bytes) -> dict[str, Any]:
     try:
         raw = json.loads(
             data.decode("utf-8-sig"),
-            object_pairs_hook=_require_distinct_keys,
             parse_constant=_read_constant,
         )
     except UnicodeDecodeError as error:
@@ -212,20 +211,6 @@ def _check_depth(raw: dict[str, Any]) -> None:
         level = [child for child in children if isinstance(child, (dict, list))]
     if level:
         raise InputError(TOO_DEEP)
-
-
-def _require_distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object; one with a key twice is refused, because one of the values would be lost.
-
-    Raises:
-        InputError: If a key stands twice in it.
-    """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in found if keys.count(key) > 1)
-        raise InputError("an object has a key twice: remove one", f"it is {_shorten(twice)}")
-    return found
 
 
 def _read_constant(name: str) -> None:

@@ -21,7 +21,7 @@ from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
 from hybrid_search.ingest.summary import Reason
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.private_files import append_to_file, create_file, create_folder
+from hybrid_search.private_files import append_to_file, create_file
 
 MAX_DOCUMENT_BYTES = 40 * 1024 * 1024
 """Bytes of JSON that an entry takes for its line, at most: 10 MB of text fit in any usual form.
@@ -143,8 +143,6 @@ class Rejects:
 
     def _open(self) -> FileIO:
         try:
-            if not self.path.parent.exists():  # an index of which nothing was written
-                create_folder(self.path.parent)
             return FileIO(create_file(self.path), "wb")  # unbuffered: an error shows at once
         except OSError as error:
             raise UsageError(

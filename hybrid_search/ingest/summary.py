@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 STAGES = ("read", "encode", "shape", "write")
 
@@ -31,7 +31,8 @@ SHOWN_REASONS = 10
 """Reasons that are shown to people; the rejects file has all."""
 
 
-class Reason(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Reason:
     """How many documents were refused for a reason, and where the first of them stands."""
 
     count: int
@@ -39,7 +40,7 @@ class Reason(NamedTuple):
 
     def count_one(self) -> Reason:
         """Return the reason with a further document."""
-        return self._replace(count=self.count + 1)
+        return replace(self, count=self.count + 1)
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ class Summary:
         self.stopped = summary.stopped or self.stopped
         for reason, refused in summary.reasons.items():
             earlier = self.reasons.get(reason, Reason(0, refused.first_place))
-            self.reasons[reason] = earlier._replace(count=earlier.count + refused.count)
+            self.reasons[reason] = replace(earlier, count=earlier.count + refused.count)
         for stage, seconds in summary.stages.items():
             self.stages[stage] = self.stages.get(stage, 0.0) + seconds
 

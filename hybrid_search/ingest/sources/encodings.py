@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
@@ -26,6 +27,10 @@ MAIL = b"From "
 """How an mbox begins, whose mails name their encodings."""
 
 
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
+_DAMAGED = re.compile("[\udc80-\udcff]")
+
+
 @dataclass(frozen=True, slots=True)
 class TextEncoding:
     """The encoding of a source, as Python calls it, and whether it was guessed."""
@@ -37,6 +42,11 @@ class TextEncoding:
     def is_utf8(self) -> bool:
         """Return whether the bytes can be read as they are."""
         return self.name == "utf-8"
+
+    @property
+    def is_for_json(self) -> bool:
+        """Return whether JSON may have it, which no guess decides: JSON is Unicode."""
+        return not self.is_guessed or self.name.startswith("utf-16")
 
     def __str__(self) -> str:
         return NAMES.get(self.name, self.name.upper())
@@ -50,23 +60,22 @@ def recognise_encoding(head: bytes) -> TextEncoding:
     marked = next((name for mark, name in MARKS.items() if head.startswith(mark)), None)
     if marked:
         return TextEncoding(marked)
-    if _is_utf8(head) or head.startswith(MAIL):
-        return UTF8 if b"\0" not in head else _recognise_unmarked_utf16(head)
-    return _recognise_unmarked_utf16(head) if b"\0" in head else _guess(head)
+    if b"\0" in head:
+        return _recognise_unmarked_utf16(head)
+    return UTF8 if _is_utf8(head) or head.startswith(MAIL) else _guess(head)
 
 
 def _is_utf8(head: bytes) -> bool:
-    try:
-        codecs.getincrementaldecoder("utf-8")().decode(head)  # its last character may be cut
-    except UnicodeDecodeError:
-        return False
-    return True
+    """Return whether `head` is UTF-8, but for a few damaged bytes that other text has in it."""
+    text = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode(head)
+    damaged = len(_DAMAGED.findall(text))
+    return damaged == 0 or damaged < len(_NOT_ASCII.findall(text)) - damaged
 
 
 def _recognise_unmarked_utf16(head: bytes) -> TextEncoding:
-    """Return UTF-16 for a text whose ASCII characters have a NUL each; else UTF-8, which is refused."""
+    """Return UTF-16 for a text whose ASCII characters have a NUL each, else UTF-8."""
     little, big = head[1::2].count(0), head[0::2].count(0)
-    if max(little, big) < len(head) // 4 or min(little, big) > len(head) // 16:
+    if max(little, big) < len(head) * 0.3 or min(little, big) > len(head) * 0.02:
         return UTF8
     return TextEncoding("utf-16-le" if little > big else "utf-16-be", is_guessed=True)
 

@@ -20,6 +20,7 @@ from hybrid_search.errors import InputError, UsageError
 from hybrid_search.ingest.rejects import REJECTED
 from hybrid_search.ingest.sources import csv_tables, json_texts, recognition
 from hybrid_search.ingest.sources.encodings import (
+    UTF8,
     TextEncoding,
     as_utf8,
     decode_head,
@@ -28,8 +29,14 @@ from hybrid_search.ingest.sources.encodings import (
 from hybrid_search.ingest.sources.formats import FORMATS
 from hybrid_search.ingest.sources.formats.base import Format
 from hybrid_search.ingest.sources.read_options import AS_IS, SAME, ReadOptions
-from hybrid_search.ingest.sources.recognition import CSV, JSON, PARQUET
-from hybrid_search.ingest.sources.records import Record, Row, build_row, read_record
+from hybrid_search.ingest.sources.recognition import CSV, JSON, JSON_LINES, PARQUET
+from hybrid_search.ingest.sources.records import (
+    Record,
+    Row,
+    build_row,
+    has_speaker_lines,
+    read_record,
+)
 from hybrid_search.ingest.sources.streams import STDIN, can_open_twice, copy_to_file, open_source
 from hybrid_search.ingest.sources.tables import Table, read_table
 from hybrid_search.ingest.sources.turn_rows import group_calls
@@ -39,6 +46,10 @@ from hybrid_search.observability import logs
 SAMPLE = Path(__file__).parents[2] / "sample" / "calls.jsonl"
 UNFINISHED = (".tmp", ".part")
 """Endings of files that are still being written."""
+
+
+FIRST_ROWS = 2
+"""Numbers of the rows that are looked at for names of speakers; the first of a table may be 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +76,7 @@ def find(sources: Sequence[str]) -> list[SourceFile]:
     """Return the files that `sources` name: files, folders with all that is in them, and globs.
 
     Of a folder, hidden files, unfinished ones and those of refused documents are left out.
-
-    Raises:
-        UsageError: If there is no such file, or none in a folder.
+    UsageError is raised if there is no such file, or none in a folder.
     """
     return [file for source in sources for file in _find_source(source)]
 
@@ -85,11 +94,12 @@ def _find_source(source: str) -> list[SourceFile]:
         return [SourceFile(source, _make_id(path, path.parent))]
     if not glob.has_magic(source):
         raise UsageError(f"source {source} does not exist: check the name")
-    matches = sorted(glob.glob(source, recursive=True))
     folder = _fixed_folder(path)
+    matches = sorted(folder.glob(str(path.relative_to(folder))))
     files = [
         file
-        for match in map(Path, matches)
+        for match in matches
+        if not _is_hidden(match.relative_to(folder))
         for file in (
             _find_in_folder(match, folder)
             if match.is_dir()
@@ -113,9 +123,13 @@ def _find_in_folder(folder: Path, named_folder: Path | None = None) -> list[Sour
         SourceFile(str(path), _make_id(path, named_folder or folder))
         for path in sorted(folder.rglob("*"))
         if path.is_file()
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and not _is_hidden(path.relative_to(folder))
         and not path.name.endswith((*UNFINISHED, REJECTED))
     ]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _make_id(path: Path, folder: Path) -> str:
@@ -159,11 +173,18 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
     A source that breaks off, or that nothing reads, ends with a line whose fault says so; then the
     next source is read.
     """
+    may_split = not options.split_speakers
     for file in find_present(sources):
         number = 0
         try:
             with closing(_read_file(file, options)) as rows:
                 for number, data, fault in rows:
+                    if may_split and number <= FIRST_ROWS and has_speaker_lines(data):
+                        may_split = False
+                        logs.log_or_print(
+                            f"{file.path}: lines of the text begin with names of speakers, and "
+                            "--split-speakers makes turns of them"
+                        )
                     yield SourceLine(file.path, number, data, fault)
         except InputError as error:
             yield SourceLine(file.path, number + 1, b"", str(error), error.detail)
@@ -203,6 +224,8 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Row, None, N
         if kind == PARQUET:
             yield from read_table(_open_parquet(file, stream), options)
             return
+        if kind in (JSON, JSON_LINES) and not encoding.is_for_json:
+            encoding = UTF8
         if encoding.is_guessed:
             logs.log_or_print(
                 f"{file.path} is read as {encoding}, by its characters: "
@@ -217,9 +240,9 @@ def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Row, None, N
 def _read_text(
     kind: str, file: SourceFile, stream: BinaryIO, options: ReadOptions
 ) -> Iterator[Row]:
-    by_name = {format.name: format for format in FORMATS}
-    if kind in by_name:
-        documents = _read_format(by_name[kind], stream, file.id)
+    known_format = next((known for known in FORMATS if known.name == kind), None)
+    if known_format:
+        documents = _read_format(known_format, stream, file.id)
         options = replace(options, columns=SAME)  # its documents have the keys of documents
         return (build_row(Record(number, item), options) for number, item in documents)
     rows = (json_texts.read_values if kind == JSON else json_texts.read_lines)(stream)

@@ -64,11 +64,8 @@ class _Text:
         self._is_over = False
 
     def find_value(self) -> bool:
-        """Go to the next object or other value; False if there is none.
-
-        Lists of documents are opened, so their brackets and commas are passed over.
-        """
-        while True:
+        """Go to the next object or other value; False if there is none."""
+        while True:  # lists are opened, so their brackets and commas are passed over
             while self.position < len(self.buffer):
                 if self.buffer[self.position] not in _SPACE + "[],\ufeff":
                     return True

@@ -28,20 +28,17 @@ def to_json_value(value: Any, key: str) -> Any:
         return {str(name): to_json_value(item, f"{key}.{name}") for name, item in value.items()}
     if isinstance(value, (list, tuple, np.ndarray)):
         return _list_to_json(value, key)
-    if is_missing(value):
-        return None
-    if isinstance(value, float):
-        return float(value)
+    if is_missing(value) or type(value) is float:
+        return None if is_missing(value) else value
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     if isinstance(value, UUID):
         return str(value)
-    if isinstance(value, np.datetime64):
-        return value.astype("datetime64[us]").item().isoformat()
-    if isinstance(value, (np.bool_, np.number, np.str_)):
-        return value.item()
+    if isinstance(value, np.generic) and not isinstance(value, (np.bytes_, np.void)):
+        is_time = isinstance(value, np.datetime64)
+        return to_json_value((value.astype("datetime64[us]") if is_time else value).item(), key)
     kind = "binary" if isinstance(value, bytes) else f"a {type(value).__name__}"
     raise InputError(
         f"{key!r} is {kind}, which JSON cannot hold: leave the column out, or write it as text"

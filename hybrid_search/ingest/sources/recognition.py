@@ -28,7 +28,7 @@ ENDINGS = {
 
 def list_formats() -> list[str]:
     """Return the values of ``--format``."""
-    return [*BUILT_IN, *(format.name for format in FORMATS)]
+    return [*BUILT_IN, *(known.name for known in FORMATS)]
 
 
 def check_format(name: str | None) -> None:
@@ -65,7 +65,9 @@ def recognise(head: bytes, name: str, options: ReadOptions) -> str:
     own_keys = (_recognise_json(head) or _recognise_table(head, ending)) if head else None
     if own_keys and options.columns.of:
         return own_keys
-    by_format = next((format.name for format in FORMATS if format.recognise(head, name)), None)
+    by_content = "" if own_keys else name  # what JSON or a table is called tells less than it
+    known_formats = (known.name for known in FORMATS if known.recognise(head, by_content))
+    by_format = next(known_formats, None)
     kind = by_format or own_keys or ENDINGS.get(ending)
     if kind:
         return kind

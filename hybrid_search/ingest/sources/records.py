@@ -50,8 +50,8 @@ _MILLISECONDS = re.compile(r"(_ms|[a-z]Ms|(?i:milli\w*))$")
 def build_document(fields: Fields, options: ReadOptions) -> Fields:
     """Return the document that `fields` are by their own keys. `fields` are changed.
 
-    Raises:
-        InputError: If a key that the columns name is missing, or has no value that it can have.
+    InputError is raised if a key that the columns name is missing, or has a value that it cannot
+    have.
     """
     document = apply_columns(fields, options.columns) if options.columns.of else fields
     if isinstance(document.get("turns"), str):  # a cell of a table
@@ -63,6 +63,15 @@ def build_document(fields: Fields, options: ReadOptions) -> Fields:
             del document["text"]
             document["turns"] = turns
     return document
+
+
+def has_speaker_lines(document: bytes) -> bool:
+    """Return whether the JSON of a document has a text that `split_speakers` makes turns of."""
+    if b"\\n" not in document or b":" not in document:
+        return False
+    fields = read_record((1, document, None)).fields
+    text = fields.get("text")
+    return isinstance(text, str) and not fields.get("turns") and split_speakers(text) is not None
 
 
 def split_speakers(text: str) -> list[Fields] | None:
@@ -77,10 +86,7 @@ def apply_columns(fields: Fields, columns: Columns) -> Fields:
 
     If a key of turns is named, the text is that of a turn where there are turns, else the whole
     is one turn. What stands under id, text or turns and is another value becomes ``source_id`` and
-    so on.
-
-    Raises:
-        InputError: If the id, the text or the turns are not where `columns` say.
+    so on. InputError is raised if the id, the text or the turns are not where `columns` say.
     """
     of = columns.of
     turn_columns = {key: of[key] for key in TURN_KEYS if key in of}
@@ -226,8 +232,7 @@ def dump(fields: Mapping[str, Any]) -> bytes:
 def clean_fields(fields: Mapping[str, Any]) -> Fields:
     """Return `fields` with values of JSON, without the missing ones.
 
-    Raises:
-        InputError: If a value is of a type that JSON does not have.
+    InputError is raised if a value is of a type that JSON does not have.
     """
     cleaned = ((str(key), to_json_value(value, str(key))) for key, value in fields.items())
     return {key: value for key, value in cleaned if value is not None}

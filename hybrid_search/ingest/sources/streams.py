@@ -1,4 +1,4 @@
-"""Open sources as bytes: files, pipes and standard input, unpacked, with a look at the beginning."""
+"""Open sources as bytes, unpacked, with a look at their beginning: files and pipes."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ IsEnough = Callable[[bytes], bool]
 def open_source(path: str, is_enough: IsEnough) -> Iterator[tuple[bytes, BinaryIO]]:
     """Yield the first bytes of a source, and all of it as a stream; gzipped ones are unpacked.
 
+    OSError is raised if the source cannot be opened.
+
     Yields:
         (head, stream): the stream begins with the head.
-
-    Raises:
-        OSError: If the source cannot be opened, or its beginning cannot be read.
     """
     with _open(path) as file:
         magic, stream = _peek(file, lambda head: len(head) >= len(GZIP))

@@ -40,9 +40,8 @@ class Table(Protocol):
 def read_table(table: Table, options: ReadOptions) -> Iterator[Row]:
     """Return the documents of a table's rows, after a look at the whole of it.
 
-    Raises:
-        InputError: If no columns give id and text, or rows that differ have the same id, of which
-            all but the last would be lost.
+    InputError is raised if no columns give id and text, or rows that differ have the same id: all
+    but the last would be lost.
     """
     options = replace(
         options, columns=complete_columns(options.columns, table.header, options.rows)
@@ -70,13 +69,14 @@ def complete_columns(columns: Columns, header: Sequence[str], rows: str = "docum
     keys = (*RESERVED, *TURN_KEYS) if rows == "turn" else RESERVED
     for key in (key for key in keys if key not in of and key not in header):
         named_so = [name for name in header if name.strip().casefold() == key]
-        of |= {key: name for name in named_so[:1] if name not in of.values()}
+        if named_so and named_so[0] not in of.values():
+            of[key] = named_so[0]
     known = {*of, *header}
     if "id" not in known or not {*CONTENT} & known:
         proposed = propose_for_header(header)
-        example = "say which they are, as in" if proposed == EXAMPLE else "give"
+        remedy = f"{'say which they are, as in' if proposed == EXAMPLE else 'give'} {proposed}"
         raise InputError(
-            f"no columns id and text are among the {len(header)} of the table: {example} {proposed}",
+            f"no columns id and text are among the {len(header)} of the table: {remedy}",
             f"the columns are {', '.join(header)}"[:1000],
         )
     return Columns(of)

@@ -51,7 +51,7 @@ def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Row
                 "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
                 "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
             ):
-                yield _build_row(rows, first, call, size, options.columns)
+                yield _build_row(rows, first, call, size)
     except sqlite3.Error as error:
         raise IndexStoreError(
             f"the rows cannot be stored in the temporary folder: {error}. "
@@ -78,9 +78,7 @@ def _store(record: Record, columns: Columns) -> _Stored:
     return record.number, call, dump({"turn": {"text": "", **turn}, "rest": fields}), None
 
 
-def _build_row(
-    rows: sqlite3.Connection, first: int, call: str | None, size: int, columns: Columns
-) -> Row:
+def _build_row(rows: sqlite3.Connection, first: int, call: str | None, size: int) -> Row:
     if call is None:
         (row,) = rows.execute(
             "SELECT number, data, fault FROM rows WHERE call IS NULL AND number = ?", (first,)
