@@ -85,7 +85,7 @@ class Rejects:
             self._notes.append(RejectedDocument(line.source, line.number, reason, document_id))
 
     def _count_reason(self, reason: str, line: SourceLine) -> None:
-        if reason not in self.reasons and len(self.reasons) == MAX_REASONS:
+        if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
             reason = OTHER_REASONS
         first = Reason(0, f"{line.source}:{line.number}")
         self.reasons[reason] = self.reasons.get(reason, first).count_one()

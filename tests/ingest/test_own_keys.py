@@ -30,9 +30,7 @@ CALL = {
         {"who": {"role": "customer"}, "said": {"text": "A refund!"}, "t0": "00:01:02.5"},
     ],
 }
-CALL_COLUMNS = (
-    "id=meta.call.id,turns=segments,text=said.text,speaker=who.role,start=t0,end=t1"
-)
+CALL_COLUMNS = "id=meta.call.id,turns=segments,text=said.text,speaker=who.role,start=t0,end=t1"
 
 
 def write(*documents: Any, name: str = "calls.jsonl") -> str:

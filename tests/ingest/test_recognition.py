@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import codecs
 import gzip
 import io
@@ -248,7 +249,7 @@ def read_notes(file: BinaryIO, id: str) -> Iterator[dict[str, Any]]:
         yield {"id": id, "text": line.decode().strip()}
 
 
-NOTES = Format("notes", lambda head, name: name.endswith(".note"), read_notes)
+NOTES = Format("notes", lambda _, name: name.endswith(".note"), read_notes)
 
 
 @pytest.fixture
@@ -308,10 +309,11 @@ def test_a_pipe_is_a_source_of_every_kind() -> None:
     write(make_table(";"), "t.csv")
     write(json.dumps(DOCUMENTS, indent=1), "array.json")
     command = f"{sys.executable} -c '{program}' <(cat t.csv) <(gzip -c array.json)"
-    result = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=True
-    )
-    assert [json.loads(data) for data in eval(result.stdout)] == [*TABLE_DOCUMENTS, *DOCUMENTS]
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert [json.loads(data) for data in ast.literal_eval(result.stdout)] == [
+        *TABLE_DOCUMENTS,
+        *DOCUMENTS,
+    ]
 
 
 def test_a_whole_folder_goes_in_by_the_command() -> None:

@@ -412,8 +412,8 @@ def test_without_pyarrow_the_extra_is_named_before_anything_begins() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (
-        "MissingExtraError: Parquet files and Arrow tables need pyarrow: pip install 'hybrid-span-search[parquet]'"
-        in result.stderr
+        "MissingExtraError: Parquet files and Arrow tables need pyarrow: "
+        "pip install 'hybrid-span-search[parquet]'" in result.stderr
     )
 
 

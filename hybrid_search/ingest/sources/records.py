@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from collections.abc import Mapping
@@ -44,16 +43,16 @@ TURN_KEYS = ("speaker", "start", "end", "start_ms", "end_ms")
 """Keys of a turn beside its text."""
 
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)")
-_MILLISECONDS = re.compile(r"(_ms|[a-z]Ms|(?i:milli\w*))$")
+_MILLISECONDS = re.compile(r"(?:(?i:_ms)|[a-z]Ms|(?i:milli\w*))$")
 
 
 def build_document(fields: Fields, options: ReadOptions) -> Fields:
-    """Return the document that `fields` are by their own keys. `fields` are changed.
+    """Return the document that `fields` are by their own keys.
 
     InputError is raised if a key that the columns name is missing, or has a value that it cannot
     have.
     """
-    document = apply_columns(fields, options.columns) if options.columns.of else fields
+    document = apply_columns(fields, options.columns) if options.columns.of else dict(fields)
     if isinstance(document.get("turns"), str):  # a cell of a table
         document["turns"] = _load_turns(document["turns"])
     text = document.get("text")
@@ -82,13 +81,13 @@ def split_speakers(text: str) -> list[Fields] | None:
 
 
 def apply_columns(fields: Fields, columns: Columns) -> Fields:
-    """Return `fields` under the keys that `columns` name them by. `fields` are changed.
+    """Return `fields` under the keys that `columns` name them by.
 
     If a key of turns is named, the text is that of a turn where there are turns, else the whole
     is one turn. What stands under id, text or turns and is another value becomes ``source_id`` and
     so on. InputError is raised if the id, the text or the turns are not where `columns` say.
     """
-    of = columns.of
+    of, fields = columns.of, dict(fields)
     turn_columns = {key: of[key] for key in TURN_KEYS if key in of}
     has_turns = "turns" in of or (bool(turn_columns) and isinstance(fields.get("turns"), list))
     if "text" in of and has_turns:
@@ -142,8 +141,9 @@ def _load_turns(text: str) -> Any:
 def _apply_to_turn(turn: Any, turn_columns: Mapping[str, str]) -> Any:
     if not isinstance(turn, dict):
         return turn
-    own = {key: take(turn, column) for key, column in turn_columns.items()}
-    return {**turn, **read_turn_keys(own, turn_columns)}
+    rest = dict(turn)
+    own = {key: take(rest, column) for key, column in turn_columns.items()}
+    return {**rest, **read_turn_keys(own, turn_columns)}
 
 
 def _wrap_in_turn(fields: Fields, own: Fields, turn_columns: Mapping[str, str]) -> Fields:
@@ -175,8 +175,6 @@ def to_milliseconds(value: Any, name: str) -> int:
     Raises:
         InputError: If it is neither.
     """
-    if isinstance(value, dt.timedelta):
-        return round(value.total_seconds() * 1000)
     clock = _CLOCK.fullmatch(value.strip()) if isinstance(value, str) else None
     if clock:
         hours, minutes, seconds = clock.groups(default="0")
@@ -218,8 +216,11 @@ def take(fields: Fields, path: str) -> Any:
     inner = fields.get(first)
     if not (dot and isinstance(inner, dict)):
         return None
-    value = take(inner, inner_path)
-    if not inner:
+    rest = dict(inner)  # what is inside stays as it is, for a refusal
+    value = take(rest, inner_path)
+    if rest:
+        fields[first] = rest
+    else:
         del fields[first]
     return value
 

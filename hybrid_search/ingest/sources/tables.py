@@ -59,7 +59,12 @@ def complete_columns(columns: Columns, header: Sequence[str], rows: str = "docum
         InputError: If a column is missing, or none gives the id or the text.
     """
     of = {key: name if name in header else name.strip() for key, name in columns.of.items()}
-    missing = [name for name in of.values() if not {name, name.partition(".")[0]} & {*header}]
+    below_turns = {"text", *TURN_KEYS} if "turns" in {*of, *header} else set()
+    missing = [
+        name
+        for key, name in of.items()
+        if key not in below_turns and not {name, name.partition(".")[0]} & {*header}
+    ]
     if missing:
         raise InputError(
             f"no column {missing[0]!r}, which --columns names, is among the {len(header)} of the "
