@@ -103,8 +103,12 @@ def _are_turns(value: Any) -> bool:
 
 def _find_id(names: Sequence[str]) -> str | None:
     """Return the name that looks most like the id of a document."""
-    ids = [name for name in names if (_words(name) or [""])[-1] in WORDS["id"]]
+    ids = [name for name in names if _is_id(name)]
     return min(ids, key=lambda name: (not _is_owned(name), name.count(".")), default=None)
+
+
+def _is_id(name: str) -> bool:
+    return (_words(name) or [""])[-1] in WORDS["id"]
 
 
 def _is_owned(name: str) -> bool:
@@ -114,11 +118,12 @@ def _is_owned(name: str) -> bool:
 
 def _find_name(key: str, names: Sequence[str]) -> str | None:
     """Return the name that looks most like `key`."""
+    likely_words = WORDS[key]
     ranked = [
-        (WORDS[key].index(word), name.count("."), position, name)
+        (likely_words.index(word), name.count("."), position, name)
         for position, name in enumerate(names)
         for word in _words(name)
-        if word in WORDS[key] and _words(name)[-1] not in WORDS["id"]
+        if word in likely_words and not _is_id(name)
     ]
     return min(ranked)[-1] if ranked else None
 

@@ -75,7 +75,8 @@ def _is_utf8(head: bytes) -> bool:
 def _recognise_unmarked_utf16(head: bytes) -> TextEncoding:
     """Return UTF-16 for a text whose ASCII characters have a NUL each, else UTF-8."""
     little, big = head[1::2].count(0), head[0::2].count(0)
-    if max(little, big) < len(head) * 0.3 or min(little, big) > len(head) * 0.02:
+    fewer, more = sorted((little / len(head), big / len(head)))
+    if more < 0.3 or fewer > 0.02:
         return UTF8
     return TextEncoding("utf-16-le" if little > big else "utf-16-be", is_guessed=True)
 

@@ -46,6 +46,8 @@ from hybrid_search.observability import logs
 SAMPLE = Path(__file__).parents[2] / "sample" / "calls.jsonl"
 UNFINISHED = (".tmp", ".part")
 """Endings of files that are still being written."""
+LEFT_ALONE = (*UNFINISHED, REJECTED)
+"""Endings of files in a folder that are no sources."""
 
 
 FIRST_ROWS = 2
@@ -96,19 +98,18 @@ def _find_source(source: str) -> list[SourceFile]:
         raise UsageError(f"source {source} does not exist: check the name")
     folder = _fixed_folder(path)
     matches = sorted(folder.glob(str(path.relative_to(folder))))
-    files = [
-        file
-        for match in matches
-        if not _is_hidden(match.relative_to(folder))
-        for file in (
-            _find_in_folder(match, folder)
-            if match.is_dir()
-            else [SourceFile(str(match), _make_id(match, folder))]
-        )
-    ]
+    files = [file for match in matches for file in _find_match(match, folder)]
     if not files:
         raise UsageError(f"no file matches {source}: check the pattern")
     return list({file.path: file for file in files}.values())
+
+
+def _find_match(match: Path, folder: Path) -> list[SourceFile]:
+    if _is_hidden(match.relative_to(folder)):
+        return []
+    if match.is_dir():
+        return _find_in_folder(match, folder)
+    return [SourceFile(str(match), _make_id(match, folder))]
 
 
 def _fixed_folder(pattern: Path) -> Path:
@@ -119,12 +120,12 @@ def _fixed_folder(pattern: Path) -> Path:
 
 
 def _find_in_folder(folder: Path, named_folder: Path | None = None) -> list[SourceFile]:
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    visible = [path for path in paths if not _is_hidden(path.relative_to(folder))]
     return [
         SourceFile(str(path), _make_id(path, named_folder or folder))
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-        and not _is_hidden(path.relative_to(folder))
-        and not path.name.endswith((*UNFINISHED, REJECTED))
+        for path in visible
+        if not path.name.endswith(LEFT_ALONE)
     ]
 
 

@@ -84,8 +84,8 @@ def _describe_unknown(head: bytes) -> str:
 
 
 def _recognise_json(head: bytes) -> str | None:
-    lines = [line for line in head.splitlines() if line.strip()] if head.strip() else []
-    if not lines or lines[0].lstrip()[:1] not in (b"{", b"["):
+    lines = [line for line in head.splitlines() if line.strip()]
+    if not lines or not lines[0].lstrip().startswith((b"{", b"[")):
         return None
     if lines[0].lstrip().startswith(b"["):
         return JSON if _opens_list(lines) else None
@@ -97,7 +97,7 @@ def _recognise_json(head: bytes) -> str | None:
 
 def _opens_list(lines: list[bytes]) -> bool:
     """Return whether a list of JSON begins, and not a text such as "[agent] Hello"."""
-    inner = lines[0].strip()[1:].lstrip() or (lines[1].lstrip() if len(lines) > 1 else b"")
+    inner = b"".join(lines[:2]).lstrip()[1:].lstrip()
     return inner[:1] in (b"{", b"[", b"]", b'"', b"")
 
 

@@ -178,9 +178,8 @@ def to_milliseconds(value: Any, name: str) -> int:
     clock = _CLOCK.fullmatch(value.strip()) if isinstance(value, str) else None
     if clock:
         hours, minutes, seconds = clock.groups(default="0")
-        return round(
-            ((int(hours) * 60 + int(minutes)) * 60 + float(seconds.replace(",", "."))) * 1000
-        )
+        whole_minutes = int(hours) * 60 + int(minutes)
+        return round(1000 * (whole_minutes * 60 + float(seconds.replace(",", "."))))
     try:
         number = float(value.strip().replace(",", ".") if isinstance(value, str) else value)
         return round(number * (1 if _MILLISECONDS.search(name) else 1000))

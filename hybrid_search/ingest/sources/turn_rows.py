@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any
 
 from hybrid_search.errors import IndexStoreError, InputError
 from hybrid_search.ingest.document_parser import stringify_number
@@ -100,15 +99,18 @@ def build_call(call: str, rows: Sequence[Mapping[str, Fields]]) -> Fields:
         call: Its id.
         rows: Of each row the keys of the ``turn``, and the ``rest``.
     """
+    first, *others = [row["rest"] for row in rows]
     shared = {
         key: value
-        for key, value in rows[0]["rest"].items()
-        if all(key in row["rest"] and row["rest"][key] == value for row in rows)
+        for key, value in first.items()
+        if all(other.get(key) == value for other in others)
     }
-    turns: list[dict[str, Any]] = [
-        {**{key: value for key, value in row["rest"].items() if key not in shared}, **row["turn"]}
-        for row in rows
-    ]
+    turns = [_build_turn(row, shared) for row in rows]
     if all(isinstance(turn.get("start_ms"), (int, float)) for turn in turns):
         turns.sort(key=lambda turn: turn["start_ms"])
     return {**shared, "id": call, "turns": turns}
+
+
+def _build_turn(row: Mapping[str, Fields], shared: Fields) -> Fields:
+    own = {key: value for key, value in row["rest"].items() if key not in shared}
+    return {**own, **row["turn"]}
