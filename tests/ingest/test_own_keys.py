@@ -84,6 +84,12 @@ def test_parquet_has_dotted_columns_and_turns_as_json_has() -> None:
     ]
 
 
+def test_repeated_ids_below_a_column_are_found_too() -> None:
+    pq.write_table(pa.table({"meta": [{"id": 1}, {"id": 1}], "text": ["x", "y"]}), "calls.parquet")
+    (fault,) = read("calls.parquet", "id=meta.id")
+    assert fault.startswith("rows 1 and 2 of the table have the same id")
+
+
 def test_a_speaker_of_a_text_makes_one_turn_of_it() -> None:
     source = write({"id": "a", "text": "Hello.", "role": "agent", "at_ms": 1500})
     assert read(source, "speaker=role,start=at_ms") == [

@@ -20,6 +20,7 @@ from hybrid_search.ingest.sources.records import (
     Row,
     build_row,
     dump,
+    find,
 )
 from hybrid_search.ingest.sources.turn_rows import group_calls
 
@@ -92,7 +93,7 @@ def _check_ids(table: Table, column: str) -> None:
     seen_ids = SeenIds()
     try:
         for record in table.records():
-            document_id = stringify_number(record.fields.get(column))
+            document_id = stringify_number(find(record.fields, column))
             if record.fault or not isinstance(document_id, str):
                 continue
             digest = hashlib.blake2b(dump(record.fields), digest_size=16).hexdigest()
