@@ -135,7 +135,7 @@ def test_a_file_with_a_refused_document_goes_to_failed_with_the_reasons_beside_i
 
 
 def test_a_file_that_cannot_be_read_goes_to_failed_and_the_next_is_ingested() -> None:
-    packed = gzip.compress(json.dumps(make_document("cut")).encode())
+    packed = gzip.compress(json.dumps(make_document("cut")).encode() + b"\n")
     Path("cut.jsonl.gz").write_bytes(packed[:-8])
     os.utime("cut.jsonl.gz", (1, 1))
     Path("cut.jsonl.gz").rename(INBOX / "cut.jsonl.gz")
