@@ -192,7 +192,7 @@ def reindex(
         for line in format_losses(summary):
             options.print_lines(line, err=True)
         options.print_json(summary.to_dict())
-    options.exit_with(1 if summary.duplicates else 0)
+    options.exit_with(1 if summary.replaced else 0)
 
 
 def delete(

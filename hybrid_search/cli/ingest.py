@@ -117,7 +117,7 @@ def ingest(
             run_options = replace(run_options, report=combine_reports(report, tally))
             summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
         _print_summary(summary, index, profile=profile)
-        has_losses = bool(summary.rejected or summary.duplicates)
+        has_losses = bool(summary.rejected or summary.replaced)
         _exit(EXIT_LOSSES if has_losses and not follow else 0)
 
 

@@ -102,18 +102,17 @@ class Preparation:
         source_hash = document_parser.source_hash(canonical, self.spec)
         place = f"{line.source}:{line.number}"
         earlier = self.seen_ids.add(document.id, place, source_hash)
-        if earlier and earlier.digest == source_hash:
-            self.summary.skipped += 1
-            return None
         if earlier:
+            self.summary.duplicates += 1
+        if earlier and earlier.digest != source_hash:
             _log.log(
-                logging.INFO if self.summary.duplicates else logging.WARNING,
+                logging.INFO if self.summary.replaced else logging.WARNING,
                 "id %r is at %s and again at %s: the last one wins",
                 document.id,
                 earlier.place,
                 place,
             )
-            self.summary.duplicates += 1
+            self.summary.replaced += 1
         return ParsedDocument(line, document, source_hash, earlier is not None)
 
     def _select_changed(self, group: Sequence[ParsedDocument]) -> Iterator[ParsedDocument]:

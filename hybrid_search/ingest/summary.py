@@ -20,6 +20,7 @@ PRINTED_COUNTS = (
     "skipped",
     "excluded",
     "duplicates",
+    "replaced",
     "others",
     "resumed",
     "tokens",
@@ -61,7 +62,9 @@ class Summary:
     excluded: int = 0
     """Documents that ``--where`` does not select."""
     duplicates: int = 0
-    """Documents that replaced another one of the same id and run, which is lost."""
+    """Documents that replaced one of the same run."""
+    replaced: int = 0
+    """Documents of the same run that another one of their id, which differs, replaced."""
     others: int = 0
     """Lines that other shards take."""
     resumed: int = 0
@@ -143,9 +146,9 @@ def format_losses(summary: Summary) -> list[str]:
         lines.append(f"and {len(summary.reasons) - SHOWN_REASONS} more reasons")
     if summary.rejected:
         lines.append(f"refused documents, with reasons: {summary.rejected}")
-    if summary.duplicates:
+    if summary.replaced:
         lines.append(
-            f"{summary.duplicates:,} documents have the id of another one before them and replaced "
+            f"{summary.replaced:,} documents have the id of another one before them and replaced "
             "it: give each its own id, or --rows turn if each line is a turn of a call"
         )
     return lines

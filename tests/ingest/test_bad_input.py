@@ -148,7 +148,7 @@ def test_of_duplicate_ids_the_last_wins(caplog: pytest.LogCaptureFixture) -> Non
     result = ingest(
         {"id": "x", "text": "parcel one", "n": 1}, {"id": "x", "text": "parcel two", "n": 2}
     )
-    assert (result.status, result.json["documents"], result.json["duplicates"]) == (1, 4, 1)
+    assert (result.status, result.json["documents"], result.json["replaced"]) == (1, 4, 1)
     assert "1 documents have the id of another one before them and replaced it" in result.stderr
     assert [record.getMessage() for record in caplog.records] == [
         "id 'x' is at calls.jsonl:2 and again at calls.jsonl:3: the last one wins"
@@ -159,7 +159,8 @@ def test_of_duplicate_ids_the_last_wins(caplog: pytest.LogCaptureFixture) -> Non
 def test_a_document_that_comes_again_unchanged_is_no_loss() -> None:
     same = {"id": "x", "text": "parcel one", "n": 1}
     result = ingest(same, same, {"n": 1, "text": "parcel one", "id": "x"})
-    assert (result.status, result.json["documents"], result.json["skipped"]) == (0, 3, 2)
+    counts = [result.json[name] for name in ("documents", "duplicates", "replaced")]
+    assert (result.status, counts) == (0, [5, 2, 0])
 
 
 def test_a_model_folder_that_is_incomplete_is_one_error_and_makes_no_index() -> None:

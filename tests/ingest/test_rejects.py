@@ -249,7 +249,7 @@ def test_the_command_tells_what_was_done_before_the_error(
     assert result.json["documents"] == 64  # the block that was read before the bad line
     assert "64 documents (" in result.stderr
     again = invoke_cli("ingest", "--url", "embedded:store", "calls.jsonl")
-    assert (again.status, again.json["documents"], again.json["failed"]) == (1, 6, 1)
+    assert (again.status, again.json["documents"], again.json["failed"]) == (1, 9, 1)
 
 
 def test_each_reason_is_on_the_screen_once_with_its_number_and_first_place() -> None:

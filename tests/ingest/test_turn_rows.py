@@ -147,7 +147,7 @@ def test_a_table_that_repeats_ids_is_refused_before_anything_is_written(kind: st
 def test_rows_that_are_equal_are_no_loss() -> None:
     source = write("id,text\na,hello\na,hello\nb,bye\n")
     result = invoke_cli("ingest", source, "--url", "embedded:store")
-    assert (result.status, result.json["documents"], result.json["skipped"]) == (0, 2, 1)
+    assert (result.status, result.json["duplicates"], result.json["replaced"]) == (0, 1, 0)
 
 
 def test_calls_of_turns_go_in_by_the_command_and_a_span_has_its_speaker_and_time() -> None:
