@@ -176,7 +176,7 @@ def test_fields_become_text_id_and_metadata(server: Server) -> None:
         )
         lines_by_source = {line.source: line for line in existing.lines(server)}
         assert json.loads(lines_by_source[f"{index}/b"].data) == {
-            "id": "12",
+            "id": 12,
             "turns": turns,
             "talk": {"minutes": 3},
         }
