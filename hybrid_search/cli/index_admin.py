@@ -129,6 +129,10 @@ def reindex(
         bool, typer.Option("--keep", help="Keep the old version, under its own name.")
     ] = False,
     columns: ingest_options.ColumnNames = None,
+    rows: ingest_options.RowKind = "document",
+    format: ingest_options.FormatName = None,
+    encoding: ingest_options.EncodingName = None,
+    split_speakers: ingest_options.SplitSpeakers = False,
     rejects: Annotated[
         Path | None, typer.Option(help="File for refused documents. Default: INDEX.rejected.jsonl")
     ] = None,
@@ -155,14 +159,17 @@ def reindex(
     with options.report_errors():
         from hybrid_search.api import connect
         from hybrid_search.cli.progress import progress
+        from hybrid_search.config import settings
         from hybrid_search.ingest.rejects import default_rejects_path
         from hybrid_search.ingest.sources import files as document_sources
-        from hybrid_search.ingest.summary import format_summary
+        from hybrid_search.ingest.summary import format_losses, format_summary
 
-        rejects_file = rejects or default_rejects_path(index)
-        column_map = ingest_options.parse_columns(columns)
-        document_sources.check(sources or [], rejects_file, column_map)
-        lines = document_sources.read(sources, column_map) if sources else None
+        rejects_file = rejects or default_rejects_path(settings(url).url, index)
+        read_options = ingest_options.parse_read_options(
+            columns, rows, format, encoding, split_speakers=split_speakers
+        )
+        document_sources.check(sources or [], rejects_file, read_options)
+        lines = document_sources.read(sources, read_options) if sources else None
         connection = connect(
             url, model=model, device=device, dimension=dimension, precision=precision
         )
@@ -182,7 +189,10 @@ def reindex(
         options.print_lines(
             f"{format_summary(summary)}: a new version of index {index!r}", err=True
         )
+        for line in format_losses(summary):
+            options.print_lines(line, err=True)
         options.print_json(summary.to_dict())
+    options.exit_with(1 if summary.replaced else 0)
 
 
 def delete(

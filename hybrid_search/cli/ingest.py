@@ -13,14 +13,19 @@ import typer
 from hybrid_search.cli import ingest_options, options
 from hybrid_search.config import DEFAULT_INDEX
 from hybrid_search.errors import HybridSearchError
-from hybrid_search.ingest.summary import Summary, format_summary, propose_cleaning
+from hybrid_search.ingest.summary import (
+    Summary,
+    format_losses,
+    format_summary,
+    propose_cleaning,
+)
 from hybrid_search.observability import logs
 from hybrid_search.observability.logs import Format
 
 if TYPE_CHECKING:
     from hybrid_search.ingest.observe.reports import Tally
 
-EXIT_REFUSED = 1
+EXIT_LOSSES = 1
 
 
 def ingest(
@@ -34,14 +39,16 @@ def ingest(
     rejects: ingest_options.Rejects = None,
     policy: ingest_options.Policy = None,
     sample: ingest_options.Sample = False,
+    format: ingest_options.FormatName = None,
+    encoding: ingest_options.EncodingName = None,
     columns: ingest_options.ColumnNames = None,
+    rows: ingest_options.RowKind = "document",
+    split_speakers: ingest_options.SplitSpeakers = False,
     strip_html: ingest_options.StripHtml = False,
     strip_quotes: ingest_options.StripQuotes = False,
     where: ingest_options.Where = None,
     from_index: ingest_options.FromIndex = None,
     from_url: ingest_options.FromUrl = None,
-    text_field: ingest_options.TextField = "text",
-    id_field: ingest_options.IdField = "_id",
     follow: ingest_options.Follow = None,
     retry: ingest_options.Retry = None,
     checkpoint: ingest_options.CheckpointFile = None,
@@ -55,12 +62,13 @@ def ingest(
     log_level: ingest_options.LogLevel = None,
     profile: ingest_options.Profile = False,
 ) -> None:
-    """Index documents, one JSON object a line, or one row of a table each.
+    """Index documents: objects of JSON, rows of tables, calls and tickets as other systems write.
 
     A document is {"id", "text"} or {"id", "turns": [{"speaker", "text", "start_ms"?, "end_ms"?}]};
     other keys are metadata. Unchanged documents are skipped, and refused ones go to the rejects
     file. The last line on standard output is a JSON summary. Exit status: 0; 1 if documents were
-    refused; 2 if nothing could run, or an error ended the run half-way.
+    refused or replaced others of this run; 2 if nothing could run, or an error ended the run
+    half-way.
     """
     with options.report_errors(log_format, log_level):
         from hybrid_search.api import connect
@@ -74,13 +82,16 @@ def ingest(
         from hybrid_search.ingest.sources.server_index import ForeignIndex
 
         conditions = options.parse_conditions(where)
+        read_options = ingest_options.parse_read_options(
+            columns, rows, format, encoding, split_speakers=split_speakers
+        )
         source = SourceChoice(
             paths=sources or (),
-            columns=ingest_options.parse_columns(columns),
+            read_options=read_options,
             sample=sample,
             retry=retry,
             follow=follow,
-            foreign_index=ForeignIndex(from_index, text_field, id_field, conditions or {})
+            foreign_index=ForeignIndex(from_index, read_options, conditions or {})
             if from_index
             else None,
             from_url=from_url,
@@ -115,7 +126,8 @@ def ingest(
             run_options = replace(run_options, report=combine_reports(report, tally))
             summary = run.run_ingest(client.run_ingest, source, run_options, checkpoint, progress)
         _print_summary(summary, index, profile=profile)
-        _exit(EXIT_REFUSED if summary.rejected and not follow else 0)
+        has_losses = bool(summary.rejected or summary.replaced)
+        _exit(EXIT_LOSSES if has_losses and not follow else 0)
 
 
 @contextmanager
@@ -142,8 +154,8 @@ def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
     )
     if proposal := propose_cleaning(summary):
         logs.log_or_print(proposal)
-    if summary.rejected:
-        logs.log_or_print(f"refused documents, with reasons: {summary.rejected}")
+    for line in format_losses(summary):
+        logs.log_or_print(line)
     if profile:
         logs.log_or_print(profile_table.table(summary))
     options.print_json(summary.to_dict())

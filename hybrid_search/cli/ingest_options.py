@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
-from hybrid_search.ingest.sources.tables import SAME, Columns
+from hybrid_search.ingest.sources.read_options import SAME, Columns, ReadOptions, Rows
 from hybrid_search.observability import logs
 
 LOOPBACK = "127.0.0.1"
@@ -17,8 +17,8 @@ LOOPBACK = "127.0.0.1"
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
-        help="JSONL, CSV and TSV files, .gz too, Parquet files; - for JSONL on standard input. "
-        "None: the bundled sample."
+        help="Files, folders and globs of JSON, CSV, Parquet and the exports of recognisers and "
+        "ticket systems, .gz too; - for standard input. None: the bundled sample."
     ),
 ]
 Sample = Annotated[
@@ -27,7 +27,29 @@ Sample = Annotated[
 ]
 ColumnNames = Annotated[
     str | None,
-    typer.Option("--columns", help="KEY=COLUMN,...: which columns of a table give which keys."),
+    typer.Option(
+        "--columns",
+        help="KEY=COLUMN,...: which columns or dotted keys give id, text, turns, speaker, start, "
+        "end or any other key.",
+    ),
+]
+RowKind = Annotated[
+    str,
+    typer.Option("--rows", help="turn: make a call of all rows with the same id. Else: document."),
+]
+FormatName = Annotated[
+    str | None,
+    typer.Option("--format", help="The format of the sources. Default: recognised, file by file."),
+]
+EncodingName = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding", help="The encoding of the sources, as in windows-1252. Default: recognised."
+    ),
+]
+SplitSpeakers = Annotated[
+    bool,
+    typer.Option("--split-speakers", help='Make turns of lines such as "Agent: Hello" of a text.'),
 ]
 StripHtml = Annotated[
     bool, typer.Option("--strip-html", help="Take the tags of HTML out of texts.")
@@ -49,10 +71,6 @@ FromIndex = Annotated[
 FromUrl = Annotated[
     str | None, typer.Option(help="The server of --from-index. Default: that of --url.")
 ]
-TextField = Annotated[
-    str, typer.Option(help="Field of --from-index that is the text, or the list of turns.")
-]
-IdField = Annotated[str, typer.Option(help="Field of --from-index that is the id.")]
 Retry = Annotated[
     Path | None,
     typer.Option(help="A rejects file, whose documents are tried again instead of a source."),
@@ -70,8 +88,8 @@ Follow = Annotated[
 Rejects = Annotated[
     Path | None,
     typer.Option(
-        help="File for refused documents. Default: INDEX.rejected.jsonl; "
-        "of a shard INDEX.I-of-N.rejected.jsonl"
+        help="File for refused documents. Default: INDEX.rejected.jsonl beside an embedded index, "
+        "else here; of a shard INDEX.I-of-N.rejected.jsonl"
     ),
 ]
 Policy = Annotated[
@@ -143,6 +161,19 @@ Profile = Annotated[
 ]
 
 
-def parse_columns(text: str | None) -> Columns:
-    """Return the mapping of ``--columns``; every column keeps its name without one."""
-    return Columns.parse(text) if text else SAME
+def parse_read_options(
+    columns: str | None,
+    rows: str,
+    format: str | None,
+    encoding: str | None,
+    *,
+    split_speakers: bool,
+) -> ReadOptions:
+    """Return how sources are read; every column keeps its name without ``--columns``."""
+    return ReadOptions(
+        Columns.parse(columns) if columns else SAME,
+        cast("Rows", rows),  # checked there
+        format,
+        encoding,
+        split_speakers,
+    )

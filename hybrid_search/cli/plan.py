@@ -17,6 +17,10 @@ def plan(
         ),
     ] = None,
     columns: ingest_options.ColumnNames = None,
+    rows: ingest_options.RowKind = "document",
+    format: ingest_options.FormatName = None,
+    encoding: ingest_options.EncodingName = None,
+    split_speakers: ingest_options.SplitSpeakers = False,
     documents: Annotated[
         int | None,
         typer.Option(
@@ -52,13 +56,15 @@ def plan(
         from hybrid_search.ingest.sources import files as document_sources
 
         source_files = sources or [str(document_sources.SAMPLE)]
-        column_map = ingest_options.parse_columns(columns)
-        document_sources.check(source_files, columns=column_map)
+        read_options = ingest_options.parse_read_options(
+            columns, rows, format, encoding, split_speakers=split_speakers
+        )
+        document_sources.check(source_files, options=read_options)
         with connect(
             url, model=model, device=device, dimension=dimension, precision=precision
         ) as client:
             estimate = client.plan_lines(
-                document_sources.read(source_files, column_map),
+                document_sources.read(source_files, read_options),
                 documents=documents,
                 index=index,
                 policy=policy,

@@ -167,7 +167,7 @@ class IndexAdmin:
             return reindex.copy_index(
                 self.backend, index, policy, options or {}, report, keep=keep, prior=prior
             )
-        rejects_path = Path(rejects or default_rejects_path(index))
+        rejects_path = Path(rejects or default_rejects_path(self._settings.url, index))
         return reindex.ingest_new_version(
             self.backend,
             encoders.for_new_version(spec),

@@ -36,6 +36,8 @@ from hybrid_search.text.types import Document
 
 if TYPE_CHECKING:
     from hybrid_search.ingest.checkpoint import Checkpoint
+    from hybrid_search.ingest.sources.python_objects import ArrowStream
+    from hybrid_search.ingest.sources.read_options import Rows
     from hybrid_search.ingest.summary import Summary
     from hybrid_search.ingest.types import SourceLine
 
@@ -210,21 +212,32 @@ class Client(PhraseGrouping):
 
     def ingest(
         self,
-        documents: Iterable[Mapping[str, Any]],
+        documents: Iterable[Mapping[str, Any]] | ArrowStream,
         *,
         index: str = DEFAULT_INDEX,
         rejects: str | Path | None = None,
         policy: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        rows: Rows = "document",
+        split_speakers: bool = False,
         strip_html: bool = False,
         strip_quotes: bool = False,
     ) -> Summary:
         """Index documents; one with the id of an indexed one replaces it, if it has changed.
 
+        Integral numbers become text where a text is needed, times ISO 8601, and NaN is missing.
+
         Args:
             documents: Dicts with ``id`` and ``text`` or ``turns``; all other keys are metadata.
+                Or a data frame of pandas or polars, or a table of Arrow, with such columns.
             index: The index, made if it is not there.
-            rejects: The file for rejected documents (default: ``INDEX.rejected.jsonl``).
+            rejects: The file for rejected documents (default: ``INDEX.rejected.jsonl``, beside an
+                embedded index, else in the current folder).
             policy: Which spans become vectors (default: that of the index).
+            columns: The column or dotted key of ``id``, ``text``, ``turns``, ``speaker``,
+                ``start``, ``end`` or any other key.
+            rows: ``turn`` makes a call of all rows with the same id.
+            split_speakers: Whether lines such as "Agent: ..." of a text become turns.
             strip_html: Take the tags of HTML out of texts.
             strip_quotes: Take quoted mails and signatures out of texts.
 
@@ -232,7 +245,9 @@ class Client(PhraseGrouping):
             How many documents were read, indexed, skipped and rejected.
 
         Raises:
-            UsageError: If `documents` is a path or a single document.
+            UsageError: If `documents` is a path or a single document, or a table without these
+                columns or with repeated ids.
+            InputError: If all documents are rejected.
             ModelError: If the index was written with another model or policy.
             IndexBusyError: If another process is writing the index.
 
@@ -240,14 +255,12 @@ class Client(PhraseGrouping):
         ...     client.ingest([{"id": "a", "text": "I want my money back."}]).documents
         1
         """
-        if isinstance(documents, str | bytes | Path | Mapping):  # whose parts are no documents
-            raise UsageError(
-                f"documents must be a list of dicts, and this is a {type(documents).__name__}. "
-                "A file of JSON lines is read by `map(json.loads, open(path))`, and any file by "
-                "`hybrid-search ingest`; a single document goes into a list"
-            )
-        lines = (_line(number, document) for number, document in enumerate(documents, 1))
-        return self.ingest_lines(
+        from hybrid_search.ingest.sources.python_objects import read_objects
+        from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+
+        options = ReadOptions(Columns(columns or {}), rows, split_speakers=split_speakers)
+        lines = read_objects(documents, options)
+        summary = self.ingest_lines(
             lines,
             index=index,
             rejects=rejects,
@@ -255,6 +268,13 @@ class Client(PhraseGrouping):
             strip_html=strip_html,
             strip_quotes=strip_quotes,
         )
+        if summary.failed and summary.failed == summary.read:
+            reason = next(iter(summary.reasons))
+            raise InputError(
+                f"none of {summary.read} documents was taken, the first because of this: {reason}. "
+                f"They are in {summary.rejected}"
+            )
+        return summary
 
     def ingest_lines(
         self,
@@ -332,7 +352,11 @@ class Client(PhraseGrouping):
         from hybrid_search.ingest.pipeline import ingest
 
         spec = self._spec(options.index)
-        options = replace(options, policy=options.policy or policy_of(spec))
+        options = replace(
+            options,
+            policy=options.policy or policy_of(spec),
+            rejects=options.find_rejects(self._settings.url),
+        )
         encoders = self._encoders.for_spec(spec)
         executor = encoders.acquire_executor(options.executor, options.workers, spec)
         with executor as encoder:
@@ -354,14 +378,3 @@ def _build_document(text: str | Sequence[Mapping[str, Any]]) -> Document:
         return document_parser.parse(data)[0]
     except (TypeError, ValueError, InputError) as error:
         raise UsageError(f"text is no text and no list of turns: {error}") from error
-
-
-def _line(number: int, document: Mapping[str, Any]) -> SourceLine:
-    """Return a document as a line; one that is not JSON carries the error, and its repr."""
-    from hybrid_search.ingest.types import SourceLine
-
-    try:
-        return SourceLine("documents", number, json.dumps(document).encode())
-    except (TypeError, ValueError) as error:
-        raw = repr(document).encode("utf-8", "backslashreplace")
-        return SourceLine("documents", number, raw, f"not JSON: {error}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any, NoReturn, Self
 
@@ -11,6 +12,7 @@ import numpy as np
 import regex
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StrictStr,
@@ -22,6 +24,7 @@ from pydantic import (
 from hybrid_search.backends.index_head import settings_digest
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.errors import InputError
+from hybrid_search.ingest import column_names
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
 from hybrid_search.text.filters import leaves
 from hybrid_search.text.types import Document, Turn, WordTime
@@ -48,24 +51,45 @@ _WORD = regex.compile(r"\w(?:.*\w)?", regex.DOTALL)
 _JSON_STRING = regex.compile(rb'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
 
 
+def stringify_number(value: Any) -> Any:
+    """Return an integral number as text, 17 and 17.0 as "17"; any other value as it is.
+
+    Tables, databases and recognisers number their rows and speakers.
+    """
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _read_milliseconds(value: object) -> object:
+    """Return a number, or a text with one, as whole milliseconds."""
+    try:
+        number = float(value) if isinstance(value, (str, float)) else value
+    except ValueError:
+        number = True
+    if isinstance(number, bool):
+        raise ValueError("must be a number of milliseconds")
+    return round(number) if isinstance(number, float) and math.isfinite(number) else number
+
+
+_Text = Annotated[StrictStr, BeforeValidator(stringify_number)]
 _Count = Annotated[int, Field(ge=0, lt=2**53)]
+_Milliseconds = Annotated[int, BeforeValidator(_read_milliseconds), Field(ge=0, lt=2**53)]
 
 
 class _Turn(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    text: StrictStr
-    speaker: StrictStr | None = None
-    start_ms: _Count | None = None
-    end_ms: _Count | None = None
+    text: _Text
+    speaker: _Text | None = None
+    start_ms: _Milliseconds | None = None
+    end_ms: _Milliseconds | None = None
     word_times: list[tuple[_Count, _Count, _Count, _Count]] = []
 
-    @field_validator("start_ms", "end_ms", mode="before")
+    @model_validator(mode="before")
     @classmethod
-    def _check_number(cls, value: object) -> object:
-        if isinstance(value, (bool, str)):
-            raise ValueError("must be a number of milliseconds")
-        return value
+    def _wrap_text(cls, value: object) -> object:
+        return {"text": value} if isinstance(value, str) else value
 
     @field_validator("word_times", mode="before")
     @classmethod
@@ -89,8 +113,8 @@ class _Turn(BaseModel):
 class _Document(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    id: StrictStr
-    text: StrictStr | None = None
+    id: _Text
+    text: _Text | None = None
     turns: list[_Turn] | None = None
 
 
@@ -112,6 +136,8 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
             f"{field}: {first['msg']}", f"{place} is {_shorten(first['input'])}"
         ) from error
     _check_id(validated.id)
+    if validated.text is None and validated.turns is None:
+        raise InputError(_explain_missing("neither of text and turns", raw))
     document = _build_document(validated)
     _check_text(document.text)
     for _ in leaves(document.metadata):  # raises InputError for a value that no backend can hold
@@ -128,6 +154,7 @@ def read_id(data: bytes) -> str | None:
     except ValueError:
         return None
     document_id = document.get("id") if isinstance(document, dict) else None
+    document_id = stringify_number(document_id)
     return document_id if isinstance(document_id, str) else None
 
 
@@ -162,7 +189,10 @@ def _load_object(data: bytes) -> dict[str, Any]:
     if _nests_deeply(data):
         raise InputError(TOO_DEEP)
     try:
-        raw = json.loads(data.decode("utf-8-sig"), parse_constant=refuse_constant)
+        raw = json.loads(
+            data.decode("utf-8-sig"),
+            parse_constant=_read_constant,
+        )
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8", f"byte 0x{data[error.start]:02x} at {error.start}") from error
     except json.JSONDecodeError as error:
@@ -172,9 +202,15 @@ def _load_object(data: bytes) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise InputError(f"not an object: the line is a JSON {type(raw).__name__}")
     if "id" not in raw:
-        raise InputError("no id", f"the keys are {_shorten(sorted(raw))}")
+        raise InputError(_explain_missing("no id", raw), f"the keys are {_shorten(sorted(raw))}")
     _check_depth(raw)
     return raw
+
+
+def _explain_missing(reason: str, raw: dict[str, Any]) -> str:
+    """Return `reason` with the option that names the keys which look like those of a document."""
+    proposed = column_names.propose_columns(raw)
+    return f"{reason}: if other keys have them, name these, as in {proposed}"
 
 
 def _nests_deeply(data: bytes) -> bool:
@@ -199,6 +235,12 @@ def _check_depth(raw: dict[str, Any]) -> None:
         level = [child for child in children if isinstance(child, (dict, list))]
     if level:
         raise InputError(TOO_DEEP)
+
+
+def _read_constant(name: str) -> None:
+    """Return None for NaN, which data tools write for a missing value."""
+    if name != "NaN":
+        refuse_constant(name)
 
 
 def refuse_constant(name: str) -> NoReturn:
@@ -242,11 +284,10 @@ def _check_text(text: str) -> None:
 
 
 def _build_document(validated: _Document) -> Document:
-    if (validated.text is None) == (validated.turns is None):
-        count = "both" if validated.turns is not None else "neither"
-        raise InputError(f"{count} of text and turns: give one of them")
+    if validated.text and validated.turns:
+        raise InputError("both of text and turns: give one of them")
     metadata = dict(validated.model_extra or {})
-    if validated.turns is None:
+    if not validated.turns:
         text = validated.text or ""
         return Document(validated.id, text, (Turn(text),), metadata)
     turns, start = [], 0

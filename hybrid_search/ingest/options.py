@@ -32,7 +32,7 @@ class IngestOptions:
 
     index: str
     rejects: Path | None = None
-    """The file for refused documents; None: `default_rejects_path`."""
+    """The file for refused documents; None: `default_rejects_path` for the URL of the index."""
     policy: str | None = None
     """Which windows find passages, as in ``5/1``; None: as in the index, or the default."""
     report: Report = ignore_report
@@ -47,9 +47,8 @@ class IngestOptions:
     workers: int | None = None
     """How many workers encode, where the executor has any; None: as many as there is room for."""
 
-    @property
-    def rejects_path(self) -> Path:
-        """Return the file for refused documents, the default one if none was named."""
+    def find_rejects(self, url: str = "") -> Path:
+        """Return the file for refused documents: the default one of the URL if none was named."""
         from hybrid_search.ingest.rejects import default_rejects_path
 
-        return self.rejects or default_rejects_path(self.index, self.shard)
+        return self.rejects or default_rejects_path(url, self.index, self.shard)

@@ -63,7 +63,7 @@ def ingest(
     window_policy.parse(policy)  # an invalid policy must fail before an index is made for it
     where, checkpoint = check_where(options.where), options.checkpoint
     started_at, summary = time.perf_counter(), Summary()
-    rejects, seen_ids = Rejects(options.rejects_path), SeenIds()
+    rejects, seen_ids = Rejects(options.find_rejects()), SeenIds()
     spec = IndexSpec.from_encoder(encoder.info, policy)
     try:
         with tracing.trace_block("ingest"), backend.writer(options.index, spec) as writer:
@@ -93,7 +93,7 @@ def ingest(
             if summary.read and summary.excluded == summary.read:
                 _log.warning("none of the %d documents that were read fulfils where", summary.read)
     finally:
-        summary.failed = rejects.count
+        summary.failed, summary.reasons = rejects.count, rejects.reasons
         summary.rejected = str(rejects.path) if rejects.count or rejects.carried else None
         summary.resumed = checkpoint.resumed_lines if checkpoint else 0
         summary.seconds = time.perf_counter() - started_at

@@ -98,22 +98,21 @@ class Preparation:
             self.summary.excluded += 1
             return None
         self.summary.with_html += has_html(document.text)
-        earlier_place = self.seen_ids.add(document.id, f"{line.source}:{line.number}")
-        if earlier_place:
+        source_hash = document_parser.source_hash(canonical, self.spec)
+        place = f"{line.source}:{line.number}"
+        earlier = self.seen_ids.add(document.id, place, source_hash)
+        if earlier:
             self.summary.duplicates += 1
-            _log.warning(
-                "id %r is at %s and again at %s:%d: the last one wins",
+        if earlier and earlier.digest != source_hash:
+            _log.log(
+                logging.INFO if self.summary.replaced else logging.WARNING,
+                "id %r is at %s and again at %s: the last one wins",
                 document.id,
-                earlier_place,
-                line.source,
-                line.number,
+                earlier.place,
+                place,
             )
-        return ParsedDocument(
-            line,
-            document,
-            document_parser.source_hash(canonical, self.spec),
-            earlier_place is not None,
-        )
+            self.summary.replaced += 1
+        return ParsedDocument(line, document, source_hash, earlier is not None)
 
     def _select_changed(self, group: Sequence[ParsedDocument]) -> Iterator[ParsedDocument]:
         with self.summary.time_stage("read"):

@@ -19,6 +19,7 @@ from typing import Any
 from hybrid_search.backends.types import RejectedDocument
 from hybrid_search.errors import IndexStoreError, UsageError
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+from hybrid_search.ingest.summary import Reason
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.private_files import append_to_file, create_file
 
@@ -29,13 +30,25 @@ A line of 64 MB could take 384 MB.
 """
 MOST_EXPANSION = 6
 """Bytes of JSON for one byte at most: NUL is written as six characters."""
+MAX_REASONS = 100
+OTHER_REASONS = "other reasons"
+"""What further reasons are counted as, which a server may word anew for each document."""
 EXCERPT_BYTES = 1000
 """Bytes from the beginning of a longer line that its entry has instead."""
 
 
-def default_rejects_path(index: str, shard: Shard = ALL_DOCUMENTS) -> Path:
-    """Return where refused documents of `index` go if no file is named; each shard has its own."""
-    return Path(f"{shard.add_suffix(index)}.rejected.jsonl")
+REJECTED = ".rejected.jsonl"
+"""The ending of files of refused documents."""
+
+
+def default_rejects_path(url: str, index: str, shard: Shard = ALL_DOCUMENTS) -> Path:
+    """Return where refused documents of an index go if no file is named; each shard has its own.
+
+    They lie beside an embedded index; those of any other are in the current folder.
+    """
+    scheme, _, location = url.partition(":")
+    folder = Path(location).expanduser() if scheme == "embedded" else Path()
+    return folder / f"{shard.add_suffix(index)}{REJECTED}"
 
 
 class Rejects:
@@ -49,6 +62,7 @@ class Rejects:
         self.path = path
         self.count = 0
         self.carried = False
+        self.reasons: dict[str, Reason] = {}
         self._notes: list[RejectedDocument] = []
         self._file: FileIO | None = None
         self._bytes, self._digest = 0, hashlib.sha256()
@@ -67,7 +81,14 @@ class Rejects:
             with translate_write_errors(self.path):
                 self._append(self._file, entry)
             self.count += 1
+            self._count_reason(reason, line)
             self._notes.append(RejectedDocument(line.source, line.number, reason, document_id))
+
+    def _count_reason(self, reason: str, line: SourceLine) -> None:
+        if reason not in self.reasons and len(self.reasons) >= MAX_REASONS:
+            reason = OTHER_REASONS
+        first = Reason(0, f"{line.source}:{line.number}")
+        self.reasons[reason] = self.reasons.get(reason, first).count_one()
 
     def _append(self, file: FileIO, entry: dict[str, Any]) -> None:
         data = json.dumps(entry).encode() + b"\n"

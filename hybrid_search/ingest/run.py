@@ -47,15 +47,17 @@ def run_ingest(
     """
     if source.follow:
         return _follow_folder(ingest, source, source.follow, options, show_progress)
-    options = replace(options, rejects=options.rejects_path)
+    url = settings(source.url).url
+    rejects = options.find_rejects(url)
+    options = replace(options, rejects=rejects)
     with (
-        open_input(source, options.rejects_path) as opened,
+        open_input(source, rejects) as opened,
         show_progress(opened.size) as report_progress,
     ):
         place = (
-            settings(source.url).url,
+            url,
             options.index,
-            source.columns,
+            source.read_options,
             options.where,
             options.shard,
             options.cleaning,
@@ -72,7 +74,7 @@ def _ingest_until_stopped(
     ingest: IngestLines, lines: Iterator[SourceLine], options: IngestOptions, retry: Path | None
 ) -> Summary:
     """Ingest `lines`; at SIGTERM or SIGINT, end with those that were read by then."""
-    rejects, checkpoint = options.rejects_path, options.checkpoint
+    rejects, checkpoint = options.find_rejects(), options.checkpoint
     fresh = rejected.make_retry_path(rejects) if retry else rejects
     with shutdown.stop_on_signals() as stop_event:
         lines = shutdown.read_until_stopped(stop_event, lines)
@@ -111,7 +113,9 @@ def _follow_folder(
     inbox.prepare()
 
     def ingest_file(file: Path, rejects: Path) -> Summary:
-        lines = shutdown.read_until_stopped(stop_event, files.read([str(file)], source.columns))
+        lines = shutdown.read_until_stopped(
+            stop_event, files.read([str(file)], source.read_options)
+        )
         with show_progress(None) as report_progress:
             report = combine_reports(options.report, report_progress)
             return ingest(lines, replace(options, rejects=rejects, report=report))

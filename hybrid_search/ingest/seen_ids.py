@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from typing import NamedTuple
 
 from hybrid_search.errors import IndexStoreError
+
+
+class Seen(NamedTuple):
+    """Where an id was met, and the digest of what it was the id of."""
+
+    place: str
+    digest: str
 
 
 class SeenIds:
@@ -17,11 +25,12 @@ class SeenIds:
             "", isolation_level=None, check_same_thread=False
         )  # "" is a file that SQLite deletes itself
         self._connection.execute(
-            "CREATE TABLE seen (id TEXT PRIMARY KEY, place TEXT NOT NULL) WITHOUT ROWID"
+            "CREATE TABLE seen (id TEXT PRIMARY KEY, place TEXT NOT NULL, digest TEXT NOT NULL) "
+            "WITHOUT ROWID"
         )
 
-    def add(self, id: str, place: str) -> str | None:
-        """Return where `id` was met before, or None, and remember that it is at `place`.
+    def add(self, id: str, place: str, digest: str) -> Seen | None:
+        """Return where `id` was last met, or None, and remember that it is at `place`.
 
         Raises:
             IndexStoreError: If the temporary folder is full.
@@ -29,15 +38,17 @@ class SeenIds:
         try:
             with self._lock:
                 earlier = self._connection.execute(
-                    "SELECT place FROM seen WHERE id = ?", (id,)
+                    "SELECT place, digest FROM seen WHERE id = ?", (id,)
                 ).fetchone()
-                self._connection.execute("INSERT OR REPLACE INTO seen VALUES (?, ?)", (id, place))
+                self._connection.execute(
+                    "INSERT OR REPLACE INTO seen VALUES (?, ?, ?)", (id, place, digest)
+                )
         except sqlite3.Error as error:
             raise IndexStoreError(
                 f"the ids of this run cannot be stored in the temporary folder: {error}. "
                 "Free space there, or set SQLITE_TMPDIR to another folder"
             ) from error
-        return str(earlier[0]) if earlier else None
+        return Seen(*earlier) if earlier else None
 
     def close(self) -> None:
         """Forget all ids."""

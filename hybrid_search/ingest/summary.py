@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 STAGES = ("read", "encode", "shape", "write")
@@ -20,11 +20,28 @@ PRINTED_COUNTS = (
     "skipped",
     "excluded",
     "duplicates",
+    "replaced",
     "others",
     "resumed",
     "tokens",
 )
 """The counters that the command line prints, in this order."""
+
+
+SHOWN_REASONS = 10
+"""Reasons that are shown to people; the rejects file has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """How many documents were refused for a reason, and where the first of them stands."""
+
+    count: int
+    first_place: str
+
+    def count_one(self) -> Reason:
+        """Return the reason with a further document."""
+        return replace(self, count=self.count + 1)
 
 
 @dataclass(slots=True)
@@ -46,6 +63,8 @@ class Summary:
     """Documents that ``--where`` does not select."""
     duplicates: int = 0
     """Documents that replaced one of the same run."""
+    replaced: int = 0
+    """Documents of the same run that another one of their id, which differs, replaced."""
     others: int = 0
     """Lines that other shards take."""
     resumed: int = 0
@@ -54,20 +73,22 @@ class Summary:
     """Documents whose texts have tags of HTML."""
     tokens: int = 0
     """Tokens encoded, without special ones and padding."""
-    cells: int = 0
+    cells: int = field(default=0, repr=False)
     """Tokens that the encoder computed, special ones and padding included; 0 if it does not say."""
     bytes: int = 0
     """Bytes read."""
     seconds: float = 0.0
     rejected: str | None = None
     """The rejects file, if anything was refused."""
+    reasons: dict[str, Reason] = field(default_factory=dict)
+    """Why documents were refused, in the order of the first ones."""
     stopped: bool = False
     """True if the run was asked to end before its sources did."""
-    stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
+    stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0), repr=False)
     """Seconds of work in each stage. Stages overlap: they may add up to more than `seconds`."""
-    running: set[tuple[str, int]] = field(default_factory=set)
+    running: set[tuple[str, int]] = field(default_factory=set, repr=False)
     """The stages at work now, each with its thread."""
-    queues: dict[str, Callable[[], int]] = field(default_factory=dict)
+    queues: dict[str, Callable[[], int]] = field(default_factory=dict, repr=False)
     """How many blocks wait behind each stage."""
 
     @contextmanager
@@ -88,6 +109,9 @@ class Summary:
             setattr(self, name, getattr(self, name) + getattr(summary, name))
         self.rejected = summary.rejected or self.rejected
         self.stopped = summary.stopped or self.stopped
+        for reason, refused in summary.reasons.items():
+            earlier = self.reasons.get(reason, Reason(0, refused.first_place))
+            self.reasons[reason] = replace(earlier, count=earlier.count + refused.count)
         for stage, seconds in summary.stages.items():
             self.stages[stage] = self.stages.get(stage, 0.0) + seconds
 
@@ -98,6 +122,7 @@ class Summary:
         return {
             **counts,
             "rejected": self.rejected,
+            "reasons": {reason: refused.count for reason, refused in self.reasons.items()},
             "stopped": self.stopped,
             "seconds": round(self.seconds, 3),
             "stages": stages,
@@ -119,3 +144,21 @@ def format_summary(summary: Summary) -> str:
         f"{summary.documents:,} documents ({rate:.0f}/s), {summary.passages:,} passages, "
         f"{summary.skipped:,} unchanged, {summary.failed:,} refused"
     )
+
+
+def format_losses(summary: Summary) -> list[str]:
+    """Return lines for people: each reason of a refusal with its number, and replaced documents."""
+    lines = [
+        f"refused: {refused.count:,} x {reason} (first at {refused.first_place})"
+        for reason, refused in list(summary.reasons.items())[:SHOWN_REASONS]
+    ]
+    if len(summary.reasons) > SHOWN_REASONS:
+        lines.append(f"and {len(summary.reasons) - SHOWN_REASONS} more reasons")
+    if summary.rejected:
+        lines.append(f"refused documents, with reasons: {summary.rejected}")
+    if summary.replaced:
+        lines.append(
+            f"{summary.replaced:,} documents have the id of another one before them and replaced "
+            "it: give each its own id, or --rows turn if each line is a turn of a call"
+        )
+    return lines

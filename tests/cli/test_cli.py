@@ -339,22 +339,24 @@ def test_refused_documents_go_to_a_file_named_after_the_index() -> None:
         invoke_cli(
             "ingest", "--url", "embedded:here", "--index", "tickets", write_documents({"id": "x"})
         ).json["rejected"]
-        == "tickets.rejected.jsonl"
+        == "here/tickets.rejected.jsonl"
     )
-    assert Path("tickets.rejected.jsonl").is_file()
+    assert Path("here/tickets.rejected.jsonl").is_file()
 
 
 def test_the_file_of_refused_documents_is_not_overwritten_while_it_is_read() -> None:
     """A user who corrects the file in place would lose the lines that are refused again."""
-    Path("calls.rejected.jsonl").write_text('{"id": 1}\n')
-    assert invoke_cli("ingest", "--url", "embedded:here", "calls.rejected.jsonl").error.startswith(
-        "source calls.rejected.jsonl is the file that refused"
+    source = "here/calls.rejected.jsonl"
+    Path("here").mkdir()
+    Path(source).write_text('{"id": 1}\n')
+    assert invoke_cli("ingest", "--url", "embedded:here", source).error.startswith(
+        "source here/calls.rejected.jsonl is the file that refused"
     )
-    assert Path("calls.rejected.jsonl").read_text() == '{"id": 1}\n'
+    assert Path(source).read_text() == '{"id": 1}\n'
     assert (
-        invoke_cli(
-            "ingest", "--url", "embedded:here", "--rejects", "again.jsonl", "calls.rejected.jsonl"
-        ).json["rejected"]
+        invoke_cli("ingest", "--url", "embedded:here", "--rejects", "again.jsonl", source).json[
+            "rejected"
+        ]
         == "again.jsonl"
     )
 
@@ -379,7 +381,7 @@ ERRORS: dict[str, tuple[list[str], str]] = {
     ),
     "no folder in the URL": (["query", "x", "--url", "embedded:"], "embedded: needs a folder"),
     "a missing source": (["ingest", "nowhere.jsonl"], "source nowhere.jsonl does not exist"),
-    "a folder as source": (["ingest", "."], "source . is a folder: name its files"),
+    "an empty folder as source": (["ingest", "."], "source . is a folder without files"),
     "a missing index": (["query", "x", "--index", "nope"], "there is no index 'nope' in "),
     "an index name in capitals": (
         ["query", "x", "--index", "Calls"],
@@ -550,11 +552,14 @@ def test_a_source_that_one_may_not_read_is_refused_with_its_reason() -> None:
         "ingest", "--url", "embedded:here", "calls.jsonl", prefix=unprivileged_prefix()
     )
     assert (result.status, result.json["failed"]) == (1, 1)
-    assert "Permission denied" in json.loads(Path("calls.rejected.jsonl").read_text())["reason"]
+    assert (
+        "Permission denied" in json.loads(Path("here/calls.rejected.jsonl").read_text())["reason"]
+    )
 
 
 def test_warnings_are_lines_on_standard_error() -> None:
-    result = run_cli("ingest", "--url", "embedded:here", write_documents(REFUND, REFUND))
+    changed = {**REFUND, "text": "I want my money."}
+    result = run_cli("ingest", "--url", "embedded:here", write_documents(REFUND, changed))
     assert (
         "WARNING: id 'refund' is at calls.jsonl:1 and again at calls.jsonl:2: the last one wins"
         in result.stderr.splitlines()

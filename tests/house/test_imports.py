@@ -84,6 +84,7 @@ ALLOWED_IMPORTERS = {
         "backends.embedded.value_sums",
         "backends.memory",
         "ingest.seen_ids",
+        "ingest.sources.turn_rows",
     },
     "opensearchpy": {"backends.server.transport.opensearch"},
     "urllib3": {
@@ -93,7 +94,8 @@ ALLOWED_IMPORTERS = {
     "elasticsearch": {"backends.server.transport.elasticsearch"},
     "elastic_transport": {"backends.server.transport.elasticsearch"},
     "botocore": {"backends.server.transport.sigv4"},
-    "pyarrow": {"ingest.sources.parquet", "phrases.match_parquet", "phrases.matches"},
+    "charset_normalizer": {"ingest.sources.encodings"},
+    "pyarrow": {"ingest.sources.arrow_tables", "phrases.match_parquet", "phrases.matches"},
     "sklearn": {"phrases.grouping.linkage"},
     "webvtt": {"ingest.sources.formats.subtitles"},
     "yaml": {"phrases.topic_file"},

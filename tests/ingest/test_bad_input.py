@@ -20,7 +20,7 @@ from tests.helpers.cli import CommandResult, invoke_cli
 
 BEFORE = {"id": "before", "text": "The parcel came on Monday.", "n": 1}
 BEHIND = {"id": "behind", "text": "The parcel came on Tuesday."}
-REJECTS = Path("calls.rejected.jsonl")
+REJECTS = Path("store/calls.rejected.jsonl")
 
 
 @pytest.fixture(autouse=True)
@@ -60,10 +60,14 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
         "not JSON: Expecting ',' delimiter (at character 29)",
     ),  # behind the newline
     "not an object": (b'["x", "parcel"]', "not an object: the line is a JSON list"),
-    "no id": ({"text": "parcel"}, "no id (the keys are ['text'])"),
+    "no id": (
+        {"text": "parcel"},
+        "no id: if other keys have them, name these, as in --columns id=call_id,text=body "
+        "(the keys are ['text'])",
+    ),
     "an id that is not a string": (
-        {"id": 7, "text": "parcel"},
-        "id: Input should be a valid string (id is 7)",
+        {"id": [7], "text": "parcel"},
+        "id: Input should be a valid string (id is [7])",
     ),
     "an empty id": ({"id": "", "text": "parcel"}, "the id is empty ('')"),
     "both text and turns": (
@@ -72,15 +76,16 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     ),
     "neither text nor turns": (
         {"id": "x", "title": "parcel"},
-        "neither of text and turns: give one of them",
+        "neither of text and turns: if other keys have them, name these, as in "
+        "--columns id=call_id,text=body",
     ),
     "text that is not a string": (
         {"id": "x", "text": ["parcel"]},
         "text: Input should be a valid string (text is ['parcel'])",
     ),
     "a turn's text that is not a string": (
-        {"id": "x", "turns": [{"text": 1}]},
-        "turns.text: Input should be a valid string (turns.0.text is 1)",
+        {"id": "x", "turns": [{"text": [1]}]},
+        "turns.text: Input should be a valid string (turns.0.text is [1])",
     ),
     "empty text": ({"id": "x", "text": ""}, "the text is empty"),
     "text over 10 MB": (
@@ -143,11 +148,19 @@ def test_of_duplicate_ids_the_last_wins(caplog: pytest.LogCaptureFixture) -> Non
     result = ingest(
         {"id": "x", "text": "parcel one", "n": 1}, {"id": "x", "text": "parcel two", "n": 2}
     )
-    assert (result.status, result.json["documents"], result.json["duplicates"]) == (0, 4, 1)
+    assert (result.status, result.json["documents"], result.json["replaced"]) == (1, 4, 1)
+    assert "1 documents have the id of another one before them and replaced it" in result.stderr
     assert [record.getMessage() for record in caplog.records] == [
         "id 'x' is at calls.jsonl:2 and again at calls.jsonl:3: the last one wins"
     ]
     assert read_indexed_numbers() == {"before": 1, "x": 2, "behind": None}
+
+
+def test_a_document_that_comes_again_unchanged_is_no_loss() -> None:
+    same = {"id": "x", "text": "parcel one", "n": 1}
+    result = ingest(same, same, {"n": 1, "text": "parcel one", "id": "x"})
+    counts = [result.json[name] for name in ("documents", "duplicates", "replaced")]
+    assert (result.status, counts) == (0, [5, 2, 0])
 
 
 def test_a_model_folder_that_is_incomplete_is_one_error_and_makes_no_index() -> None:

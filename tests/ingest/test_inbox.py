@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import os
@@ -134,12 +135,15 @@ def test_a_file_with_a_refused_document_goes_to_failed_with_the_reasons_beside_i
 
 
 def test_a_file_that_cannot_be_read_goes_to_failed_and_the_next_is_ingested() -> None:
-    drop_file("cut.jsonl.gz", "this is not gzip", age=60)
+    packed = gzip.compress(json.dumps(make_document("cut")).encode() + b"\n")
+    Path("cut.jsonl.gz").write_bytes(packed[:-8])
+    os.utime("cut.jsonl.gz", (1, 1))
+    Path("cut.jsonl.gz").rename(INBOX / "cut.jsonl.gz")
     drop_file("good.jsonl", make_document("a"))
     summary, moved_files = follow_inbox(2)
     assert moved_files == ["failed/cut.jsonl.gz", "done/good.jsonl"]
-    assert "Not a gzipped file" in (INBOX / "failed/cut.jsonl.gz.rejected.jsonl").read_text()
-    assert summary.documents == 1
+    assert "it is damaged, or cut off" in (INBOX / "failed/cut.jsonl.gz.rejected.jsonl").read_text()
+    assert summary.documents == 2
 
 
 def test_files_that_are_still_being_written_and_folders_are_left_alone() -> None:

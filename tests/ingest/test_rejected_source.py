@@ -21,7 +21,7 @@ from tests.helpers.cli import CommandResult
 from tests.helpers.ingest_process import POISON, start_ingest
 
 URL = "embedded:store"
-REJECTS = Path("calls.rejected.jsonl")
+REJECTS = Path("store/calls.rejected.jsonl")
 BREAKS = {"BREAKS": "yes"}
 
 GOOD = {"id": "good", "text": "I want my money back."}
@@ -129,6 +129,7 @@ def test_a_retry_that_is_killed_or_stopped_or_fails_leaves_the_old_file_as_it_wa
 
 
 def reread_entries(*raw_entries: dict[str, Any] | bytes) -> list[SourceLine]:
+    REJECTS.parent.mkdir(exist_ok=True)
     REJECTS.write_bytes(
         b"".join(
             (entry if isinstance(entry, bytes) else json.dumps(entry).encode()) + b"\n"
@@ -140,6 +141,7 @@ def reread_entries(*raw_entries: dict[str, Any] | bytes) -> list[SourceLine]:
 
 
 def test_what_was_no_whole_line_keeps_its_reason() -> None:
+    REJECTS.parent.mkdir()
     rejects = Rejects(REJECTS)
     rejects.add(
         SourceLine("a.jsonl", 7, b"", "the source cannot be read on after line 6: cut off"),

@@ -76,8 +76,8 @@ def read_mode(path: Path) -> int:
 REFUSED: dict[str, tuple[bytes, bytes]] = {
     "text that is no string": (b'{"id": "x", "text": ["%s"]}', b'{"id": "y", "text": [1]}'),
     "a time that is no number": (
-        b'{"id": "x", "turns": [{"text": "a", "start_ms": "%s"}]}',
-        b'{"id": "y", "turns": [{"text": "a"}, {"text": "b", "start_ms": "soon"}]}',
+        b'{"id": "x", "turns": [{"text": "a", "start_ms": ["%s"]}]}',
+        b'{"id": "y", "turns": [{"text": "a"}, {"text": "b", "start_ms": ["soon"]}]}',
     ),
     "no id": (b'{"%s": 1, "text": "a"}', b'{"text": "b"}'),
     "no JSON": (b'{"id": "x", "text": "%s"', b'{"id": "y", "text": "b"'),
@@ -123,7 +123,7 @@ def test_what_a_refused_line_says_is_in_the_rejects_file_alone(
     [
         (b'{"id": "x", "text": ""}', "x"),
         (b'{"id": "x", "turns": 5}', "x"),
-        (b'{"id": 7, "text": "a"}', None),
+        (b'{"id": [7], "text": "a"}', None),
         (b'{"id": " ", "text": "a"}', None),
         (b'{"id": "' + b"1" * 501 + b'", "text": "a"}', None),
         (b'{"id": "\\ud800", "text": "a"}', None),
@@ -250,3 +250,44 @@ def test_the_command_tells_what_was_done_before_the_error(
     assert "64 documents (" in result.stderr
     again = invoke_cli("ingest", "--url", "embedded:store", "calls.jsonl")
     assert (again.status, again.json["documents"], again.json["failed"]) == (1, 9, 1)
+
+
+def test_each_reason_is_on_the_screen_once_with_its_number_and_first_place() -> None:
+    lines = ["bad", json.dumps(GOOD), '{"id": "z"}', '{"id": "", "text": "x"}', "worse", "[1]"]
+    Path("calls.jsonl").write_text("\n".join(lines))
+    result = invoke_cli("ingest", "calls.jsonl", "--url", "embedded:store")
+    assert [line for line in result.stderr.splitlines() if "refused" in line][1:] == [
+        "refused: 2 x not JSON: Expecting value (first at calls.jsonl:1)",
+        "refused: 1 x neither of text and turns: if other keys have them, name these, as in "
+        "--columns id=call_id,text=body (first at calls.jsonl:3)",
+        "refused: 1 x the id is empty (first at calls.jsonl:4)",
+        "refused: 1 x not an object: the line is a JSON list (first at calls.jsonl:6)",
+        "refused documents, with reasons: store/calls.rejected.jsonl",
+    ]
+    assert list(result.json["reasons"].values()) == [2, 1, 1, 1]
+
+
+def test_many_reasons_are_counted_in_the_memory_of_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rejects_module, "MAX_REASONS", 2)
+    rejects = Rejects(REJECTS)
+    for number in range(5):
+        rejects.add(SourceLine("a.jsonl", number, b"x"), f"reason {number}")
+    rejects.close()
+    assert {name: reason.count for name, reason in rejects.reasons.items()} == {
+        "reason 0": 1,
+        "reason 1": 1,
+        "other reasons": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("embedded:store", "store/calls.rejected.jsonl"),
+        ("embedded:/srv/search", "/srv/search/calls.rejected.jsonl"),
+        ("memory:", "calls.rejected.jsonl"),
+        ("opensearch+https://host:9200", "calls.rejected.jsonl"),
+    ],
+)
+def test_refused_documents_lie_beside_an_embedded_index_and_else_here(url: str, path: str) -> None:
+    assert rejects_module.default_rejects_path(url, "calls") == Path(path)

@@ -16,6 +16,7 @@ import pytest
 from hybrid_search import connect
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.errors import IndexMissingError, IndexStoreError, ServerError
+from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 from hybrid_search.ingest.sources.server_index import ForeignIndex
 from hybrid_search.ingest.types import SourceLine
 from tests.helpers import live_servers
@@ -80,8 +81,14 @@ def pits(server: Server) -> int:
     return sum(int(node["indices"]["search"]["open_contexts"]) for node in nodes)
 
 
-def read(server: Server, index: str, **more: Any) -> list[dict[str, Any]]:
-    return [json.loads(line.data) for line in ForeignIndex(index, "body", **more).lines(server)]
+NO_BODY = "no key 'body' for the text: name one that is there, as in --columns id=call_id,text=body"
+BODY = ReadOptions(Columns({"text": "body"}))
+
+
+def read(
+    server: Server, index: str, options: ReadOptions = BODY, **more: Any
+) -> list[dict[str, Any]]:
+    return [json.loads(line.data) for line in ForeignIndex(index, options, **more).lines(server)]
 
 
 class RecordingServer:
@@ -120,7 +127,7 @@ def test_what_is_written_meanwhile_is_not_seen(server: Server) -> None:
     with make_raw_index(
         server, {str(n): call(n) for n in range(MANY)}, shards=1
     ) as index:  # of several, an old OpenSearch reads each at its own moment
-        lines = ForeignIndex(index, "body").lines(server)
+        lines = ForeignIndex(index, BODY).lines(server)
         next(lines)
         write_documents(
             server, index, {**{f"late{n}": call(n) for n in range(50)}, "7": call(7, sector="late")}
@@ -164,22 +171,46 @@ def test_fields_become_text_id_and_metadata(server: Server) -> None:
             "source_source_text": "summary",
         }
         assert extracted == [{"id": "a", "text": "hello", **metadata}]
-        existing = ForeignIndex(index, "talk.turns", "number", where={})
+        existing = ForeignIndex(
+            index, ReadOptions(Columns({"id": "number", "turns": "talk.turns"}))
+        )
         lines_by_source = {line.source: line for line in existing.lines(server)}
         assert json.loads(lines_by_source[f"{index}/b"].data) == {
-            "id": "12",
+            "id": 12,
             "turns": turns,
             "talk": {"minutes": 3},
         }
 
 
 @pytest.mark.server
+def test_own_keys_below_turns_and_rows_of_turns_are_read_from_an_index(server: Server) -> None:
+    said = [{"who": {"role": "agent"}, "words": "Hello.", "from_ms": 5}]
+    options = ReadOptions(
+        Columns({"turns": "said", "text": "words", "speaker": "who.role", "start": "from_ms"})
+    )
+    turns = [{"speaker": "agent", "text": "Hello.", "start_ms": 5}]
+    with make_raw_index(server, {"a": {"said": said, "queue": "q"}}) as index:
+        assert read(server, index, options) == [{"id": "a", "turns": turns, "queue": "q"}]
+    rows = {
+        str(number): {"call": number % 2, "body": f"turn {number}", "at": number, "queue": "q"}
+        for number in range(6)
+    }
+    columns = Columns({"id": "call", "text": "body", "start": "at"})
+    with make_raw_index(server, rows) as index:
+        calls = read(server, index, ReadOptions(columns, "turn"), where={"queue": "q"})
+    assert sorted((call["id"], [turn["text"] for turn in call["turns"]]) for call in calls) == [
+        ("0", ["turn 0", "turn 2", "turn 4"]),
+        ("1", ["turn 1", "turn 3", "turn 5"]),
+    ]
+
+
+@pytest.mark.server
 def test_a_document_without_the_text_is_refused_with_its_id_as_the_place(server: Server) -> None:
     with make_raw_index(server, {"a": {"sector": "shop", "body": None}}) as index:
-        (line,) = ForeignIndex(index, "body").lines(server)
+        (line,) = ForeignIndex(index, BODY).lines(server)
     assert (line.source, line.fault) == (
         f"{index}/a",
-        "the document has no field 'body'",
+        NO_BODY,
     )
     assert json.loads(line.data) == {"_id": "a", "sector": "shop", "body": None}
 
@@ -190,7 +221,7 @@ def test_the_point_in_time_is_closed_where_reading_fails_or_is_given_up(server: 
         with pytest.raises(ServerError, match="no answer for a test"):
             read(RecordingServer(server, fail_after=1), index)
         assert pits(server) == 0
-        lines = ForeignIndex(index, "body").lines(server)
+        lines = ForeignIndex(index, BODY).lines(server)
         next(lines)
         assert pits(server) > 0
         lines.close()
@@ -200,7 +231,7 @@ def test_the_point_in_time_is_closed_where_reading_fails_or_is_given_up(server: 
 @pytest.mark.server
 def test_a_point_in_time_that_is_gone_says_what_to_do(server: Server) -> None:
     with make_raw_index(server, {str(n): call(n) for n in range(MANY)}) as index:
-        lines = ForeignIndex(index, "body").lines(PitClosingServer(server))
+        lines = ForeignIndex(index, BODY).lines(PitClosingServer(server))
         with pytest.raises(
             IndexStoreError,
             match=r"no longer has the point in time that was read.*run the same command again",
@@ -261,7 +292,7 @@ def test_the_server_finds_all_that_the_filter_selects_and_leaves_out_what_it_can
             "id=shop",
         ):
             name, _, value = where.partition("=")
-            lines = list(ForeignIndex(index, "body", where={name: [value]}).lines(server))
+            lines = list(ForeignIndex(index, BODY, where={name: [value]}).lines(server))
             ids_by_filter[where] = (
                 {json.loads(line.data)["id"] for line in lines},
                 select_ids(lines, {name: [value]}),
@@ -304,8 +335,8 @@ def test_the_command_adds_an_index_of_ours_beside_the_other_and_again_skips_what
             "ingest",
             "--from-index",
             index,
-            "--text-field",
-            "body",
+            "--columns",
+            "text=body",
             "--where",
             "sector=shop",
             "--where",
@@ -325,7 +356,7 @@ def test_the_command_adds_an_index_of_ours_beside_the_other_and_again_skips_what
         entry = json.loads(Path(f"{own}.rejected.jsonl").read_text())
         assert (entry["source"], entry["reason"]) == (
             f"{index}/bad",
-            "the document has no field 'body'",
+            NO_BODY,
         )
         write_documents(server, index, {"4": call(400, sector="shop", n=4)})
         again = invoke_cli(*command).json

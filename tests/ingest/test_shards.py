@@ -157,7 +157,7 @@ def test_three_runs_of_the_command_fill_one_index_and_each_says_what_was_others(
     assert sorted(result.status for result in results) == [0, 0, 1]
     assert sum(result.json["documents"] for result in results) == 30
     assert [result.json["read"] + result.json["others"] for result in results] == [31, 31, 31]
-    assert [path.name for path in Path().glob("*.rejected.jsonl")] == [
+    assert [path.name for path in Path("store").glob("*.rejected.jsonl")] == [
         "calls.1-of-3.rejected.jsonl"
     ]  # line 31, and 31 is 1 modulo 3
     again = invoke_cli("ingest", "calls.jsonl", "--url", "embedded:store")

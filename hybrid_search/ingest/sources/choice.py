@@ -14,8 +14,8 @@ from hybrid_search.backends import open_server
 from hybrid_search.config import settings
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources import files, rejected
+from hybrid_search.ingest.sources.read_options import AS_IS, ReadOptions
 from hybrid_search.ingest.sources.server_index import ForeignIndex
-from hybrid_search.ingest.sources.tables import SAME, Columns
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.observability import logs
 from hybrid_search.text.name_lists import list_names
@@ -26,7 +26,7 @@ class SourceChoice:
     """The source that a command names; without any of them, the bundled sample."""
 
     paths: Sequence[str] = ()
-    columns: Columns = SAME
+    read_options: ReadOptions = AS_IS
     sample: bool = False
     retry: Path | None = None
     follow: Path | None = None
@@ -91,8 +91,12 @@ def open_input(source: SourceChoice, rejects: Path) -> Iterator[Input]:
             server.close()
     else:
         paths = source.paths or _choose_sample(source)
-        files.check(paths, rejects, source.columns)
-        yield Input(files.read(paths, source.columns), files.size(paths), paths)
+        files.check(paths, rejects, source.read_options)
+        yield Input(
+            files.read(paths, source.read_options),
+            files.size(paths),
+            [file.path for file in files.find(paths)],
+        )
 
 
 def _choose_sample(source: SourceChoice) -> list[str]:

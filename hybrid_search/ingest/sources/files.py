@@ -1,81 +1,198 @@
-"""Read files: JSONL, CSV and TSV (gzipped or not), Parquet, standard input, the bundled sample.
+"""Read files, folders, globs and standard input, each file by the kind that it is recognised as.
 
-One line at a time, whatever the size of the file.
+One line, row or object at a time, whatever the size of the file.
 """
 
 from __future__ import annotations
 
-import errno
-import gzip
-import sys
+import codecs
+import glob
+import os
 import zlib
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO
 
-from hybrid_search.errors import UsageError
-from hybrid_search.ingest.sources.tables import DELIMITERS, SAME, Columns, Row, rows
+from hybrid_search.errors import InputError, UsageError
+from hybrid_search.ingest.rejects import REJECTED
+from hybrid_search.ingest.sources import csv_tables, json_texts, recognition
+from hybrid_search.ingest.sources.encodings import (
+    UTF8,
+    TextEncoding,
+    as_utf8,
+    decode_head,
+    recognise_encoding,
+)
+from hybrid_search.ingest.sources.formats import FORMATS
+from hybrid_search.ingest.sources.formats.base import Format
+from hybrid_search.ingest.sources.read_options import AS_IS, SAME, ReadOptions
+from hybrid_search.ingest.sources.recognition import CSV, JSON, JSON_LINES, PARQUET
+from hybrid_search.ingest.sources.records import (
+    Record,
+    Row,
+    build_row,
+    has_speaker_lines,
+    read_record,
+)
+from hybrid_search.ingest.sources.streams import STDIN, can_open_twice, copy_to_file, open_source
+from hybrid_search.ingest.sources.tables import Table, read_table
+from hybrid_search.ingest.sources.turn_rows import group_calls
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.text.name_lists import list_names
+from hybrid_search.observability import logs
 
 SAMPLE = Path(__file__).parents[2] / "sample" / "calls.jsonl"
-STDIN = "-"
-MAX_LINE_BYTES = 64 * 1024 * 1024
-"""A longer line cannot be a document, and is not read into memory: a text has at most 10 MB, and
-JSON needs at most six bytes for one of them.
-"""
-
-PARQUET = ".parquet"
+UNFINISHED = (".tmp", ".part")
+"""Endings of files that are still being written."""
+LEFT_ALONE = (*UNFINISHED, REJECTED)
+"""Endings of files in a folder that are no sources."""
 
 
-def check(sources: Sequence[str], rejects: Path | None = None, columns: Columns = SAME) -> None:
+FIRST_ROWS = 2
+"""Numbers of the rows that are looked at for names of speakers; the first of a table may be 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file to read, or standard input.
+
+    Attributes:
+        path: Where it is, as it is called in messages.
+        id: The id of its document, if it states none: its place in the folder that was named,
+            without ending.
+    """
+
+    path: str
+    id: str
+
+    @property
+    def name(self) -> str:
+        """Return the name of the file without ``.gz``."""
+        name = Path(self.path).name
+        return name[:-3] if name.lower().endswith(".gz") else name
+
+
+def find(sources: Sequence[str]) -> list[SourceFile]:
+    """Return the files that `sources` name: files, folders with all that is in them, and globs.
+
+    Of a folder, hidden files, unfinished ones and those of refused documents are left out.
+    UsageError is raised if there is no such file, or none in a folder.
+    """
+    return [file for source in sources for file in _find_source(source)]
+
+
+def _find_source(source: str) -> list[SourceFile]:
+    path = Path(source)
+    if source == STDIN:
+        return [SourceFile(STDIN, "stdin")]
+    if path.is_dir():
+        files = _find_in_folder(path)
+        if not files:
+            raise UsageError(f"source {source} is a folder without files")
+        return files
+    if path.exists():
+        return [SourceFile(source, _make_id(path, path.parent))]
+    if not glob.has_magic(source):
+        raise UsageError(f"source {source} does not exist: check the name")
+    folder = _fixed_folder(path)
+    matches = sorted(folder.glob(str(path.relative_to(folder))))
+    files = [file for match in matches for file in _find_match(match, folder)]
+    if not files:
+        raise UsageError(f"no file matches {source}: check the pattern")
+    return list({file.path: file for file in files}.values())
+
+
+def _find_match(match: Path, folder: Path) -> list[SourceFile]:
+    if _is_hidden(match.relative_to(folder)):
+        return []
+    if match.is_dir():
+        return _find_in_folder(match, folder)
+    return [SourceFile(str(match), _make_id(match, folder))]
+
+
+def _fixed_folder(pattern: Path) -> Path:
+    """Return the folders of a glob before its first wildcard."""
+    parts = pattern.parts
+    fixed = next(number for number, part in enumerate(parts) if glob.has_magic(part))
+    return Path(*parts[:fixed])
+
+
+def _find_in_folder(folder: Path, named_folder: Path | None = None) -> list[SourceFile]:
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    visible = [path for path in paths if not _is_hidden(path.relative_to(folder))]
+    return [
+        SourceFile(str(path), _make_id(path, named_folder or folder))
+        for path in visible
+        if not path.name.endswith(LEFT_ALONE)
+    ]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
+
+
+def _make_id(path: Path, folder: Path) -> str:
+    relative = path.relative_to(folder)
+    if relative.suffix.lower() == ".gz":
+        relative = relative.with_suffix("")
+    return relative.with_suffix("").as_posix()
+
+
+def check(
+    sources: Sequence[str], rejects: Path | None = None, options: ReadOptions = AS_IS
+) -> None:
     """Check that all sources can be read, before anything is written.
 
     MissingExtraError is raised if a source needs a package that is not installed.
 
     Raises:
-        UsageError: If a source does not exist, is a folder or is the file `rejects`, or if
-            `columns` are given and no source is a table.
+        UsageError: If a source does not exist, or is the file `rejects`, or if the format or the
+            encoding is unknown.
     """
-    for source in sources:
-        if source != STDIN and (Path(source).is_dir() or not Path(source).exists()):
-            kind = (
-                "is a folder: name its files"
-                if Path(source).is_dir()
-                else "does not exist: check the name"
-            )
-            raise UsageError(f"source {source} {kind}")
-        if source != STDIN and rejects and rejects.exists() and rejects.samefile(source):
+    recognition.check_format(options.format)
+    _named_encoding(options)
+    for file in find(sources):
+        is_file = file.path != STDIN and rejects and rejects.exists()
+        if is_file and rejects and rejects.samefile(file.path):
             raise UsageError(
-                f"source {source} is the file that refused documents are written to: "
+                f"source {file.path} is the file that refused documents are written to: "
                 "rename it, or name another with --rejects"
             )
-    kinds = {_kind(source) for source in sources}
-    if columns.of and not kinds & {PARQUET, *DELIMITERS}:
-        raise UsageError(
-            f"--columns is for CSV, TSV and Parquet, but the sources are {list_names(sources)}: "
-            "leave it out"
-        )
-    if PARQUET in kinds:
-        _import_parquet_rows()
+        if PARQUET in (options.format, recognition.ENDINGS.get(_ending(file))):
+            _import_arrow_tables()
 
 
-def read(sources: Sequence[str], columns: Columns = SAME) -> Iterator[SourceLine]:
-    """Yield all lines of all sources; `columns` say which columns of a table give which keys.
+def _ending(file: SourceFile) -> str:
+    return Path(file.name).suffix.lower()
 
-    A source that breaks off ends with a line whose fault says so; then the next source is read.
+
+def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[SourceLine]:
+    """Yield all documents of all sources, and of what is no document a line with its fault.
+
+    A source that breaks off, or that nothing reads, ends with a line whose fault says so; then the
+    next source is read.
     """
-    for source in sources:
+    may_split = not options.split_speakers
+    for file in find_present(sources):
         number = 0
         try:
-            with closing(_rows(source, columns)) as source_rows:
-                for number, data, fault in source_rows:
-                    yield SourceLine(source, number, data, fault)
+            with closing(_read_file(file, options)) as rows:
+                for number, data, fault in rows:
+                    if may_split and number <= FIRST_ROWS and has_speaker_lines(data):
+                        may_split = False
+                        logs.log_or_print(
+                            f"{file.path}: lines of the text begin with names of speakers, and "
+                            "--split-speakers makes turns of them"
+                        )
+                    yield SourceLine(file.path, number, data, fault)
+        except InputError as error:
+            yield SourceLine(file.path, number + 1, b"", str(error), error.detail)
         except (OSError, EOFError, zlib.error) as error:
             is_told_by_system = isinstance(error, OSError) and error.errno
             yield SourceLine(
-                source,
+                file.path,
                 number + 1,
                 b"",
                 f"the source cannot be read on after line {number}: "
@@ -84,70 +201,127 @@ def read(sources: Sequence[str], columns: Columns = SAME) -> Iterator[SourceLine
             )
 
 
+def find_present(sources: Sequence[str]) -> Iterator[SourceFile]:
+    """Yield the files of `sources`; a name that is gone stays, so that reading it says so."""
+    for source in sources:
+        try:
+            yield from _find_source(source)
+        except UsageError:
+            yield SourceFile(source, source)
+
+
 def size(sources: Sequence[str]) -> int | None:
     """Return the bytes of all sources, None if standard input is among them."""
-    return None if STDIN in sources else sum(Path(source).stat().st_size for source in sources)
+    if STDIN in sources:
+        return None
+    return sum(Path(file.path).stat().st_size for file in find(sources))
 
 
-def _open(source: str) -> AbstractContextManager[BinaryIO]:
-    if source == STDIN:
-        return _stdin()
-    return (
-        cast("BinaryIO", gzip.open(source, "rb"))
-        if source.lower().endswith(".gz")
-        else Path(source).open("rb")
-    )
+def _read_file(file: SourceFile, options: ReadOptions) -> Generator[Row, None, None]:
+    with open_source(file.path, recognition.is_enough) as (head, stream):
+        encoding = _named_encoding(options) or recognise_encoding(head)
+        text_head = decode_head(head, encoding)
+        kind = recognition.recognise(text_head, file.name, options)
+        if kind == PARQUET:
+            yield from read_table(_open_parquet(file, stream), options)
+            return
+        if kind in (JSON, JSON_LINES) and not encoding.is_for_json:
+            encoding = UTF8
+        if encoding.is_guessed:
+            logs.log_or_print(
+                f"{file.path} is read as {encoding}, by its characters: "
+                "--encoding names another if that is wrong"
+            )
+        if kind == CSV:
+            yield from _read_csv(file, as_utf8(stream, encoding), text_head, encoding, options)
+        else:
+            yield from _read_text(kind, file, as_utf8(stream, encoding), options)
 
 
-def _stdin() -> AbstractContextManager[BinaryIO]:
-    """Return standard input, opened anew for a thread that may wait for it when the process ends.
+def _read_text(
+    kind: str, file: SourceFile, stream: BinaryIO, options: ReadOptions
+) -> Iterator[Row]:
+    known_format = next((known for known in FORMATS if known.name == kind), None)
+    if known_format:
+        documents = _read_format(known_format, stream, file.id)
+        options = replace(options, columns=SAME)  # its documents have the keys of documents
+        return (build_row(Record(number, item), options) for number, item in documents)
+    rows = (json_texts.read_values if kind == JSON else json_texts.read_lines)(stream)
+    if options.keep_objects:
+        return rows
+    rows = (row for row in rows if row[2] or row[1].strip())
+    if options.rows == "turn":
+        return group_calls((read_record(row) for row in rows), options)
+    return (_build_json_row(row, options) for row in rows)
 
-    A thread that waits in Python's own reader holds a lock that the interpreter needs at its end.
 
-    Raises:
-        OSError: If it is closed.
-    """
-    if sys.stdin is None:  # closed, as by <&- in a shell
-        raise OSError(errno.EBADF, "standard input is closed")
+def _build_json_row(row: Row, options: ReadOptions) -> Row:
+    """Return the document of a row; one that is no object stays as it is, and is refused so."""
+    record = read_record(row)
+    return row if record.fault else build_row(record, options)
+
+
+def _read_format(format: Format, stream: BinaryIO, id: str) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
-        return open(sys.stdin.fileno(), "rb", closefd=False)
-    except (OSError, ValueError):  # in a test, standard input is not a file
-        return nullcontext(sys.stdin.buffer)
+        yield from enumerate(format.read(stream, id), 1)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"not a whole file of the format {format.name}", f"{type(error).__name__}: {error}"
+        ) from error
 
 
-def _kind(source: str) -> str:
-    """Return how the name of `source` ends, without ``.gz``."""
-    return Path(source.lower().removesuffix(".gz")).suffix
+def _read_csv(
+    file: SourceFile,
+    opened: BinaryIO,
+    head: bytes,
+    encoding: TextEncoding,
+    options: ReadOptions,
+) -> Iterator[Row]:
+    with ExitStack() as stack:
+        if can_open_twice(file.path):
+            open_table = partial(_open_text, file.path, encoding)
+        else:
+            copy = stack.enter_context(copy_to_file(opened))
+            open_table = partial(_rewind, copy)
+        table = csv_tables.CsvTable(open_table, csv_tables.find_delimiter(head))
+        yield from read_table(table, options)
 
 
-def _import_parquet_rows() -> Callable[[str, Columns], Iterator[Row]]:
-    from hybrid_search.ingest.sources import parquet
-
-    return parquet.rows
-
-
-def _rows(source: str, columns: Columns) -> Generator[Row, None, None]:
-    kind = _kind(source)
-    if kind == PARQUET:
-        yield from _import_parquet_rows()(source, columns)
-        return
-    with _open(source) as file:
-        yield from (
-            rows(_lines(file), columns, DELIMITERS[kind]) if kind in DELIMITERS else _lines(file)
-        )
+@contextmanager
+def _open_text(path: str, encoding: TextEncoding) -> Iterator[BinaryIO]:
+    with open_source(path, bool) as (_, stream):
+        yield as_utf8(stream, encoding)
 
 
-def _lines(file: BinaryIO) -> Iterator[Row]:
-    """Yield the rows of a file; of a line that is too long, only the beginning and a fault."""
-    number = 0
-    while data := file.readline(MAX_LINE_BYTES):
-        number += 1
-        is_complete = len(data) < MAX_LINE_BYTES or data.endswith(b"\n")
-        remainder = b"" if is_complete else data
-        while remainder and not remainder.endswith(b"\n"):
-            remainder = file.readline(MAX_LINE_BYTES)
-        yield (
-            (number, data, None)
-            if is_complete
-            else (number, data[:1000], f"the line is over {MAX_LINE_BYTES} bytes long")
-        )
+@contextmanager
+def _rewind(file: BinaryIO) -> Iterator[BinaryIO]:
+    """Yield `file` from its beginning; whoever reads it may close what they get."""
+    file.seek(0)
+    with os.fdopen(os.dup(file.fileno()), "rb") as copy:
+        yield copy
+
+
+def _import_arrow_tables() -> Any:
+    from hybrid_search.ingest.sources import arrow_tables
+
+    return arrow_tables
+
+
+def _open_parquet(file: SourceFile, stream: BinaryIO) -> Table:
+    is_plain = can_open_twice(file.path) and not file.path.lower().endswith(".gz")
+    table: Table = _import_arrow_tables().ParquetTable(
+        file.path if is_plain else copy_to_file(stream)
+    )
+    return table
+
+
+def _named_encoding(options: ReadOptions) -> TextEncoding | None:
+    if options.encoding is None:
+        return None
+    try:
+        return TextEncoding(codecs.lookup(options.encoding).name)
+    except LookupError as error:
+        raise UsageError(
+            f"--encoding {options.encoding!r} is unknown: give one as Python calls it, as in "
+            "windows-1252, utf-8 or utf-16"
+        ) from error

@@ -16,17 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.rejects import translate_write_errors
+from hybrid_search.ingest.rejects import REJECTED, translate_write_errors
+from hybrid_search.ingest.sources.files import UNFINISHED
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.private_files import create_folder
 
 POLL_SECONDS = 1.0
-UNFINISHED = (".tmp", ".part")
-"""Endings of files that are still being written."""
-
-REJECTED = ".rejected.jsonl"
-"""Added to the name of a file for its refused documents."""
-
 _log = logging.getLogger(__name__)
 
 IngestFile = Callable[[Path, Path], Summary]

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Container, Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.ingest.sources import server_filter, server_reader
-from hybrid_search.ingest.sources.tables import stringify_id
+from hybrid_search.ingest.sources.read_options import AS_IS, Columns, ReadOptions
+from hybrid_search.ingest.sources.records import CONTENT, Record, build_row, find
+from hybrid_search.ingest.sources.turn_rows import group_calls
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.text.name_lists import list_names
 
 ID = "_id"
-RESERVED = ("id", "text", "turns")
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignIndex:
-    """An index to read, the fields of its text and id, and what its documents must fulfil.
+    """An index to read, how its documents are read, and what they must fulfil.
 
-    Fields have dotted names. A text field that holds a list is taken as the turns. All other fields
-    are metadata; those called id, text or turns become ``source_id`` and so on, because a document
-    has its own.
+    Without columns a document has the index's ``_id``, and its text is the field ``text``. A text
+    that is a list is taken as the turns. All other fields are metadata; those called id, text or
+    turns become ``source_id`` and so on, because a document has its own.
     """
 
     index: str
-    text_field: str = "text"
-    id_field: str = ID
+    options: ReadOptions = AS_IS
     where: Mapping[str, Any] = field(default_factory=dict)
 
     def lines(self, server: Server) -> Generator[SourceLine, None, None]:
@@ -39,51 +37,48 @@ class ForeignIndex:
         generator, or read it to its end: until then the server keeps the point in time.
         IndexMissingError is raised if there is no such index, ServerError if the server fails.
         """
+        where = self._select_conditions()
         query = server_filter.build_query(
-            self.where,
-            server_reader.fetch_properties(server, self.index) if self.where else [],
-            by_id=self.id_field == ID,
+            where,
+            server_reader.fetch_properties(server, self.index) if where else [],
+            by_id=self._columns["id"] == ID,
         )
         with closing(server_reader.iterate_hits(server, self.index, query)) as hits:
+            if self.options.rows == "turn":
+                yield from self._group_lines(hits)
+                return
             for number, hit in enumerate(hits, 1):
                 yield self._build_line(hit, number)
 
+    @property
+    def _columns(self) -> dict[str, str]:
+        named = {"id": ID, **self.options.columns.of}
+        return named if {*CONTENT} & named.keys() else {**named, "text": "text"}
+
+    def _select_conditions(self) -> Mapping[str, Any]:
+        """Return the conditions that the server may apply: those on fields as they are there."""
+        if self.options.rows == "turn":  # a field of a turn is none of the call
+            return {}
+        named = self.options.columns.of.keys() - {"id"}
+        return {key: value for key, value in self.where.items() if key not in named}
+
+    def _group_lines(self, hits: Iterator[Mapping[str, Any]]) -> Iterator[SourceLine]:
+        records = (self._read_hit(hit, number) for number, hit in enumerate(hits, 1))
+        options = replace(self.options, columns=Columns(self._columns))
+        for number, data, fault in group_calls(records, options):
+            yield SourceLine(self.index, number, data, fault)
+
+    def _read_hit(self, hit: Mapping[str, Any], number: int) -> Record:
+        fields = dict(hit.get("_source", {}))
+        if self._columns["id"] == ID:
+            fields[ID] = hit["_id"]
+        return Record(number, fields)
+
     def _build_line(self, hit: Mapping[str, Any], number: int) -> SourceLine:
-        source = dict(hit.get("_source", {}))
-        if self.id_field == ID:
-            source[ID] = hit["_id"]
-        location = f"{hit['_index']}/{hit['_id']}"
-        names = self.id_field, self.text_field
-        places = [_find_field(source, name) for name in names]
-        for place, name in zip(places, names, strict=True):
-            if place is None:
-                fault = f"the document has no field {name!r}"
-                detail = f"its fields are {list_names(sorted(source), name)}"
-                return SourceLine(location, number, json.dumps(source).encode(), fault, detail)
-        name, content = (place[0].pop(place[1]) for place in places if place)
-        own = {"id": stringify_id(name), "turns" if isinstance(content, list) else "text": content}
-        fields = {key: value for key, value in source.items() if (key, value) not in own.items()}
-        metadata = {_rename_reserved(key, source): value for key, value in fields.items()}
-        return SourceLine(location, number, json.dumps({**metadata, **own}).encode())
-
-
-def _rename_reserved(key: str, used_names: Container[str]) -> str:
-    """Return `key`, or a new name for it if a document has a field of this name itself."""
-    if key not in RESERVED:
-        return key
-    name = f"source_{key}"
-    while name in used_names:
-        name = f"source_{name}"
-    return name
-
-
-def _find_field(source: dict[str, Any], name: str) -> tuple[dict[str, Any], str] | None:
-    """Return the object that holds the field of a dotted name, and its key in that object.
-
-    None if there is no such field, or it is null.
-    """
-    if source.get(name) is not None:
-        return source, name
-    first, dot, inner_name = name.partition(".")
-    inner = source.get(first)
-    return _find_field(inner, inner_name) if dot and isinstance(inner, dict) else None
+        record = self._read_hit(hit, number)
+        columns = self._columns
+        if "turns" not in columns and isinstance(find(record.fields, columns["text"]), list):
+            columns["turns"] = columns.pop("text")
+        options = replace(self.options, columns=Columns(columns))
+        row = build_row(record, options)
+        return SourceLine(f"{hit['_index']}/{hit['_id']}", *row)

@@ -1,0 +1,132 @@
+"""Propose the columns or keys that look like those of a document, when it lacks them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+WORDS: dict[str, tuple[str, ...]] = {
+    "id": ("id", "ids", "uuid", "guid"),
+    "text": (
+        *("text", "transcript", "transcription", "utterance", "body", "content", "message"),
+        *("description", "comment", "dialogue", "conversation", "sentence"),
+    ),
+    "turns": (
+        *("turns", "utterances", "segments", "messages", "phrases", "comments", "transcript"),
+        *("conversation", "dialogue", "entries"),
+    ),
+    "speaker": ("speaker", "role", "participant", "author", "sender", "party", "channel"),
+    "start": ("start", "begin", "starttime", "offset"),
+    "end": ("end", "stop", "endtime"),
+}
+"""For each key the words of a name that may stand for it, the likeliest first."""
+
+OWNERS = ("call", "conversation", "ticket", "contact", "interaction", "case", "document")
+"""What an id of a document is called after; other ids may be those of agents or customers."""
+
+EXAMPLE = "--columns id=call_id,text=body"
+MAX_LEVELS = 3
+"""Levels of objects whose keys are looked at."""
+
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def propose_columns(fields: Mapping[str, Any]) -> str:
+    """Return the options that name the keys of `fields`, or an example if none looks right.
+
+    `fields` are the keys of an object with their values.
+    """
+    names = dict(_flatten(fields))
+    scalars = [name for name, value in names.items() if not isinstance(value, (dict, list))]
+    found = {"id": _find_id(scalars)}
+    turns = [name for name, value in names.items() if _are_turns(value)]
+    if turns_name := _find_name("turns", turns):
+        found["turns"] = turns_name
+        inner = list(dict(_flatten(names[turns_name][0])))
+        found |= {key: _find_name(key, inner) for key in ("text", "speaker", "start", "end")}
+    else:
+        found["text"] = _find_name("text", scalars)
+    return _format_option(found)
+
+
+def propose_for_header(header: Sequence[str]) -> str:
+    """Return the options that name the columns of a table, or an example if none looks right.
+
+    A table that names a speaker in each row has a turn a row.
+    """
+    found = {key: _find_name(key, header) for key in ("text", "speaker", "start", "end")}
+    found["id"] = _find_id(header)
+    if found["speaker"]:
+        return f"{_format_option(found)} --rows turn"
+    return _format_option({"id": found["id"], "text": found["text"]})
+
+
+def looks_like_header(header: Sequence[str]) -> bool:
+    """Return whether names of columns look like an id and a text."""
+    return bool(_find_id(header) and _find_name("text", header))
+
+
+def _format_option(found: Mapping[str, str | None]) -> str:
+    order = ("id", "turns", "text", "speaker", "start", "end")
+    pairs = [f"{key}={found[key]}" for key in order if found.get(key) not in (None, key)]
+    if not found.get("id") or not (found.get("text") or found.get("turns")):
+        return EXAMPLE
+    if not pairs:
+        return EXAMPLE
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(pairs)
+    value = line.getvalue()
+    needs_quotes = shlex.quote(value) != value
+    is_plain = re.fullmatch(r"[\w =,.-]+", value)
+    return (
+        f'--columns "{value}"' if needs_quotes and is_plain else f"--columns {shlex.quote(value)}"
+    )
+
+
+def _flatten(fields: Mapping[str, Any], levels: int = MAX_LEVELS) -> Iterator[tuple[str, Any]]:
+    for name, value in fields.items():
+        yield name, value
+        if isinstance(value, Mapping) and levels > 1:
+            for inner_name, inner in _flatten(value, levels - 1):
+                yield f"{name}.{inner_name}", inner
+
+
+def _are_turns(value: Any) -> bool:
+    if not (isinstance(value, list) and value and isinstance(value[0], dict)):
+        return False
+    return _find_name("text", [name for name, item in _flatten(value[0])]) is not None
+
+
+def _find_id(names: Sequence[str]) -> str | None:
+    """Return the name that looks most like the id of a document."""
+    ids = [name for name in names if _is_id(name)]
+    return min(ids, key=lambda name: (not _is_owned(name), name.count(".")), default=None)
+
+
+def _is_id(name: str) -> bool:
+    return (_words(name) or [""])[-1] in WORDS["id"]
+
+
+def _is_owned(name: str) -> bool:
+    words = _words(name)
+    return len(words) == 1 or words[-2] in OWNERS
+
+
+def _find_name(key: str, names: Sequence[str]) -> str | None:
+    """Return the name that looks most like `key`."""
+    likely_words = WORDS[key]
+    ranked = [
+        (likely_words.index(word), name.count("."), position, name)
+        for position, name in enumerate(names)
+        for word in _words(name)
+        if word in likely_words and not _is_id(name)
+    ]
+    return min(ranked)[-1] if ranked else None
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]

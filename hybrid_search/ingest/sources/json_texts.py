@@ -1,0 +1,118 @@
+"""Read JSON documents from lines, and from lists and objects that take many lines."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import BinaryIO, TextIO
+
+from hybrid_search.ingest.sources.records import Row
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""A longer line cannot be a document, and is not read into memory: a text has at most 10 MB, and
+JSON needs at most six bytes for one of them. An object over several lines has as many characters.
+"""
+CHUNK = 256 * 1024
+"""Characters read at first; as many again, each time that an object is not whole."""
+EXCERPT = 1000
+"""Characters that are kept of what cannot be read."""
+NEAR_END = 16
+"""Characters at the end of what was read in which an error may come from what is not yet read."""
+
+_SPACE = " \t\r\n"
+
+
+def read_lines(file: BinaryIO) -> Iterator[Row]:
+    """Yield the lines of a file; of a line that is too long, only the beginning and a fault."""
+    number = 0
+    while data := file.readline(MAX_LINE_BYTES):
+        number += 1
+        is_complete = len(data) < MAX_LINE_BYTES or data.endswith(b"\n")
+        remainder = b"" if is_complete else data
+        while remainder and not remainder.endswith(b"\n"):
+            remainder = file.readline(MAX_LINE_BYTES)
+        yield (
+            (number, data, None)
+            if is_complete
+            else (number, data[:1000], f"the line is over {MAX_LINE_BYTES} bytes long")
+        )
+
+
+def read_values(file: BinaryIO) -> Iterator[Row]:
+    """Yield the objects of a JSON text, and those in its lists, each as it stands.
+
+    They are numbered from 1. Only one object is in memory at a time. Behind an error, reading goes
+    on at the next line that begins with an object.
+    """
+    text = _Text(io.TextIOWrapper(file, "utf-8", "surrogateescape", newline=""))
+    number = 0
+    while text.find_value():
+        number += 1
+        value, fault = text.take_value()
+        yield number, value.encode("utf-8", "surrogateescape"), fault
+        if fault and not text.find_object_line():
+            return
+
+
+class _Text:
+    """A text that is read piece by piece, and the place in it."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._decoder = file, json.JSONDecoder()
+        self.buffer, self.position = "", 0
+        self._is_over = False
+
+    def find_value(self) -> bool:
+        """Go to the next object or other value; False if there is none."""
+        while True:  # lists are opened, so their brackets and commas are passed over
+            while self.position < len(self.buffer):
+                if self.buffer[self.position] not in _SPACE + "[],\ufeff":
+                    return True
+                self.position += 1
+            if not self._read():
+                return False
+
+    def take_value(self) -> tuple[str, str | None]:
+        """Return the value that begins here, or some of it and why it cannot be read."""
+        while True:
+            fault, may_be_cut = None, True
+            try:
+                _, end = self._decoder.raw_decode(self.buffer, self.position)
+            except json.JSONDecodeError as error:
+                fault = f"not JSON: {error.msg}"
+                is_at_end = error.pos >= len(self.buffer) - NEAR_END
+                may_be_cut = is_at_end or error.msg.startswith("Unterminated")
+            except RecursionError:
+                fault, may_be_cut = "nested too deeply", False
+            else:
+                if end < len(self.buffer) or not self._read():
+                    value, self.position = self.buffer[self.position : end], end
+                    return value, None
+                continue
+            if len(self.buffer) - self.position > MAX_LINE_BYTES:
+                fault, may_be_cut = f"an object is over {MAX_LINE_BYTES} characters long", False
+            if not (may_be_cut and self._read()):
+                excerpt = self.buffer[self.position : self.position + EXCERPT]
+                return excerpt, f"{fault}; reading goes on at the next line that opens an object"
+
+    def find_object_line(self) -> bool:
+        """Go to the next line that begins with an object; False if there is none."""
+        while True:
+            begin = self.buffer.find("\n{", self.position)
+            if begin >= 0:
+                self.position = begin + 1
+                return True
+            self.position = max(self.position, len(self.buffer) - 1)
+            if not self._read():
+                return False
+
+    def _read(self) -> bool:
+        """Read as much again as is left of the buffer; False at the end of the file."""
+        if self._is_over:
+            return False
+        self.buffer, self.position = self.buffer[self.position :], 0
+        piece = self._file.read(max(CHUNK, len(self.buffer)))
+        self.buffer += piece
+        self._is_over = not piece
+        return bool(piece)

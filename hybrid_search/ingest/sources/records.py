@@ -1,0 +1,264 @@
+"""Make documents of the rows and objects of sources: own keys, speakers' lines, times."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hybrid_search.errors import InputError
+from hybrid_search.ingest.column_names import propose_columns
+from hybrid_search.ingest.sources.json_values import to_json_value
+from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+
+Row = tuple[int, bytes, str | None]
+"""(number from 1, JSON of a document, fault). With a fault the bytes are what was found.
+
+A fault quotes nothing of a text.
+"""
+
+Fields = dict[str, Any]
+"""The keys of a row or an object, with their values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A row of a table or an object, numbered from 1.
+
+    `raw` is what stands in the source, for a refusal, and `fault` why it could not be read.
+    """
+
+    number: int
+    fields: Fields
+    raw: bytes = b""
+    fault: str | None = None
+
+
+CONTENT = ("text", "turns")
+RESERVED = ("id", *CONTENT)
+TIMES = ("start", "end")
+TURN_KEYS = ("speaker", "start", "end", "start_ms", "end_ms")
+"""Keys of a turn beside its text."""
+
+_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)")
+_MILLISECONDS = re.compile(r"(?:(?i:_ms)|[a-z]Ms|(?i:milli\w*))$")
+
+
+def build_document(fields: Fields, options: ReadOptions) -> Fields:
+    """Return the document that `fields` are by their own keys.
+
+    InputError is raised if a key that the columns name is missing, or has a value that it cannot
+    have.
+    """
+    document = apply_columns(fields, options.columns) if options.columns.of else dict(fields)
+    if isinstance(document.get("turns"), str):  # a cell of a table
+        document["turns"] = _load_turns(document["turns"])
+    text = document.get("text")
+    if options.split_speakers and isinstance(text, str) and not document.get("turns"):
+        turns = split_speakers(text)
+        if turns:
+            del document["text"]
+            document["turns"] = turns
+    return document
+
+
+def has_speaker_lines(document: bytes) -> bool:
+    """Return whether the JSON of a document has a text that `split_speakers` makes turns of."""
+    if b"\\n" not in document or b":" not in document:
+        return False
+    fields = read_record((1, document, None)).fields
+    text = fields.get("text")
+    return isinstance(text, str) and not fields.get("turns") and split_speakers(text) is not None
+
+
+def split_speakers(text: str) -> list[Fields] | None:
+    """Return the turns of a text with lines such as "Agent: ...", None if it has none."""
+    from hybrid_search.ingest.sources.formats.text import split_speakers as split
+
+    return split(text)
+
+
+def apply_columns(fields: Fields, columns: Columns) -> Fields:
+    """Return `fields` under the keys that `columns` name them by.
+
+    If a key of turns is named, the text is that of a turn where there are turns, else the whole
+    is one turn. What stands under id, text or turns and is another value becomes ``source_id`` and
+    so on. InputError is raised if the id, the text or the turns are not where `columns` say.
+    """
+    of, fields = columns.of, dict(fields)
+    turn_columns = {key: of[key] for key in TURN_KEYS if key in of}
+    has_turns = "turns" in of or (bool(turn_columns) and isinstance(fields.get("turns"), list))
+    if "text" in of and has_turns:
+        turn_columns["text"] = of["text"]
+    own = {
+        key: _take_named(fields, key, column)
+        for key, column in of.items()
+        if key not in turn_columns
+    }
+    if has_turns:
+        turns = own["turns"] if "turns" in own else fields.pop("turns")
+        own["turns"] = [_apply_to_turn(turn, turn_columns) for turn in _require_list(turns)]
+    elif turn_columns:
+        own |= _wrap_in_turn(fields, own, turn_columns)
+    own |= {key: own.get(key) for key in CONTENT if own.keys() & {*CONTENT}}
+    rest = {
+        rename_reserved(key, own, fields): value
+        for key, value in fields.items()
+        if key not in own or own[key] != value
+    }
+    return {**rest, **{key: value for key, value in own.items() if value is not None}}
+
+
+def _take_named(fields: Fields, key: str, column: str) -> Any:
+    value = take(fields, column)
+    if value is None and key in RESERVED:
+        raise InputError(
+            f"no key {column!r} for the {key}: name one that is there, "
+            f"as in {propose_columns(fields)}",
+            f"the keys are {', '.join(sorted(fields))}"[:200],
+        )
+    return value
+
+
+def _require_list(turns: Any) -> list[Any]:
+    if isinstance(turns, str):
+        turns = _load_turns(turns)
+    if not isinstance(turns, list):
+        raise InputError(f"turns are a {type(turns).__name__}, and not a list of objects")
+    return turns
+
+
+def _load_turns(text: str) -> Any:
+    """Return the turns that a cell of a table has as JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise InputError("turns are a text, and not a list of objects in JSON") from None
+
+
+def _apply_to_turn(turn: Any, turn_columns: Mapping[str, str]) -> Any:
+    if not isinstance(turn, dict):
+        return turn
+    rest = dict(turn)
+    own = {key: take(rest, column) for key, column in turn_columns.items()}
+    return {**rest, **read_turn_keys(own, turn_columns)}
+
+
+def _wrap_in_turn(fields: Fields, own: Fields, turn_columns: Mapping[str, str]) -> Fields:
+    """Return the turns of a document whose text is one turn, with a speaker or times."""
+    turn = {key: take(fields, column) for key, column in turn_columns.items()}
+    text = own.pop("text") if "text" in own else fields.pop("text", None)
+    return {"turns": [{"text": text, **read_turn_keys(turn, turn_columns)}]}
+
+
+def read_turn_keys(turn: Mapping[str, Any], names: Mapping[str, str]) -> Fields:
+    """Return the keys of a turn without the missing ones, and times in milliseconds.
+
+    `names` are the columns or keys that the values come from.
+    """
+    own = dict(turn)
+    for key in TIMES:
+        if own.get(key) is not None:
+            own[f"{key}_ms"] = to_milliseconds(own[key], names.get(key, key))
+        own.pop(key, None)
+    return {key: value for key, value in own.items() if value is not None}
+
+
+def to_milliseconds(value: Any, name: str) -> int:
+    """Return a time as milliseconds.
+
+    A text with colons is hours, minutes and seconds, or minutes and seconds. A number is seconds,
+    unless `name`, the column or key that it comes from, ends in ``_ms``, ``Ms`` or ``Millis``.
+
+    Raises:
+        InputError: If it is neither.
+    """
+    clock = _CLOCK.fullmatch(value.strip()) if isinstance(value, str) else None
+    if clock:
+        hours, minutes, seconds = clock.groups(default="0")
+        whole_minutes = int(hours) * 60 + int(minutes)
+        return round(1000 * (whole_minutes * 60 + float(seconds.replace(",", "."))))
+    try:
+        number = float(value.strip().replace(",", ".") if isinstance(value, str) else value)
+        return round(number * (1 if _MILLISECONDS.search(name) else 1000))
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            "a time is neither seconds, nor milliseconds in a column *_ms, nor HH:MM:SS"
+        ) from None
+
+
+def rename_reserved(key: str, own: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
+    """Return `key`, or a new name for it if the document has another value under that name."""
+    if key not in own:
+        return key
+    name = f"source_{key}"
+    while name in fields or name in own:
+        name = f"source_{name}"
+    return name
+
+
+def find(fields: Fields, path: str) -> Any:
+    """Return the value under a dotted key, None if it is not there."""
+    value = fields.get(path)
+    first, dot, inner_path = path.partition(".")
+    inner = fields.get(first)
+    return find(inner, inner_path) if value is None and dot and isinstance(inner, dict) else value
+
+
+def take(fields: Fields, path: str) -> Any:
+    """Return the value under a dotted key, and remove it from `fields`; None if it is not there."""
+    if fields.get(path) is not None:
+        return fields.pop(path)
+    first, dot, inner_path = path.partition(".")
+    inner = fields.get(first)
+    if not (dot and isinstance(inner, dict)):
+        return None
+    rest = dict(inner)  # what is inside stays as it is, for a refusal
+    value = take(rest, inner_path)
+    if rest:
+        fields[first] = rest
+    else:
+        del fields[first]
+    return value
+
+
+def dump(fields: Mapping[str, Any]) -> bytes:
+    """Return the JSON of a document."""
+    return json.dumps(fields).encode()
+
+
+def clean_fields(fields: Mapping[str, Any]) -> Fields:
+    """Return `fields` with values of JSON, without the missing ones.
+
+    InputError is raised if a value is of a type that JSON does not have.
+    """
+    cleaned = ((str(key), to_json_value(value, str(key))) for key, value in fields.items())
+    return {key: value for key, value in cleaned if value is not None}
+
+
+def read_record(row: Row) -> Record:
+    """Return the object in a row of JSON; one that is no object has a fault."""
+    number, data, fault = row
+    if fault is None:
+        try:
+            fields = json.loads(data.decode("utf-8-sig"))
+        except (ValueError, RecursionError):
+            fault = "not readable JSON"
+        else:
+            if isinstance(fields, dict):
+                return Record(number, fields, data)
+            fault = f"not an object: a JSON {type(fields).__name__}"
+    return Record(number, {}, data, fault)
+
+
+def build_row(record: Record, options: ReadOptions) -> Row:
+    """Return the row with the document of a record, or with its fault."""
+    if record.fault:
+        return record.number, record.raw, record.fault
+    try:
+        document = build_document(record.fields, options)
+        return record.number, dump(document), None
+    except InputError as error:
+        return record.number, record.raw or dump(record.fields), str(error)

@@ -1,0 +1,111 @@
+"""Open sources as bytes, unpacked, with a look at their beginning: files and pipes."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+STDIN = "-"
+HEAD_BYTES = 64 * 1024
+"""Bytes by which a source is recognised."""
+BUFFER_BYTES = 256 * 1024
+
+GZIP = b"\x1f\x8b"
+
+IsEnough = Callable[[bytes], bool]
+"""Says whether a source can be recognised by these bytes: a pipe may have no more for a while."""
+
+
+@contextmanager
+def open_source(path: str, is_enough: IsEnough) -> Iterator[tuple[bytes, BinaryIO]]:
+    """Yield the first bytes of a source, and all of it as a stream; gzipped ones are unpacked.
+
+    OSError is raised if the source cannot be opened.
+
+    Yields:
+        (head, stream): the stream begins with the head.
+    """
+    with _open(path) as file:
+        magic, stream = _peek(file, lambda head: len(head) >= len(GZIP))
+        if magic.startswith(GZIP):
+            stream = cast("BinaryIO", gzip.GzipFile(fileobj=stream))
+        yield _peek(stream, is_enough)
+
+
+def can_open_twice(path: str) -> bool:
+    """Return whether a source is a file, and not standard input or another pipe."""
+    return path != STDIN and Path(path).is_file()
+
+
+def copy_to_file(stream: BinaryIO) -> BinaryIO:
+    """Return a temporary file with all of `stream`, which is removed when it is closed."""
+    file = tempfile.TemporaryFile()  # noqa: SIM115 # the caller closes it
+    shutil.copyfileobj(stream, file)
+    file.seek(0)
+    return cast("BinaryIO", file)
+
+
+def _open(path: str) -> AbstractContextManager[BinaryIO]:
+    return _open_stdin() if path == STDIN else Path(path).open("rb")
+
+
+def _open_stdin() -> AbstractContextManager[BinaryIO]:
+    """Return standard input, opened anew for a thread that may wait for it when the process ends.
+
+    A thread that waits in Python's own reader holds a lock that the interpreter needs at its end.
+
+    Raises:
+        OSError: If it is closed.
+    """
+    if sys.stdin is None:  # closed, as by <&- in a shell
+        raise OSError(errno.EBADF, "standard input is closed")
+    try:
+        return open(sys.stdin.fileno(), "rb", closefd=False)
+    except (OSError, ValueError):  # in a test, standard input is not a file
+        return nullcontext(sys.stdin.buffer)
+
+
+def _peek(stream: BinaryIO, is_enough: IsEnough) -> tuple[bytes, BinaryIO]:
+    """Return the beginning of `stream`, and a stream that begins with it.
+
+    An error behind the first bytes is left to the reader, who gets what was read before it.
+    """
+    head, error = b"", None
+    try:
+        while len(head) < HEAD_BYTES and not (head and is_enough(head)):
+            data = cast("Any", stream).read1(HEAD_BYTES - len(head))
+            if not data:
+                break
+            head += data
+    except (OSError, EOFError) as damage:  # what was read before it is still given
+        error = damage
+    replay = cast("io.RawIOBase", _Replay(head, stream, error))
+    return head, cast("BinaryIO", io.BufferedReader(replay, BUFFER_BYTES))
+
+
+class _Replay(io.RawIOBase):
+    """A stream that begins with bytes that were read from it before."""
+
+    def __init__(self, head: bytes, rest: BinaryIO, error: Exception | None) -> None:
+        super().__init__()
+        self._head, self._rest, self._error = memoryview(head), rest, error
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._head:
+            size = min(len(buffer), len(self._head))
+            buffer[:size], self._head = self._head[:size], self._head[size:]
+            return size
+        if self._error:
+            raise self._error
+        return int(cast("Any", self._rest).readinto1(buffer))

@@ -1,0 +1,116 @@
+"""``--rows turn``: make a call of all rows with its id, wherever they stand."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+
+from hybrid_search.errors import IndexStoreError, InputError
+from hybrid_search.ingest.document_parser import stringify_number
+from hybrid_search.ingest.sources.json_texts import MAX_LINE_BYTES
+from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+from hybrid_search.ingest.sources.records import (
+    TURN_KEYS,
+    Fields,
+    Record,
+    Row,
+    dump,
+    read_turn_keys,
+    take,
+)
+
+OWN_KEYS = ("text", *TURN_KEYS)
+
+_Stored = tuple[int, str | None, bytes, str | None]
+"""Number, id of the call, the row as JSON or as it stands, fault."""
+
+
+def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Row]:
+    """Yield the calls of rows, in the order of their first rows, each numbered by that row.
+
+    The turns of a call stand as they start if all say when, else as their rows do. What is equal
+    in all rows of a call is the call's, the rest the turn's. A row that cannot be read is yielded
+    with its fault.
+
+    All rows are written to a temporary file first, so memory holds one call at a time, which may
+    have `MAX_LINE_BYTES`.
+
+    Raises:
+        IndexStoreError: If the temporary folder is full.
+    """
+    try:
+        with closing(sqlite3.connect("")) as rows:  # "" is a file that SQLite deletes itself
+            rows.execute("CREATE TABLE rows (number INTEGER, call TEXT, data BLOB, fault TEXT)")
+            stored = (_store(record, options.columns) for record in records)
+            rows.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", stored)
+            rows.execute("CREATE INDEX calls ON rows (call, number)")
+            for first, call, size in rows.execute(
+                "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
+                "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
+            ):
+                yield _build_row(rows, first, call, size)
+    except sqlite3.Error as error:
+        raise IndexStoreError(
+            f"the rows cannot be stored in the temporary folder: {error}. "
+            "Free space there, or set SQLITE_TMPDIR to another folder"
+        ) from error
+
+
+def _store(record: Record, columns: Columns) -> _Stored:
+    if record.fault:
+        return record.number, None, record.raw, record.fault
+    raw = record.raw or dump(record.fields)
+    fields = dict(record.fields)
+    call = stringify_number(take(fields, columns.of.get("id", "id")))
+    if not isinstance(call, str):
+        return record.number, None, raw, "the row has no id of a call"
+    names = {key: columns.of.get(key, key) for key in OWN_KEYS}
+    try:
+        turn = read_turn_keys({key: take(fields, name) for key, name in names.items()}, names)
+    except InputError as error:
+        return record.number, None, raw, str(error)
+    for key, name in columns.of.items():
+        if key != "id" and key not in OWN_KEYS and (value := take(fields, name)) is not None:
+            fields[key] = value
+    return record.number, call, dump({"turn": {"text": "", **turn}, "rest": fields}), None
+
+
+def _build_row(rows: sqlite3.Connection, first: int, call: str | None, size: int) -> Row:
+    if call is None:
+        (row,) = rows.execute(
+            "SELECT number, data, fault FROM rows WHERE call IS NULL AND number = ?", (first,)
+        )
+        number, data, fault = row
+        return number, data, fault
+    if size > MAX_LINE_BYTES:
+        fault = f"the rows of the call have over {MAX_LINE_BYTES} bytes"
+        return first, dump({"id": call}), fault
+    stored = rows.execute("SELECT data FROM rows WHERE call = ? ORDER BY number", (call,))
+    document = build_call(call, [json.loads(data) for (data,) in stored])
+    return first, dump(document), None
+
+
+def build_call(call: str, rows: Sequence[Mapping[str, Fields]]) -> Fields:
+    """Return the document of a call.
+
+    Args:
+        call: Its id.
+        rows: Of each row the keys of the ``turn``, and the ``rest``.
+    """
+    first, *others = [row["rest"] for row in rows]
+    shared = {
+        key: value
+        for key, value in first.items()
+        if all(other.get(key) == value for other in others)
+    }
+    turns = [_build_turn(row, shared) for row in rows]
+    if all(isinstance(turn.get("start_ms"), (int, float)) for turn in turns):
+        turns.sort(key=lambda turn: turn["start_ms"])
+    return {**shared, "id": call, "turns": turns}
+
+
+def _build_turn(row: Mapping[str, Fields], shared: Fields) -> Fields:
+    own = {key: value for key, value in row["rest"].items() if key not in shared}
+    return {**own, **row["turn"]}
