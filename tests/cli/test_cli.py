@@ -107,8 +107,8 @@ def test_that_the_sample_was_taken_and_how_far_it_got_is_said_on_standard_error(
     ingest_result: CommandResult,
 ) -> None:
     first, *_, last = ingest_result.stderr.splitlines()
-    assert first == "no source given: ingesting the bundled sample of 88 calls"
-    assert last.startswith("88 documents (")
+    assert first == "no source given: ingesting the bundled sample of 100 calls"
+    assert last.startswith("100 documents (")
     assert last.endswith("into index 'calls'")
 
 
@@ -120,7 +120,7 @@ def test_the_same_ingest_again_skips_all(
         second_result.status,
         second_result.json["documents"],
         second_result.json["skipped"],
-    ) == (0, 0, 88)
+    ) == (0, 0, 100)
 
 
 def test_ingest_is_the_same_program_under_its_three_names(home: dict[str, str]) -> None:
