@@ -36,7 +36,8 @@ def few_calls_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("doctests")
     with connect(f"embedded:{folder}") as few_calls:
         few_calls.ingest(
-            [call for call in read_calls(SAMPLE) if call["id"] in CALLS], rejects=folder / "rejected.jsonl"
+            [call for call in read_calls(SAMPLE) if call["id"] in CALLS],
+            rejects=folder / "rejected.jsonl",
         )
     return f"embedded:{folder}"
 
