@@ -7,9 +7,9 @@ the tables of the pages.
 To read in this order: `benchmarks.results` (how a result is stored), `benchmarks.quality.tasks` and
 `benchmarks.quality.collection` (the labelled data, ingested), `benchmarks.quality.retrieval` (ways
 of ranking), `benchmarks.quality.stsb_context` and `benchmarks.quality.turns` (the sets that models
-are chosen on), `benchmarks.quality.localisation`, `benchmarks.quality.topics` and
-`benchmarks.quality.intents` (where words differ), `benchmarks.speed`, `benchmarks.servers`,
-`benchmarks.faults`, `benchmarks.tables`.
+are chosen on), `benchmarks.quality.hard_sample`, `benchmarks.quality.localisation`,
+`benchmarks.quality.topics` and `benchmarks.quality.intents` (where words differ),
+`benchmarks.speed`, `benchmarks.servers`, `benchmarks.faults`, `benchmarks.tables`.
 
 A new measurement is a module of one of the four packages; a new table goes into
 `benchmarks.tables`. `papers` and `export` import this package; it imports neither.

@@ -1,23 +1,19 @@
 """Phrases that people would ask.
 
-The sample's topics, descriptions of intents, and requests in customers' own words.
+The hard sample's topics, descriptions of intents, and requests in customers' own words.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+from benchmarks.quality import hard_sample
 from benchmarks.quality.tasks import TASKS, rows
-from hybrid_search.ingest.sources.files import SAMPLE
 
 
 def phrases(data: Path) -> list[str]:
     """Return about 130 phrases and questions of 1 to 20 words."""
-    topics = [
-        json.loads(line)["phrase"]
-        for line in SAMPLE.with_name("topics.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
+    topics = hard_sample.read_phrases()
     intents = [query.text for query in TASKS["calls_sgd"].queries(data, "dev")]
     requests = [
         row["text"] for row in rows(data / "banking77/banking77.jsonl.gz") if row["part"] == "dev"

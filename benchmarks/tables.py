@@ -205,7 +205,7 @@ def service() -> str:
     """Render how long a query takes in Python and over HTTP."""
     ways = results.read_result("service-sample", results.SPEED)["milliseconds"]
     return table(
-        "the bundled sample, milliseconds",
+        "the hard sample, milliseconds",
         ("p50", "p95"),
         ways,
         lambda way: [f"{ways[way][name]:.0f}" for name in ("p50", "p95")],

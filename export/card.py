@@ -46,7 +46,7 @@ GRAPHS = {
 ABOUT = """A span-aggregatable encoder for hybrid_search: a span's vector is the mean of its tokens'
 vectors, from one pass over the text around it. Made by `python -m export.to_onnx`."""
 
-PARITY = """Against torch in float32, over {spans:,} spans of 1 to 20 words of the bundled sample.
+PARITY = """Against torch in float32, over {spans:,} spans of 1 to 20 words of the hard sample.
 `same` is the share of {best:,} best spans, one for each turn and phrase, that are the same words;
 `lost` is how much lower, by torch, the cosine of the chosen words is on average. Measured on a CPU
 by `export/check.py`, without which no folder is written."""

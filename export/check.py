@@ -1,6 +1,6 @@
 """The gate of every export: the folder's *span* vectors are those of torch, in each precision.
 
-A fixed corpus of real passages of unequal lengths, the bundled sample's, goes through torch in one
+A fixed corpus of real passages of unequal lengths, the hard sample's, goes through torch in one
 padded batch and through the product's own encoder, with its buckets and its graph. Compared are the
 vectors of all spans of 1..20 words, and which span of a turn is the best one for each of the
 sample's phrases. Two exports that this would have caught: a wrapper left in train mode (cosine
@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
+from benchmarks.quality import hard_sample
 from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.encoder.precisions import ANY_PRECISION, PRECISIONS, STORED_INT8
 from hybrid_search.ingest import document_parser
@@ -80,23 +81,15 @@ class Side:
 
 
 def corpus() -> tuple[list[Part], list[str]]:
-    """Return turns of the bundled sample, one from each of its first passages, and their texts."""
+    """Return turns of the hard sample, one from each of its first passages, and their texts."""
     parts: list[Part] = []
     texts: list[str] = []
-    for line in files.read([str(files.SAMPLE)]):
+    for line in files.read([str(hard_sample.CALLS)]):
         document, _ = document_parser.parse(line.data)
         for passage in split(document):
             parts.append(first := passage.parts[0])
             texts.append(document.text[first.start : first.end])
     return parts[:PASSAGES], texts[:PASSAGES]
-
-
-def phrases() -> list[str]:
-    """Return the phrases of the bundled sample's topics."""
-    return [
-        json.loads(line)["phrase"]
-        for line in (files.SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
 
 
 def parity(model: torch.nn.Module, folder: Path) -> dict[str, dict[str, Any]]:
@@ -130,7 +123,7 @@ def measure(model: torch.nn.Module, folder: Path, precisions: Sequence[str]) -> 
     tokenizer = folder / "tokenizer.json"
     reference = _side(
         torch_encodings(model, tokenizer, texts),
-        torch_encodings(model, tokenizer, phrases()),
+        torch_encodings(model, tokenizer, hard_sample.read_phrases()),
         parts,
     )
     measured = {}
@@ -138,7 +131,8 @@ def measure(model: torch.nn.Module, folder: Path, precisions: Sequence[str]) -> 
         for precision in precisions:
             encoder = OnnxEncoder(folder, "cpu", precision=precision, cache=Path(cache))
             measured[precision] = compare_sides(
-                reference, _side(encoder.encode(texts), encoder.encode(phrases()), parts)
+                reference,
+                _side(encoder.encode(texts), encoder.encode(hard_sample.read_phrases()), parts),
             )
     return measured
 

@@ -125,7 +125,7 @@ def query(
     >>> result = hybrid_search.query("money back", size=1, where={"sector": "shop"})
     >>> hit = result.hits[0]
     >>> hit.id, hit.spans[0].text, hit.spans[0].start, hit.spans[0].end
-    ('shop-001', 'Could you just put the money back on my card instead', 673, 725)
+    ('shop-001', "I'd like my money back", 392, 414)
     """
     return shared_client(url).query(phrase, **options)
 

@@ -1,4 +1,4 @@
-"""Shared fixtures: the shipped encoder, the sample indexed once, an empty client per backend."""
+"""Shared fixtures: the shipped encoder, both samples indexed once, an empty client per backend."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.quality import hard_sample
 from hybrid_search import connect, encoder
 from hybrid_search.client import Client
 from hybrid_search.encoder import Encoder
@@ -108,8 +109,8 @@ def _remembered_batches(batches_folder: Path) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def calls() -> list[dict[str, Any]]:
-    """The bundled sample as JSON objects."""
-    return [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
+    """The calls of the hard sample as JSON objects."""
+    return read_calls(hard_sample.CALLS)
 
 
 @pytest.fixture(scope="session")
@@ -119,14 +120,35 @@ def sample_url(
     tmp_path_factory: pytest.TempPathFactory,
     calls: list[dict[str, Any]],
 ) -> str:
-    """The URL of an embedded index ``calls`` of the bundled sample. Tests only read it.
+    """The URL of an embedded index ``calls`` of the hard sample. Tests only read it."""
+    folder = tmp_path_factory.mktemp("sample") / "store"
+    return ingest_once(calls, run_folder / "sample", batches_folder, folder)
+
+
+@pytest.fixture(scope="session")
+def bundled_url(
+    run_folder: Path, batches_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """The URL of an embedded index ``calls`` of the bundled sample. Tests only read it."""
+    folder = tmp_path_factory.mktemp("bundled") / "store"
+    return ingest_once(read_calls(SAMPLE), run_folder / "bundled", batches_folder, folder)
+
+
+def read_calls(path: Path) -> list[dict[str, Any]]:
+    """Return the JSON objects of a file."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def ingest_once(
+    calls: list[dict[str, Any]], original: Path, batches_folder: Path, folder: Path
+) -> str:
+    """Copy an embedded index of calls into `folder`, and return its URL.
 
     The first worker that needs it makes it, since the encoder takes seconds; each has a copy.
     """
-    original, folder = run_folder / "sample", tmp_path_factory.mktemp("sample") / "store"
-    with lock_file(run_folder / "sample.lock"):
+    with lock_file(original.with_suffix(".lock")):
         if not original.exists():
-            unfinished = run_folder / "sample.part"
+            unfinished = original.with_suffix(".part")
             with remember_batches(batches_folder), connect(f"embedded:{unfinished}") as client:
                 client.ingest(calls, rejects=unfinished / "rejected.jsonl")
             unfinished.rename(original)
@@ -145,6 +167,12 @@ def lock_file(path: Path) -> Iterator[None]:
 @pytest.fixture
 def sample(sample_url: str) -> Iterator[Client]:
     with connect(sample_url) as client:
+        yield client
+
+
+@pytest.fixture
+def bundled(bundled_url: str) -> Iterator[Client]:
+    with connect(bundled_url) as client:
         yield client
 
 

@@ -13,16 +13,16 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.faults.commands import CommandReport, run_command, use_tiny_encoder
+from benchmarks.quality import hard_sample
 from hybrid_search import connect, encoder
 from hybrid_search.config import cache_folder
 from hybrid_search.encoder import quantization
 from hybrid_search.encoder.graph_cache import find_or_make_graph
-from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import make_entries, make_spec
 
 CALLS = 12
-"""Calls of the bundled sample in the index; a trial adds one more."""
+"""Calls of the hard sample in the index; a trial adds one more."""
 
 STRANGERS = {"others.txt": "not ours", "calls.spans/notes.txt": "not ours either"}
 """Files of others in a store, which have to stay as they are."""
@@ -153,7 +153,7 @@ def build(folder: Path, with_model: bool) -> None:
     """Make the scene in an empty folder."""
     folder.mkdir(parents=True)
     os.chdir(folder)
-    lines = SAMPLE.read_bytes().splitlines(keepends=True)[: CALLS + 1]
+    lines = hard_sample.CALLS.read_bytes().splitlines(keepends=True)[: CALLS + 1]
     (folder / "documents.jsonl").write_bytes(b"".join(lines[:-1]))
     (folder / "all.jsonl").write_bytes(b"".join(lines))
     (folder / "few.jsonl").write_bytes(b"".join(lines[:2]))

@@ -20,7 +20,7 @@ from benchmarks.peers.measure import Site
 from benchmarks.peers.registry import PEERS, Peer, Store, Weights
 from benchmarks.peers.report import is_measured, name_result
 from benchmarks.quality.base_model import base_folder
-from benchmarks.quality.sample import read_marked_turns
+from benchmarks.quality.hard_sample import read_marked_turns
 from hybrid_search.system import available_cores
 
 SETS = (*DOCUMENTS, MARKS)

@@ -23,7 +23,7 @@ sentence-transformers needs a quarter of an hour for all, on two cores, and four
 """
 
 MARKS = "sample"
-"""The set of marked spans: the turns of the bundled sample in English."""
+"""The set of marked spans: the turns of the hard sample in English."""
 
 QUERIES = 200
 """Queries of a set that are asked at most, evenly spread."""

@@ -47,7 +47,7 @@ def fit(
     best = max(mean for mean, _ in trials)
     # The gentlest map of all that are as good as the best within the noise: a phrase of two words
     # has lower cosines than the questions here, and a steep map would set all of them to 0.
-    # (Recall@10 on the bundled sample's topics: .42 with slope 4, .36 with 12.)
+    # (Recall@10 on the hard sample's topics: .42 with slope 4, .36 with 12.)
     mean, calibration = max(
         (trial for trial in trials if trial[0] >= best - NOISE),
         key=lambda trial: (-trial[1].slope, trial[0]),

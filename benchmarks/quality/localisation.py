@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality import bootstrap, sample, stsb_context
+from benchmarks.quality import bootstrap, hard_sample, stsb_context
 from benchmarks.quality.marking import BASELINES, BEST_SPAN, list_ways
 from benchmarks.quality.marks import (
     Agreement,
@@ -41,11 +41,11 @@ class MarkedSet:
 
 
 def _read_sample(_: Path) -> list[MarkedText]:
-    return sample.read_marked_turns()
+    return hard_sample.read_marked_turns()
 
 
 def _read_recognised(_: Path) -> list[MarkedText]:
-    return [write_as_recognised(item) for item in sample.read_marked_turns()]
+    return [write_as_recognised(item) for item in hard_sample.read_marked_turns()]
 
 
 def _read_stsb_context(data: Path) -> list[MarkedText]:
@@ -72,7 +72,7 @@ def _list_answers(question: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
 
 
 SETS = {
-    SAMPLE: MarkedSet("the spans in English of the sample, in their turns", _read_sample),
+    SAMPLE: MarkedSet("the spans in English of the hard sample, in their turns", _read_sample),
     RECOGNISED: MarkedSet("the same in lower case without punctuation", _read_recognised),
     STSB: MarkedSet(
         f"targets of STS-B-Context, dev, of gold similarity {SIMILAR:g} or more", _read_stsb_context

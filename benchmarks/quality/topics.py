@@ -1,4 +1,4 @@
-"""Topics: how well the 46 freely phrased topics of the bundled sample find turns and calls.
+"""Topics: how well the 46 freely phrased topics of the hard sample find turns and calls.
 
 A turn is right if a person marked a span in it. A call is right if it has the topic; calls stand
 where their best turn stands. A topic names what is meant, in words that the callers seldom use.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.quality import sample
+from benchmarks.quality import hard_sample
 from benchmarks.quality.measures import NDCG
 from benchmarks.quality.text_ranking import rank_texts, summarise
 from hybrid_search.encoder import Encoder
@@ -18,7 +18,7 @@ MEASURES = (NDCG, "recall@50")
 
 def measure(encoder: Encoder) -> dict[str, Any]:
     """Return figures of turns and calls by every system; intervals are of resampled topics."""
-    turns, topics = sample.read_turns(), sample.read_topics()
+    turns, topics = hard_sample.read_turns(), hard_sample.read_topics()
     keys = list(turns)
     systems: dict[str, Any] = {}
     for name, rankings in rank_texts(

@@ -1,6 +1,6 @@
 """Time the inspector in a browser, from Enter to the first hit: ``-m benchmarks.speed.inspector``.
 
-Each phrase of the bundled sample is asked in a page that was just opened. It needs Playwright and
+Each phrase of the hard sample is asked in a page that was just opened. It needs Playwright and
 Chromium, as `make test-browser` installs them.
 """
 
@@ -19,9 +19,8 @@ import numpy as np
 from playwright.sync_api import Browser, sync_playwright
 
 from benchmarks import results
-from benchmarks.speed.service import read_phrases
+from benchmarks.quality import hard_sample
 from hybrid_search import connect
-from hybrid_search.ingest.sources.files import SAMPLE
 from tests.helpers.service import run_service
 
 SETTLED_MILLISECONDS = 500
@@ -75,7 +74,9 @@ def measure(chromium: str, phrases: Sequence[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         url = f"embedded:{Path(folder) / 'store'}"
         with connect(url) as client:
-            client.ingest(map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines()))
+            client.ingest(
+                map(json.loads, hard_sample.CALLS.read_text(encoding="utf-8").splitlines())
+            )
         browser = playwright.chromium.launch(executable_path=chromium, args=arguments)
         with run_service(url) as service:
             first = time_phrase(browser, service.url, phrases[0])
@@ -102,7 +103,9 @@ def main() -> None:
     options = parser.parse_args()
     if not options.chromium:
         parser.error("there is no chromium: install it, or name one with --chromium")
-    results.write("inspector-sample", measure(options.chromium, read_phrases()), results.SPEED)
+    results.write(
+        "inspector-sample", measure(options.chromium, hard_sample.read_phrases()), results.SPEED
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Time `hybrid-search serve` beside the client in Python: ``python -m benchmarks.speed.service``.
 
-Both answer the same phrases from the bundled sample, in turns within one run. Then 64 clients ask
+Both answer the same phrases from the hard sample, in turns within one run. Then 64 clients ask
 at once, and the service's memory is read while it answers on.
 """
 
@@ -18,8 +18,8 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.percentiles import find_percentiles
+from benchmarks.quality import hard_sample
 from hybrid_search import connect
-from hybrid_search.ingest.sources.files import SAMPLE
 from tests.helpers.service import JSON, RunningService, run_service
 
 CLIENTS = 64
@@ -33,11 +33,13 @@ def measure(requests: int, rounds: int) -> dict[str, Any]:
         requests: How many requests are answered while memory is read.
         rounds: How many times each phrase is asked of both.
     """
-    phrases = read_phrases()
+    phrases = hard_sample.read_phrases()
     with tempfile.TemporaryDirectory() as folder:
         url = f"embedded:{Path(folder) / 'store'}"
         with connect(url) as client:
-            client.ingest(map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines()))
+            client.ingest(
+                map(json.loads, hard_sample.CALLS.read_text(encoding="utf-8").splitlines())
+            )
             with run_service(url) as service:
                 connection = http.client.HTTPConnection("127.0.0.1", service.port)
                 ways: dict[str, Callable[[str], object]] = {
@@ -52,12 +54,6 @@ def measure(requests: int, rounds: int) -> dict[str, Any]:
                     f"statuses of {CLIENTS} clients at once": _ask_at_once(service, phrases),
                     "resident megabytes": _read_memory(service, connection, phrases, requests),
                 }
-
-
-def read_phrases() -> list[str]:
-    """Return the phrases of the bundled topics, each once."""
-    lines = SAMPLE.with_name("topics.jsonl").read_text(encoding="utf-8").splitlines()
-    return list(dict.fromkeys(json.loads(line)["phrase"] for line in lines))
 
 
 def _ask(connection: http.client.HTTPConnection, phrase: str) -> int:

@@ -113,7 +113,7 @@ class Client(PhraseGrouping):
         >>> with hybrid_search.connect() as client:
         ...     view = client.open_document("shop-001", "money back", spans=1)
         >>> view.spans[0].text, len(view.turns), view.metadata["sector"]
-        ('Could you just put the money back on my card instead', 14, 'shop')
+        ("I'd like my money back", 15, 'shop')
         """
         check_text("document_id", document_id)
         # without a phrase the other values are checked all the same

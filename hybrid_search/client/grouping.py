@@ -58,7 +58,7 @@ class PhraseGrouping(TopicMining):
         >>> with hybrid_search.connect() as client:
         ...     wording = client.similar("put the money back on my card")[0]
         >>> wording.text, wording.documents, wording.example.id
-        ('Could you just put the money back on my card instead', 1, 'shop-001')
+        ("I'd like my money back", 1, 'shop-001')
         """
         from hybrid_search.phrases.grouping import similar
 

@@ -58,10 +58,10 @@ class TopicMining(IndexAdmin):
             IndexMissingError: If there is no such index.
             ModelError: If the index was written with another model.
 
-        >>> topics = [{"name": "refund", "phrases": ["put the money back on my card"]}]
+        >>> topics = [{"name": "refund", "phrases": ["I want my money back"]}]
         >>> with hybrid_search.connect() as client:
         ...     next(client.mine(topics)).text
-        'Could you just put the money back on my card instead'
+        "I'd like my money back"
         """
         blocks = self.mine_blocks(
             topics, index=index, engine=engine, workers=workers, feedback=feedback

@@ -1,7 +1,7 @@
 """The contract of `backends.base` for queries, tested with one body for every backend.
 
 Metadata, conditions, both legs, and contents. The last test compares the backends' answers on the
-bundled sample with the reference, to the fourth decimal.
+hard sample with the reference, to the fourth decimal.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
+from benchmarks.quality import hard_sample
 from hybrid_search import connect
 from hybrid_search.backends.base import Backend
 from hybrid_search.client import Client
-from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.search.fusion import FUSIONS
 from hybrid_search.text.filters import Condition, Range
 from tests.helpers.remembered_batches import remember_batches
@@ -320,17 +320,14 @@ def test_a_text_without_a_word_hurts_nobody(client: Client) -> None:
     )
 
 
-TOPICS = [
-    json.loads(line)["phrase"]
-    for line in (SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()
-]
+TOPICS = hard_sample.read_phrases()
 
 
 @pytest.fixture(scope="module")
 def reference(
     calls: list[dict[str, Any]], batches_folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Client]:
-    """The bundled sample in the memory backend, where everything is exact."""
+    """The hard sample in the memory backend, where everything is exact."""
     with connect("memory:") as client:
         with remember_batches(batches_folder):
             client.ingest(calls, rejects=tmp_path_factory.mktemp("reference") / "rejected.jsonl")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 import threading
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.quality import hard_sample
 from hybrid_search import connect
 from hybrid_search.backends import short_vectors
 from hybrid_search.backends.embedded import (
@@ -38,14 +38,10 @@ from hybrid_search.backends.embedded.short_codes import (
 )
 from hybrid_search.backends.short_vectors import ShortQuery
 from hybrid_search.client import Client
-from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.text.types import Floats
 from tests.helpers.segments import grow_segments
 
-TOPICS = [
-    json.loads(line)["phrase"]
-    for line in (SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()
-]
+TOPICS = hard_sample.read_phrases()
 
 PROPOSED = 120
 """Passages that are proposed in these tests, of about 390 that the sample has."""

@@ -5,7 +5,6 @@ They are sealed, extended and made again, and propose nearly what an exhaustive 
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import shutil
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.quality import hard_sample
 from hybrid_search import connect, encoder
 from hybrid_search.backends.embedded import (
     backend,
@@ -38,7 +38,6 @@ from hybrid_search.backends.embedded.segments import Segment
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, IndexStoreError
-from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.search.phrase_vector import query_vector
 from hybrid_search.search.result import Result
 from hybrid_search.system import file_digest
@@ -49,10 +48,7 @@ from tests.helpers.tiny_encoder import fill_index, make_request
 Ranking = dict[str, list[tuple[str, int]]]
 """The best passages for each phrase."""
 
-TOPICS = [
-    json.loads(line)["phrase"]
-    for line in (SAMPLE.parent / "topics.jsonl").read_text(encoding="utf-8").splitlines()
-]
+TOPICS = hard_sample.read_phrases()
 
 SEGMENT = 80
 """Passages in a sealed segment in these tests; the sample has about 390."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.quality import localisation, sample
+from benchmarks.quality import hard_sample, localisation
 from benchmarks.quality.localisation import SQUAD, STSB
 from benchmarks.quality.marking import (
     list_clauses,
@@ -128,7 +128,7 @@ def test_the_whole_text() -> None:
 
 
 def test_the_sample_in_english() -> None:
-    marked_turns = sample.read_marked_turns()
+    marked_turns = hard_sample.read_marked_turns()
     assert len(marked_turns) == 284
     first = marked_turns[0]
     marked = [first.text[start:end] for start, end in first.golds]

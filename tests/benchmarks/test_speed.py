@@ -63,7 +63,7 @@ def test_a_plan_is_held_against_the_index_that_was_made(
     measured = scale.measure(tmp_path / "calls.jsonl", len(calls), index_size)
     assert measured["calls"] == len(calls)
     assert min(measured["others' documents"].values()) > 0
-    assert measured["encoded elsewhere"]["tokens"] == 37_700  # as `make demo` says
+    assert measured["encoded elsewhere"]["tokens"] == 37_700  # as an ingest of them says
     assert (
         measured["encoded elsewhere"]["read and shaped, tokens/s"]
         > measured["encoded elsewhere"]["read, shaped and made ready for a server, tokens/s"]

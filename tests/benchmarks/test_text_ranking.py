@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.quality import intents, moved_queries, sample, topics
+from benchmarks.quality import hard_sample, intents, moved_queries, topics
+from benchmarks.quality.hard_sample import Topic, TurnKey
 from benchmarks.quality.intents import PHRASINGS, SETS, Request, draw, spell_name
 from benchmarks.quality.moved_queries import move_queries
-from benchmarks.quality.sample import Topic, TurnKey
 from benchmarks.quality.span_scores import score_texts
 from hybrid_search.backends.memory import Stemmer
 from tests.helpers.table_encoder import TableEncoder
@@ -39,8 +39,8 @@ def read_phrasings() -> dict[str, dict[str, list[str]]]:
 
 def test_topics_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     topic = Topic("refund", frozenset([("a", 1)]), frozenset("a"))
-    monkeypatch.setattr(sample, "read_turns", lambda: TURNS)
-    monkeypatch.setattr(sample, "read_topics", lambda: [topic])
+    monkeypatch.setattr(hard_sample, "read_turns", lambda: TURNS)
+    monkeypatch.setattr(hard_sample, "read_topics", lambda: [topic])
     measured = topics.measure(ENCODER)
     assert [measured[name] for name in ("topics", "turns", "calls")] == [1, 4, 3]
 
@@ -67,7 +67,7 @@ def test_feedback_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_labels_in_other_languages_are_cut_off() -> None:
-    turns, sample_topics = sample.read_turns(), sample.read_topics()
+    turns, sample_topics = hard_sample.read_turns(), hard_sample.read_topics()
     assert (len(turns), len(sample_topics)) == (1417, 46)
     assert all(topic.turns and topic.turns <= turns.keys() for topic in sample_topics)
     assert all({call for call, _ in topic.turns} <= topic.calls for topic in sample_topics)

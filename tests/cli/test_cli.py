@@ -72,10 +72,10 @@ def write_documents(*documents: dict[str, Any], name: str = "calls.jsonl") -> st
 
 
 def test_ingest_and_query_as_written_work_in_two_processes(
-    ingest_result: CommandResult, home: dict[str, str], calls: list[dict[str, Any]]
+    ingest_result: CommandResult, home: dict[str, str]
 ) -> None:
     assert ingest_result.status == 0
-    assert ingest_result.json["documents"] == len(calls)
+    assert ingest_result.json["documents"] == 100
     result = run_cli(
         "query", "refund request", "--index", "calls", "--alpha", "0.5", "--json", env=home
     )
@@ -108,8 +108,8 @@ def test_that_the_sample_was_taken_and_how_far_it_got_is_said_on_standard_error(
     ingest_result: CommandResult,
 ) -> None:
     first, *_, last = ingest_result.stderr.splitlines()
-    assert first == "no source given: ingesting the bundled sample of 88 calls"
-    assert last.startswith("88 documents (")
+    assert first == "no source given: ingesting the bundled sample of 100 calls"
+    assert last.startswith("100 documents (")
     assert last.endswith("into index 'calls'")
 
 
@@ -121,7 +121,7 @@ def test_the_same_ingest_again_skips_all(
         second_result.status,
         second_result.json["documents"],
         second_result.json["skipped"],
-    ) == (0, 0, 88)
+    ) == (0, 0, 100)
 
 
 def test_ingest_is_the_same_program_under_its_three_names(home: dict[str, str]) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.quality import hard_sample
 from hybrid_search import connect
 from hybrid_search.backends.server.transport.base import Server
-from hybrid_search.ingest.sources.files import SAMPLE
 from tests.helpers import live_servers
 from tests.helpers.cli import CommandResult, invoke_cli, run_cli
 
@@ -117,9 +117,9 @@ def test_the_sample_is_asked_for_by_name_or_by_nothing_but_not_beside_sources() 
         == "both --sample and sources (calls.jsonl): give one of them"
     )
     result = invoke_cli("ingest", "--url", "embedded:here", "--sample")
-    assert (result.status, result.json["documents"]) == (0, 88)
+    assert (result.status, result.json["documents"]) == (0, 100)
     assert "no source given" not in result.stderr
-    assert invoke_cli("ingest", "--url", "embedded:here").json["skipped"] == 88
+    assert invoke_cli("ingest", "--url", "embedded:here").json["skipped"] == 100
 
 
 def test_setup_of_what_is_there_for_another_policy_is_an_error(anywhere: RawIndex) -> None:
@@ -543,7 +543,10 @@ def test_an_embedded_index_is_asked_without_requests(
 @pytest.mark.parametrize("url", live_servers.URLS)
 def test_the_life_of_an_index_on_a_server_command_by_command(url: str) -> None:
     source = write_documents(
-        *(json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()[:6])
+        *(
+            json.loads(line)
+            for line in hard_sample.CALLS.read_text(encoding="utf-8").splitlines()[:6]
+        )
     )
     with live_servers.unique_index_name(url) as name:
         place = ["--index", name, "--url", url]

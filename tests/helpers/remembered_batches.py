@@ -1,6 +1,6 @@
 """Run each full batch of the encoder once, and read its output from a file after that.
 
-The bundled sample takes the encoder six seconds. Tests that encode all of it, and are not about the
+A sample of calls takes the encoder six seconds. Tests that encode all of it, and are not about the
 encoder, need not do it again; tokens, batches and their order are those of the encoder itself.
 """
 

@@ -78,9 +78,9 @@ def code_blocks(page: Path) -> Iterator[CodeBlock]:
 
 
 @pytest.fixture
-def _user(sample_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _user(bundled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who has ingested the sample and has its files beside him."""
-    shutil.copytree(sample_url.removeprefix("embedded:"), tmp_path / "store")
+    shutil.copytree(bundled_url.removeprefix("embedded:"), tmp_path / "store")
     shutil.copy(SAMPLE, tmp_path / "calls.jsonl")
     shutil.copy(SAMPLE.with_name("topics.yaml"), tmp_path / "topics.yaml")
     shutil.copytree(ROOT / "docs" / "examples" / "your-data", tmp_path, dirs_exist_ok=True)
@@ -250,9 +250,9 @@ def test_the_readme_is_short() -> None:
 
 
 def test_the_picture_is_what_the_readmes_command_prints_today(
-    sample_url: str, monkeypatch: pytest.MonkeyPatch
+    bundled_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HYBRID_SEARCH_URL", sample_url)
+    monkeypatch.setenv("HYBRID_SEARCH_URL", bundled_url)
     pictures = picture.draw(picture.run_query()), picture.PICTURE.read_text(encoding="utf-8")
     drawn, expected = (picture.HITS.sub("#", text) for text in pictures)
     assert_same_output(drawn, expected, picture.SCORE)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.quality import hard_sample
 from hybrid_search import config, connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.cluster import connection
@@ -30,7 +31,7 @@ from hybrid_search.ingest.executors.local import LocalExecutor
 from hybrid_search.ingest.executors.ray import RayExecutor
 from hybrid_search.ingest.options import IngestOptions
 from hybrid_search.ingest.pipeline import ingest
-from hybrid_search.ingest.sources.files import SAMPLE, read
+from hybrid_search.ingest.sources.files import read
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.text.types import Encoding
@@ -75,10 +76,16 @@ def test_the_index_is_that_of_one_process_byte_for_byte(executor: RayExecutor) -
     local_backend, ray_backend = MemoryBackend(), MemoryBackend()
     local_encoder = encoder.truncate_encoder(encoder.load(device="cpu", precision="int8"))
     local_summary = ingest(
-        read([str(SAMPLE)]), local_backend, local_encoder, IngestOptions("calls", Path("rejected"))
+        read([str(hard_sample.CALLS)]),
+        local_backend,
+        local_encoder,
+        IngestOptions("calls", Path("rejected")),
     )
     ray_summary = ingest(
-        read([str(SAMPLE)]), ray_backend, executor, IngestOptions("calls", Path("rejected"))
+        read([str(hard_sample.CALLS)]),
+        ray_backend,
+        executor,
+        IngestOptions("calls", Path("rejected")),
     )
     passages, expected = (
         ray_backend._indexes["calls"].passages(),
@@ -246,8 +253,8 @@ def test_the_end_of_the_block_frees_the_cores(cluster: Any) -> None:
 def test_the_command_ingests_and_its_last_line_is_the_summary(cluster: Any) -> None:
     ran = run_cli("ingest", "--engine", "ray", "--workers", "1", "--url", "embedded:store")
     assert ran.status == 0, ran.stderr
-    assert (ran.json["documents"], len(ran.stdout.splitlines())) == (88, 1)
-    assert invoke_cli("ingest", "--url", "embedded:store").json["skipped"] == 88
+    assert (ran.json["documents"], len(ran.stdout.splitlines())) == (100, 1)
+    assert invoke_cli("ingest", "--url", "embedded:store").json["skipped"] == 100
 
 
 @pytest.mark.ray
@@ -263,9 +270,10 @@ def test_the_workers_of_one_ingest_go_on_with_the_next(
     monkeypatch.setattr(RayExecutor, "__enter__", enter)
     with connect("memory:", device="cpu") as client:
         first, again = (
-            client.ingest_lines(read([str(SAMPLE)]), engine="ray", workers=1) for _ in range(2)
+            client.ingest_lines(read([str(hard_sample.CALLS)]), engine="ray", workers=1)
+            for _ in range(2)
         )
-        client.ingest_lines(read([str(SAMPLE)]), index="others", engine="ray", workers=1)
+        client.ingest_lines(read([str(hard_sample.CALLS)]), index="others", engine="ray", workers=1)
         assert (
             first.documents,
             again.skipped,
@@ -275,7 +283,7 @@ def test_the_workers_of_one_ingest_go_on_with_the_next(
         # had the first worker kept its core, these two would wait for it for ever
         assert (
             client.ingest_lines(
-                read([str(SAMPLE)]), index="more", engine="ray", workers=2
+                read([str(hard_sample.CALLS)]), index="more", engine="ray", workers=2
             ).documents
             == 88
         )

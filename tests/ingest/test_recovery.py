@@ -415,7 +415,7 @@ def test_a_place_that_is_no_folder_is_an_error_in_words(tmp_path: Path) -> None:
 
 
 def short_calls(calls: list[dict[str, Any]], times: int) -> list[dict[str, Any]]:
-    """Return the first turns of the calls of the bundled sample, several times with new ids."""
+    """Return the first turns of the calls of the hard sample, several times with new ids."""
     return [
         {**call, "id": f"{call['id']}-{time_}", "turns": call["turns"][:2]}
         for time_ in range(times)

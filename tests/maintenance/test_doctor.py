@@ -385,7 +385,7 @@ def test_a_server_is_looked_at_from_its_version_to_its_index(place: RawIndex) ->
     checks = run_checks(place.url, place.index)
     assert {name: state for name, state in states_not_ok(checks).items() if name != "health"} == {}
     assert "no security" in checks["privileges"].found
-    assert "88 documents" in checks["index"].found
+    assert "100 documents" in checks["index"].found
 
 
 def test_a_mapping_that_was_changed_is_told(place: RawIndex) -> None:

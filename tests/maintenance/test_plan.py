@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.quality import hard_sample
 from hybrid_search import connect
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder import Encoder
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.sources.files import SAMPLE, read
+from hybrid_search.ingest.sources.files import read
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.maintenance.plan import measured_constants
 from hybrid_search.maintenance.plan import sample as sampling
@@ -46,7 +47,7 @@ def make_lines(documents: Iterable[Any]) -> list[SourceLine]:
 
 @pytest.fixture(scope="module")
 def plan_sample() -> Sample:
-    return take_sample(TinyEncoder(), read([str(SAMPLE)]))
+    return take_sample(TinyEncoder(), read([str(hard_sample.CALLS)]))
 
 
 def test_a_sample_is_what_an_index_of_it_holds(
@@ -101,7 +102,7 @@ def test_the_bytes_of_an_embedded_index_without_its_graph_are_those_on_disk_of_a
         if path.is_file() and path.suffix != ".jsonl"
     )
     sample_load = measure_load(
-        take_sample(real_encoder, read([str(SAMPLE)]), seconds=600), "6/1", 288
+        take_sample(real_encoder, read([str(hard_sample.CALLS)]), seconds=600), "6/1", 288
     )
     segments = sample_load.words * measured_constants.SEGMENT_BYTES  # the sample has none
     assert (sample_load.embedded_bytes - segments) / disk_bytes == pytest.approx(1, abs=0.05)
@@ -195,7 +196,7 @@ def test_the_command_plans_for_the_sample_and_writes_nothing(
     assert (output["policy"], output["load"]["documents"], output["sample"]["documents"]) == (
         "5/1",
         1000,
-        88,
+        100,
     )
     assert [policy["policy"] for policy in output["policies"]] == [
         "20/1",

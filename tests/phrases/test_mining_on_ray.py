@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
+from benchmarks.quality import hard_sample
 from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
-from hybrid_search.ingest.sources.files import SAMPLE, read
+from hybrid_search.ingest.sources.files import read
 from hybrid_search.phrases import blocks
 from tests.helpers.cli import invoke_cli, run_cli
 from tests.helpers.ray_cluster import WORKERS, wait_for_processes
@@ -31,7 +32,7 @@ TOPICS_FILE = Path(__file__).parents[2] / "hybrid_search" / "sample" / "topics.y
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with connect(f"embedded:{tmp_path_factory.mktemp('store')}", device="cpu") as client:
-        client.ingest_lines(read([str(SAMPLE)]))
+        client.ingest_lines(read([str(hard_sample.CALLS)]))
         yield client
 
 
@@ -71,7 +72,7 @@ def test_the_command_writes_the_same_file(cluster: Any) -> None:
     assert invoke_cli("mine", *options, "--out", "local.jsonl").status == 0
     ran = run_cli("mine", *options, "--engine", "ray", "--workers", "1", "--out", "ray.jsonl")
     assert ran.status == 0, ran.stderr
-    assert ran.json["documents"] == 88
+    assert ran.json["documents"] == 100
     assert Path("ray.jsonl").read_bytes() == Path("local.jsonl").read_bytes() != b""
 
 

@@ -1,4 +1,4 @@
-"""The bundled sample on each store that retrievers are tested with."""
+"""The hard sample on each store that retrievers are tested with."""
 
 from __future__ import annotations
 

@@ -15,26 +15,29 @@ import pytest
 import hybrid_search
 from hybrid_search import api, async_client, connect
 from hybrid_search.client import Client, admin, client, mining
+from hybrid_search.ingest.sources.files import SAMPLE
 from hybrid_search.ingest.types import SourceLine
 from hybrid_search.phrases import topics
 from hybrid_search.search import result
+from tests.conftest import read_calls
 
 MODULES = (api, client, admin, mining, async_client, result, topics)
 MODULE_NAMES = {module.__name__ for module in MODULES}
-CALLS = {"shop-001", "shop-019", "telecom-022", "bank-001", "airline-001"}
-"""Calls of the sample that the examples find."""
+CALLS = {"shop-001", "shop-008", "telecom-002", "bank-001", "travel-001"}
+"""Calls of the bundled sample that the examples find."""
 
 UNEXPLAINED = {"close"}
 """Methods whose one sentence says it all."""
 
 
 @pytest.fixture(scope="module")
-def few_calls_url(tmp_path_factory: pytest.TempPathFactory, calls: list[dict[str, Any]]) -> str:
+def few_calls_url(tmp_path_factory: pytest.TempPathFactory) -> str:
     """An embedded index ``calls`` of a few calls of the sample."""
     folder = tmp_path_factory.mktemp("doctests")
     with connect(f"embedded:{folder}") as few_calls:
         few_calls.ingest(
-            [call for call in calls if call["id"] in CALLS], rejects=folder / "rejected.jsonl"
+            [call for call in read_calls(SAMPLE) if call["id"] in CALLS],
+            rejects=folder / "rejected.jsonl",
         )
     return f"embedded:{folder}"
 

@@ -1,4 +1,4 @@
-"""A service over the bundled sample, started once."""
+"""A service over the hard sample, started once."""
 
 from __future__ import annotations
 

@@ -112,5 +112,5 @@ def _choose_sample(source: SourceChoice) -> list[str]:
             "or give --sample for the bundled calls"
         )
     if not source.sample:
-        logs.log_or_print("no source given: ingesting the bundled sample of 88 calls")
+        logs.log_or_print("no source given: ingesting the bundled sample of 100 calls")
     return [str(files.SAMPLE)]

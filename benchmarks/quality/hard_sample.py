@@ -1,6 +1,7 @@
-"""The bundled sample as labelled data: its calls in English, and 46 topics with marked spans.
+"""The hard sample as labelled data: its calls in English, and 46 topics with marked spans.
 
-The sample was written for this project; no model is trained on it.
+In its 88 calls next to no word of a topic stands in the turns that are about it, and others only
+sound like it. It was written for this project; no model is trained on it.
 """
 
 from __future__ import annotations
@@ -8,12 +9,16 @@ from __future__ import annotations
 import json
 from collections.abc import Container
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.quality.marks import MarkedText
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources import files
 from hybrid_search.text.types import Document
+
+CALLS = Path(__file__).parents[1] / "data" / "hard_sample" / "calls.jsonl"
+TOPICS = CALLS.with_name("topics.jsonl")
 
 LANGUAGE = "en"
 """Calls in other languages are left out: no model under measurement was trained on them."""
@@ -50,6 +55,12 @@ def _build_topic(record: dict[str, Any]) -> Topic:
     return Topic(record["phrase"], turns, frozenset(record["calls"]))
 
 
+def read_phrases() -> list[str]:
+    """Return the phrases of all topics."""
+    lines = TOPICS.read_text(encoding="utf-8").splitlines()
+    return [json.loads(line)["phrase"] for line in lines]
+
+
 def read_marked_turns() -> list[MarkedText]:
     """Return the turn of every span that is labelled in English, with the place of that span."""
     calls = _read_calls()
@@ -68,7 +79,7 @@ def _mark(call: Document, phrase: str, span: dict[str, Any]) -> MarkedText:
 
 def _read_calls() -> dict[str, Document]:
     """Return the calls in English by their ids."""
-    documents = (document_parser.parse(line.data)[0] for line in files.read([str(files.SAMPLE)]))
+    documents = (document_parser.parse(line.data)[0] for line in files.read([str(CALLS)]))
     return {
         document.id: document for document in documents if document.metadata["language"] == LANGUAGE
     }
@@ -76,8 +87,7 @@ def _read_calls() -> dict[str, Document]:
 
 def _read_records(calls: Container[str]) -> list[dict[str, Any]]:
     """Return the rows of ``topics.jsonl``, their labels cut to `calls`."""
-    topics = files.SAMPLE.with_name("topics.jsonl")
-    records = map(json.loads, topics.read_text(encoding="utf-8").splitlines())
+    records = map(json.loads, TOPICS.read_text(encoding="utf-8").splitlines())
     return [_cut_labels(record, calls) for record in records]
 
 
