@@ -48,7 +48,7 @@ def describe_parameters(function: Callable[..., Any]) -> dict[str, Schema]:
         schema = _describe_type(name, types[parameter.name])
         if parameter.default is not inspect.Parameter.empty:
             schema["default"] = parameter.default
-        schemas[name] = {**schema, "description": words.get(name, "")}
+        schemas[name] = {**schema, "description": words.get(parameter.name, words.get(name, ""))}
     return schemas
 
 

@@ -160,7 +160,7 @@ def test_the_description_has_the_parameters_and_defaults_of_python(
     paths = service.get("/openapi.json").json["paths"]
     body = paths["/v1/query"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     defaults = {
-        item.name: json.loads(json.dumps(item.default))
+        item.name.rstrip("_"): json.loads(json.dumps(item.default))
         for item in fields(Query)
         if item.name != "phrases"
     }
@@ -540,3 +540,15 @@ def test_phrases_are_logged_only_if_that_was_asked(sample_url: str) -> None:
         service.post("/v1/query", {"phrase": PHRASE})
         service.stop()
     assert any(PHRASE in line for line in service.log)
+
+
+def test_a_query_takes_a_speaker_and_what_is_not_meant(service: RunningService) -> None:
+    body = {"phrase": "money back", "speaker": "nobody at all", "not": ["thank you"]}
+    answer = service.post("/v1/query", body).json
+    assert answer["hits"] == []
+    assert answer["plan"]["not"] == ["thank you"]
+    assert "'nobody at all'" in answer["plan"]["warnings"][0]
+    turns = [{"speaker": "a", "text": "My money back."}, {"speaker": "b", "text": "Thank you."}]
+    body = {"phrase": "money back", "text": turns, "speaker": "b"}
+    (span,) = service.post("/v1/best-spans", body).json["spans"]
+    assert span["speaker"] == "b"
