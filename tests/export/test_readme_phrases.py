@@ -15,7 +15,7 @@ from hybrid_search.ingest.sources.files import SAMPLE
 ROOT = Path(__file__).parents[2]
 LARGER = ROOT / "models" / "slice-mpnet" / "slice_mpnet"
 SAME = "the same"
-PHRASES = 6
+PHRASES = 4
 
 
 def read_rows() -> list[tuple[str, str, str]]:
