@@ -108,10 +108,10 @@ def query(
             which a term of the phrase occurs (default: ``"window"``).
         speaker: Whose spans count, one name or several, compared exactly: those of others count
             neither in a score nor in what is shown. BM25 counts the words of all speakers of a
-            passage in which one of them speaks (default: None, all speakers).
+            passage in which one of them speaks (default: ``()``, all speakers).
         not_: A phrase that is not meant, or several: a span that is nearer to one of them than to
             the phrase does not count. Give the whole of what is not meant, "have not received
-            refund", as for a topic (default: None).
+            refund", as for a topic (default: ``()``).
         url: As in `connect` (default: None, ``HYBRID_SEARCH_URL``).
 
     Returns:

@@ -18,7 +18,7 @@ import regex
 from benchmarks.quality.marks import MarkedText
 from benchmarks.quality.systems import Range
 from hybrid_search.backends.embedded.bm25 import lucene_idf
-from hybrid_search.backends.memory import Stemmer
+from hybrid_search.backends.stemmer import Stemmer
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.span_search import best_spans
 from hybrid_search.text.span_prior import SpanPrior

@@ -10,7 +10,8 @@ from typing import Any, get_args, get_type_hints
 from typer.core import TyperArgument, TyperCommand
 
 PANELS: Mapping[str, str] = {
-    "Source": "from_index from_url text_field id_field retry follow checkpoint",
+    "Source": "from_index from_url retry follow checkpoint encoding split_speakers "
+    "strip_html strip_quotes rejects",
     "Asking": "context fusion feedback refine spans_by min_score min_probability",
     "Groups": "min_cosine fold least_words distance seed",
     "Showing": "offset group_by sort facet facets_over highlight explain output_format dry_run",
@@ -32,6 +33,7 @@ WORDS: Mapping[str, str] = {
     "where": "KEY=VALUE",
     "columns": "KEY=COLUMN",
     "context": "TEXT",
+    "not_": "TEXT",
     "text": "TEXT",
     "phrase": "TEXT",
     "follow": FOLDER,
@@ -41,8 +43,6 @@ WORDS: Mapping[str, str] = {
     "facet": "FIELD",
     "by": "FIELD",
     "date": "FIELD",
-    "text_field": "FIELD",
-    "id_field": "FIELD",
     "host": "HOST",
     "metrics_host": "HOST",
     "since": "TIME",

@@ -18,7 +18,8 @@ from rank_bm25 import BM25Plus
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.embedded.bm25 import lucene_idf
-from hybrid_search.backends.memory import MemoryBackend, Stemmer
+from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.backends.stemmer import Stemmer
 from hybrid_search.client import Client
 from tests.helpers.tiny_encoder import bm25_scores, fill_index
 

@@ -18,7 +18,7 @@ from benchmarks.quality.hard_sample import Topic, TurnKey
 from benchmarks.quality.intents import PHRASINGS, SETS, Request, draw, spell_name
 from benchmarks.quality.moved_queries import move_queries
 from benchmarks.quality.span_scores import score_texts
-from hybrid_search.backends.memory import Stemmer
+from hybrid_search.backends.stemmer import Stemmer
 from tests.helpers.table_encoder import TableEncoder
 
 ENCODER = TableEncoder({"refund": (1, 0, 0), "money": (0.8, 0.6, 0), "cash": (0.6, 0.8, 0)})

@@ -30,6 +30,7 @@ from tests.helpers.cli import CommandResult, run_cli
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index
 
 GOOD_LINE = '{"id": "a", "text": "I want my money back."}\n'
+OTHER_LINE = '{"id": "a", "text": "I want all of my money back."}\n'
 
 
 Capture = pytest.CaptureFixture[str]
@@ -156,7 +157,7 @@ def test_all_of_standard_error_is_json_and_standard_output_is_what_it_was() -> N
         "--metrics-port",
         "0",
         "--profile",
-        stdin=GOOD_LINE + GOOD_LINE + "nonsense\n",
+        stdin=GOOD_LINE + OTHER_LINE + "nonsense\n",
     )
     assert (result.status, result.json["documents"]) == (1, 2)
     log_records = parse_records(result.stderr)

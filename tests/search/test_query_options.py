@@ -55,7 +55,8 @@ def test_all_fields_but_the_phrases_are_options() -> None:
 
 def test_options_and_fields_have_the_same_types() -> None:
     types = {field.name: field.type for field in fields(Query) if field.name in DEFAULTS}
-    types["facets"] = "Sequence[str]"  # a query keeps them as a tuple
+    types["facets"] = "Sequence[str]"  # a query keeps them as tuples
+    types |= dict.fromkeys(("speaker", "not_"), "str | Sequence[str] | None")
     option_types = {
         name: annotation.__forward_arg__
         for name, annotation in QueryOptions.__annotations__.items()
