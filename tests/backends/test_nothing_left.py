@@ -85,8 +85,9 @@ FAILURES = [
 
 
 def list_traces(client: Client, folder: Path) -> list[str]:
-    """Return all that an index could leave behind."""
-    traces = client.indexes() + [path.name for path in folder.glob("store/*")]
+    """Return all that an index could leave behind; a rejects file is of the run, and stays."""
+    files = {path.name for path in folder.glob("store/*")} - {"calls.rejected.jsonl"}
+    traces = client.indexes() + sorted(files)
     if isinstance(client.backend, ServerBackend):
         rows = client.backend.server.request(
             "GET", "/_cat/indices", params={"format": "json", "h": "index"}

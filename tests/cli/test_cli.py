@@ -229,11 +229,12 @@ def test_a_comparison_in_where_is_of_values() -> None:
         {"id": "c", "text": "a card", "at": "2026-03-03", "queue": "a=b>c", "n": 11},
     ]
     Path("rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert invoke_cli("ingest", "rows.jsonl", "--index", "rows").status == 0
+    place = ("--url", "embedded:here", "--index", "rows")
+    assert invoke_cli("ingest", "rows.jsonl", *place).status == 0
 
     def find(*conditions: str) -> str:
         options = [part for condition in conditions for part in ("--where", condition)]
-        result = invoke_cli("query", "card", "--index", "rows", "--json", *options)
+        result = invoke_cli("query", "card", *place, "--json", *options)
         return "".join(sorted(hit["id"] for hit in result.json["hits"]))
 
     assert find("at>=2026-03-02") == "abc"

@@ -65,7 +65,7 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
     ),
     "a number that only fits infinity": (
         b'{"id": "a", "text": "x", "n": 1e999}',
-        "metadata field 'n' is infinite or no number, ",
+        "metadata field 'n' is infinite or not a number, ",
     ),
     "an integer of 65 bits": (
         {"id": "a", "text": "x", "n": 2**63},

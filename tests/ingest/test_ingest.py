@@ -256,7 +256,7 @@ def test_bytes_that_are_not_utf8_can_be_had_back_from_the_rejects_file(
 
 def test_a_run_without_refusals_makes_no_rejects_file(client: Client) -> None:
     assert client.ingest(DOCUMENTS).rejected is None
-    assert not REJECTS.exists()
+    assert not list(Path().rglob(REJECTS.name))
 
 
 def test_the_rejects_of_a_run_replace_those_of_the_one_before(
@@ -298,8 +298,13 @@ def test_a_field_of_another_type_is_refused_and_the_document_stays_as_it_was(
 def test_a_refused_document_leaves_no_field_behind(client: Client) -> None:
     with pytest.raises(InputError, match="none of 1 documents was taken, the first because of"):
         client.ingest([{**REFUND, "new": "x", "mixed": [1, "one"]}])
-    assert client.describe().fields == {}
+    assert client.indexes() == []
+    refused = {**PARCEL, "new": "x", "mixed": [1, "one"]}
+    assert client.ingest([refused, LOCKED]).failed == 1
+    fields = client.describe().fields
+    assert {"new", "mixed"}.isdisjoint(fields)
     assert client.ingest([{**REFUND, "new": 1}]).documents == 1
+    assert client.describe().fields == {**fields, "new": "number"}
 
 
 def test_a_refused_document_of_many_blocks_counts_as_one_refused_and_as_nothing_else(

@@ -69,6 +69,8 @@ def ingest_shard(
 
 def stored_passages(backend: MemoryBackend) -> dict[str, list[tuple[str, str, bytes]]]:
     """Return every passage of the index: its document's source hash, its text and its codes."""
+    if "calls" not in backend.list_indexes():  # no document was written
+        return {}
     passages = backend._indexes["calls"].passages()
     passages_by_document: dict[str, list[tuple[str, str, bytes]]] = {}
     for (name, _), passage in passages.items():

@@ -16,7 +16,9 @@ from hybrid_search import Match, Topics
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.embedded.backend import EmbeddedBackend
 from hybrid_search.backends.memory import MemoryBackend
+from hybrid_search.backends.types import IndexSpec
 from hybrid_search.client import Client
+from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.passage_codes import encode_passages
 from hybrid_search.errors import IndexMissingError, UsageError
@@ -309,7 +311,7 @@ def test_a_damaged_passage_is_left_out_and_counted(
 
 def test_an_index_without_documents_has_no_matches(store: Backend) -> None:
     encoder = ENCODERS["clauses"]
-    fill(store, encoder, [])
+    store.create_index("calls", IndexSpec.from_encoder(encoder.info, DEFAULT_POLICY), {})
     topics = [{"name": "refund", "phrases": ["refund"]}]
     (block,) = mine_blocks(store, encoder, topics)
     assert (list(block.matches), block.documents, block.position) == ([], 0, None)

@@ -196,7 +196,7 @@ def test_an_integer_over_64_bits_is_refused_with_the_remedy(number: int) -> None
 
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
 def test_a_number_that_json_cannot_say_is_refused(number: float) -> None:
-    with pytest.raises(InputError, match=r"'minutes' is infinite or no number"):
+    with pytest.raises(InputError, match=r"'minutes' is infinite or not a number"):
         list(leaves({"minutes": number}))
 
 
