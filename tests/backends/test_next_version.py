@@ -433,12 +433,12 @@ def test_an_index_of_a_later_schema_is_one_error_with_both(
     backend: ServerBackend, name: str
 ) -> None:
     later = {
-        "mappings": {"_meta": {"hybrid_search": {"schema": 2, "tower": "left"}}},
+        "mappings": {"_meta": {"hybrid_search": {"schema": 3, "tower": "left"}}},
         "aliases": {name: {}},
     }
     backend.server.request("PUT", f"/{name}-000001", body=later)
     for do in ("query", "ingest", "create", "reindex"):
-        with pytest.raises(IndexStoreError, match=f"index '{name}-000001' on .* schema 2, .* 1"):
+        with pytest.raises(IndexStoreError, match=f"index '{name}-000001' on .* schema 3, .* 2"):
             use_index(backend, name, do)
 
 
@@ -1279,7 +1279,7 @@ def test_a_note_says_where_a_refused_document_was_read_and_why_and_not_what_is_i
 
 def test_notes_of_all_runs_are_kept(backend: ServerBackend, name: str) -> None:
     for _ in range(2):
-        ingest_documents(backend, name, {"id": "empty", "text": ""})
+        ingest_documents(backend, name, CALLS[0], {"id": "empty", "text": ""})
     assert len(fetch_notes(backend, name)) == 2
 
 

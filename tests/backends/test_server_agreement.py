@@ -463,7 +463,7 @@ def test_a_plain_query_is_two_searches_and_none_asks_for_inner_hits(
     query = Query(("can you find me a restaurant",), pair.name)
     search(backend, real_encoder, lambda *_: maps, query)
     assert [(method, path) for method, path, _ in pair.server.requests] == [
-        ("GET", f"/{pair.name}/_mapping"),
+        ("GET", f"/{pair.name}"),
         ("POST", f"/{pair.name}/_search"),  # how many passages there are
         ("POST", "/_msearch"),  # both legs, with short codes
         ("POST", "/_msearch"),  # codes and contents, and BM25 of what only the span leg has

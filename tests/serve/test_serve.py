@@ -543,7 +543,11 @@ def test_phrases_are_logged_only_if_that_was_asked(sample_url: str) -> None:
 
 
 def test_a_query_takes_a_speaker_and_what_is_not_meant(service: RunningService) -> None:
-    body = {"phrase": "money back", "speaker": "nobody at all", "not": ["thank you"]}
+    body: dict[str, Any] = {
+        "phrase": "money back",
+        "speaker": "nobody at all",
+        "not": ["thank you"],
+    }
     answer = service.post("/v1/query", body).json
     assert answer["hits"] == []
     assert answer["plan"]["not"] == ["thank you"]

@@ -19,7 +19,7 @@ from hybrid_search.backends.server.graph_vectors import GraphVectors
 from hybrid_search.backends.server.head_cache import PROBE, HeadCache
 from hybrid_search.backends.server.index_size import SizeCache
 from hybrid_search.backends.server.proposals import Proposals
-from hybrid_search.backends.server.reach import BY_WORDS_ALONE, Reach, choose_reach
+from hybrid_search.backends.server.reach import Reach, choose_reach, reach_by_words
 from hybrid_search.backends.server.searcher import Hits, Search, Searcher
 from hybrid_search.backends.server.transport.base import Server
 from hybrid_search.backends.types import Key, Request
@@ -116,7 +116,7 @@ class LegSearch:
 
     def _choose_reach(self, index: str, request: Request, first_pass: FirstPass) -> Reach:
         if not request.semantic:
-            return Reach(BY_WORDS_ALONE * request.window)
+            return reach_by_words(request)
         return choose_reach(self._server.engine, request, first_pass, self._sizes.find(index))
 
     def _propose(self, index: str, request: Request, first_pass: FirstPass) -> Proposals:

@@ -26,6 +26,9 @@ time. What is known of the BM25 scores of all others is that they are less, so t
 proposes, the fewer token codes are fetched.
 """
 
+MOST_PROPOSED = 10_000
+"""The most passages that a leg proposes: servers return no more (``index.max_result_window``)."""
+
 BY_WORDS_ALONE = 2
 """How many times the window BM25 alone proposes: so many passages often hold enough documents."""
 
@@ -78,9 +81,14 @@ def choose_reach(engine: Engine, request: Request, first_pass: FirstPass, size: 
     share = FILTERED if request.span_filter else 1
     return Reach(
         max(request.window, share * _count_proposed(size, BY_WORDS)),
-        max(2 * request.window, share * _count_proposed(size, BY_GRAPH)),
+        min(MOST_PROPOSED, max(2 * request.window, share * _count_proposed(size, BY_GRAPH))),
         searched,
     )
+
+
+def reach_by_words(request: Request) -> Reach:
+    """Return how far an index is searched by BM25 alone."""
+    return Reach(min(MOST_PROPOSED, BY_WORDS_ALONE * request.window))
 
 
 def _count_proposed(size: IndexSize, limits: tuple[int, int]) -> int:
