@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.quality.written import DEV_DOMAINS
 from export.training.data import Triple
-
-DEV_DOMAINS = frozenset({"water", "vet", "hotels"})
-"""Trades that are measured on and never trained on."""
 
 
 def is_topic(row: dict[str, Any]) -> bool:
