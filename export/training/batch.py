@@ -25,10 +25,13 @@ class Batch:
     `spans` are (text, start, end) in characters and `pieces` the same in tokens; `shorts` are
     numbers of texts, those of queries too; triple i has texts ``queries[i]``, ``positives[i]`` and
     ``negatives[i]``, and ``gold[i]`` are the first and last token of the positive that carry the
-    meaning. `pairs` are a short text and a passage that are likely, or not, to be about the same,
-    and `units` the clauses and sentences of these passages, (text, start, end) in characters.
-    ``allowed[i, j]`` is False where passage j (positives, then negatives) may be right for query i
-    beside its own. Texts ``pooled[i]`` are those of the pool's ``rows[i]``.
+    meaning, ``cores[i]`` those of the fewest that a person would mark. `pairs` are a short text
+    and a passage that are likely, or not, to be about the same, and `units` the clauses and
+    sentences of these passages, (text, start, end) in characters. ``allowed[i, j]`` is False where
+    passage j (positives, then negatives) may be right for query i beside its own, and
+    ``right[i, j]`` is True for its own and those of its intent. ``same[i, j]`` is True for queries
+    of one intent, ``apart[i, j]`` for queries that surely differ. Texts ``pooled[i]`` are those of
+    the pool's ``rows[i]``.
     """
 
     texts: list[Text]
@@ -39,9 +42,13 @@ class Batch:
     positives: list[int]
     negatives: list[int]
     gold: list[tuple[int, int] | None]
+    cores: list[tuple[int, int] | None]
     pairs: list[tuple[int, int]]
     units: list[tuple[int, int, int]]
     allowed: Tensor
+    right: Tensor
+    same: Tensor
+    apart: Tensor
     pooled: list[int]
     rows: list[int]
 
@@ -73,7 +80,7 @@ class Batcher:
         passages = [self._composer.passage(random) for _ in range(stage.passages)]
         shorts = [self._composer.short(random) for _ in range(stage.shorts)]
         shorts += [self._composer.echo(composed, random) for composed in passages[: stage.echoes]]
-        triples = self._sampler.batch(random, stage.triples, stage.alike)
+        triples = self._sampler.batch(random, stage.triples, stage.alike, stage.together)
         positives, negatives = (
             [data.positive(triple) for triple in triples],
             [data.negative(triple) for triple in triples],
@@ -100,7 +107,12 @@ class Batcher:
             else ([], [])
         )
         gold = [
-            _gold(texts[number], cut) for number, cut in zip(numbers[1], positives, strict=True)
+            _gold(texts[number], cut.span)
+            for number, cut in zip(numbers[1], positives, strict=True)
+        ]
+        cores = [
+            _gold(texts[number], cut.core or cut.span)
+            for number, cut in zip(numbers[1], positives, strict=True)
         ]
         short_numbers = [number for number in numbers[3] + numbers[4] if texts[number].ids]
         pairs = _pairs(texts, numbers, stage.shorts) if stage.weights.score else []
@@ -118,9 +130,11 @@ class Batcher:
             numbers[1],
             numbers[2],
             gold,
+            cores,
             pairs,
             clauses,
             _allowed_mask(triples),
+            *_relation_masks(triples),
             numbers[5],
             rows,
         )
@@ -183,11 +197,11 @@ def _clauses(
     return [(number, start, end) for start, end in dict.fromkeys(offsets)]
 
 
-def _gold(text: Text, cut: data.PassageWindow) -> tuple[int, int] | None:
-    """Return the tokens of a positive that carry its meaning, if they are known and not cut off."""
-    if cut.span is None:
+def _gold(text: Text, span: tuple[int, int] | None) -> tuple[int, int] | None:
+    """Return the tokens of a span of a positive, if it is known and not cut off."""
+    if span is None:
         return None
-    first, last = text.tokens(*cut.span)
+    first, last = text.tokens(*span)
     return (first, last) if first < last else None
 
 
@@ -204,7 +218,32 @@ def _allowed_mask(triples: Sequence[data.Triple]) -> Tensor:
                 a.query == b.query
                 or a.positive == b.positive
                 or (a.intent is not None and a.intent == b.intent)
+                or _are_sisters(a, b)
             )
             allowed[i, j] = i == j or not same
-            allowed[i, count + j] = i == j or b.negative != a.positive
+            allowed[i, count + j] = i == j or not (b.negative == a.positive or _are_sisters(a, b))
     return allowed
+
+
+def _are_sisters(a: data.Triple, b: data.Triple) -> bool:
+    """Tell whether a passage of one triple may answer the other's query, by their domain."""
+    return a.domain is not None and a.domain == b.domain and a.intent != b.intent
+
+
+def _relation_masks(triples: Sequence[data.Triple]) -> tuple[Tensor, Tensor, Tensor]:
+    """Return `right`, `same` and `apart` of a batch.
+
+    Bool ``[queries, positives and negatives]``, and twice ``[queries, queries]``. A query is not
+    the same as itself, nor as another of the same words.
+    """
+    count = len(triples)
+    right = torch.zeros(count, 2 * count, dtype=torch.bool)
+    same = torch.zeros(count, count, dtype=torch.bool)
+    apart = torch.zeros(count, count, dtype=torch.bool)
+    for i, a in enumerate(triples):
+        for j, b in enumerate(triples):
+            is_one_intent = a.intent is not None and a.intent == b.intent
+            right[i, j] = i == j or is_one_intent
+            same[i, j] = is_one_intent and a.query != b.query
+            apart[i, j] = not is_one_intent and a.query != b.query and not _are_sisters(a, b)
+    return right, same, apart

@@ -33,7 +33,8 @@ STEMS = {"wordnet_examples": "span", "wordnet_definitions": "query"}
 class Triple:
     """A query, a passage that answers it, one that does not.
 
-    `span` are the characters of the positive that answer, if they are known.
+    `span` are the characters of the positive that answer, if they are known, and `core` the fewest
+    of them that a person would mark. Passages of the same `domain` and another intent may answer.
     """
 
     query: str
@@ -41,6 +42,8 @@ class Triple:
     negative: str
     span: tuple[int, int] | None = None
     intent: str | None = None
+    core: tuple[int, int] | None = None
+    domain: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,10 @@ def _read(path: Path) -> Corpus:
     data, name = path.read_bytes(), path.name.split(".")[0]
     lines = (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()
     triples = [
-        _triple(line, f"{path}, line {number}")
+        triple
         for number, line in enumerate(lines, 1)
         if line.strip()
+        for triple in _parse_triples(line, f"{path}, line {number}")
     ]
     training_triples = [triple for triple in triples if not _is_held_out(name, triple)]
     if not training_triples:
@@ -87,17 +91,22 @@ def _read(path: Path) -> Corpus:
     )
 
 
-def _triple(line: bytes, where: str) -> Triple:
+def _parse_triples(line: bytes, where: str) -> list[Triple]:
+    from export.training import written
+
     try:
         row: dict[str, Any] = json.loads(line)
+        if written.is_topic(row):
+            return list(written.expand_topic(row))
         span = row.get("span")
-        return Triple(
+        triple = Triple(
             row["query"],
             row["positive"],
             row["negative"],
             (int(span[0]), int(span[1])) if span else None,
             row.get("intent"),
         )
+        return [triple]
     except (ValueError, KeyError, TypeError) as error:
         raise SystemExit(f"{where}: not a triple (query, positive, negative): {error!r}") from error
 
@@ -137,6 +146,7 @@ class Sampler:
         self.corpora = [
             corpus for corpus in corpora if weights.get(corpus.name, default_weight) > 0
         ]
+        self._by_intent = [_group_by_intent(corpus.triples) for corpus in self.corpora]
         self._upto = list(
             accumulate(weights.get(corpus.name, default_weight) for corpus in self.corpora)
         )
@@ -145,20 +155,35 @@ class Sampler:
 
     def draw(self, random: Random) -> Triple:
         """Return one triple."""
-        return random.choice(self._corpus(random).triples)
+        return random.choice(self.corpora[self._corpus(random)].triples)
 
-    def batch(self, random: Random, count: int, alike: float) -> list[Triple]:
+    def batch(self, random: Random, count: int, alike: float, together: int = 1) -> list[Triple]:
         """Return `count` triples, with the probability `alike` all of one file.
 
-        That makes them harder negatives of each other.
+        That makes them harder negatives of each other. Of an intent that is drawn there are
+        `together` triples.
         """
-        if random.random() < alike:
-            corpus = self._corpus(random)
-            return [random.choice(corpus.triples) for _ in range(count)]
-        return [self.draw(random) for _ in range(count)]
+        is_alike = random.random() < alike
+        number = self._corpus(random)
+        triples: list[Triple] = []
+        while len(triples) < count:
+            number = number if is_alike else self._corpus(random)
+            triple = random.choice(self.corpora[number].triples)
+            siblings = self._by_intent[number].get(triple.intent, [triple])
+            fellows = random.sample(siblings, min(together - 1, len(siblings)))
+            triples += [triple, *fellows]
+        return triples[:count]
 
-    def _corpus(self, random: Random) -> Corpus:
-        return random.choices(self.corpora, cum_weights=self._upto)[0]
+    def _corpus(self, random: Random) -> int:
+        return random.choices(range(len(self.corpora)), cum_weights=self._upto)[0]
+
+
+def _group_by_intent(triples: Sequence[Triple]) -> dict[str | None, list[Triple]]:
+    groups: dict[str | None, list[Triple]] = {}
+    for triple in triples:
+        if triple.intent is not None:
+            groups.setdefault(triple.intent, []).append(triple)
+    return groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +192,7 @@ class PassageWindow:
 
     text: str
     span: tuple[int, int] | None = None
+    core: tuple[int, int] | None = None
 
 
 WINDOW_WORDS = 75
@@ -182,7 +208,7 @@ def positive(triple: Triple) -> PassageWindow:
     """Return the positive, cut around its span, or to the part that shares most query terms."""
     word_offsets = words(triple.positive)
     if len(word_offsets) <= WINDOW_WORDS:
-        return PassageWindow(triple.positive, triple.span)
+        return PassageWindow(triple.positive, triple.span, triple.core)
     if triple.span is None:
         return PassageWindow(_nearest(triple.query, triple.positive, word_offsets))
     first, last = triple.span
@@ -195,8 +221,15 @@ def positive(triple: Triple) -> PassageWindow:
         int(word_offsets[min(first + WINDOW_WORDS, len(word_offsets)) - 1, 1]),
     )
     return PassageWindow(
-        triple.positive[start:end], (triple.span[0] - start, min(triple.span[1], end) - start)
+        triple.positive[start:end],
+        _shift(triple.span, start, end),
+        _shift(triple.core, start, end) if triple.core else None,
     )
+
+
+def _shift(span: tuple[int, int], start: int, end: int) -> tuple[int, int]:
+    """Return a span in the window from `start` to `end`, cut at its end."""
+    return span[0] - start, min(span[1], end) - start
 
 
 def negative(triple: Triple) -> PassageWindow:

@@ -117,6 +117,67 @@ def in_batch(scores: Tensor, right: Tensor, allowed: Tensor, scale: float = 30.0
     return functional.cross_entropy(logits, right)
 
 
+def multi_positive(
+    scores: Tensor, is_right: Tensor, is_negative: Tensor, scale: float = 30.0
+) -> Tensor:
+    """Return InfoNCE with several right passages a query, each against the negatives alone.
+
+    `scores` are cosines ``[queries, passages]``; `is_right` and `is_negative` are bool of the same
+    shape, and passages that are neither count for nothing. Averaged over the right passages of a
+    query, then over queries (supervised contrastive learning, arXiv:2004.11362, equation 2, with
+    the other right passages left out of the denominator).
+    """
+    logits = scale * similarity(scores)
+    negatives = logits.masked_fill(~is_negative, -torch.inf).logsumexp(1, keepdim=True)
+    pair_losses = torch.logaddexp(logits, negatives) - logits
+    counts = is_right.sum(1)
+    per_query = pair_losses.masked_fill(~is_right, 0.0).sum(1) / counts.clamp_min(1)
+    return per_query[counts > 0].mean()
+
+
+def marked(
+    queries: Tensor,
+    tokens: Tensor,
+    mask: Tensor,
+    clauses: Tensor,
+    cores: Tensor,
+    longest: int,
+    scale: float = 30.0,
+) -> Tensor:
+    """Return minus the logarithm of the probability of a right span among all of a passage.
+
+    The probability is a softmax over the cosines of a query ``[n, dimension]`` with every span of
+    up to `longest` tokens of its own passage (`tokens` ``[n, tokens, dimension]``, `mask` as for
+    `find_spans`). Right are spans that hold the `cores` and lie inside the `clauses`, both int64
+    ``[n, 2]``. A passage whose right spans are all too long is left out.
+    """
+    products = torch.einsum("nd,ntd->nt", unit(queries), tokens)
+    scores, sums = cumulative_sums(products, -1), cumulative_sums(tokens, 1)
+    allowed = cumulative_sums(mask.to(torch.int32), 1)
+    all_logits, right_logits = [], []
+    for length in range(1, min(longest, mask.shape[1]) + 1):
+        norms = (sums[:, length:] - sums[:, :-length]).norm(dim=-1).clamp_min(TINY)
+        holds = (allowed[:, length:] - allowed[:, :-length]) == length
+        cosine = (scores[:, length:] - scores[:, :-length]) / norms
+        logits = (scale * similarity(cosine)).masked_fill(~holds, -torch.inf)
+        start = torch.arange(logits.shape[1], device=logits.device)[None]
+        end = start + length
+        is_right = (
+            (start >= clauses[:, :1])
+            & (end <= clauses[:, 1:])
+            & (start <= cores[:, :1])
+            & (end >= cores[:, 1:])
+        )
+        all_logits.append(logits)
+        right_logits.append(logits.masked_fill(~is_right, -torch.inf))
+    right = torch.cat(right_logits, 1)
+    has_right = right.isfinite().any(1)
+    if not bool(has_right.any()):
+        return products.sum() * 0.0
+    every = torch.cat(all_logits, 1)[has_right]
+    return (every.logsumexp(1) - right[has_right].logsumexp(1)).mean()
+
+
 def distillation(student: Tensor, teacher: Tensor) -> Tensor:
     """Return one minus the cosine of a span's mean and its teacher's vector, averaged.
 

@@ -12,7 +12,7 @@ from export.training import losses
 from export.training.batch import Batch
 from export.training.model import EncodedTexts
 from export.training.pool import Pool
-from export.training.recipe import Stage
+from export.training.recipe import TRIPLE_LOSSES, Stage
 from export.training.teacher import FrozenEncoder
 
 
@@ -88,7 +88,7 @@ def losses_of(
         loss_values |= _distillation_losses(batch, goals, encoded_texts, dimensions)
     if goals is not None and goals.scores is not None:
         loss_values["score"] = _score_loss(batch, goals.scores, encoded_texts, stage, dimensions)
-    if weights.slice or weights.contrast or weights.within:
+    if any(getattr(weights, name) for name in TRIPLE_LOSSES):
         loss_values |= _contrastive_losses(batch, encoded_texts, stage, dimensions)
     if pool and batch.rows:
         loss_values |= _transfer_losses(batch, pool, encoded_texts, dimensions)
@@ -164,7 +164,7 @@ def _contrastive_losses(
     products = torch.einsum("qd,btd->qbt", queries.detach(), tokens.detach())
     own = torch.arange(count, device=queries.device)
     loss_values: dict[str, Tensor] = {}
-    if weights.contrast or weights.slice:
+    if weights.contrast or weights.slice or weights.topics:
         best = losses.span_sums(tokens, losses.find_spans(products, tokens, mask, stage.longest))
         scores = [
             losses.cosines(q[:, None], s) for q, s in losses.prefixes(dimensions, queries, best)
@@ -174,6 +174,15 @@ def _contrastive_losses(
         loss_values["contrast"] = _mean(
             [losses.in_batch(prefix_scores, own, allowed, stage.scale) for prefix_scores in scores]
         )
+    if weights.topics:
+        right, negative = (
+            mask_.to(queries.device) for mask_ in (batch.right, batch.allowed & ~batch.right)
+        )
+        loss_values["topics"] = _mean(
+            [losses.multi_positive(part, right, negative, stage.scale) for part in scores]
+        )
+    if weights.wordings:
+        loss_values["wordings"] = _wordings_loss(batch, queries, stage, dimensions)
     if weights.slice:
         loss_values["slice"] = _mean(
             [
@@ -188,7 +197,51 @@ def _contrastive_losses(
         loss_values["within"] = _within_loss(
             batch, with_gold, queries, tokens, mask, products, stage, dimensions
         )
+    if weights.marked and with_gold:
+        loss_values["marked"] = _marked_loss(
+            batch, with_gold, queries, tokens, mask, stage, dimensions
+        )
     return loss_values
+
+
+def _wordings_loss(
+    batch: Batch, queries: Tensor, stage: Stage, dimensions: Sequence[int]
+) -> Tensor:
+    """Return the loss of the phrasings of an intent among those of all others."""
+    same, apart = batch.same.to(queries.device), batch.apart.to(queries.device)
+    if not bool(same.any()):
+        return queries.sum() * 0.0
+    return _mean(
+        [
+            losses.multi_positive(
+                losses.cosines(part[:, None], part[None]), same, apart, stage.scale
+            )
+            for (part,) in losses.prefixes(dimensions, queries)
+        ]
+    )
+
+
+def _marked_loss(
+    batch: Batch,
+    with_gold: list[int],
+    queries: Tensor,
+    tokens: Tensor,
+    mask: Tensor,
+    stage: Stage,
+    dimensions: Sequence[int],
+) -> Tensor:
+    """Return the loss of what a person marks among all spans of its passage."""
+    clauses, cores = (
+        torch.tensor([spans[i] for i in with_gold], device=tokens.device)
+        for spans in (batch.gold, batch.cores)
+    )
+    own_mask = mask[with_gold]
+    return _mean(
+        [
+            losses.marked(q, t, own_mask, clauses, cores, stage.longest, stage.scale)
+            for q, t in losses.prefixes(dimensions, queries[with_gold], tokens[with_gold])
+        ]
+    )
 
 
 def _within_loss(

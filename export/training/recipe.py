@@ -17,6 +17,9 @@ RECIPES = Path(__file__).parent.parent / "recipes"
 HEADS = ("none", "identity", "principal", "aligned")
 KEEP_CHOICES = ("best", "last")
 DECAYS = ("linear", "cosine", "none")
+TRIPLE_LOSSES = ("slice", "contrast", "within", "topics", "wordings", "marked")
+"""The losses that compare the texts of triples."""
+
 START = "start"
 """What `soup` calls the weights that a run begins with."""
 
@@ -34,6 +37,9 @@ class Weights:
     slice: float = 0.0
     contrast: float = 0.0
     within: float = 0.0
+    topics: float = 0.0
+    wordings: float = 0.0
+    marked: float = 0.0
     transfer: float = 0.0
     similarity: float = 0.0
 
@@ -82,10 +88,11 @@ class Stage:
 
     A step reads `passages` composed passages, `shorts` short texts, `echoes` more that repeat words
     of those passages, `triples` triples, which come from one file in the share `alike` of all
-    steps, and `texts` texts of the pool. `spans` are distilled of every passage, in the share
-    `clauses` a complete sentence or clause, and in the share `whole` of passages all of it;
-    `longest` bounds the spans that losses look for, in tokens. The teacher's scores are raised to
-    the power `sharpen`. `layers` is a number of top layers, or "all": these and the embeddings.
+    steps, with `together` of each intent, and `texts` texts of the pool. `spans` are distilled of
+    every passage, in the share `clauses` a complete sentence or clause, and in the share `whole` of
+    passages all of it; `longest` bounds the spans that losses look for, in tokens. The teacher's
+    scores are raised to the power `sharpen`. `layers` is a number of top layers, or "all": these
+    and the embeddings.
     `data` maps a file's name to its weight; files that it lacks have `others`. With `average` the
     weights that are scored and stored are a running mean of that decay; with `blend` they lie only
     that far from the weights that the stage began with, 0.5 half way, which is better than either
@@ -109,6 +116,7 @@ class Stage:
     triples: int = 0
     texts: int = 0
     alike: float = 0.0
+    together: int = 1
     spans: int = 8
     whole: float = 0.0
     clauses: float = 0.4
@@ -278,7 +286,7 @@ def _stage(table: Mapping[str, Any], where: str) -> Stage:
     )
     weights = stage.weights
     _require(
-        bool(stage.triples) or not (weights.slice or weights.contrast or weights.within),
+        bool(stage.triples) or not any(getattr(weights, name) for name in TRIPLE_LOSSES),
         f"{where}: triples is 0, and a loss needs them",
     )
     _require(

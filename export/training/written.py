@@ -1,0 +1,47 @@
+"""Written topics as triples: each phrasing with each turn that says it and one that does not.
+
+A topic is a JSON line with `topic`, `domain`, `phrases`, `says` and `near`, as in
+``shared/data/written``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.quality.written import DEV_DOMAINS
+from export.training.data import Triple
+
+
+def is_topic(row: dict[str, Any]) -> bool:
+    """Tell whether a row of a file of triples is a written topic."""
+    return "says" in row
+
+
+def expand_topic(row: dict[str, Any]) -> Iterator[Triple]:
+    """Yield every phrasing of a topic with every turn that says it; none for a dev trade.
+
+    The turns that only look so take turns as negatives.
+    """
+    if row["domain"] in DEV_DOMAINS:
+        return
+    near_turns = row["near"]
+    for number, phrase in enumerate(row["phrases"].values()):
+        for place, turn in enumerate(row["says"]):
+            start = turn["text"].index(turn["span"])
+            core_start = turn["text"].index(turn["core"], start)
+            yield Triple(
+                phrase,
+                turn["text"],
+                near_turns[(number + place) % len(near_turns)]["text"],
+                (start, start + len(turn["span"])),
+                row["topic"],
+                core=(core_start, core_start + len(turn["core"])),
+                domain=name_family(row["domain"]),
+            )
+
+
+def name_family(domain: str) -> str:
+    """Return the domain, with all of what occurs in any call, or differs finely, as one."""
+    family = domain.partition("_")[0]
+    return family if family in ("any", "fine") else domain
