@@ -6,6 +6,7 @@ import json
 import math
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ torch = pytest.importorskip("torch", reason="the extra [export] is not installed
 from export.training import data, losses  # noqa: E402 (after torch)
 from export.training.batch import _allowed_mask, _relation_masks  # noqa: E402
 
-TOPIC = {
+TOPIC: dict[str, Any] = {
     "topic": "gym-01",
     "domain": "gym",
     "phrases": {"name": "freeze membership", "said": "can I pause it"},
