@@ -118,3 +118,29 @@ def test_what_a_newcomer_is_told_to_ask_is_measured() -> None:
         phrases = {phrase for phrase in found if phrase not in ("asked", "---")}
         assert phrases, name
         assert phrases <= {*PHRASES, *OTHER_WORDS}, name
+
+
+def test_more_of_what_customers_say_is_found_if_only_they_count(bundled: Client) -> None:
+    speakers = {(call["id"], turn) for call in CALLS for turn in list_customers_turns(call)}
+
+    def count_customers_hits(phrase: str, **options: Any) -> int:
+        return sum(
+            is_right(hit, phrase) and (hit.id, hit.spans[0].turn) in speakers
+            for hit in bundled.query(phrase, **options).hits
+        )
+
+    counts = {
+        phrase: (count_customers_hits(phrase), count_customers_hits(phrase, speaker="customer"))
+        for phrase in PHRASES
+    }
+    for phrase, (of_all, of_customers) in counts.items():
+        print(f"{phrase}: {of_all} and {of_customers} of 10 are right and the customer's")
+    assert sum(of_all for of_all, _ in counts.values()) < sum(
+        of_customers for _, of_customers in counts.values()
+    )
+
+
+def list_customers_turns(call: dict[str, Any]) -> list[int]:
+    """Return the numbers of the turns in which the customer speaks."""
+    turns = enumerate(call["turns"])
+    return [number for number, turn in turns if turn["speaker"] == "customer"]
