@@ -27,6 +27,7 @@ from benchmarks.quality.turns import score_bm25
 from benchmarks.quality.vectors import means
 from hybrid_search.encoder import Encoder
 from hybrid_search.encoder.base import span_prior
+from hybrid_search.search.result import Span
 from hybrid_search.search.span_search import best_spans
 from hybrid_search.search.types import Scores
 from hybrid_search.text.span_prior import SpanPrior
@@ -35,7 +36,7 @@ from hybrid_search.text.words import words
 FILE = "written/topics.jsonl"
 DEV_DOMAINS = ("hotels", "vet", "water")
 STYLES = ("name", "described", "casual", "formal", "said", "oblique")
-MARKED_STYLE = "name"
+MARKED_STYLES = ("name", "oblique")
 SLACK = 1
 """Words that a right span may lack of the core, and may have beyond the clause."""
 
@@ -112,35 +113,45 @@ def _list_texts(topic: WrittenTopic) -> list[str]:
     return [*(turn.text for turn in topic.says), *topic.near]
 
 
+@dataclass(frozen=True, slots=True)
+class TopicRows:
+    """The rows of a topic's turns among all texts: those that say it, and those that look so."""
+
+    says: range
+    near: range
+
+
+def _list_rows(topics: Sequence[WrittenTopic]) -> list[TopicRows]:
+    rows, first = [], 0
+    for topic in topics:
+        middle = first + len(topic.says)
+        last = middle + len(topic.near)
+        rows.append(TopicRows(range(first, middle), range(middle, last)))
+        first = last
+    return rows
+
+
 def _summarise(
     topics: Sequence[WrittenTopic], tables: Mapping[str, Scores]
 ) -> dict[str, Mapping[str, object]]:
     """Return MAP by style and the share of pairs, with intervals over topics."""
-    rows, first = [], 0
-    for topic in topics:
-        count = len(topic.says) + len(topic.near)
-        rows.append((range(first, first + len(topic.says)), range(first, first + count)))
-        first += count
+    rows = _list_rows(topics)
     figures: dict[str, Mapping[str, object]] = {}
     for style, table in tables.items():
         ranked = [np.argsort(-column, kind="stable").tolist() for column in table.T]
-        grades = [dict.fromkeys(says, 1) for says, _ in rows]
+        grades = [dict.fromkeys(topic_rows.says, 1) for topic_rows in rows]
         figures[f"map: {style}"] = bootstrap.summary(evaluate(ranked, grades, [MAP])[MAP])
     pairs = [
-        fmean(
-            _share_in_order(
-                table[list(says), number], table[own.start + len(says) : own.stop, number]
-            )
-            for table in tables.values()
-        )
-        for number, (says, own) in enumerate(rows)
+        fmean(_share_in_order(table[:, number], topic_rows) for table in tables.values())
+        for number, topic_rows in enumerate(rows)
     ]
     figures["pairs"] = bootstrap.summary(pairs)
     return figures
 
 
-def _share_in_order(says: Scores, near: Scores) -> float:
+def _share_in_order(scores: Scores, rows: TopicRows) -> float:
     """Return the share of pairs in which the turn that says it is before the one that looks so."""
+    says, near = scores[list(rows.says)], scores[list(rows.near)]
     return float((says[:, None] > near[None, :]).mean())
 
 
@@ -152,33 +163,36 @@ def _mark_topics(encoder: Encoder, topics: Sequence[WrittenTopic]) -> dict[str, 
         priors["best span"] = prior
     return {
         name: {
-            style: bootstrap.summary(
-                [
-                    fmean(
-                        _is_right(
-                            turn, best_spans(encoder, topic.phrases[style], turn.text, prior=way)
-                        )
-                        for turn in topic.says
-                    )
-                    for topic in topics
-                ]
-            )
-            for style in (MARKED_STYLE, "oblique")
+            style: bootstrap.summary(_share_right(encoder, topics, style, way))
+            for style in MARKED_STYLES
         }
         for name, way in priors.items()
     }
 
 
-def _is_right(turn: WrittenTurn, spans: Sequence[Any]) -> bool:
+def _share_right(
+    encoder: Encoder, topics: Sequence[WrittenTopic], style: str, prior: SpanPrior | None
+) -> list[float]:
+    """Return for each topic the share of its turns in which the right words are marked."""
+    shares = []
+    for topic in topics:
+        phrase = topic.phrases[style]
+        marks = (best_spans(encoder, phrase, turn.text, prior=prior) for turn in topic.says)
+        shares.append(fmean(map(_is_right, topic.says, marks)))
+    return shares
+
+
+def _is_right(turn: WrittenTurn, spans: Sequence[Span]) -> bool:
     if not spans:
         return False
-    bounds = words(turn.text)
-    mark, clause, core = (
-        {
-            number
-            for number, (start, end) in enumerate(bounds.tolist())
-            if end > place[0] and start < place[1]
-        }
-        for place in ((spans[0].start, spans[0].end), turn.clause, turn.core)
-    )
-    return len(core - mark) <= SLACK and len(mark - clause) <= SLACK
+    mark = _find_words(turn.text, (spans[0].start, spans[0].end))
+    missing = _find_words(turn.text, turn.core) - mark
+    beyond = mark - _find_words(turn.text, turn.clause)
+    return len(missing) <= SLACK and len(beyond) <= SLACK
+
+
+def _find_words(text: str, place: Range) -> set[int]:
+    """Return the numbers of the words of a text that overlap a place."""
+    bounds = words(text)
+    overlaps = (bounds[:, 1] > place[0]) & (bounds[:, 0] < place[1])
+    return set(np.flatnonzero(overlaps).tolist())

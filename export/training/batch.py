@@ -106,14 +106,9 @@ class Batcher:
             if stage.weights.distil or stage.weights.relational
             else ([], [])
         )
-        gold = [
-            _gold(texts[number], cut.span)
-            for number, cut in zip(numbers[1], positives, strict=True)
-        ]
-        cores = [
-            _gold(texts[number], cut.core or cut.span)
-            for number, cut in zip(numbers[1], positives, strict=True)
-        ]
+        read_positives = [texts[number] for number in numbers[1]]
+        gold = list(map(_gold, read_positives, [cut.span for cut in positives]))
+        cores = list(map(_gold, read_positives, [cut.core or cut.span for cut in positives]))
         short_numbers = [number for number in numbers[3] + numbers[4] if texts[number].ids]
         pairs = _pairs(texts, numbers, stage.shorts) if stage.weights.score else []
         clauses = [

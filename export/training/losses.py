@@ -162,12 +162,8 @@ def marked(
         logits = (scale * similarity(cosine)).masked_fill(~holds, -torch.inf)
         start = torch.arange(logits.shape[1], device=logits.device)[None]
         end = start + length
-        is_right = (
-            (start >= clauses[:, :1])
-            & (end <= clauses[:, 1:])
-            & (start <= cores[:, :1])
-            & (end >= cores[:, 1:])
-        )
+        is_inside = (start >= clauses[:, :1]) & (end <= clauses[:, 1:])
+        is_right = is_inside & (start <= cores[:, :1]) & (end >= cores[:, 1:])
         all_logits.append(logits)
         right_logits.append(logits.masked_fill(~is_right, -torch.inf))
     right = torch.cat(right_logits, 1)

@@ -25,20 +25,19 @@ def expand_topic(row: dict[str, Any]) -> Iterator[Triple]:
     """
     if row["domain"] in DEV_DOMAINS:
         return
-    near_turns = row["near"]
+    near_turns, family = row["near"], name_family(row["domain"])
     for number, phrase in enumerate(row["phrases"].values()):
-        for place, turn in enumerate(row["says"]):
-            start = turn["text"].index(turn["span"])
-            core_start = turn["text"].index(turn["core"], start)
-            yield Triple(
-                phrase,
-                turn["text"],
-                near_turns[(number + place) % len(near_turns)]["text"],
-                (start, start + len(turn["span"])),
-                row["topic"],
-                core=(core_start, core_start + len(turn["core"])),
-                domain=name_family(row["domain"]),
-            )
+        for place, turn in enumerate(row["says"], number):
+            text, near = turn["text"], near_turns[place % len(near_turns)]
+            span = find_place(text, turn["span"])
+            core = find_place(text, turn["core"], span[0])
+            yield Triple(phrase, text, near["text"], span, row["topic"], core, family)
+
+
+def find_place(text: str, part: str, first: int = 0) -> tuple[int, int]:
+    """Return start and end of `part` in `text`, at or behind `first`."""
+    start = text.index(part, first)
+    return start, start + len(part)
 
 
 def name_family(domain: str) -> str:

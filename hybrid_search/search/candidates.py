@@ -175,17 +175,13 @@ def fuse(
     scores, bm25_parts, span_parts = (
         fuse_legs(legs, weight).tolist() for weight in (alpha, 0.0, 1.0)
     )
-    bm25_ranks, cosine_ranks = legs.bm25_rank.tolist(), legs.cosine_rank.tolist()
+    parts = zip(bm25_parts, span_parts, strict=True)
+    ranks = zip(legs.bm25_rank.tolist(), legs.cosine_rank.tolist(), strict=True)
     return [
-        replace(
-            passage,
-            score=scores[number],
-            parts=(bm25_parts[number], span_parts[number]),
-            bm25_rank=bm25_ranks[number],
-            cosine_rank=cosine_ranks[number],
-            terms=legs.terms,
+        passage.with_fusion(score, passage_parts, passage_ranks, legs.terms)
+        for passage, score, passage_parts, passage_ranks in zip(
+            passages, scores, parts, ranks, strict=True
         )
-        for number, passage in enumerate(passages)
     ]
 
 

@@ -79,11 +79,9 @@ def choose_reach(engine: Engine, request: Request, first_pass: FirstPass, size: 
     if first_pass is KEYS_ONLY:
         return Reach(request.window if request.lexical else 0, request.window, searched)
     share = FILTERED if request.span_filter else 1
-    return Reach(
-        max(request.window, share * _count_proposed(size, BY_WORDS)),
-        min(MOST_PROPOSED, max(2 * request.window, share * _count_proposed(size, BY_GRAPH))),
-        searched,
-    )
+    by_words = share * _count_proposed(size, BY_WORDS)
+    by_graph = max(2 * request.window, share * _count_proposed(size, BY_GRAPH))
+    return Reach(max(request.window, by_words), min(MOST_PROPOSED, by_graph), searched)
 
 
 def reach_by_words(request: Request) -> Reach:
