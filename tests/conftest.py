@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.quality import hard_sample
 from hybrid_search import connect, encoder
 from hybrid_search.client import Client
 from hybrid_search.encoder import Encoder
@@ -26,6 +25,9 @@ from tests.helpers.tiny_encoder import TinyEncoder
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 """Data sets beside the checkout. Tests marked ``data`` need them, and are skipped without them."""
+
+HARD_CALLS = Path(__file__).parent.parent / "benchmarks" / "data" / "hard_sample" / "calls.jsonl"
+"""The calls of the hard sample; `benchmarks.quality` needs what not every environment has."""
 
 
 PRESERVED_VARIABLES = ("HYBRID_SEARCH_TEST_URLS", "HYBRID_SEARCH_CACHE")
@@ -110,7 +112,7 @@ def _remembered_batches(batches_folder: Path) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def calls() -> list[dict[str, Any]]:
     """The calls of the hard sample as JSON objects."""
-    return read_calls(hard_sample.CALLS)
+    return read_calls(HARD_CALLS)
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from benchmarks.quality import hard_sample
 from hybrid_search import connect
 from hybrid_search.ingest.sources.files import read
+from tests.conftest import HARD_CALLS
 from tests.helpers.service import RunningService, run_service
 
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium")
@@ -64,7 +64,7 @@ def service(
     with connect(url) as client:
         assert client.ingest(HOSTILE, index="hostile").documents == len(HOSTILE)
     with connect(url, dimension=64) as client:
-        client.ingest_lines(read([str(hard_sample.CALLS)]), index="short")
+        client.ingest_lines(read([str(HARD_CALLS)]), index="short")
     arguments = ("--log-level", "info", "--judgments", str(judgments_file))
     with run_service(url, *arguments) as running:
         yield running

@@ -1247,7 +1247,7 @@ def test_nothing_to_train_on_and_calls_that_are_none_are_refused(
     with pytest.raises(SystemExit, match="at least 2 are needed"):
         train.arguments(["--adapt", str(tmp_path / "calls.jsonl"), "--out", "y"])
     (tmp_path / "calls.jsonl").write_text('{"id": 3}')
-    with pytest.raises(SystemExit, match="line 1: id"):
+    with pytest.raises(SystemExit, match="line 1: neither of text and turns"):
         train.arguments(["--adapt", str(tmp_path / "calls.jsonl"), "--out", "y"])
 
 

@@ -17,7 +17,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.quality import hard_sample
 from hybrid_search import config, connect, encoder
 from hybrid_search.backends.memory import MemoryBackend
 from hybrid_search.cluster import connection
@@ -35,6 +34,7 @@ from hybrid_search.ingest.sources.files import read
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import EncodingOrError
 from hybrid_search.text.types import Encoding
+from tests.conftest import HARD_CALLS
 from tests.helpers.cli import invoke_cli, run_cli
 from tests.helpers.ray_cluster import WORKERS, list_processes, wait_for_processes
 
@@ -76,13 +76,13 @@ def test_the_index_is_that_of_one_process_byte_for_byte(executor: RayExecutor) -
     local_backend, ray_backend = MemoryBackend(), MemoryBackend()
     local_encoder = encoder.truncate_encoder(encoder.load(device="cpu", precision="int8"))
     local_summary = ingest(
-        read([str(hard_sample.CALLS)]),
+        read([str(HARD_CALLS)]),
         local_backend,
         local_encoder,
         IngestOptions("calls", Path("rejected")),
     )
     ray_summary = ingest(
-        read([str(hard_sample.CALLS)]),
+        read([str(HARD_CALLS)]),
         ray_backend,
         executor,
         IngestOptions("calls", Path("rejected")),
@@ -270,10 +270,9 @@ def test_the_workers_of_one_ingest_go_on_with_the_next(
     monkeypatch.setattr(RayExecutor, "__enter__", enter)
     with connect("memory:", device="cpu") as client:
         first, again = (
-            client.ingest_lines(read([str(hard_sample.CALLS)]), engine="ray", workers=1)
-            for _ in range(2)
+            client.ingest_lines(read([str(HARD_CALLS)]), engine="ray", workers=1) for _ in range(2)
         )
-        client.ingest_lines(read([str(hard_sample.CALLS)]), index="others", engine="ray", workers=1)
+        client.ingest_lines(read([str(HARD_CALLS)]), index="others", engine="ray", workers=1)
         assert (
             first.documents,
             again.skipped,
@@ -283,7 +282,7 @@ def test_the_workers_of_one_ingest_go_on_with_the_next(
         # had the first worker kept its core, these two would wait for it for ever
         assert (
             client.ingest_lines(
-                read([str(hard_sample.CALLS)]), index="more", engine="ray", workers=2
+                read([str(HARD_CALLS)]), index="more", engine="ray", workers=2
             ).documents
             == 88
         )

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from benchmarks.quality import hard_sample
 from hybrid_search import connect
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources.files import read
 from hybrid_search.phrases import blocks
+from tests.conftest import HARD_CALLS
 from tests.helpers.cli import invoke_cli, run_cli
 from tests.helpers.ray_cluster import WORKERS, wait_for_processes
 
@@ -32,7 +32,7 @@ TOPICS_FILE = Path(__file__).parents[2] / "hybrid_search" / "sample" / "topics.y
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     with connect(f"embedded:{tmp_path_factory.mktemp('store')}", device="cpu") as client:
-        client.ingest_lines(read([str(hard_sample.CALLS)]))
+        client.ingest_lines(read([str(HARD_CALLS)]))
         yield client
 
 
