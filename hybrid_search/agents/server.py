@@ -28,7 +28,7 @@ PATH = "/mcp"
 INSTRUCTIONS = (
     "Search transcripts of calls and other documents for what is said, by words and by meaning. "
     "search finds a phrase and the exact words that match; open_document reads a whole document; "
-    "mine_topic lists every mention of a topic; best_spans looks in one text without an index. "
+    "mine_topic lists the mentions of a topic; best_spans looks in one text without an index. "
     "Nothing is changed by any of them."
 )
 

@@ -80,7 +80,7 @@ def list_tools() -> dict[str, AgentTool]:
             _open_document,
         ),
         "mine_topic": AgentTool(
-            "Find every mention of one topic in an index, document by document.",
+            "Find the mentions of one topic in an index, document by document.",
             _list_topic_parameters(),
             _mine_topic,
         ),

@@ -1,4 +1,4 @@
-"""Work on phrases in place of queries: topics, and every mention of them in an index.
+"""Work on phrases in place of queries: topics, and their mentions in an index.
 
 In: a file of topics, an index, judgments of spans. Out: `Match`es, one for each mention.
 

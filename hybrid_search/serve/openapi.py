@@ -170,7 +170,7 @@ def _describe_mining() -> Schema:
     }
     return {
         "operationId": "mine",
-        "summary": "Find every mention of some topics in an index.",
+        "summary": "Find the mentions of some topics in an index.",
         "requestBody": body,
         "responses": responses,
     }
