@@ -132,7 +132,7 @@ def query(
 
 def best_spans(
     phrase: str,
-    text: str | Sequence[Mapping[str, Any]],
+    text: str | Sequence[str | Mapping[str, Any]],
     *,
     k: int = 1,
     context: str | None = None,

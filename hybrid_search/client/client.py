@@ -151,7 +151,7 @@ class Client(PhraseGrouping):
     def best_spans(
         self,
         phrase: str,
-        text: str | Sequence[Mapping[str, Any]],
+        text: str | Sequence[str | Mapping[str, Any]],
         *,
         k: int = 1,
         context: str | None = None,
@@ -363,7 +363,7 @@ class Client(PhraseGrouping):
             return ingest(lines, self.backend, encoder, options)
 
 
-def _build_document(text: str | Sequence[Mapping[str, Any]]) -> Document:
+def _build_document(text: str | Sequence[str | Mapping[str, Any]]) -> Document:
     """Return the document of a text, or of turns.
 
     Raises:

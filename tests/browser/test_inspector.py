@@ -54,7 +54,8 @@ def test_a_query_shows_the_calls_that_python_finds_with_the_span_marked(
     assert hits[0].spans[0].text in first.locator(".words").first.text_content()
     marked = "".join(first.locator(".words").first.locator("mark").all_text_contents())
     assert marked == hits[0].spans[0].text
-    assert first.locator(".speaker").first.inner_text().split() == ["customer", "00:55"]
+    # the turn begins at 00:55, and the words in the middle of it
+    assert first.locator(".speaker").first.inner_text().split() == ["customer", "01:02"]
     assert first.locator(".score .number").inner_text() == f"{hits[0].score:.2f}"
     assert "money" in first.locator("b.term").all_text_contents()
 

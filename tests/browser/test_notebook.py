@@ -30,6 +30,6 @@ def test_it_is_readable_and_shows_what_the_inspector_shows(
     )
     widths = [page.locator(f"[title^={leg}]").bounding_box()["width"] for leg in ("spans", "BM25")]
     assert min(widths) > 5
-    assert "customer  00:55" in page.locator("main").text_content()
+    assert "customer  01:02" in page.locator("main").text_content()
     assert not Axe().run(page).response["violations"]
     page.close()
