@@ -45,6 +45,8 @@ def group_passages(passages: Sequence[ScoredPassage], group_by: str) -> list[Gro
 
 def order_by_block(groups: Sequence[Group]) -> list[Group]:
     """Return `groups`, best first, with none before the block from which on it can be a hit."""
+    if not any(passage.block for group in groups for passage in group):
+        return list(groups)
     blocks = [min(passage.block for passage in group) for group in groups]
     ordered: list[Group] = []
     waiting = list(range(len(groups)))

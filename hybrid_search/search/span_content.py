@@ -16,7 +16,7 @@ def build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -
     """Return the span at a place, which is in `turn`."""
     turn_start, start, end = turn["start"], place.start, place.end
     text = content.text[start - content.start : end - content.start]
-    times = find_times(turn, start - turn_start, end - turn_start)
+    start_ms, end_ms, times = find_times(turn, start - turn_start, end - turn_start)
     return Span(
         start=start,
         end=end,
@@ -27,8 +27,10 @@ def build_span(content: PassageContent, turn: Mapping[str, Any], place: Place) -
         turn_start=start - turn_start,
         turn_end=end - turn_start,
         speaker=turn.get("speaker"),
+        start_ms=start_ms,
+        end_ms=end_ms,
+        times=times,
         turn_metadata=turn.get("extra"),
-        **times._asdict(),
     )
 
 
