@@ -172,8 +172,6 @@ def discover(
                 distance=distance,
                 seed=seed,
             )
-            if not discovery.groups:
-                options.explain_nothing(client, index)
         if as_json:
             options.print_json(discovery.to_dict())
         else:

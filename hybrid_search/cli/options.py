@@ -171,8 +171,10 @@ def explain_nothing(client: Client, index: str, *narrowing: str) -> None:
         index: The index that was searched.
         *narrowing: The options that leave something out, as they were given.
     """
+    from hybrid_search.search.no_hits import describe_empty_index
+
     if client.describe(index).documents == 0:
-        logs.log_or_print(f"index {index!r} is empty: hybrid-search ingest FILE --index {index}")
+        logs.log_or_print(describe_empty_index(index))
     elif narrowing:
         logs.log_or_print(f"nothing is left: try it without {', '.join(narrowing)}")
 

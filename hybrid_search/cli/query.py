@@ -128,7 +128,7 @@ def query(
                 _show_requests(client.requests(phrase, **request_options), form == "json")
                 return
             result = client.query(phrase, **query_options)
-            if not result.total:
+            if not result.total and "warnings" not in result.plan:
                 options.explain_nothing(client, index, *_list_narrowing(query_options, where))
         _write_result(result, form)
 

@@ -36,6 +36,7 @@ from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
 from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.types import Candidates, Mention, MinedBlock, ScannedBlock, UnlikelySpans
 from hybrid_search.search.calibration import COSINE, SCORE
+from hybrid_search.search.no_hits import describe_empty_index
 from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
 from hybrid_search.search.span_content import read_turns
 from hybrid_search.text.filters import Condition, compile_where
@@ -103,7 +104,7 @@ def mine(
         yield assembly.add(block, candidates, damaged)
     yield assembly.finish()
     if not assembly.passages and (after, written_since, shard) == (None, None, ALL_DOCUMENTS):
-        _log.warning("%s", describe_emptiness(index))
+        _log.warning("%s", describe_empty_index(index))
     _warn_of_speakers(topics, builder)
     if assembly.damaged:
         _log.warning(
@@ -112,11 +113,6 @@ def mine(
             assembly.damaged,
             index,
         )
-
-
-def describe_emptiness(index: str) -> str:
-    """Return what to do about an index that was looked at as a whole, and has nothing."""
-    return f"index {index!r} has no documents: hybrid-search ingest FILE --index {index}"
 
 
 def _warn_of_speakers(topics: Topics, builder: MatchBuilder) -> None:

@@ -41,11 +41,16 @@ def explain_no_hits(
     return explanations
 
 
+def describe_empty_index(index: str) -> str:
+    """Return what to do about an index without documents."""
+    return f"index {index!r} is empty: hybrid-search ingest FILE --index {index}"
+
+
 def _explain(
     backend: Backend, query: Query, request: Request, fields: Mapping[str, str]
 ) -> Iterator[str]:
     if not _find_passages(backend, query.index, request, ()):
-        yield (f"index {query.index!r} is empty: hybrid-search ingest FILE --index {query.index}")
+        yield describe_empty_index(query.index)
         return
     where = query.where or {}
     unmatched = [

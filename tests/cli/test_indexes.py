@@ -124,18 +124,28 @@ def test_a_document_or_index_that_is_not_there_is_one_line_with_the_remedy() -> 
 
 @pytest.mark.usefixtures("_store")
 @pytest.mark.parametrize("command", [["query", "refund"], ["similar", "refund"], ["discover"]])
-def test_an_empty_index_is_called_empty(command: list[str]) -> None:
+def test_an_empty_index_is_called_empty_once(
+    command: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     result = invoke_cli(*command, "--index", "empty")
     assert result.status == 0
-    assert result.stderr.splitlines()[0] == (
+    shown = [*result.stderr.splitlines(), *caplog.messages]
+    assert [line for line in shown if "index 'empty'" in line] == [
         "index 'empty' is empty: hybrid-search ingest FILE --index empty"
-    )
+    ]
+
+
+@pytest.mark.usefixtures("_store")
+def test_a_value_that_no_document_has_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    result = invoke_cli("query", "refund", "--where", "sector=bnk")
+    (line,) = [*result.stderr.splitlines(), *caplog.messages]
+    assert "no document fulfils 'sector'" in line
 
 
 @pytest.mark.usefixtures("_store")
 def test_options_that_leave_nothing_are_named() -> None:
-    result = invoke_cli("query", "refund", "--where", "sector=bnk", "--min-score", "2")
-    assert result.stderr == ("nothing is left: try it without --where sector=bnk, --min-score 2\n")
+    result = invoke_cli("query", "refund", "--where", "sector=bank", "--min-score", "2")
+    assert result.stderr == "nothing is left: try it without --where sector=bank, --min-score 2\n"
     assert invoke_cli("query", "refund").stderr == ""
 
 

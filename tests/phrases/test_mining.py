@@ -358,7 +358,7 @@ def test_an_index_without_documents_is_told(
     client.delete(["a"])
     caplog.clear()
     assert not list(client.mine(REFUND))
-    expected = "index 'calls' has no documents: hybrid-search ingest FILE --index calls"
+    expected = "index 'calls' is empty: hybrid-search ingest FILE --index calls"
     assert [record.getMessage() for record in caplog.records] == [expected]
 
 

@@ -34,8 +34,8 @@ from hybrid_search.phrases.grouping.known_topics import KnownTopics
 from hybrid_search.phrases.grouping.small_talk import SmallTalk, is_detail
 from hybrid_search.phrases.grouping.span_reader import SpanReader
 from hybrid_search.phrases.grouping.types import Discovery, PhraseGroup
-from hybrid_search.phrases.mining import describe_emptiness
 from hybrid_search.phrases.topics import Topics
+from hybrid_search.search.no_hits import describe_empty_index
 from hybrid_search.search.parameters import check_integer
 from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
 from hybrid_search.text.filters import compile_where
@@ -111,7 +111,7 @@ def discover(
     """
     scan = scan_clauses(backend, encoder, load_calibration, index, topics, options)
     if not scan.documents:
-        _log.warning("%s", describe_emptiness(index))
+        _log.warning("%s", describe_empty_index(index))
     grouping = group_phrases(scan.store.fold(), options.distance, options.seed, options.sample)
     numbers = rank_groups(grouping, scan.topics)[: options.groups]
     return Discovery(
