@@ -15,12 +15,8 @@ def choose_window(documents: Iterable[Hashable], window: int) -> list[int]:
         documents: The document of each passage, the best passage first.
         window: How many passages and documents, from 1.
     """
-    positions: list[int] = []
-    seen: set[Hashable] = set()
-    for position, document in enumerate(documents):
-        if position < window or document not in seen:
-            positions.append(position)
-            seen.add(document)
-        if len(seen) == window:
-            break
-    return positions
+    in_order = list(documents)
+    from_last = range(len(in_order) - 1, -1, -1)
+    firsts = sorted(dict(zip(reversed(in_order), from_last, strict=True)).values())[:window]
+    end = firsts[-1] + 1 if len(firsts) == window else len(in_order)
+    return sorted({*range(min(window, end)), *firsts})

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import BLOCK, Key, OutrankedPassage, Request, StoredPassage
+from hybrid_search.backends.types import (
+    BLOCK,
+    Key,
+    OutrankedPassage,
+    PassageContent,
+    Request,
+    StoredPassage,
+)
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import refine, span_search
 from hybrid_search.search.calibration import Calibration
@@ -20,6 +28,7 @@ from hybrid_search.search.span_content import build_span, find_turn, parse_layou
 from hybrid_search.search.types import (
     Group,
     PassageSpans,
+    Place,
     ScoredPassage,
     ScoreExplainer,
 )
@@ -153,23 +162,29 @@ class HitBuilder:
             )
             for content, passage in zip(passage_contents, group, strict=True)
         ]
+        places = span_search.best_places(passage_spans, self._count_candidates(has_prior))
+        spans: Iterable[Span] = self._place_spans(group, passage_contents, places)
+        if self.mention_map and self.query.min_probability is not None:
+            spans = select_likely_spans(list(spans), self.mention_map, self.query.min_probability)
+        if self.query.refine == "isolate":
+            spans = refine.isolate(self.encoder, group[0].request.vector, list(spans))
+        if has_prior:
+            spans = leave_out_weak_spans(spans)
+        return list(islice(spans, self.query.spans))
+
+    def _place_spans(
+        self, group: Group, passage_contents: Sequence[PassageContent], places: Iterable[Place]
+    ) -> Iterator[Span]:
+        """Yield the spans at places of a hit's passages, each with what is known of its turn."""
         layouts = [parse_layout(content) for content in passage_contents]
-        spans = []
-        for place in span_search.best_places(passage_spans, self._count_candidates(has_prior)):
+        for place in places:
             content = passage_contents[place.passage]
             turn = find_turn(content, layouts[place.passage], place.start, place.end)
             if turn is None:
                 stored = group[place.passage].stored
                 self._misplaced[stored.key] = stored
             else:
-                spans.append(build_span(content, turn, place))
-        if self.mention_map and self.query.min_probability is not None:
-            spans = select_likely_spans(spans, self.mention_map, self.query.min_probability)
-        if self.query.refine == "isolate" and spans:
-            spans = refine.isolate(self.encoder, group[0].request.vector, spans)
-        if has_prior:
-            spans = leave_out_weak_spans(spans)
-        return spans[: self.query.spans]
+                yield build_span(content, turn, place)
 
     def _count_candidates(self, has_prior: bool) -> int:
         """Return how many spans of a hit to choose from."""
@@ -192,17 +207,18 @@ def select_likely_spans(
     ]
 
 
-def leave_out_weak_spans(spans: Sequence[Span]) -> list[Span]:
-    """Return `spans` without those that say nothing more than the first, or too little.
+def leave_out_weak_spans(spans: Iterable[Span]) -> Iterator[Span]:
+    """Yield `spans` without those that say nothing more than the first, or too little.
 
     Too little is a cosine below `RELATED` of that of the first; nothing more, the same words as in
-    a span before.
+    a span before. What is not asked for is not built.
     """
     words_seen: set[tuple[str, ...]] = set()
-    shown_spans: list[Span] = []
+    least_cosine: float | None = None
     for span in spans:
+        if least_cosine is None:
+            least_cosine = RELATED * span.cosine
         words = tuple(span.text.casefold().split())
-        if words not in words_seen and span.cosine >= RELATED * spans[0].cosine:
-            shown_spans.append(span)
+        if words not in words_seen and span.cosine >= least_cosine:
+            yield span
         words_seen.add(words)
-    return shown_spans

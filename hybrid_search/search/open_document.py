@@ -195,7 +195,7 @@ class _DocumentScorer:
         bounds = np.array([(span.start, span.end) for _, span in ranked]).reshape(-1, 2)
         best = spans.best(scores, bounds[:, 0], bounds[:, 1], self.query.spans)
         chosen_spans = [ranked[number][1] for number in best]
-        return leave_out_weak_spans(chosen_spans) if self.request.prior else chosen_spans
+        return list(leave_out_weak_spans(chosen_spans)) if self.request.prior else chosen_spans
 
     def list_words(self) -> list[tuple[int, int, float]]:
         """Return start, end and score of each word, in their order."""

@@ -182,21 +182,6 @@ def test_a_filter_value_that_changed_is_found_by_a_full_check_and_mended(
         assert ask(client) == answers
 
 
-def test_an_index_without_checksums_is_read_and_gets_them_for_what_is_written(
-    answers: dict[str, float],
-) -> None:
-    change_rows("UPDATE texts_content SET c1 = replace(c1, 'please', 'pleats') WHERE id = 8")
-    with closing(sqlite3.connect(FILE, isolation_level=None)) as connection:
-        connection.execute("DROP TABLE checksums")
-    with connect(URL) as client:
-        assert ask(client) == answers
-        assert not warn(client)
-        client.ingest([{"id": "new", "text": "one more refund"}])
-        assert len(ask(client)) == 41
-    with closing(sqlite3.connect(FILE)) as connection:
-        assert connection.execute("SELECT count(*) FROM checksums").fetchone() == (1,)
-
-
 # Pages
 
 

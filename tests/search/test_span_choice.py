@@ -184,5 +184,5 @@ def test_spans_that_repeat_or_say_nothing_are_left_out() -> None:
         make_span("for waiting", 0.8 * RELATED),
         make_span("don't", 0.8 * RELATED - 0.01),
     ]
-    assert leave_out_weak_spans(spans) == [spans[0], spans[2]]
-    assert leave_out_weak_spans([]) == []
+    assert list(leave_out_weak_spans(spans)) == [spans[0], spans[2]]
+    assert list(leave_out_weak_spans([])) == []

@@ -30,11 +30,10 @@ from hybrid_search.backends.embedded.number_columns import Numbers
 from hybrid_search.backends.embedded.passage_documents import PassageDocuments
 from hybrid_search.backends.embedded.term_reader import Occurrences, TermReader
 from hybrid_search.backends.embedded.term_sums import PostingsCheck
-from hybrid_search.backends.highlight_markers import OPEN, parse_marks, strip_marks
+from hybrid_search.backends.highlight_markers import OPEN, strip_marks
 from hybrid_search.backends.types import DamagedRowError, Key
 from hybrid_search.backends.window import choose_window
 from hybrid_search.text.terms import find_words, query_terms
-from hybrid_search.text.words import distinct_words
 
 _log = logging.getLogger(__name__)
 
@@ -152,9 +151,8 @@ def find_highlights(
     texts = _read_texts(connection, passages) if match else {}
     indexed_texts = {number: indexed_text for number, (indexed_text, _) in texts.items()}
     marked = tokenizer.find_tokenizer(connection).mark(indexed_texts, match) if texts else {}
-    find = find_marked_terms if sql.has_terms(connection) else _parse_marked_text
     return {
-        passage: find(marked[passage], texts[passage][1])
+        passage: find_marked_terms(marked[passage], texts[passage][1])
         for passage in passages
         if passage in marked
     }
@@ -168,8 +166,7 @@ def _read_texts(
     Raises:
         DamagedRowError: If the text of one cannot be read.
     """
-    column = "terms" if sql.has_terms(connection) else "text"
-    query = f"SELECT {column}, text FROM texts WHERE rowid = ?"
+    query = "SELECT terms, text FROM texts WHERE rowid = ?"
     texts: dict[Key, tuple[str, str]] = {}
     for passage in passages:
         row = connection.execute(query, (passage,)).fetchone()
@@ -188,10 +185,6 @@ def find_marked_terms(marked_terms: str, text: str) -> list[tuple[int, int]]:
     return find_words(text, {strip_marks(piece) for piece in pieces if piece.startswith(OPEN)})
 
 
-def _parse_marked_text(marked_text: str, _: str) -> list[tuple[int, int]]:
-    return parse_marks(marked_text)
-
-
 def _weigh_terms(
     connection: sqlite3.Connection, phrase: str, term_reader: TermReader, check: PostingsCheck
 ) -> list[Term]:
@@ -201,8 +194,7 @@ def _weigh_terms(
     """
     totals = postings.read_totals(connection)
     check.compare_totals(totals.passages, totals.tokens)
-    cut = query_terms if sql.has_terms(connection) else distinct_words
-    repeats = Counter(cut(phrase))
+    repeats = Counter(query_terms(phrase))
     tokens = tokenizer.find_tokenizer(connection).cut(list(repeats)) if repeats else []
     frequencies: dict[Term, int] = {}
     for (text, repeat), term_tokens in zip(repeats.items(), tokens, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from hybrid_search.backends.embedded import checksums, schema, sql
+from hybrid_search.backends.embedded import checksums, sql
 
 
 class CheckedCodes:
@@ -39,6 +39,4 @@ class CheckedCodes:
     ) -> dict[int, int]:
         """Return the checksum of each of `passages` that was not compared with it yet."""
         unchecked = [passage for passage in passages if passage not in self._sound]
-        if not unchecked or not schema.has_checksums(connection):
-            return {}
-        return dict(sql.read_codes_checksums(connection, unchecked))
+        return dict(sql.read_codes_checksums(connection, unchecked)) if unchecked else {}

@@ -20,7 +20,7 @@ def read_page(connection: sqlite3.Connection, after: int) -> list[ScannedPassage
     Raises:
         DamagedRowError: If an id or a number of a passage is damaged.
     """
-    column, join = schema.CODES_CHECKSUM if schema.has_checksums(connection) else ("NULL", "")
+    column, join = schema.CODES_CHECKSUM
     query = (
         f"SELECT passage, id, ordinal, start, data, {column} FROM passages "
         f"JOIN documents USING (document) LEFT JOIN tokens USING (passage) {join} "

@@ -168,8 +168,7 @@ class NextVersion:
 
 def _complete_codes(connection: sqlite3.Connection, complete: CompleteCodes) -> None:
     """Add what the token codes of an earlier version lack; damaged ones are left to `verify`."""
-    has_checksums = schema.has_checksums(connection)
-    checksum_column, join = schema.CODES_CHECKSUM if has_checksums else ("NULL", "")
+    checksum_column, join = schema.CODES_CHECKSUM
     query = (
         f"SELECT passage, data, {checksum_column}, text FROM tokens {join} "
         "JOIN texts ON texts.rowid = passage WHERE passage > ? ORDER BY passage LIMIT 1"
@@ -183,8 +182,7 @@ def _complete_codes(connection: sqlite3.Connection, complete: CompleteCodes) -> 
         new_data = token_codes.to_bytes(complete(codes, text))
         if new_data != data:
             connection.execute("UPDATE tokens SET data = ? WHERE passage = ?", (new_data, passage))
-            if has_checksums:
-                checksums.replace_codes_checksum(connection, passage, new_data)
+            checksums.replace_codes_checksum(connection, passage, new_data)
 
 
 def _replace_span_counts(connection: sqlite3.Connection, policy: str) -> None:

@@ -16,7 +16,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from hybrid_search.backends.embedded import head, schema, sql, value_sums
+from hybrid_search.backends.embedded import head, schema, value_sums
 from hybrid_search.backends.types import IndexSpec, Salvage
 from hybrid_search.errors import DamagedIndexError, InputError
 from hybrid_search.text.filters import new_fields
@@ -101,7 +101,6 @@ class _Copier:
 
     def __init__(self, old: sqlite3.Connection, new: sqlite3.Connection) -> None:
         self._old, self._new = old, new
-        self._has_terms, self._has_checksums = sql.has_terms(old), schema.has_checksums(old)
         self.fields: dict[str, str] = {}
         self.ids: set[str] = set()
 
@@ -147,17 +146,15 @@ class _Copier:
             (document, *values),
         )
         number = inserted.lastrowid
-        columns = "c0, c1" if self._has_terms else "c0, c0"
-        texts = _read_row(self._old, columns, "texts_content", "id", passage)
+        texts = _read_row(self._old, "c0, c1", "texts_content", "id", passage)
         _check_types(texts, (str, str))
         self._new.execute(
             "INSERT INTO texts (rowid, terms, text) VALUES (?, ?, ?)", (number, *texts)
         )
         (data,) = _read_row(self._old, "data", "tokens", "passage", passage)
         self._new.execute("INSERT INTO tokens VALUES (?, ?)", (number, data))
-        if self._has_checksums:
-            checksums = _read_row(self._old, "content, codes", "checksums", "passage", passage)
-            self._new.execute("INSERT INTO checksums VALUES (?, ?, ?)", (number, *checksums))
+        checksums = _read_row(self._old, "content, codes", "checksums", "passage", passage)
+        self._new.execute("INSERT INTO checksums VALUES (?, ?, ?)", (number, *checksums))
 
 
 def _read_row(

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_search.backends.codes_fault import find_codes_fault
-from hybrid_search.backends.embedded import schema, segments, short_codes, sql
+from hybrid_search.backends.embedded import segments, short_codes
 from hybrid_search.backends.embedded.checksums import (
     CHANGED_CODES,
     find_content_fault,
@@ -31,13 +31,13 @@ from hybrid_search.text.window_policy import window_bounds
 ROWS = """
 SELECT passage, documents.id, coalesce(ordinal, -1), documents.passages, source_hash,
     coalesce(spans, 0), tokens.passage IS NOT NULL, texts_docsize.id IS NOT NULL, {codes},
-    {checksums}, documents.metadata, start, layout, {terms}, {text}
+    checksums.content, checksums.codes, documents.metadata, start, layout, c0, c1
 FROM documents
 LEFT JOIN passages USING (document)
 LEFT JOIN tokens USING (passage)
 LEFT JOIN texts_docsize ON texts_docsize.id = passage
 LEFT JOIN texts_content ON texts_content.id = passage
-{join}
+LEFT JOIN checksums USING (passage)
 ORDER BY documents.document, ordinal"""
 
 ORPHANS = {
@@ -66,7 +66,7 @@ def iterate_passages(
     """
     connection.execute("BEGIN")
     stored_segments = _Segments(connection, folder, spec)
-    rows = connection.execute(_build_query(connection, full=full))
+    rows = connection.execute(ROWS.format(codes="data" if full else "NULL"))
     for passage, id_, ordinal, count, source_hash, spans, tokens, text, data, *checked in rows:
         faults: list[Fault] = []
         row = (id_, ordinal, count, source_hash, spans)
@@ -91,17 +91,6 @@ def iterate_passages(
         for (number,) in connection.execute(query):
             orphan = Fault("orphan", f"{description} ({number}) that belongs to nothing")
             yield ListedPassage(number, "", -1, 0, "", (orphan,))
-
-
-def _build_query(connection: sqlite3.Connection, *, full: bool) -> str:
-    has_terms, has_checksums = sql.has_terms(connection), schema.has_checksums(connection)
-    return ROWS.format(
-        codes="data" if full else "NULL",
-        checksums="checksums.content, checksums.codes" if has_checksums else "NULL, NULL",
-        join="LEFT JOIN checksums USING (passage)" if has_checksums else "",
-        terms="c0" if has_terms else "''",
-        text="c1" if has_terms else "c0",
-    )
 
 
 def _find_changed_content(

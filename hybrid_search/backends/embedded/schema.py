@@ -62,11 +62,10 @@ PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
 COMMIT;
 """
-# An index of an earlier version has one column, text, which FTS5 cut into terms by itself, and no
-# checksums: what it has is read unchecked. Passage numbers are never reused (AUTOINCREMENT): a
-# segment may still contain the codes of a passage that was replaced, which can then not be taken
-# for another passage's. term_sums tell whether the full-text index is sound, value_sums whether
-# metadata is. left_out are passages with damaged codes, which no segment has: queries tell of them.
+# Passage numbers are never reused (AUTOINCREMENT): a segment may still contain the codes of a
+# passage that was replaced, which can then not be taken for another passage's. term_sums tell
+# whether the full-text index is sound, value_sums whether metadata is. left_out are passages with
+# damaged codes, which no segment has: queries tell of them.
 
 LATER_TABLES = ("checksums", "left_out", "value_sums", "term_sums", "centroids")
 """Tables that indexes of earlier versions lack."""
@@ -115,11 +114,6 @@ def create(path: Path) -> None:
         if not (is_ours and all(has_table(connection, name) for name in LATER_TABLES)):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(TABLES)
-
-
-def has_checksums(connection: sqlite3.Connection) -> bool:
-    """Return whether the index has a table of checksums; those of earlier versions have none."""
-    return has_table(connection, "checksums")
 
 
 CODES_CHECKSUM = ("checksums.codes", "LEFT JOIN checksums USING (passage)")

@@ -157,7 +157,7 @@ def iterate_token_codes(
 
     `report_damage` is called with each passage whose codes are damaged.
     """
-    column, join = schema.CODES_CHECKSUM if schema.has_checksums(connection) else ("NULL", "")
+    column, join = schema.CODES_CHECKSUM
     rows = connection.execute(
         f"SELECT passage, data, {column} FROM tokens {join} "
         "WHERE passage BETWEEN ? AND ? ORDER BY passage",

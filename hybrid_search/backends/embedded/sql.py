@@ -9,7 +9,7 @@ from typing import Any
 
 from hybrid_search.backends.embedded import checksums, head, term_sums, value_sums
 from hybrid_search.backends.embedded.checksums import compute_content_checksum, insert_checksums
-from hybrid_search.backends.embedded.schema import has_checksums, index_name
+from hybrid_search.backends.embedded.schema import index_name
 from hybrid_search.backends.turn_layout import build_layout
 from hybrid_search.backends.types import (
     FACETS,
@@ -28,8 +28,14 @@ from hybrid_search.text.types import Entry, TokenCodes
 MAX_STATEMENT_VALUES = 500
 """Values in one SQL statement; every supported version of SQLite allows more."""
 
-
 DOCUMENT_PASSAGES = "SELECT passage FROM passages WHERE document = ?"
+
+CONTENTS = """
+SELECT passage, id, documents.metadata, ordinal, start, layout, texts.terms, text,
+    checksums.content, data, checksums.codes
+FROM passages JOIN documents USING (document) JOIN texts ON texts.rowid = passage
+LEFT JOIN tokens USING (passage) LEFT JOIN checksums USING (passage)
+WHERE passage IN"""
 
 
 def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo:
@@ -129,21 +135,12 @@ def insert_passage(connection: sqlite3.Connection, document: int, entry: Entry) 
 
 
 def _insert_text(connection: sqlite3.Connection, passage: int, entry: Entry) -> str:
-    """Insert the text of a passage, and return its terms, "" in an index that holds none."""
+    """Insert the text of a passage, and return its terms."""
     text = entry.text
-    if has_terms(connection):
-        terms = join_terms(text, entry.tokens.words[:, :2])
-        row = (passage, terms, text)
-        connection.execute("INSERT INTO texts (rowid, terms, text) VALUES (?, ?, ?)", row)
-        return terms
-    connection.execute("INSERT INTO texts (rowid, text) VALUES (?, ?)", (passage, text))
-    return ""
-
-
-def has_terms(connection: sqlite3.Connection) -> bool:
-    """Return whether the index holds the terms of its texts; those of earlier versions do not."""
-    columns = connection.execute("SELECT * FROM texts LIMIT 0").description
-    return bool(columns[0][0] == "terms")
+    terms = join_terms(text, entry.tokens.words[:, :2])
+    row = (passage, terms, text)
+    connection.execute("INSERT INTO texts (rowid, terms, text) VALUES (?, ?, ?)", row)
+    return terms
 
 
 def read_document_id(connection: sqlite3.Connection, passage: Key) -> object:
@@ -211,9 +208,7 @@ def read_contents(
     Those of which only some rows can be read have a fault.
     """
     contents: dict[Key, PassageContent] = {}
-    for passage, *values, data, codes in _select_in(
-        connection, _contents_query(connection), passages
-    ):
+    for passage, *values, data, codes in _select_in(connection, CONTENTS, passages):
         fault = checksums.find_content_fault(*values)
         if fault is None and checksums.is_changed(data, codes):
             fault = checksums.CHANGED_CODES
@@ -227,19 +222,6 @@ def read_contents(
     for passage in _find_remains(connection, missing):
         contents[passage] = PassageContent(0, "", "[]", "{}", checksums.CHANGED_CONTENT)
     return contents
-
-
-def _contents_query(connection: sqlite3.Connection) -> str:
-    columns, join = "NULL, data, NULL", ""
-    if has_checksums(connection):
-        columns = "checksums.content, data, checksums.codes"
-        join = "LEFT JOIN checksums USING (passage)"
-    terms = "texts.terms" if has_terms(connection) else "''"
-    return (
-        f"SELECT passage, id, documents.metadata, ordinal, start, layout, {terms}, text, {columns} "
-        "FROM passages JOIN documents USING (document) JOIN texts ON texts.rowid = passage "
-        f"LEFT JOIN tokens USING (passage) {join} WHERE passage IN"
-    )
 
 
 def count_facet(
@@ -277,8 +259,6 @@ def _find_damaged_value(connection: sqlite3.Connection, name: str) -> object:
 
 def read_left_out(connection: sqlite3.Connection) -> list[Key]:
     """Return the passages that no segment has, because their codes are damaged."""
-    if not has_checksums(connection):
-        return []
     return [passage for (passage,) in connection.execute("SELECT passage FROM left_out")]
 
 
