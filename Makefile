@@ -5,15 +5,19 @@ BIN := $(VENV)/bin
 DEMO := .demo
 WEIGHTS := .benchmarks/weights
 EMBEDDER := $(WEIGHTS)/mcphrasy/embedder.npz
+# What a test needs that is not here: a server, torch, a browser.
+HERE := not export and not server and not long and not ray and not wheel and not browser and not frameworks
+HOUSE := tests/house/test_house.py tests/house/test_imports.py tests/house/test_public_names.py
 MEANING := localisation,topics,intents
 # What this project was called before, in an environment of that time, and a stranger's package of that name: two would share a command.
 UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 
-.PHONY: help demo discovery test test-browser test-frameworks test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
+.PHONY: help demo discovery test test-faults test-browser test-frameworks test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
 
 help:
 	@echo "make demo         ingest the bundled calls, ask for a phrase, and mine three topics"
 	@echo "make test         every test that needs no server and no torch"
+	@echo "make test-faults  what happens when processes are killed, disks are full, and files are damaged"
 	@echo "make test-browser the service and its page in Chromium (as root on Debian it installs that; 0.2 GB of downloads)"
 	@echo "make test-frameworks the retrievers and the tools for agents (as test-servers, on OpenSearch alone; 0.2 GB of downloads)"
 	@echo "make test-servers the same on OpenSearch and Elasticsearch, fetched by Maven (0.3 GB; SERVERS=all adds older ones)"
@@ -26,7 +30,7 @@ help:
 	@echo "make test-wheel   what a user gets: the wheel, installed in an environment of its own"
 	@echo "make test-export  export the model with torch and check it (4.7 GB of downloads)"
 	@echo "make test-ray     ingest and mine by the workers of a local Ray cluster (0.3 GB of downloads)"
-	@echo "make docs         the documentation as a site, in .site/ (60 MB of downloads)"
+	@echo "make docs         the documentation as a site, in .site/ (60 MB of downloads); the code of its pages is run"
 	@echo "make papers       the papers' evaluations whose weights and data are available (half an hour on two cores; needs ../shared/data)"
 	@echo "make meaning      what is marked and found where words differ, by four models (half an hour on two cores; needs ../shared/data)"
 	@echo "make discovery    how many hidden intents discover finds, beside k-means and keyphrases (half an hour on two cores; needs ../shared/data)"
@@ -51,8 +55,13 @@ demo: $(VENV)/.runtime
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search query "waiting on hold" --index calls --size 3
 	HYBRID_SEARCH_URL=embedded:$(DEMO) $(BIN)/python -m hybrid_search mine --topics hybrid_search/sample/topics.yaml --index calls --out $(DEMO)/matches.jsonl
 
+# make check runs those of the house.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m "not export and not server and not long and not ray and not wheel and not browser and not frameworks"
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile $(addprefix --ignore=,$(HOUSE)) -m "not faults and not pages and $(HERE)"
+
+# Kills, signals, full disks, damaged files, bad answers and odd sources, on the embedded index and in memory.
+test-faults: $(VENV)/.dev
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile -m "faults and $(HERE)"
 
 .venv-browser/.done: pyproject.toml
 	test -x .venv-browser/bin/python || $(PYTHON) -m venv .venv-browser
@@ -103,7 +112,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/house/test_house.py tests/house/test_imports.py tests/house/test_public_names.py
+	$(BIN)/python -m pytest -q $(HOUSE)
 
 # Needs nothing installed. `python3 -m tools.house --list FOLDER` names the places.
 house:
@@ -203,8 +212,9 @@ bench: $(VENV)/.dev
 	@touch $@
 
 # Strict: a broken link fails. The variable silences an advertisement of mkdocs-material.
-docs: .venv-docs/.done
+docs: $(VENV)/.dev .venv-docs/.done
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet --strict
+	$(BIN)/python -m pytest -q -m "pages and $(HERE)" tests/house/test_docs.py
 	@echo "open .site/index.html"
 
 clean:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from hybrid_search.config import DEFAULT_INDEX
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import UsageError, show_value
 from hybrid_search.search import parameters
 from hybrid_search.text.filters import check_where
 from hybrid_search.text.near_names import hint_name
@@ -231,7 +231,7 @@ def _check_numbers(query: Query) -> None:
     if query.offset >= query.window:
         larger = f"ask for {query.window + 1} or more at once, or " * (query.window < MAX_SIZE)
         raise UsageError(
-            f"offset is {query.offset}: with a size of {query.size} the best {query.window} hits "
+            f"offset is {show_value(query.offset)}: with a size of {query.size} the best {query.window} hits "
             f"are listed. For more of them {larger}use mine"
         )
 

@@ -33,6 +33,8 @@ from tests.helpers.bad_answers.exchange import BadAnswer
 from tests.helpers.fake_cluster import DOCUMENTS, FakeCluster
 from tests.helpers.fake_server import HttpRequest, RawReply, Reply, ScriptedServer
 
+pytestmark = pytest.mark.faults
+
 ENGINES = ("opensearch", "elasticsearch")
 BAD_ANSWERS = {name: kind for name, kind in {**ANYWHERE, **HARMLESS}.items() if name not in ENDLESS}
 """The campaign of `make break` tries those that need seconds too."""

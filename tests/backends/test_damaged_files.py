@@ -43,7 +43,7 @@ from tests.helpers.small_index import (
 )
 from tests.helpers.tiny_encoder import make_entries, make_spec
 
-pytestmark = pytest.mark.usefixtures("tiny_encoder")
+pytestmark = [pytest.mark.faults, pytest.mark.usefixtures("tiny_encoder")]
 
 
 def warn(client: Client) -> list[str]:

@@ -45,6 +45,8 @@ from hybrid_search.text import token_codes
 from tests.helpers.segments import grow_segments
 from tests.helpers.tiny_encoder import fill_index, make_request
 
+pytestmark = pytest.mark.faults
+
 Ranking = dict[str, list[tuple[str, int]]]
 """The best passages for each phrase."""
 

@@ -37,6 +37,8 @@ from tests.helpers import bad_answers, misbehaving_trials
 from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.fake_server import HttpRequest, Reply
 
+pytestmark = pytest.mark.faults
+
 SOUND = {"hits": [{"id": "a", "score": 0.5}], "total": 1}
 TRIAL = Trial("damage", "tiny/calls.sqlite", "flip@5.1:kept")
 

@@ -656,6 +656,7 @@ def test_a_reader_that_leaves_early_is_no_error_and_the_status_tells_of_it() -> 
                 assert process.wait() in ({0, 141} if read else {141})
 
 
+@pytest.mark.faults
 def test_a_killed_ingest_is_finished_by_the_same_command() -> None:
     """Kills come before the index exists, when it was just made, and after some documents."""
     source = write_documents(

@@ -146,6 +146,7 @@ def parse_command(command: str) -> None:
     COMMANDS[name].make_context(name, arguments)
 
 
+@pytest.mark.pages
 @pytest.mark.usefixtures("_user")
 @pytest.mark.parametrize(
     "name",

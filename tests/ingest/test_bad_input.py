@@ -18,6 +18,8 @@ from hybrid_search import encoder
 from hybrid_search.encoder import SHIPPED
 from tests.helpers.cli import CommandResult, invoke_cli
 
+pytestmark = pytest.mark.faults
+
 BEFORE = {"id": "before", "text": "The parcel came on Monday.", "n": 1}
 BEHIND = {"id": "behind", "text": "The parcel came on Tuesday."}
 REJECTS = Path("store/calls.rejected.jsonl")

@@ -26,6 +26,8 @@ from hybrid_search.ingest.types import SourceLine
 from tests.helpers.ingest_process import start_ingest
 from tests.helpers.tiny_encoder import TinyEncoder, make_spec
 
+pytestmark = pytest.mark.faults
+
 FILE, REJECTS, SOURCE = Path("done.json"), Path("rejected.jsonl"), Path("calls.jsonl")
 
 

@@ -24,6 +24,8 @@ from hybrid_search.ingest.types import SourceLine
 from hybrid_search.text.types import Document
 from tests.helpers.tiny_encoder import TinyEncoder
 
+pytestmark = pytest.mark.faults
+
 LINES = 10_000
 SEED = 7
 """Fixed, so that a failure can be repeated; the message names the line."""

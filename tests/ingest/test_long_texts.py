@@ -9,6 +9,8 @@ import pytest
 from hybrid_search.backends.memory import MemoryBackend
 from tests.helpers.tiny_encoder import fill_index
 
+pytestmark = pytest.mark.faults
+
 UNITS = {
     "one letter": "a",
     "emoji": "😀",

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.faults
+
 PREPARATION = """
 from pathlib import Path
 from hybrid_search.backends.types import IndexSpec

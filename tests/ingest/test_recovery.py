@@ -31,6 +31,8 @@ from hybrid_search.errors import IndexBusyError, IndexMissingError, IndexStoreEr
 from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import bm25_scores, fill_index, make_request, make_spec
 
+pytestmark = pytest.mark.faults
+
 ROOT = Path(__file__).parents[2]
 SMALL = {"TAIL_PASSAGES": 20, "SEGMENT_PASSAGES": 100}
 

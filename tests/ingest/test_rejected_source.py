@@ -20,6 +20,8 @@ from hybrid_search.ingest.types import SourceLine
 from tests.helpers.cli import CommandResult
 from tests.helpers.ingest_process import POISON, start_ingest
 
+pytestmark = pytest.mark.faults
+
 URL = "embedded:store"
 REJECTS = Path("store/calls.rejected.jsonl")
 BREAKS = {"BREAKS": "yes"}

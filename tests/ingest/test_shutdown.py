@@ -19,6 +19,8 @@ from hybrid_search.errors import IndexMissingError
 from hybrid_search.ingest.shutdown import read_until_stopped, stop_on_signals
 from tests.helpers.ingest_process import start_ingest
 
+pytestmark = pytest.mark.faults
+
 URL = "embedded:store"
 TIMEOUT = 60
 

@@ -34,6 +34,8 @@ from tests.helpers.ingest_process import POISON, start_ingest
 from tests.helpers.server_index import Call, RawIndex, make_call, temporary_index
 from tests.helpers.tiny_encoder import fill_index
 
+pytestmark = pytest.mark.faults
+
 MINUTES = float(os.environ.get("SOAK_MINUTES", "10"))
 GOOD = 60
 TRIES = 40

@@ -332,10 +332,11 @@ def make_random_clouds(count: int) -> list[Cloud]:
 
 def test_the_integral_is_that_of_the_empirical_distribution_function() -> None:
     for a, b in combinations(make_random_clouds(8), 2):
-        deltas = differences(a, b)
+        deltas = np.sort(differences(a, b), axis=None)
         for low, high in ((0.0, 1.0), (-2.0, 2.0)):
             grid = np.linspace(low, high, 20_001)
-            by_sums = float(np.mean([(deltas < x).mean() for x in grid]) * (high - low))
+            share_below = np.searchsorted(deltas, grid) / deltas.size
+            by_sums = float(share_below.mean() * (high - low))
             assert mcphrasy(a, b, low, high) == pytest.approx(by_sums, abs=2e-4)
 
 

@@ -176,6 +176,7 @@ with hybrid_search.connect(url) as client:
 """
 
 
+@pytest.mark.faults
 @pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.long)])
 def test_killed_at_random_moments_a_run_still_writes_each_match_once(
     sample_url: str, sample: Client, tmp_path: Path, kills: int

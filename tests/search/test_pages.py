@@ -143,6 +143,11 @@ def test_what_is_deeper_than_the_list_is_refused_and_the_way_named(
     assert way in str(error.value)
 
 
+def test_an_offset_that_python_does_not_write_out_is_refused_as_any_other() -> None:
+    with pytest.raises(UsageError, match="offset is of type int: with a size of 10"):
+        Query((PHRASE,), offset=10**5000)
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("fusion", ["calibrated", "min_max", "rrf"])
 def test_documents_that_take_a_window_leave_room_for_the_others(

@@ -159,6 +159,7 @@ def end_guard(process: subprocess.Popen[bytes]) -> None:
     process.stdout.close()
 
 
+@pytest.mark.faults
 def test_a_server_is_killed_started_again_and_asked_to_end(tmp_path: Path) -> None:
     process = start_guard(guard_command(tmp_path / "run"))
     first = processes(tmp_path)
