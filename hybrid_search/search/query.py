@@ -231,8 +231,8 @@ def _check_numbers(query: Query) -> None:
     if query.offset >= query.window:
         larger = f"ask for {query.window + 1} or more at once, or " * (query.window < MAX_SIZE)
         raise UsageError(
-            f"offset is {show_value(query.offset)}: with a size of {query.size} the best {query.window} hits "
-            f"are listed. For more of them {larger}use mine"
+            f"offset is {show_value(query.offset)}: with a size of {query.size} the best "
+            f"{query.window} hits are listed. For more of them {larger}use mine"
         )
 
 
