@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.client import Client
 from hybrid_search.errors import UsageError
 from hybrid_search.ingest.sources.server_index import ForeignIndex
+from tests.helpers.cli import invoke_cli
 from tests.helpers.live_servers import URLS, remove_new_indexes
 
 pytestmark = pytest.mark.usefixtures("tiny_encoder")
@@ -29,9 +31,14 @@ BANKS = {"bank-1", "bank-2"}
 
 
 @pytest.fixture(params=URLS)
-def client(request: pytest.FixtureRequest) -> Iterator[Client]:
+def url(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[Client]:
     """The index calls, and banks, an alias of it that shows one sector."""
-    with remove_new_indexes(request.param), connect(request.param) as filled_client:
+    with remove_new_indexes(url), connect(url) as filled_client:
         filled_client.ingest(CALLS)
         add_alias(filled_client, "banks", {"term": {"metadata.sector": "bank"}})
         yield filled_client
@@ -111,3 +118,19 @@ def test_the_nearest_passages_of_the_part_are_found_among_many_nearer_ones(clien
     client.ingest([{"id": f"more-{number}", "text": "my refund"} for number in range(3000)])
     result = client.query("my refund", index="banks", alpha=1)
     assert {hit.id for hit in result} == BANKS
+
+
+def test_the_share_of_mine_and_the_bars_of_its_report_are_of_what_the_alias_shows(
+    client: Client, url: str, tmp_path: Path
+) -> None:
+    assert count_documents(client, "banks") == 2
+    topics, page = tmp_path / "topics.yaml", tmp_path / "report.html"
+    topics.write_text("- {name: closed, phrases: [the branch is closed]}\n")
+    mined = invoke_cli(
+        *("mine", "--topics", str(topics), "--index", "banks", "--url", url),
+        *("--out", str(tmp_path / "matches.jsonl"), "--report", str(page), "--by", "sector"),
+    )
+    assert (mined.status, mined.json["documents"]) == (0, 2)
+    text = page.read_text()
+    assert "bank" in text
+    assert "shop" not in text
