@@ -42,7 +42,7 @@ from hybrid_search.phrases.grouping.clauses import normalize_rows
 from hybrid_search.phrases.grouping.contexts import ContextReader, pool_words
 from hybrid_search.phrases.grouping.discover import DiscoverOptions, rank_groups, scan_clauses
 from hybrid_search.phrases.grouping.groups import group_phrases
-from hybrid_search.search.span_content import read_turns
+from hybrid_search.search.span_content import parse_layout, read_turns
 
 DATA = results.DATA / "calls_sgd"
 FIRST = 30
@@ -88,7 +88,7 @@ def read_customer_turns(client: Client, index: str) -> Turns:
     texts: defaultdict[Place, str] = defaultdict(str)
     reader = ContextReader(client.backend, index, client.describe(index).spec.dimension)
     for passage, content in reader.read_passages(None):
-        for turn in read_turns(content):
+        for turn in read_turns(parse_layout(content)):
             start = max(turn.start, content.start)
             end = min(turn.end, content.start + len(content.text))
             text = content.text[start - content.start : end - content.start]

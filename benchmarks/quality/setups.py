@@ -249,7 +249,7 @@ def _piece(query: Floats, begin: int, ranges: Sequence[Range], vectors: Floats) 
 
 
 def _best_answer(pieces: Sequence[PassageSpans]) -> Answer:
-    place = best_places(pieces, 1)[0]
+    place = next(best_places(pieces, 1))
     return Answer(place.cosine, (place.start, place.end))
 
 

@@ -38,7 +38,7 @@ from hybrid_search.phrases.types import Candidates, Mention, MinedBlock, Scanned
 from hybrid_search.search.calibration import COSINE, SCORE
 from hybrid_search.search.no_hits import describe_empty_index
 from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
-from hybrid_search.search.span_content import read_turns
+from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text.filters import Condition, compile_where
 from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.token_codes import UNREADABLE
@@ -139,7 +139,7 @@ def _list_speakers(builder: MatchBuilder) -> dict[str, None]:
     """Return the speakers of mentions and of the first passages, in their order."""
     passages = islice(builder.backend.scan_codes(builder.index), PROBED_PASSAGES)
     contents = builder.backend.fetch_contents(builder.index, [row.key for row in passages])
-    turns = (turn for content in contents.values() for turn in read_turns(content))
+    turns = (turn for content in contents.values() for turn in read_turns(parse_layout(content)))
     speakers = [*builder.speakers, *(turn.speaker for turn in turns)]
     return {speaker: None for speaker in speakers if speaker}
 

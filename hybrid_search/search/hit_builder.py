@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -87,6 +88,7 @@ class HitBuilder:
     explainer: ScoreExplainer | None
     mention_map: Calibration | None = None
     _misplaced: dict[Key, StoredPassage] = field(default_factory=dict)
+    _layouts: dict[Key, list[Any]] = field(default_factory=dict)
 
     @property
     def warnings(self) -> list[str]:
@@ -126,7 +128,7 @@ class HitBuilder:
         best = group[0]
         content = self.contents[best.stored.key]
         places = [(content.start + start, content.start + end) for start, end in highlights]
-        turns, phrase = read_turns(content), self._name_phrase(best)
+        turns, phrase = read_turns(self._parse_layout(best)), self._name_phrase(best)
         return Hit(
             id=best.stored.document_id,
             passage=best.stored.ordinal,
@@ -176,15 +178,22 @@ class HitBuilder:
         self, group: Group, passage_contents: Sequence[PassageContent], places: Iterable[Place]
     ) -> Iterator[Span]:
         """Yield the spans at places of a hit's passages, each with what is known of its turn."""
-        layouts = [parse_layout(content) for content in passage_contents]
         for place in places:
             content = passage_contents[place.passage]
-            turn = find_turn(content, layouts[place.passage], place.start, place.end)
+            layout = self._parse_layout(group[place.passage])
+            turn = find_turn(content, layout, place.start, place.end)
             if turn is None:
                 stored = group[place.passage].stored
                 self._misplaced[stored.key] = stored
             else:
                 yield build_span(content, turn, place)
+
+    def _parse_layout(self, passage: ScoredPassage) -> list[Any]:
+        """Return the record of a passage's turns, which is parsed once."""
+        key = passage.stored.key
+        if key not in self._layouts:
+            self._layouts[key] = parse_layout(self.contents[key])
+        return self._layouts[key]
 
     def _count_candidates(self, has_prior: bool) -> int:
         """Return how many spans of a hit to choose from."""

@@ -114,7 +114,7 @@ def join_contents(
         text.write(_fill_gap(content.start - end))
         text.seek(content.start)
         text.write(content.text)
-        turns |= {turn.turn: turn for turn in read_turns(content)}
+        turns |= {turn.turn: turn for turn in read_turns(parse_layout(content))}
     metadata = next((item.metadata for item in contents.values() if not item.fault), "{}")
     return (
         DocumentView(document_id, text.getvalue(), list(turns.values()), _parse(index, metadata)),

@@ -59,10 +59,13 @@ def find_turn(
         return None
 
 
-def read_turns(content: PassageContent) -> list[TurnPlace]:
-    """Return the turns of a passage; none where the record of them is damaged."""
+def read_turns(layout: Sequence[Any]) -> list[TurnPlace]:
+    """Return the turns of a passage; none where the record of them is damaged.
+
+    `layout` is what `parse_layout` returned for the passage.
+    """
     try:
-        return [_read_turn(turn) for turn in parse_layout(content)]
+        return [_read_turn(turn) for turn in layout]
     except (ValueError, TypeError, LookupError):
         return []
 

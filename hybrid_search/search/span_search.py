@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -100,18 +100,19 @@ def _build_span(document: Document, place: Place) -> Span:
     )
 
 
-def best_places(passage_spans: Sequence[PassageSpans], k: int) -> list[Place]:
-    """Return the `k` best spans of a document's passages that do not overlap, best first."""
+def best_places(passage_spans: Sequence[PassageSpans], k: int) -> Iterator[Place]:
+    """Yield the `k` best spans of a document's passages that do not overlap, best first."""
     if not passage_spans:
-        return []
+        return
     cosines = np.concatenate([passage.cosines for passage in passage_spans])
     starts = np.concatenate([passage.starts for passage in passage_spans])
     ends = np.concatenate([passage.ends for passage in passage_spans])
     scores = np.concatenate([passage.scores for passage in passage_spans])
     counts = [len(passage.cosines) for passage in passage_spans]
     owners = np.repeat(np.arange(len(passage_spans)), counts)
-    best = spans.best(scores, starts, ends, k)
-    columns = [column[best] for column in (owners, starts, ends, cosines)]
-    columns.append(scores[best] - cosines[best])  # of spans that do not count it is no number
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return [Place(*row) for row in rows]
+    for number in spans.best(scores, starts, ends, k):
+        owner, start, end, cosine = (
+            column[number].item() for column in (owners, starts, ends, cosines)
+        )
+        prior = (scores[number] - cosines[number]).item()  # of what does not count: no number
+        yield Place(owner, start, end, cosine, prior)

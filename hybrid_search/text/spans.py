@@ -11,7 +11,7 @@ each word from the shortest span to the longest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,18 +197,16 @@ def scale_to_unit(vector: Floats) -> Floats:
 
 def best(
     scores: Floats, starts: NDArray[np.integer], ends: NDArray[np.integer], k: int
-) -> list[int]:
-    """Return the numbers of the `k` best spans that do not overlap, best first.
+) -> Iterator[int]:
+    """Yield the numbers of the `k` best spans that do not overlap, best first.
 
     Of equal scores the first span wins, then the shortest. Span i reaches from ``starts[i]`` up to
     but not including ``ends[i]``, counted in words or in characters.
     """
-    selected: list[int] = []
     free_scores = scores.astype(np.float64)
-    while len(selected) < k and len(scores):
+    for _ in range(min(k, len(scores))):
         number = int(free_scores.argmax())
         if free_scores[number] == -np.inf:
-            break
-        selected.append(number)
+            return
+        yield number
         free_scores[(ends > starts[number]) & (starts < ends[number])] = -np.inf
-    return selected

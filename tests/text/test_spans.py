@@ -21,7 +21,7 @@ seeds = st.integers(0, 2**32 - 1)
 def best(scores: Floats, counts: Bytes, k: int) -> list[int]:
     """Run `spans.best` on spans that are counted in words."""
     first, last = spans.bounds(counts)
-    return spans.best(scores, first, last + 1, k)
+    return list(spans.best(scores, first, last + 1, k))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from hybrid_search.phrases.grouping.types import Occurrence
 from hybrid_search.phrases.grouping.word_tree import WordTree, find_words
 from hybrid_search.search.phrase_vector import query_vectors
 from hybrid_search.search.result import TurnPlace
-from hybrid_search.search.span_content import read_turns
+from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Floats
 
@@ -62,7 +62,7 @@ class ContextReader:
         """
         tree, builder = WordTree(phrases), TableBuilder()
         for passage, content in self.read_passages(None):
-            for turn in read_turns(content):
+            for turn in read_turns(parse_layout(content)):
                 for name, place in _find_places(tree, passage, content, turn):
                     builder.add(name, pool_words(passage, place.start, place.end), place)
         for phrase in dict.fromkeys(phrases):

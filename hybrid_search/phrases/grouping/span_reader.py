@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import DamagedRowError, Key, PassageContent, ScannedPassage
 from hybrid_search.phrases.grouping.types import ChosenSpans, Occurrence
-from hybrid_search.search.span_content import read_turns
+from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text.filters import Condition, matches_condition
 
 
@@ -64,7 +64,7 @@ class SpanReader:
         spans: ChosenSpans,
         rows: Sequence[int],
     ) -> Iterator[tuple[int, Occurrence]]:
-        turns = read_turns(content)
+        turns = read_turns(parse_layout(content))
         turn_starts = [turn.start for turn in turns]
         for row in rows:
             start, end = int(spans.starts[row]), int(spans.ends[row])
