@@ -24,7 +24,6 @@ from hybrid_search.backends.embedded import (
     commits,
     near_passages,
     segment_builder,
-    term_sums,
 )
 from hybrid_search.client import Client
 from hybrid_search.errors import DamagedIndexError, HybridSearchError
@@ -329,32 +328,14 @@ def test_a_sound_index_is_not_called_damaged_after_changes(answers: dict[str, fl
         assert client.verify(full=True).is_sound
 
 
-def test_an_index_without_sums_is_read_and_gets_them_when_it_is_written(
-    answers: dict[str, float],
+@pytest.mark.parametrize("table", ["checksums", "term_sums", "tokens"])
+def test_an_index_that_lacks_a_table_is_a_damaged_one(
+    answers: dict[str, float], table: str
 ) -> None:
-    change_rows("UPDATE texts_docsize SET sz = x'0600' WHERE id = 8")
     with closing(sqlite3.connect(FILE, isolation_level=None)) as connection:
-        connection.execute("DROP TABLE term_sums")
-    with connect(URL) as client:
-        assert not warn(client)
-        client.ingest([{"id": "new", "text": "one more refund"}])
-        assert warn(client) == [DAMAGED_WORDS]
-
-
-def test_what_an_earlier_version_wrote_since_is_no_damage(
-    answers: dict[str, float], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as earlier, connect(URL) as client:
-        for name in ("make", "update", "subtract"):
-            earlier.setattr(term_sums, name, lambda *_: None)
-        client.ingest([{"id": "call-003", "text": "one more refund"}])
-    with connect(URL) as client:
-        assert not warn(client)
-        client.ingest([{"id": "new", "text": "one more refund"}])
-        assert not warn(client)
-        change_rows("UPDATE texts_docsize SET sz = x'0600' WHERE id = 8")
-    with connect(URL) as client:
-        assert warn(client) == [DAMAGED_WORDS]
+        connection.execute(f"DROP TABLE {table}")
+    with connect(URL) as client, pytest.raises(DamagedIndexError, match="hybrid-search verify"):
+        ask(client)
 
 
 def test_a_term_that_leads_to_another_page_of_the_index_is_told(answers: dict[str, float]) -> None:

@@ -405,7 +405,6 @@ def test_centroids_are_trained_again_when_the_index_has_grown(folder: Path) -> N
         "UPDATE centroids SET data = x'00'",
         "UPDATE centroids SET identity = identity + 1",
         "DELETE FROM centroids",
-        "DROP TABLE centroids",
     ],
 )
 def test_damaged_centroids_are_not_used_and_made_again(folder: Path, statement: str) -> None:

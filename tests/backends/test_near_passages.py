@@ -77,7 +77,7 @@ def test_the_best_of_further_documents_are_selected_too(
     size = len(joined)
     numbers = st.lists(st.integers(0, 4), min_size=size, max_size=size)
     documents = np.array(data.draw(numbers), np.int64)
-    selected = select_of_documents(scores, count, documents, wanted).tolist()
+    selected = select_of_documents(scores, count, documents.__getitem__, wanted).tolist()
     usable = [row for row in np.argsort(-joined, kind="stable").tolist() if joined[row] > -np.inf]
     assert sorted(set(selected)) == selected
     best, expected = sorted(joined[selected].tolist()), sorted(joined[usable].tolist())

@@ -10,16 +10,12 @@ from hybrid_search.backends.embedded.centroids import Centroids
 
 def read_identity(connection: sqlite3.Connection) -> int | None:
     """Return the identity of the centroids of an index as it is recorded, None if it has none."""
-    if not schema.has_table(connection, "centroids"):
-        return None
     row = connection.execute("SELECT identity FROM centroids").fetchone()
     return row[0] if row else None
 
 
 def read(connection: sqlite3.Connection) -> Centroids | None:
     """Return the centroids of an index; None if it has none, or they are not those written."""
-    if not schema.has_table(connection, "centroids"):
-        return None
     # one statement, as a writer may replace the row meanwhile
     row = connection.execute("SELECT identity, passages, data FROM centroids").fetchone()
     if row is None:

@@ -147,7 +147,11 @@ def propose(
         ]
     )
     count = count_near(nearest.scores, limits)
-    return passages[select_of_documents(nearest.scores, count, documents.find(passages), wanted)]
+    return passages[
+        select_of_documents(
+            nearest.scores, count, lambda places: documents.find(passages[places]), wanted
+        )
+    ]
 
 
 def _find_by_windows(
@@ -229,22 +233,22 @@ def count_near(scores: Sequence[Floats], limits: Limits) -> int:
 
 
 def select_of_documents(
-    scores: Sequence[Floats], count: int, documents: Numbers, wanted: int
+    scores: Sequence[Floats], count: int, find_documents: Callable[[Rows], Numbers], wanted: int
 ) -> Rows:
     """Return the places of the `count` best scores among all, and of the best of further documents.
 
     Args:
         scores: Some lists of scores; those of -inf are left out.
         count: How many of the best are taken, from whatever documents.
-        documents: The document of each score of all lists.
+        find_documents: Returns the document of each score at places in the joined lists.
         wanted: Of how many documents there are some at least, if there are so many.
     """
     joined = np.concatenate(scores)
     best = select_best([joined], count)[0]
-    if len(np.unique(documents[best])) >= wanted:
+    if len(np.unique(find_documents(best))) >= wanted:
         return best
     ranked = np.argsort(-joined, kind="stable")
-    _, firsts = np.unique(documents[ranked], return_index=True)
+    _, firsts = np.unique(find_documents(ranked), return_index=True)
     of_documents = ranked[np.sort(firsts)[:wanted]]
     return np.union1d(best, of_documents[joined[of_documents] > -np.inf])
 

@@ -67,9 +67,6 @@ COMMIT;
 # whether the full-text index is sound, value_sums whether metadata is. left_out are passages with
 # damaged codes, which no segment has: queries tell of them.
 
-LATER_TABLES = ("checksums", "left_out", "value_sums", "term_sums", "centroids")
-"""Tables that indexes of earlier versions lack."""
-
 BUSY_SECONDS = 30.0
 """How long a connection waits for a lock that another process holds."""
 
@@ -111,7 +108,7 @@ def create(path: Path) -> None:
     with closing(_open(path, "mode=rw")) as connection:
         check_owner(connection, path)
         is_ours = connection.execute("PRAGMA application_id").fetchone() == (APPLICATION,)
-        if not (is_ours and all(has_table(connection, name) for name in LATER_TABLES)):
+        if not is_ours:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(TABLES)
 
@@ -121,7 +118,7 @@ CODES_CHECKSUM = ("checksums.codes", "LEFT JOIN checksums USING (passage)")
 
 
 def has_table(connection: sqlite3.Connection, name: str) -> bool:
-    """Return whether the index has a table; those of earlier versions lack some."""
+    """Return whether the file has a table of this name."""
     query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
     return connection.execute(query, (name,)).fetchone() is not None
 
