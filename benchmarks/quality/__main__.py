@@ -2,8 +2,8 @@
 
 - ``retrieval``: on every retrieval task all ways of ranking, and the recall of the index against
   exhaustive search.
-- ``localisation``, ``topics``, ``intents``, ``written``: what is found and marked where words
-  differ, by any model; see the modules of these names.
+- ``localisation``, ``topics``, ``intents``, ``written``, ``distinctions``: what is found and marked
+  where words differ, by any model; see the modules of these names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ from typing import Any
 
 from benchmarks import results
 from benchmarks.phrases import phrases
-from benchmarks.quality import encoders, intents, localisation, recall, retrieval, topics, written
+from benchmarks.quality import (
+    distinctions,
+    encoders,
+    intents,
+    localisation,
+    recall,
+    retrieval,
+    topics,
+    written,
+)
 from benchmarks.quality.collection import ingest_task
 from benchmarks.quality.encoders import Model
 from benchmarks.quality.tasks import ALL, TASKS
@@ -49,6 +58,7 @@ MEANING: dict[str, Callable[[Model, Path], dict[str, Any]]] = {
     "topics": lambda model, _: topics.measure(model.encoder),
     "intents": lambda model, data: intents.measure(model.encoder, data),
     "written": lambda model, data: written.measure(model.encoder, data),
+    "distinctions": lambda model, data: distinctions.measure(model.encoder, data),
 }
 """Measures of meaning, by the name of their result."""
 
