@@ -75,10 +75,13 @@ def _cache(run_folder: Path) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _isolated_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the user's settings from each test, and let it write in its own folder only."""
+    """Hide the user's settings and terminal from each test; it writes in its own folder only."""
     for name in list(os.environ):
         if name.startswith("HYBRID_SEARCH_") and name not in PRESERVED_VARIABLES:
             monkeypatch.delenv(name)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm")  # of the value dumb no colours are made, whoever asks
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
 

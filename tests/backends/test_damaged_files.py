@@ -328,7 +328,7 @@ def test_a_sound_index_is_not_called_damaged_after_changes(answers: dict[str, fl
         assert client.verify(full=True).is_sound
 
 
-@pytest.mark.parametrize("table", ["checksums", "term_sums", "tokens"])
+@pytest.mark.parametrize("table", ["checksums", "tokens"])
 def test_an_index_that_lacks_a_table_is_a_damaged_one(
     answers: dict[str, float], table: str
 ) -> None:

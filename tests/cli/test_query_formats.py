@@ -19,8 +19,6 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.fixture(autouse=True)
 def _sample(sample_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HYBRID_SEARCH_URL", sample_url)
-    for name in ("NO_COLOR", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def test_a_line_of_jsonl_is_a_hit_of_json() -> None:

@@ -89,6 +89,8 @@ def _sum_numbers(passages: Numbers) -> int:
 
 def read_coverage(connection: sqlite3.Connection) -> Coverage | None:
     """Return what the sums of an index were made of; None if it has none, or none of its state."""
+    if not schema.has_table(connection, "term_sums"):  # texts alone, as measurements index them
+        return None
     coverage = _parse_coverage(connection)
     is_current = coverage and coverage.commit == commits.read_count(connection).number
     return coverage if is_current else None
