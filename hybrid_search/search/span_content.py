@@ -71,6 +71,12 @@ def read_turns(layout: Sequence[Any]) -> list[TurnPlace]:
 
 
 def _read_turn(turn: Mapping[str, Any]) -> TurnPlace:
-    number, start, end = (int(turn[name]) for name in ("turn", "start", "end"))
-    facts = {name: turn.get(name) for name in ("speaker", "start_ms", "end_ms")}
-    return TurnPlace(number, start, end, turn_metadata=turn.get("extra"), **facts)
+    return TurnPlace(
+        int(turn["turn"]),
+        int(turn["start"]),
+        int(turn["end"]),
+        speaker=turn.get("speaker"),
+        start_ms=turn.get("start_ms"),
+        end_ms=turn.get("end_ms"),
+        turn_metadata=turn.get("extra"),
+    )
