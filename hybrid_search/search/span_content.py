@@ -71,12 +71,6 @@ def read_turns(layout: Sequence[Any]) -> list[TurnPlace]:
 
 
 def _read_turn(turn: Mapping[str, Any]) -> TurnPlace:
-    return TurnPlace(
-        int(turn["turn"]),
-        int(turn["start"]),
-        int(turn["end"]),
-        speaker=turn.get("speaker"),
-        start_ms=turn.get("start_ms"),
-        end_ms=turn.get("end_ms"),
-        turn_metadata=turn.get("extra"),
-    )
+    number, start, end = int(turn["turn"]), int(turn["start"]), int(turn["end"])
+    start_ms, end_ms, speaker = turn.get("start_ms"), turn.get("end_ms"), turn.get("speaker")
+    return TurnPlace(number, start, end, speaker, start_ms, end_ms, turn.get("extra"))
