@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybrid_search.backends.base import Backend
-from hybrid_search.backends.types import (
-    BLOCK,
-    Key,
-    OutrankedPassage,
-    PassageContent,
-    Request,
-    StoredPassage,
-)
+from hybrid_search.backends.types import BLOCK, Key, OutrankedPassage, Request, StoredPassage
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.search import refine, span_search
 from hybrid_search.search.calibration import Calibration
@@ -165,7 +158,7 @@ class HitBuilder:
             for content, passage in zip(passage_contents, group, strict=True)
         ]
         places = span_search.best_places(passage_spans, self._count_candidates(has_prior))
-        spans: Iterable[Span] = self._place_spans(group, passage_contents, places)
+        spans: Iterable[Span] = self._place_spans(group, places)
         if self.mention_map and self.query.min_probability is not None:
             spans = select_likely_spans(list(spans), self.mention_map, self.query.min_probability)
         if self.query.refine == "isolate":
@@ -174,17 +167,14 @@ class HitBuilder:
             spans = leave_out_weak_spans(spans)
         return list(islice(spans, self.query.spans))
 
-    def _place_spans(
-        self, group: Group, passage_contents: Sequence[PassageContent], places: Iterable[Place]
-    ) -> Iterator[Span]:
+    def _place_spans(self, group: Group, places: Iterable[Place]) -> Iterator[Span]:
         """Yield the spans at places of a hit's passages, each with what is known of its turn."""
         for place in places:
-            content = passage_contents[place.passage]
-            layout = self._parse_layout(group[place.passage])
-            turn = find_turn(content, layout, place.start, place.end)
+            passage = group[place.passage]
+            content = self.contents[passage.stored.key]
+            turn = find_turn(content, self._parse_layout(passage), place.start, place.end)
             if turn is None:
-                stored = group[place.passage].stored
-                self._misplaced[stored.key] = stored
+                self._misplaced[passage.stored.key] = passage.stored
             else:
                 yield build_span(content, turn, place)
 

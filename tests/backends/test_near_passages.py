@@ -69,7 +69,7 @@ def test_of_fewer_than_the_rank_all_that_are_asked_for_are_proposed() -> None:
 
 @given(SCORES, st.integers(1, 12), st.integers(1, 6), st.data())
 def test_the_best_of_further_documents_are_selected_too(
-    lists: list[list[float]], count: int, wanted: int, data: st.DataObject
+    lists: list[list[float]], count: int, least_documents: int, data: st.DataObject
 ) -> None:
     """Compared with going through all of them, the best first."""
     scores = [np.array(values, np.float32) for values in lists]
@@ -77,14 +77,14 @@ def test_the_best_of_further_documents_are_selected_too(
     size = len(joined)
     numbers = st.lists(st.integers(0, 4), min_size=size, max_size=size)
     documents = np.array(data.draw(numbers), np.int64)
-    selected = select_of_documents(scores, count, documents.__getitem__, wanted).tolist()
+    selected = select_of_documents(scores, count, documents.__getitem__, least_documents).tolist()
     usable = [row for row in np.argsort(-joined, kind="stable").tolist() if joined[row] > -np.inf]
     assert sorted(set(selected)) == selected
     best, expected = sorted(joined[selected].tolist()), sorted(joined[usable].tolist())
     assert best[-count:] == expected[-count:]
     reachable = {int(documents[row]) for row in usable}
     found = {int(documents[row]) for row in selected}
-    assert len(found) >= min(wanted, len(reachable))
+    assert len(found) >= min(least_documents, len(reachable))
     for document in found:
         best = max(joined[row] for row in usable if documents[row] == document)
         assert best == max(joined[row] for row in selected if documents[row] == document)

@@ -129,8 +129,8 @@ def test_an_empty_index_is_called_empty_once(
 ) -> None:
     result = invoke_cli(*command, "--index", "empty")
     assert result.status == 0
-    shown = [*result.stderr.splitlines(), *caplog.messages]
-    assert [line for line in shown if "index 'empty'" in line] == [
+    lines = [*result.stderr.splitlines(), *caplog.messages]
+    assert [line for line in lines if "index 'empty'" in line] == [
         "index 'empty' is empty: hybrid-search ingest FILE --index empty"
     ]
 

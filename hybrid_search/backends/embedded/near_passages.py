@@ -120,7 +120,7 @@ def propose(
     segments: SearchedSegments,
     vector: Floats,
     least: int,
-    wanted: int,
+    least_documents: int,
     documents: PassageDocuments,
 ) -> Numbers:
     """Return the numbers of the passages that seem nearest to `vector`, in no particular order.
@@ -129,7 +129,7 @@ def propose(
         segments: Where to look.
         vector: A unit vector, float32 ``[dimension]``.
         least: How many at least; there are fewer if fewer are usable.
-        wanted: Of how many documents at least, as far as so many seem near enough to be compared.
+        least_documents: Of how many documents at least, as far as so many are compared.
         documents: Which passage is of which document.
     """
     limits = compute_limits(len(segments), least)
@@ -149,7 +149,7 @@ def propose(
     count = count_near(nearest.scores, limits)
     return passages[
         select_of_documents(
-            nearest.scores, count, lambda places: documents.find(passages[places]), wanted
+            nearest.scores, count, lambda places: documents.find(passages[places]), least_documents
         )
     ]
 
@@ -233,7 +233,10 @@ def count_near(scores: Sequence[Floats], limits: Limits) -> int:
 
 
 def select_of_documents(
-    scores: Sequence[Floats], count: int, find_documents: Callable[[Rows], Numbers], wanted: int
+    scores: Sequence[Floats],
+    count: int,
+    find_documents: Callable[[Rows], Numbers],
+    least_documents: int,
 ) -> Rows:
     """Return the places of the `count` best scores among all, and of the best of further documents.
 
@@ -241,15 +244,15 @@ def select_of_documents(
         scores: Some lists of scores; those of -inf are left out.
         count: How many of the best are taken, from whatever documents.
         find_documents: Returns the document of each score at places in the joined lists.
-        wanted: Of how many documents there are some at least, if there are so many.
+        least_documents: Of how many documents there are some at least, if there are so many.
     """
     joined = np.concatenate(scores)
     best = select_best([joined], count)[0]
-    if len(np.unique(find_documents(best))) >= wanted:
+    if len(np.unique(find_documents(best))) >= least_documents:
         return best
     ranked = np.argsort(-joined, kind="stable")
     _, firsts = np.unique(find_documents(ranked), return_index=True)
-    of_documents = ranked[np.sort(firsts)[:wanted]]
+    of_documents = ranked[np.sort(firsts)[:least_documents]]
     return np.union1d(best, of_documents[joined[of_documents] > -np.inf])
 
 

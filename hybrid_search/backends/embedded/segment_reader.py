@@ -174,7 +174,7 @@ class SegmentReader:
         self,
         vector: Floats,
         least: int,
-        wanted: int,
+        least_documents: int,
         documents: PassageDocuments,
         allowed: Numbers | None = None,
     ) -> Numbers:
@@ -185,7 +185,7 @@ class SegmentReader:
         word_lists = self._word_lists if self.uses_lists and allowed is None else None
         usable = self._find_usable(allowed)
         segments = SearchedSegments(self._all_searches(), usable, word_lists)
-        return propose(segments, vector, least, wanted, documents)
+        return propose(segments, vector, least, least_documents, documents)
 
     def list_passages(self, allowed: Numbers | None) -> Numbers:
         """Return the passages that can be found, of those `allowed` if these are given."""

@@ -6,9 +6,8 @@ a weight for each place where it stands. The weight is a hash of the passage's n
 query compares both with what it read. So it checks all that its scores are computed from, wherever
 in FTS5's tables that was, and nothing else has to be read for it.
 
-The sums are made from the texts, not from FTS5's tables, in the transaction that changes them.
-Indexes of earlier versions have none until a writer opens them. One to which an earlier version
-has written since is read without a check: the number of its last commit is not that of the sums.
+The sums are made from the texts, not from FTS5's tables, in the transaction that changes them. If
+the number of the last commit is not that of the sums, the index is read without a check.
 """
 
 from __future__ import annotations
