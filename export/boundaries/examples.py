@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from export.boundaries import composed, corpora, natural
+from export.boundaries import composed, corpora, marked_turns, natural
 from export.boundaries.encoded import Progress, encode_texts
 from export.boundaries.gaps import RECOGNISED, WRITTEN
-from export.boundaries.marked import MarkedExample, recognise
+from export.boundaries.marked import MarkedExample, mark_place, recognise
 from export.boundaries.weights import EncodedExample
 from hybrid_search.encoder import Encoder
 from hybrid_search.search.phrase_vector import query_vectors
 
 COMPOSED = {"clinc150": 600, "banking77": 600}
 WOVEN_COUNT, ANSWER_COUNT, NATURAL_COUNT = 500, 300, 1500
+WRITTEN_COUNT = 2500
 NATURAL_SGD = 4000
 """How many turns of SGD stand beside the requests of banking77, to draw natural turns from."""
 
@@ -48,9 +49,27 @@ def read_marked_sets(encoder: Encoder, data: Path, seed: int, progress: Progress
     sets["natural turns"] = _read_natural_turns(
         encoder, data, corpora.make_random(seed, "natural"), progress
     )
+    sets |= _mark_turns(data, corpora.make_random(seed, "turns"))
     written = {f"{name}, {WRITTEN}": examples for name, examples in sets.items()}
     recognised = {f"{name}, {RECOGNISED}": recognise(sets[name]) for name in sets}
     return {name: examples for name, examples in (written | recognised).items() if examples}
+
+
+def _mark_turns(data: Path, random: Random) -> Sets:
+    """Return what people marked: turns of written topics by any phrasing, and requests."""
+    turns = marked_turns.read_turns(data)
+    turns = random.sample(turns, min(WRITTEN_COUNT, len(turns)))
+    examples = {
+        name: [
+            mark_place(random.choice(turn.phrases), turn.text, *turn.clause, turn.core)
+            for turn in group
+        ]
+        for name, group in (
+            ("written topics", turns),
+            ("marked requests", marked_turns.read_requests(data)),
+        )
+    }
+    return {name: [item for item in group if item] for name, group in examples.items()}
 
 
 def _read_natural_turns(

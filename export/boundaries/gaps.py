@@ -12,14 +12,18 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
+import numpy as np
+
 from benchmarks.quality.recognised import spell_words
-from export.boundaries import corpora
+from export.boundaries import corpora, marked_turns
+from export.boundaries.places import find_words
 from hybrid_search.text.boundaries import Flags, find_marks
 from hybrid_search.text.passages import WINDOW_WORDS
 from hybrid_search.text.types import Ints
 from hybrid_search.text.words import words
 
 WRITTEN, RECOGNISED = "written", "recognised"
+TOPICS = "written topics"
 
 LEAST_WORDS, MOST_WORDS = 6, 70
 """Shorter texts are left out. Of longer ones a run of words is taken, from a random place."""
@@ -52,7 +56,8 @@ SOURCES = {
 class LabelledText:
     """A text and whether a clause ends in each gap between its words, bool ``[words - 1]``.
 
-    The forms of a text have the same `number`.
+    The forms of a text have the same `number`. Of the gaps that are not `known` nobody has said;
+    bool of the same shape.
     """
 
     number: int
@@ -60,20 +65,22 @@ class LabelledText:
     form: str
     text: str
     labels: Flags
+    known: Flags
 
 
 def read_labelled_texts(data: Path, seed: int) -> list[LabelledText]:
     """Return the texts of all sources in random order, each as written and as recognised."""
-    texts = [
-        (name, text)
+    texts: list[tuple[str, str, tuple[int, int] | None]] = [
+        (name, text, None)
         for name, source in SOURCES.items()
         for text in select_texts(source.read(data), source.count, corpora.make_random(seed, name))
     ]
+    texts += [(TOPICS, turn.text, turn.clause) for turn in marked_turns.read_turns(data)]
     corpora.make_random(seed, "order").shuffle(texts)
     return [
         labelled
-        for number, (name, text) in enumerate(texts)
-        for labelled in label_text(number, name, text)
+        for number, (name, text, clause) in enumerate(texts)
+        for labelled in label_text(number, name, text, clause)
     ]
 
 
@@ -103,14 +110,27 @@ def _is_useful(text: str, random: Random) -> bool:
     return bool(find_marks(text, bounds).any()) or random.random() < WITHOUT_MARK
 
 
-def label_text(number: int, source: str, text: str) -> Iterator[LabelledText]:
-    """Yield a text as written and, if its words stay the same, as recognised."""
+def label_text(
+    number: int, source: str, text: str, clause: tuple[int, int] | None = None
+) -> Iterator[LabelledText]:
+    """Yield a text as written and, if its words stay the same, as recognised.
+
+    Its punctuation is the label. Where a person marked a clause, that is: the gaps at its ends and
+    those inside are known, and no others.
+    """
     bounds = words(text)
     labels = find_marks(text, bounds)
-    yield LabelledText(number, source, WRITTEN, text, labels)
+    known = np.ones_like(labels)
+    place = find_words(bounds, *clause) if clause else None
+    if place:
+        first, after = place
+        gaps = np.arange(1, len(bounds))
+        known = (gaps >= first) & (gaps <= after)
+        labels = labels | (gaps == first) | (gaps == after)
+    yield LabelledText(number, source, WRITTEN, text, labels, known)
     recognised = write_as_recognised(text, bounds)
     if recognised:
-        yield LabelledText(number, source, RECOGNISED, recognised, labels)
+        yield LabelledText(number, source, RECOGNISED, recognised, labels, known)
 
 
 def write_as_recognised(text: str, bounds: Ints) -> str:

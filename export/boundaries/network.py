@@ -55,12 +55,15 @@ def fit_boundaries(
         dimension: The dimension of the vectors.
         seed: Of the initial weights and the order of the gaps.
     """
-    labels = np.concatenate([example.labelled.labels for example in examples])
+    known = [example.labelled.known for example in examples]
+    labels = np.concatenate(
+        [example.labelled.labels[part] for example, part in zip(examples, known, strict=True)]
+    )
     vectors = np.empty((len(labels), 2 * dimension), dtype=np.float32)  # gigabytes: no copy
     start = 0
-    for example in examples:
-        end = start + len(example.labelled.labels)
-        vectors[start:end] = gap_vectors(example.encoded.pack(dimension))
+    for example, part in zip(examples, known, strict=True):
+        end = start + int(part.sum())
+        vectors[start:end] = gap_vectors(example.encoded.pack(dimension))[part]
         start = end
     return fit_network(vectors, labels, seed)
 
@@ -109,10 +112,11 @@ def measure_auc(
     """Return the area under the ROC curve by form and source; "all" is that of all sources."""
     scores: dict[tuple[str, str], list[tuple[Floats, Flags]]] = {}
     for example in examples:
-        labelled = example.labelled
+        labelled, known = example.labelled, example.labelled.known
         predicted = boundary_probabilities(example.encoded.pack(model.dimension), model)[1:-1]
+        pair = (predicted[known], labelled.labels[known])
         for source in ("all", labelled.source):
-            scores.setdefault((labelled.form, source), []).append((predicted, labelled.labels))
+            scores.setdefault((labelled.form, source), []).append(pair)
     areas: dict[str, dict[str, float]] = {}
     for (form, source), pairs in sorted(scores.items()):
         areas.setdefault(form, {})[source] = _area(pairs)

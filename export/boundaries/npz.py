@@ -40,7 +40,7 @@ def _name_arrays(dimension: int, prior: SpanPrior) -> Iterator[tuple[str, NDArra
     yield f"hidden_bias.{dimension}", boundaries.hidden_bias.astype(np.float32)
     yield f"output.{dimension}", boundaries.output.astype(np.float32)
     yield f"output_bias.{dimension}", np.array(boundaries.output_bias, dtype=np.float32)
-    weights = [prior.ends, prior.inside, prior.length]
+    weights = [prior.ends, prior.inside, prior.length, boundaries.unmarked]
     yield f"weights.{dimension}", np.array(weights, dtype=np.float32)
 
 

@@ -25,6 +25,7 @@ def summarize(trained: TrainedPrior, seed: int) -> dict[str, Any]:
                 "ends": prior.ends,
                 "inside": prior.inside,
                 "length": prior.length,
+                "unmarked": prior.boundaries.unmarked,
             },
             **asdict(trained.qualities[dimension]),
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export.boundaries.encoded import Progress, encode_texts
@@ -18,12 +18,18 @@ from export.boundaries.network import (
 )
 from export.boundaries.weights import (
     EncodedExample,
+    SpanTable,
+    Weights,
     fit_weights,
     measure_word_f1,
     tabulate_spans,
 )
 from hybrid_search.encoder import Encoder
+from hybrid_search.text.boundaries import BoundaryModel
 from hybrid_search.text.span_prior import SpanPrior
+
+UNMARKED_SHARES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""What may be left of the probability of a gap without a mark, where a text has marks elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +84,11 @@ def train_prior(
     ]
     sets = encode_sets(encoder, read_marked_sets(encoder, data, seed, progress), progress)
     priors, qualities = dict[int, SpanPrior](), dict[int, Quality]()
+    unmarked: tuple[float, ...] = UNMARKED_SHARES
     for dimension in _list_sizes(encoder):
-        priors[dimension], qualities[dimension] = _fit_size(gap_examples, sets, dimension, seed)
+        prior, qualities[dimension] = _fit_size(gap_examples, sets, dimension, seed, unmarked)
+        priors[dimension] = prior
+        unmarked = (prior.boundaries.unmarked,)  # chosen once, for the usual size
         progress(f"{dimension} numbers: {_describe(priors[dimension])}")
     written = (labelled.source for labelled in labelled_texts if labelled.form == WRITTEN)
     counts = {name: len(items) for name, items in sets.items()}
@@ -96,19 +105,28 @@ def _fit_size(
     sets: Mapping[str, Sequence[EncodedExample]],
     dimension: int,
     seed: int,
+    unmarked: Sequence[float],
 ) -> tuple[SpanPrior, Quality]:
     train_examples, test_examples = separate_examples(gap_examples)
-    boundaries = fit_boundaries(train_examples, dimension, seed)
-    tables = {
-        name: [tabulate_spans(item, boundaries) for item in items] for name, items in sets.items()
-    }
-    weights = fit_weights(tables)
+    network = fit_boundaries(train_examples, dimension, seed)
+    choices = (_weigh(sets, replace(network, unmarked=share)) for share in unmarked)
+    boundaries, tables, weights, _ = max(choices, key=lambda choice: choice[-1])
     quality = Quality(
         measure_auc(test_examples, boundaries),
         {name: measure_word_f1(items) for name, items in tables.items()},
         {name: measure_word_f1(items, weights) for name, items in tables.items()},
     )
     return SpanPrior(boundaries, *weights), quality
+
+
+def _weigh(
+    sets: Mapping[str, Sequence[EncodedExample]], boundaries: BoundaryModel
+) -> tuple[BoundaryModel, dict[str, list[SpanTable]], Weights, float]:
+    """Return the boundary model, the sets' spans by it, their weights and how well they fit."""
+    tables = {
+        name: [tabulate_spans(item, boundaries) for item in items] for name, items in sets.items()
+    }
+    return boundaries, tables, *fit_weights(tables)
 
 
 def _describe(prior: SpanPrior) -> str:

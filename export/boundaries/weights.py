@@ -1,8 +1,9 @@
 """Fit the weights of the prior, so that the marked spans have the best scores.
 
 Of a text with spans s, ``softmax(temperature * (cosine(s) + prior(s)))`` is a distribution over its
-spans. What is maximized is the expected word F1 of a span with the mark: the mean over the texts of
-a set, then over the sets.
+spans. What is maximized is the expected agreement of a span with the mark: the mean over the texts
+of a set, then over the sets. It is the word F1; where the fewest words that a person would mark are
+known, half of it is whether the span is right (`benchmarks.quality.written`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from benchmarks.quality.written import SLACK
 from export.boundaries.encoded import EncodedText, unit
 from export.boundaries.marked import MarkedExample
 from hybrid_search.text import spans, token_codes
@@ -46,10 +48,12 @@ class SpanTable:
     Attributes:
         terms: float32 ``[spans, 4]``: the cosine, then what the weights ends, inside and length
             are multiplied by.
-        word_f1: float32 ``[spans]``: how well each agrees with the mark, from 0 to 1.
+        agreement: float32 ``[spans]``: how well each agrees with the mark, from 0 to 1.
+        word_f1: float32 ``[spans]``: the word F1 alone.
     """
 
     terms: Floats
+    agreement: Floats
     word_f1: Floats
 
 
@@ -65,7 +69,22 @@ def tabulate_spans(item: EncodedExample, boundaries: BoundaryModel) -> SpanTable
     ]
     first, last = spans.bounds(tokens.counts)
     word_f1 = compute_word_f1(first, last + 1, item.example)
-    return SpanTable(np.stack([cosines, *parts], axis=1), word_f1)
+    agreement = compute_agreement(first, last + 1, item.example, word_f1)
+    return SpanTable(np.stack([cosines, *parts], axis=1), agreement, word_f1)
+
+
+def compute_agreement(
+    first: NDArray[np.intp], after: NDArray[np.intp], example: MarkedExample, word_f1: Floats
+) -> Floats:
+    """Return how well spans agree with the mark, float32 ``[spans]``, see `compute_word_f1`."""
+    if example.core is None:
+        return word_f1
+    core_first, core_after = example.core
+    missing = np.maximum(first - core_first, 0) + np.maximum(core_after - after, 0)
+    beyond = np.maximum(example.first - first, 0) + np.maximum(after - example.after, 0)
+    is_right = (missing <= SLACK) & (beyond <= SLACK)
+    agreement: Floats = ((word_f1 + is_right) / 2).astype(np.float32)
+    return agreement
 
 
 def compute_word_f1(
@@ -84,8 +103,11 @@ def compute_word_f1(
     return word_f1
 
 
-def fit_weights(sets: Mapping[str, Sequence[SpanTable]]) -> tuple[float, float, float]:
-    """Return the weights ends, inside and length, in units of cosine.
+Weights = tuple[float, float, float]
+
+
+def fit_weights(sets: Mapping[str, Sequence[SpanTable]]) -> tuple[Weights, float]:
+    """Return the weights ends, inside and length, in units of cosine, and the expected agreement.
 
     Args:
         sets: The tables of each set. All sets count alike.
@@ -97,7 +119,7 @@ def fit_weights(sets: Mapping[str, Sequence[SpanTable]]) -> tuple[float, float, 
     )
     temperature, *products = result.x.tolist()
     ends, inside, length = (float(np.float32(product / temperature)) for product in products)
-    return ends, inside, length
+    return (ends, inside, length), -float(result.fun)
 
 
 def _share(sets: Mapping[str, Sequence[SpanTable]]) -> Doubles:
@@ -107,12 +129,13 @@ def _share(sets: Mapping[str, Sequence[SpanTable]]) -> Doubles:
 
 
 class Objective:
-    """The negative expected word F1 of all texts, and its gradient."""
+    """The negative expected agreement of all texts, and its gradient."""
 
     def __init__(self, tables: Sequence[SpanTable], shares: Doubles) -> None:
         self._terms = np.concatenate([table.terms for table in tables]).astype(np.float64)
-        self._word_f1 = np.concatenate([table.word_f1 for table in tables]).astype(np.float64)
-        lengths = [len(table.word_f1) for table in tables]
+        agreements = [table.agreement for table in tables]
+        self._agreement = np.concatenate(agreements).astype(np.float64)
+        lengths = [len(agreement) for agreement in agreements]
         self._starts = np.cumsum([0, *lengths[:-1]])
         self._texts = np.repeat(np.arange(len(tables)), lengths)
         self._shares = shares
@@ -124,8 +147,8 @@ class Objective:
             coefficients: float64 ``[4]``.
         """
         shares = self._distribute(self._terms @ coefficients)
-        expected = np.add.reduceat(shares * self._word_f1, self._starts)
-        gains = self._word_f1 - expected[self._texts]
+        expected = np.add.reduceat(shares * self._agreement, self._starts)
+        gains = self._agreement - expected[self._texts]
         slopes = shares * gains * self._shares[self._texts]
         penalty = PENALTY * np.array([0.0, 1.0, 1.0, 1.0])
         value = -float(self._shares @ expected) + float(penalty @ coefficients**2)
@@ -140,9 +163,7 @@ class Objective:
         return shares
 
 
-def measure_word_f1(
-    tables: Sequence[SpanTable], weights: tuple[float, float, float] = (0.0, 0.0, 0.0)
-) -> float:
+def measure_word_f1(tables: Sequence[SpanTable], weights: Weights = (0.0, 0.0, 0.0)) -> float:
     """Return the mean word F1 of the best spans; without weights, of those with the best cosine."""
     coefficients = np.array([1.0, *weights], dtype=np.float32)
     best = [table.word_f1[np.argmax(table.terms @ coefficients)] for table in tables]

@@ -110,7 +110,7 @@ class Batcher:
         gold = list(map(_gold, read_positives, [cut.span for cut in positives]))
         cores = list(map(_gold, read_positives, [cut.core or cut.span for cut in positives]))
         short_numbers = [number for number in numbers[3] + numbers[4] if texts[number].ids]
-        pairs = _pairs(texts, numbers, stage.shorts) if stage.weights.score else []
+        pairs = _pairs(texts, numbers, stage.shorts, triples) if stage.weights.score else []
         clauses = [
             clause
             for number in dict.fromkeys(passage for _, passage in pairs)
@@ -164,14 +164,22 @@ def _numbers(counts: Sequence[int]) -> list[list[int]]:
 
 
 def _pairs(
-    texts: Sequence[Text], numbers: Sequence[Sequence[int]], shorts: int
+    texts: Sequence[Text],
+    numbers: Sequence[Sequence[int]],
+    shorts: int,
+    triples: Sequence[data.Triple],
 ) -> list[tuple[int, int]]:
     """Return the pairs to score, of a short text and a passage.
 
     Each echo with its passage and the next two, each query with its positive, its negative and the
-    next two positives.
+    next two positives. Triples of written topics are left out: their turns were written to mislead
+    a teacher, and people say which are right.
     """
-    passages, positives, negatives, short, queries, _ = numbers
+    passages, *in_triples, short = (numbers[group] for group in (0, 1, 2, 4, 3))
+    positives, negatives, queries = (
+        [group[i] for i, triple in enumerate(triples) if triple.core is None]
+        for group in in_triples
+    )
     candidate_pairs = [*zip(queries, negatives, strict=True)]
     for step in (0, 1, 2):
         candidate_pairs += zip(short[shorts:], [*passages[step:], *passages[:step]], strict=False)

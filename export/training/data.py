@@ -98,17 +98,22 @@ def _parse_triples(line: bytes, where: str) -> list[Triple]:
         row: dict[str, Any] = json.loads(line)
         if written.is_topic(row):
             return list(written.expand_topic(row))
-        span = row.get("span")
         triple = Triple(
             row["query"],
             row["positive"],
             row["negative"],
-            (int(span[0]), int(span[1])) if span else None,
+            _parse_span(row.get("span")),
             row.get("intent"),
+            _parse_span(row.get("core")),
+            row.get("domain"),
         )
         return [triple]
     except (ValueError, KeyError, TypeError) as error:
         raise SystemExit(f"{where}: not a triple (query, positive, negative): {error!r}") from error
+
+
+def _parse_span(value: Sequence[int] | None) -> tuple[int, int] | None:
+    return (int(value[0]), int(value[1])) if value else None
 
 
 def _is_held_out(name: str, triple: Triple) -> bool:

@@ -186,9 +186,8 @@ class Trainer:
         )
         seed = f"{run.recipe.seed}/{state.stage}"
         self.batcher = Batcher(run.corpora, stage, run.cutter, seed, run.pool)
-        distils = bool(stage.weights.distil or stage.weights.relational)
-        # half for the teacher, which reads the next batch meanwhile
-        torch.set_num_threads(max(1, run.threads // 2 if distils else run.threads))
+        # all of them, although the teacher reads the next batch meanwhile: half would idle after it
+        torch.set_num_threads(run.threads)
         self._ahead = ThreadPoolExecutor(1, initializer=_stay_mixed, initargs=(run,))
         self._next: Future[tuple[Batch, Goals | None]] | None = None
 

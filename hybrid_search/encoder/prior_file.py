@@ -2,7 +2,7 @@
 
 For each dimension D of the model the file has the arrays ``hidden.D``, ``hidden_bias.D``,
 ``output.D`` and ``output_bias.D`` of a `BoundaryModel`, and in ``weights.D`` the three weights of
-a `SpanPrior`.
+a `SpanPrior` and the boundary model's share of a gap without a mark.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from hybrid_search.text.boundaries import BoundaryModel
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
-WEIGHTS = 3
-"""A prior has three: of the ends, of what is inside, and of the length."""
+WEIGHTS = 4
+"""Of the ends, of what is inside, of the length, and of a gap without a mark."""
 
 
 @lru_cache(maxsize=16)
@@ -67,5 +67,6 @@ def _build_prior(arrays: Mapping[str, Floats], dimension: int) -> SpanPrior:
         raise ValueError(f"its arrays for {dimension} have shapes {shapes}, and not {expected}")
     if not all(np.isfinite(array).all() for array in parameters):
         raise ValueError(f"its arrays for {dimension} hold values that are not finite numbers")
-    boundaries = BoundaryModel(hidden, hidden_bias, output, float(output_bias))
-    return SpanPrior(boundaries, *map(float, weights))
+    *prior_weights, unmarked = map(float, weights)
+    boundaries = BoundaryModel(hidden, hidden_bias, output, float(output_bias), unmarked)
+    return SpanPrior(boundaries, *prior_weights)

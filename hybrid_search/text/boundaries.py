@@ -20,9 +20,6 @@ from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
 
 Flags = NDArray[np.bool_]
 
-UNMARKED = 0.4
-"""What is left of the probability of a gap without a mark, in a text that has marks elsewhere."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundaryModel:
@@ -36,12 +33,15 @@ class BoundaryModel:
         hidden_bias: float32 ``[units]``.
         output: float32 ``[units]``.
         output_bias: A number.
+        unmarked: What is left of the probability of a gap without a mark, in a text that has marks
+            elsewhere, from 0 to 1.
     """
 
     hidden: Floats
     hidden_bias: Floats
     output: Floats
     output_bias: float
+    unmarked: float = 1.0
 
     @property
     def dimension(self) -> int:
@@ -58,14 +58,14 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
         tokens: The token codes of a passage.
         model: A model for vectors of this dimension.
         text: The passage's text. If it has punctuation, the probability of a gap is 1 at a mark
-            and `UNMARKED` of itself elsewhere.
+            and the model's `unmarked` share of itself elsewhere.
     """
     probabilities = np.ones(len(tokens.words) + 1, dtype=np.float32)
     if len(tokens.words) < 2:
         return probabilities
     inner = _predict(tokens, model)
     if text:
-        inner = _mark_gaps(inner, text, tokens.words[:, :2])
+        inner = _mark_gaps(inner, text, tokens.words[:, :2], model.unmarked)
     inner[_ends_turn(tokens.counts[:-1])] = 1.0
     probabilities[1:-1] = inner
     return probabilities
@@ -161,12 +161,12 @@ def multiply(vectors: Floats, weights: Floats) -> Floats:
     return product
 
 
-def _mark_gaps(probabilities: Floats, text: str, words: Ints) -> Floats:
+def _mark_gaps(probabilities: Floats, text: str, words: Ints, unmarked: float) -> Floats:
     """Return the probabilities of the gaps with what the punctuation of `text` says of them."""
     has_mark = find_marks(text, words)
     if not has_mark.any():
         return probabilities
-    return np.where(has_mark, np.float32(1.0), probabilities * np.float32(UNMARKED))
+    return np.where(has_mark, np.float32(1.0), probabilities * np.float32(unmarked))
 
 
 def _ends_turn(counts: Bytes) -> Flags:

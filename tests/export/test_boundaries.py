@@ -57,6 +57,18 @@ def test_a_text_as_recognised_has_the_words_and_the_labels_of_the_text_as_writte
     assert find_marks(recognised.text, words(recognised.text)).any() is np.False_
 
 
+def test_of_a_marked_clause_the_ends_and_what_is_inside_are_known() -> None:
+    text = "hello i want my money back now"
+    start = text.index("i want")
+    (written, _) = gaps.label_text(1, "ours", text, (start, text.index(" now")))
+    #         hello | i     want   my     money  back | now
+    assert written.labels.tolist() == [True, False, False, False, False, True]
+    assert written.known.all()
+    (written, _) = gaps.label_text(1, "ours", text, (start, text.index(" my")))
+    assert written.labels.tolist() == [True, False, True, False, False, False]
+    assert written.known.tolist() == [True, True, True, False, False, False]
+
+
 def test_a_long_text_is_cut_and_a_short_or_repeated_one_left_out() -> None:
     long = ", ".join(f"word{number}" for number in range(100))
     texts = [TURN, TURN, "Yes, please.", long]
@@ -148,7 +160,8 @@ def test_the_vectors_of_a_gap_are_those_of_the_tokens_around_it() -> None:
 
 def label_stops(number: int, text: str) -> gaps.LabelledText:
     after_stop = np.array([word == "stop" for word in text.split()[:-1]])
-    return gaps.LabelledText(number, "ours", gaps.RECOGNISED, text, after_stop)
+    known = np.ones_like(after_stop)
+    return gaps.LabelledText(number, "ours", gaps.RECOGNISED, text, after_stop, known)
 
 
 def test_the_network_learns_where_clauses_end_and_becomes_the_products_model() -> None:
@@ -190,6 +203,16 @@ def test_word_f1_of_spans_is_what_it_is_by_hand() -> None:
     assert weights.compute_word_f1(first, after, example).tolist() == by_hand
 
 
+def test_half_of_the_agreement_is_whether_a_span_is_right_where_the_core_is_known() -> None:
+    """The clause is "c d e f", its core "d e"; a word may be missing, and one may be too many."""
+    example = MarkedExample("query", "a b c d e f g h", 2, 6, core=(3, 5))
+    first, after = np.array([2, 3, 1, 5, 0]), np.array([6, 4, 6, 8, 6])
+    # all of it; "d" lacks one; "b" is one too many; "f g h" lacks both; "a b" are two too many
+    word_f1 = np.array([1, 2 * 1 / 5, 2 * 4 / 9, 2 * 1 / 7, 2 * 4 / 10])
+    agreement = weights.compute_agreement(first, after, example, word_f1.astype(np.float32))
+    assert agreement == pytest.approx((word_f1 + np.array([1, 1, 1, 0, 0])) / 2)
+
+
 def make_tables(count: int) -> list[weights.SpanTable]:
     """Return tables of random cosines; the span whose ends are boundaries is right."""
     random = np.random.default_rng(8)
@@ -198,9 +221,8 @@ def make_tables(count: int) -> list[weights.SpanTable]:
         terms = random.uniform(0, 1, (6, 4)) * [0.3, 0.1, -0.5, 1.5]
         right = random.integers(6)
         terms[right, 1] = 2
-        tables.append(
-            weights.SpanTable(terms.astype(np.float32), np.eye(6, dtype=np.float32)[right])
-        )
+        marked_span = np.eye(6, dtype=np.float32)[right]
+        tables.append(weights.SpanTable(terms.astype(np.float32), marked_span, marked_span))
     return tables
 
 
@@ -217,7 +239,8 @@ def test_the_gradient_of_the_objective_is_that_of_its_value() -> None:
 
 def test_the_fitted_weights_choose_the_marked_spans() -> None:
     tables = make_tables(200)
-    fitted = weights.fit_weights({"ours": tables})
+    fitted, agreement = weights.fit_weights({"ours": tables})
+    assert agreement > 0.95
     assert fitted[0] > 0.1
     assert weights.measure_word_f1(tables) < 0.4
     assert weights.measure_word_f1(tables, fitted) > 0.95
@@ -227,9 +250,10 @@ def test_all_sets_count_alike() -> None:
     """A set of 100 texts wants what a set of one forbids: neither wins by its number."""
     base = np.zeros((2, 4), dtype=np.float32)
     base[0, 1] = 1
-    wants = weights.SpanTable(base, np.array([1, 0], dtype=np.float32))
-    forbids = weights.SpanTable(base, np.array([0, 1], dtype=np.float32))
-    ends, *_ = weights.fit_weights({"many": [wants] * 100, "few": [forbids]})
+    first, second = np.eye(2, dtype=np.float32)
+    wants = weights.SpanTable(base, first, first)
+    forbids = weights.SpanTable(base, second, second)
+    (ends, *_), _ = weights.fit_weights({"many": [wants] * 100, "few": [forbids]})
     assert ends == pytest.approx(0, abs=1e-6)
 
 
@@ -281,8 +305,8 @@ def test_the_file_has_the_arrays_of_each_size_and_always_the_same_bytes(tmp_path
                 "hidden_bias": ((32,), "float32"),
                 "output": ((32,), "float32"),
                 "output_bias": ((), "float32"),
-                "weights": ((3,), "float32"),
+                "weights": ((4,), "float32"),
             }.items()
         }
         np.testing.assert_array_equal(arrays["hidden.8"], priors[8].boundaries.hidden)
-        assert arrays["weights.4"].tolist() == [0.25, 0.125, 0.0625]
+        assert arrays["weights.4"].tolist() == [0.25, 0.125, 0.0625, 1.0]

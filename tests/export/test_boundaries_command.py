@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from export import card
-from export.boundaries import corpora, examples, gaps, npz
+from export.boundaries import corpora, examples, gaps, marked_turns, npz
 from export.boundaries.__main__ import main
 from hybrid_search import encoder
 from hybrid_search.encoder import SHIPPED
@@ -75,7 +75,19 @@ def data(tmp_path: Path) -> Path:
         write_rows(folder / "train_triples" / f"{name}.jsonl.gz", numbered)
     pair = {"query": "The bridge was built in 1901 .", "positive": "Built then , it stands ."}
     write_rows(folder / "train_triples" / "wiki_split.jsonl.gz", [pair])
+    topics = [make_topic("shoes", "I want my money back"), make_topic("water", SECRET)]
+    for name in ("topics", "long_turns", "more_topics"):
+        write_rows(folder / "written" / f"{name}.jsonl", topics)
+    request = {"id": "1", "text": "Hi, my name is Ann and I need to buy stocks."}
+    mark = {"id": "1", "phrase": "buy stocks", "min": [34, 43], "max": [23, 43]}
+    write_rows(folder / "natcs_utterances" / "utterances.jsonl", [request])
+    write_rows(folder / "natcs_utterances" / "marks.jsonl", [mark])
     return folder
+
+
+def make_topic(domain: str, clause: str) -> dict[str, Any]:
+    turn = {"text": f"Listen, {clause} by Monday", "span": clause, "core": clause.split(" ", 2)[2]}
+    return {"domain": domain, "phrases": {"name": "a refund", "said": "pay it"}, "says": [turn]}
 
 
 class TwoSizes(TinyEncoder):
@@ -105,9 +117,11 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     assert not [text for text in texts if SECRET.split(",")[0].lower() in text.lower()]
 
 
-def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> None:
+def run_command(monkeypatch: pytest.MonkeyPatch, *arguments: Any) -> None:
     monkeypatch.setattr(examples, "COMPOSED", {"clinc150": 40, "banking77": 30})
     monkeypatch.setattr(examples, "WOVEN_COUNT", 20)
+    more_topics = arguments[arguments.index("--data") + 1] / "written" / "more_topics.jsonl"
+    monkeypatch.setattr(marked_turns, "MORE_TOPICS", more_topics)
     monkeypatch.setattr(sys, "argv", ["export.boundaries", *map(str, arguments)])
     main()
 
@@ -121,7 +135,9 @@ def test_the_command_writes_file_digest_and_card_the_same_again(
     run_command(monkeypatch, "--model", model, "--data", data, "--json")
     report = json.loads(capsys.readouterr().out)
     assert list(report["sizes"]) == ["4", "8"]
-    assert set(report["texts"]) == set(gaps.SOURCES)
+    assert set(report["texts"]) == {*gaps.SOURCES, gaps.TOPICS}
+    assert report["examples"]["written topics, written"] == 3
+    assert report["examples"]["marked requests, written"] == 1
     path = model / npz.FILE
     digests = json.loads((model / "encoder.json").read_text())["sha256"]
     assert digests == {"other": "digest", npz.FILE: file_digest(path)}

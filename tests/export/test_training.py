@@ -537,6 +537,25 @@ def test_pairs_are_scored_by_the_best_clause(tiny: Path) -> None:
     )
 
 
+def test_turns_that_were_written_to_mislead_are_not_scored_by_the_teacher(tiny: Path) -> None:
+    from dataclasses import replace
+
+    from export.training.batch import Batcher
+
+    stage = recipe.parse(
+        {
+            "name": "x",
+            "stages": [{**DISTIL, "triples": 40, "echoes": 2, "weights": {"score": 1.0}}],
+        }
+    ).stages[0]
+    plain, *others = make_corpus(triples()).triples
+    written = [replace(triple, span=(0, 3), core=(0, 3)) for triple in others]
+    corpus = data.Corpus("made", "0", [plain, *written], 0)
+    batch = Batcher([corpus], stage, texts.Cutter(tiny, 60), "1/0").batch(0)
+    scored = {batch.texts[short].text for short, _ in batch.pairs if short in batch.queries}
+    assert {triple.query for triple in corpus.triples} > scored == {plain.query}
+
+
 def test_texts_of_the_pool_are_drawn_towards_the_larger_teacher(tiny: Path) -> None:
     from export.training.batch import Batcher
     from export.training.model import SpanEncoder, read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.boundaries import (
-    UNMARKED,
     BoundaryModel,
     add_boundaries,
     boundary_probabilities,
@@ -100,10 +100,9 @@ def test_a_mark_is_a_boundary_and_makes_the_other_gaps_less_likely() -> None:
     words = codes.words.copy()
     words[2:, :2] += 1  # for the comma
     marked = TokenCodes(words, codes.counts, codes.codes, codes.scales, codes.inverse_norms)
-    less = 0.5 * UNMARKED
-    assert boundary_probabilities(marked, EVEN, "aaa aaa, aaa aaa").tolist() == pytest.approx(
-        [1, less, 1, less, 1]
-    )
+    less = replace(EVEN, unmarked=0.25)
+    probabilities = boundary_probabilities(marked, less, "aaa aaa, aaa aaa")
+    assert probabilities.tolist() == pytest.approx([1, 0.125, 1, 0.125, 1])
 
 
 @pytest.mark.parametrize("codes", [no_codes(), make_codes(1)])
@@ -145,7 +144,7 @@ def test_stored_boundaries_are_those_that_were_predicted(seed: int) -> None:
 
 def test_boundaries_know_the_punctuation_that_codes_do_not() -> None:
     codes = make_codes(6)
-    stored = add_boundaries(codes, EVEN, "aaa aaa, aaa aaa aaa aaa")
+    stored = add_boundaries(codes, replace(EVEN, unmarked=0.4), "aaa aaa, aaa aaa aaa aaa")
     marked = read_probabilities(stored, EVEN)
     assert marked.tolist() == pytest.approx([1, 0.2, 1, 0.2, 0.2, 0.2, 1], abs=0.5 / 255)
 

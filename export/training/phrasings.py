@@ -1,0 +1,210 @@
+"""Make triples of phrasings: of intents beside real requests, and of words said as they are.
+
+``python -m export.training.phrasings --data DIR --out FOLDER`` writes two files of triples:
+
+- ``requests.jsonl``: a written phrasing of an intent of training (`export/data/written/
+  phrasings.jsonl`) with requests of that intent, against requests of others with the same words.
+- ``verbatim.jsonl``: a phrasing of a written topic in a turn where somebody says one of the topic's
+  phrasings word for word, against a turn that only looks so.
+
+Written topics alone teach that shared words are a bad sign: most turns that say a topic share no
+word with it, and most that only look so do. In ordinary calls people say what it is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+from benchmarks.quality.written import DEV_DOMAINS
+from export.training.written import name_family
+from hybrid_search.text.words import distinct_words
+
+WRITTEN = Path(__file__).parent.parent / "data" / "written"
+PHRASINGS = WRITTEN / "phrasings.jsonl"
+
+LABELLED = ("banking77", "clinc150")
+"""Sets whose rows have a label and a part; of the others there are triples with an intent."""
+
+REQUESTS = 60
+"""The most requests of an intent beside each of its phrasings."""
+
+VERBATIM = 12
+"""Turns of a topic in which a phrasing is said word for word."""
+
+CARRIERS = (
+    "I'm calling about {}.",
+    "It's about {}, please.",
+    "so it's {} basically",
+    "This is regarding {}.",
+    "Can you help me with this, {}?",
+    "yeah um {}",
+    "The reason I'm calling is {}.",
+    "{}, that's what this is about.",
+    "What I have here is {}.",
+    "okay so {} is my question",
+    "{}.",
+    "Hello, {}.",
+)
+
+Row = Mapping[str, Any]
+Item = TypeVar("Item")
+
+
+def make_requests(data: Path, phrasings: Sequence[Row], random: Random) -> Iterator[Row]:
+    """Yield triples of the phrasings of intents and of what people asked."""
+    by_set: dict[str, list[Row]] = defaultdict(list)
+    for row in phrasings:
+        by_set[row["set"]].append(row)
+    for name, rows in by_set.items():
+        make = _label_requests if name in LABELLED else _pair_requests
+        pairs = make(data, name, {row["intent"] for row in rows}, random)
+        for row in rows:
+            for phrase in row["phrases"].values():
+                for positive, negative in pairs[row["intent"]]:
+                    intent = f"{name}.{row['intent']}"
+                    yield _make_triple(phrase, positive, negative, intent, _domain(name, row))
+
+
+def _domain(name: str, row: Row) -> str | None:
+    """Return the domain of an intent whose turns may express another one of it, too."""
+    return None if name in LABELLED else f"{name}.{row['intent'].partition('.')[0]}"
+
+
+def _make_triple(
+    query: str, positive: str, negative: str, intent: str, domain: str | None
+) -> dict[str, Any]:
+    return {
+        "query": query,
+        "positive": positive,
+        "negative": negative,
+        "intent": intent,
+        **({"domain": domain} if domain else {}),
+    }
+
+
+Pairs = Mapping[str, Sequence[tuple[str, str]]]
+"""For each intent requests of it, each with one of another intent."""
+
+
+def _label_requests(data: Path, name: str, intents: set[str], random: Random) -> Pairs:
+    """Return requests for training, each with the most similar one of another intent."""
+    with gzip.open(data / name / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        rows = [row for row in map(json.loads, lines) if row["part"] == "train"]
+    texts = [row["text"] for row in rows]
+    similar = _Similar(texts)
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        places[row["intent"]].append(place)
+    return {
+        intent: [
+            (texts[place], texts[similar.find(place, set(places[intent]))])
+            for place in _sample(places[intent], random)
+        ]
+        for intent in intents
+    }
+
+
+def _pair_requests(data: Path, name: str, intents: set[str], random: Random) -> Pairs:
+    """Return the positives of triples with an intent, each with the negative of its triple."""
+    pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    path = data / "train_triples" / f"{name}.jsonl.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            pairs[row["intent"]].append((row["positive"], row["negative"]))
+    return {intent: _sample(pairs[intent], random) for intent in intents}
+
+
+def _sample(items: Sequence[Item], random: Random) -> list[Item]:
+    return random.sample(items, min(REQUESTS, len(items)))
+
+
+class _Similar:
+    """Finds among texts those that share the rarest words with one of them."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._words = [set(distinct_words(text.lower())) for text in texts]
+        self._counts = Counter(word for words in self._words for word in words)
+        self._holders: dict[str, list[int]] = defaultdict(list)
+        for place, words in enumerate(self._words):
+            for word in words:
+                self._holders[word].append(place)
+
+    def find(self, place: int, left_out: set[int]) -> int:
+        """Return the text nearest to that at `place` by shared words; none of `left_out`."""
+        overlaps: Counter[int] = Counter()
+        for word in sorted(self._words[place], key=lambda word: self._counts[word])[:6]:
+            for holder in self._holders[word]:
+                overlaps[holder] += 1000 // self._counts[word] + 1
+        others = [item for item in overlaps.most_common() if item[0] not in left_out]
+        return others[0][0] if others else (max(left_out) + 1) % len(self._words)
+
+
+def make_verbatim(topics: Sequence[Row], random: Random) -> Iterator[Row]:
+    """Yield triples in which a phrasing of a topic is said word for word."""
+    turns = [(topic["domain"], turn["text"]) for topic in topics for turn in topic["says"]]
+    for topic in topics:
+        phrases = list(topic["phrases"].values())
+        for number in range(VERBATIM):
+            said = phrases[number % len(phrases)]
+            query = said if number < len(phrases) else random.choice(phrases)
+            domain, turn = random.choice(turns)
+            if domain == topic["domain"]:
+                continue
+            text, start = _say(said, turn, random)
+            yield {
+                "query": query,
+                "positive": text,
+                "negative": random.choice(topic["near"])["text"],
+                "span": [start, start + len(said)],
+                "core": [start, start + len(said)],
+                "intent": topic["topic"],
+                "domain": name_family(topic["domain"]),
+            }
+
+
+def _say(phrase: str, turn: str, random: Random) -> tuple[str, int]:
+    """Return a turn in which somebody says the phrase, too, and where that begins."""
+    carrier = random.choice(CARRIERS)
+    said, start = carrier.format(phrase), carrier.index("{}")
+    if random.random() < 0.5:
+        return f"{said} {turn}", start
+    return f"{turn} {said}", len(turn) + 1 + start
+
+
+def read_topics(data: Path) -> list[Row]:
+    """Return the written topics for training."""
+    files = (data / "written" / "topics.jsonl", WRITTEN / "more_topics.jsonl")
+    topics = [json.loads(line) for path in files for line in path.read_text("utf-8").splitlines()]
+    return [topic for topic in topics if topic["domain"] not in DEV_DOMAINS]
+
+
+def _read_phrasings() -> list[Row]:
+    return [json.loads(line) for line in PHRASINGS.read_text("utf-8").splitlines()]
+
+
+def main() -> None:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="python -m export.training.phrasings")
+    parser.add_argument("--data", type=Path, required=True, help="the folder of the data sets")
+    parser.add_argument("--out", type=Path, required=True, help="the folder to write into")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    random = Random(1)  # noqa: S311 (no secret)
+    for name, rows in (
+        ("requests", make_requests(options.data, _read_phrasings(), random)),
+        ("verbatim", make_verbatim(read_topics(options.data), random)),
+    ):
+        lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+        (options.out / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+        print(f"{options.out / name}.jsonl: {len(lines)} triples")
+
+
+if __name__ == "__main__":
+    main()
