@@ -12,7 +12,7 @@ MEANING := localisation,topics,intents
 # What this project was called before, in an environment of that time, and a stranger's package of that name: two would share a command.
 UNINSTALL := -m pip uninstall -qq --yes hybrid-search
 
-.PHONY: help demo discovery test test-faults test-browser test-frameworks test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
+.PHONY: help demo discovery measure pages test test-faults test-browser test-frameworks test-wheel test-servers servers prove soak break check house docs test-export test-ray format bench meaning papers peers encode clean
 
 help:
 	@echo "make demo         ingest the bundled calls, ask for a phrase, and mine three topics"
@@ -36,6 +36,8 @@ help:
 	@echo "make discovery    how many hidden intents discover finds, beside k-means and keyphrases (half an hour on two cores; needs ../shared/data)"
 	@echo "make peers        what ships here beside five other hybrid searches, on one machine (6 GB of downloads; an hour on two cores; needs ../shared/data)"
 	@echo "make encode       tokens a second of both models beside sentence-transformers with their bases"
+	@echo "make pages        tables, pictures and outputs of all pages, from the results and from what ships"
+	@echo "make measure      after an exchange of weights: fits, checks and measures, step by step (hours on two cores; needs ../shared/data)"
 	@echo "make bench        the speed and quality tables of the documentation (hours on two cores; needs ../shared/data)"
 
 # The runtime alone: what a user installs.
@@ -204,6 +206,16 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m tools.servers --minutes 180 -- $(BIN)/python -m benchmarks.servers
 	$(BIN)/python -m benchmarks.tables
 	$(BIN)/python -m papers.tables
+
+# What the pages show is written anew; those of optional frameworks are left as they are.
+pages: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.tables
+	$(BIN)/python -m papers.tables
+	$(BIN)/python -m tools.pages
+
+# A step that is done for these weights is not repeated; `python -m benchmarks.measure --again STEP` does.
+measure: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.measure
 
 .venv-docs/.done: pyproject.toml
 	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs

@@ -6,17 +6,10 @@ Its code runs and prints what the pages show, and every command, option and vari
 from __future__ import annotations
 
 import inspect
-import io
 import json
-import os
 import re
 import shlex
-import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,99 +23,33 @@ from hybrid_search import config
 from hybrid_search.cli.app import app
 from hybrid_search.errors import MissingExtraError
 from hybrid_search.ingest import document_parser
-from hybrid_search.ingest.sources.files import SAMPLE
 from papers import tables as paper_tables
-from tools import picture
+from tools import pages, picture
+from tools.pages import NUMBER, PAGES, TARGETS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 CLI = ROOT / "docs" / "cli.md"
 GROUP: Any = typer.main.get_command(app)
 COMMANDS = GROUP.commands
-TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
-OWN_COMMAND = re.compile(r"(?:[A-Z_]+=\S+ )*(?:python|hybrid-search) ")
-WORKSHOP = ("benchmarks", "export", "papers", "tools")
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 OPTIONAL_PAGES = {"docs/frameworks.md": "make test-frameworks"}
 """Pages whose code needs what is not in the extra [dev], and what runs them."""
 WORDS = 800
 """The README is read in five minutes."""
 
-NUMBER = re.compile(r"\d+\.\d+")
-INT8_TOLERANCE = 0.02
-"""Between processors: int8 moves a span's cosine by up to 0.017 (docs/watching.md)."""
-
-
-@dataclass(frozen=True, slots=True)
-class CodeBlock:
-    """A fenced block: its language, where its first line is, and what is in it."""
-
-    language: str
-    line: int
-    text: str
-
-    @property
-    def commands(self) -> list[str]:
-        """The lines of a shell block, continued ones joined; of a console block, what is typed."""
-        lines = self.text.replace("\\\n", " ").splitlines()
-        if self.language == "console":
-            return [line[2:].strip() for line in lines if line.startswith("$ ")]
-        return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-
-
-def code_blocks(page: Path) -> Iterator[CodeBlock]:
-    text = page.read_text(encoding="utf-8")
-    for match in re.finditer(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):
-        yield CodeBlock(match[1], text.count("\n", 0, match.start()) + 2, match[2])
-
 
 @pytest.fixture
 def _user(bundled_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody who has ingested the sample and has its files beside him."""
-    shutil.copytree(bundled_url.removeprefix("embedded:"), tmp_path / "store")
-    shutil.copy(SAMPLE, tmp_path / "calls.jsonl")
-    shutil.copy(SAMPLE.with_name("topics.yaml"), tmp_path / "topics.yaml")
-    shutil.copytree(ROOT / "docs" / "examples" / "your-data", tmp_path, dirs_exist_ok=True)
-    monkeypatch.setenv("HYBRID_SEARCH_URL", f"embedded:{tmp_path / 'store'}")
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
-
-
-def run_command(page: Path, line: int, command: str) -> str:
-    """Run `command` if it is ours and return what it prints.
-
-    A ``make`` line must name a target; a module of the workshop must exist.
-    """
-    words = shlex.split(command)
-    if words[0] == "make":
-        assert set(words[1:]) <= TARGETS, f"{page}:{line}: {command}"
-    elif words[:2] == ["python", "-m"] and words[2].split(".")[0] in WORKSHOP:
-        path = ROOT.joinpath(*words[2].split("."))
-        assert path.is_dir() or path.with_suffix(".py").is_file(), f"{page}:{line}: {command}"
-    elif OWN_COMMAND.match(command):
-        result = subprocess.run(
-            ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=300
-        )
-        assert result.returncode == 0, f"{page}:{line}: {command}\n{result.stderr}"
-        return result.stdout
-    return ""
-
-
-def run_python(page: Path, block: CodeBlock, names: dict[str, Any]) -> str:
-    """Run the code of `block` in `names` and return what it prints."""
-    printed = io.StringIO()
-    with redirect_stdout(printed):
-        code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
-        exec(code, names)  # noqa: S102 # running the page's code is the test
-    return printed.getvalue()
+    store = Path(bundled_url.removeprefix("embedded:"))
+    for name, value in pages.prepare_folder(tmp_path, store).items():
+        monkeypatch.setenv(name, value)
 
 
 def assert_same_output(printed: str, expected: str, number: re.Pattern[str] = NUMBER) -> None:
-    """Assert that two outputs agree, their scores up to what differs between processors."""
-    assert number.sub("#", printed) == number.sub("#", expected)
-    scores = [float(score) for score in number.findall(printed)]
-    expected_scores = [float(score) for score in number.findall(expected)]
-    assert scores == pytest.approx(expected_scores, abs=INT8_TOLERANCE)
+    if not pages.is_same_output(printed, expected, number):
+        assert printed == expected, "python -m tools.pages writes what is printed today"
 
 
 def parse_command(command: str) -> None:
@@ -156,22 +83,18 @@ def parse_command(command: str) -> None:
     ],
 )
 def test_the_code_and_the_commands_of_a_page_run_in_their_order(name: str) -> None:
-    page, names, printed = ROOT / name, {"__name__": "__main__"}, ""
-    for block in code_blocks(page):
-        if block.language == "python":
-            try:
-                printed = run_python(page, block, names)
-            except MissingExtraError as missing:
-                if name not in OPTIONAL_PAGES:
-                    raise
-                pytest.skip(f"{missing} ({OPTIONAL_PAGES[name]} runs this page)")
-        elif block.language in ("bash", "console", "sh"):
-            printed = "".join(run_command(page, block.line, command) for command in block.commands)
-        elif block.language == "output":  # of the block before it
-            assert_same_output(printed, block.text)
-        elif block.language == "shell":  # for a server
+    page = ROOT / name
+    for block in pages.read_blocks(page):
+        if block.language == "shell":  # for a server
             for command in block.commands:
                 parse_command(command)
+    try:
+        for block, printed in pages.run_page(page):
+            assert_same_output(printed, block.text)
+    except MissingExtraError as missing:
+        if name not in OPTIONAL_PAGES:
+            raise
+        pytest.skip(f"{missing} ({OPTIONAL_PAGES[name]} runs this page)")
 
 
 def test_the_readme_has_the_two_lines_that_everybody_will_try() -> None:
@@ -182,7 +105,7 @@ def test_the_readme_has_the_two_lines_that_everybody_will_try() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_json_of_a_page_is_json_and_its_documents_are_documents(name: str) -> None:
-    for block in code_blocks(ROOT / name):
+    for block in pages.read_blocks(ROOT / name):
         if block.language == "json":
             for line in block.text.splitlines():
                 if "id" in json.loads(line):

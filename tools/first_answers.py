@@ -1,0 +1,55 @@
+"""What both models mark first for the phrases of the README's table."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from hybrid_search import connect
+from hybrid_search.encoder import SHIPPED
+from hybrid_search.ingest.sources.files import SAMPLE
+
+ROOT = Path(__file__).parents[1]
+LARGER = ROOT / "models" / "slice-mpnet" / "slice_mpnet"
+HEAD = "| asked |"
+SAME = "the same"
+
+
+def read_rows(page: Path) -> list[tuple[str, str, str]]:
+    """Return what is asked in the table of a page, and what each of the models marks first."""
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", _read_table(page), re.MULTILINE)
+    return rows[2:]  # without the head and the line below it
+
+
+def ask(model: Path, phrases: Sequence[str]) -> list[str]:
+    """Return the words that a model marks first in the bundled sample, for each phrase."""
+    calls = [json.loads(line) for line in SAMPLE.read_text(encoding="utf-8").splitlines()]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        connect(f"embedded:{folder}", model=model) as client,
+    ):
+        client.ingest(calls, index="calls")
+        return [client.query(phrase, index="calls").hits[0].spans[0].text for phrase in phrases]
+
+
+def rewrite(page: Path) -> None:
+    """Write what both models mark today into the table of a page."""
+    phrases = [phrase for phrase, _, _ in read_rows(page)]
+    table = _read_table(page)
+    head = table.splitlines()[:2]
+    rows = [
+        f"| {phrase} | {shipped} | {SAME if larger == shipped else larger} |"
+        for phrase, shipped, larger in zip(
+            phrases, ask(SHIPPED, phrases), ask(LARGER, phrases), strict=True
+        )
+    ]
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace(table, "\n".join([*head, *rows])), encoding="utf-8")
+
+
+def _read_table(page: Path) -> str:
+    text = page.read_text(encoding="utf-8")
+    return text[text.index(HEAD) :].partition("\n\n")[0]
