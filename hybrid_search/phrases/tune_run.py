@@ -14,13 +14,13 @@ from hybrid_search.phrases.alpha_tuning import tune_alpha
 from hybrid_search.phrases.judged_spans import ScoredJudgment, score_judgments
 from hybrid_search.phrases.judgments import Judgment
 from hybrid_search.phrases.logistic import Labels, Scores
-from hybrid_search.phrases.mention_calibration import ROUGH, MentionMap
+from hybrid_search.phrases.mention_calibration import MentionMap
 from hybrid_search.phrases.topic_matrix import build_matrix
 from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.tuning import Tuning, tune
 from hybrid_search.search import pipeline
-from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
+from hybrid_search.search.calibration import ROUGH, Calibration, LoadCalibration
+from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.search.query import Query
 
 UNKNOWN_MAP = MentionMap(Calibration(), ROUGH)

@@ -71,7 +71,8 @@ def group_key(passage: StoredPassage | OutrankedPassage, group_by: str) -> str:
 class HitBuilder:
     """Builds hits of one query from the contents that were fetched for it.
 
-    With a `mention_map` each span has its probability by that, and at least the query's.
+    Each hit has its probability by the `mention_map` if that `is_known` and not rough; and each
+    span has one if the query asks for a least one.
     """
 
     backend: Backend
@@ -79,7 +80,8 @@ class HitBuilder:
     query: Query
     contents: Contents
     explainer: ScoreExplainer | None
-    mention_map: Calibration | None = None
+    mention_map: Calibration
+    is_known: bool = True
     _misplaced: dict[Key, StoredPassage] = field(default_factory=dict)
     _layouts: dict[Key, list[Any]] = field(default_factory=dict)
 
@@ -129,6 +131,7 @@ class HitBuilder:
             bm25=best.stored.bm25,
             cosine=best.cosine,
             prior=best.prior,
+            probability=self._find_probability(group) if self.is_known else None,
             bm25_rank=best.bm25_rank or None,
             cosine_rank=best.cosine_rank or None,
             metadata=self.contents.parse_metadata(best.stored),
@@ -140,6 +143,11 @@ class HitBuilder:
             highlights=places if self.query.highlight else None,
             explanation=self.explainer.explain(best) if self.explainer else None,
         )
+
+    def _find_probability(self, group: Group) -> float:
+        """Return the probability that the best span of a hit's passages is a mention."""
+        scores = [passage.span_score for passage in group if len(passage.cosines)]
+        return float(self.mention_map.span(np.array(scores)).max(initial=0.0))
 
     def _name_phrase(self, best: ScoredPassage) -> str | None:
         """Return the phrase that a passage fits best, None unless different ones were asked."""
@@ -159,7 +167,7 @@ class HitBuilder:
         ]
         places = span_search.best_places(passage_spans, self._count_candidates(has_prior))
         spans: Iterable[Span] = self._place_spans(group, places)
-        if self.mention_map and self.query.min_probability is not None:
+        if self.query.min_probability is not None:
             spans = select_likely_spans(list(spans), self.mention_map, self.query.min_probability)
         if self.query.refine == "isolate":
             spans = refine.isolate(self.encoder, group[0].request.vector, list(spans))
