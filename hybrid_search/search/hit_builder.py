@@ -26,9 +26,16 @@ from hybrid_search.search.types import (
     ScoredPassage,
     ScoreExplainer,
 )
+from hybrid_search.text.words import contains_words
 
 SPARE = 2
 """How many times the spans to show are chosen, as some of them are left out."""
+
+WORD_FOR_WORD = 0.9
+"""The least probability of a hit that shows the phrase word for word.
+
+What stands around words blurs their vectors, so that the score alone does not tell.
+"""
 
 RELATED = 0.6
 """The least cosine of a further span, as a share of that of the first one.
@@ -124,6 +131,7 @@ class HitBuilder:
         content = self.contents[best.stored.key]
         places = [(content.start + start, content.start + end) for start, end in highlights]
         turns, phrase = read_turns(self._parse_layout(best)), self._name_phrase(best)
+        spans = self._best_spans(group)
         return Hit(
             id=best.stored.document_id,
             passage=best.stored.ordinal,
@@ -131,11 +139,11 @@ class HitBuilder:
             bm25=best.stored.bm25,
             cosine=best.cosine,
             prior=best.prior,
-            probability=self._find_probability(group) if self.is_known else None,
+            probability=self._find_probability(group, spans) if self.is_known else None,
             bm25_rank=best.bm25_rank or None,
             cosine_rank=best.cosine_rank or None,
             metadata=self.contents.parse_metadata(best.stored),
-            spans=self._best_spans(group),
+            spans=spans,
             text=content.text,
             start=content.start,
             turns=turns,
@@ -144,10 +152,16 @@ class HitBuilder:
             explanation=self.explainer.explain(best) if self.explainer else None,
         )
 
-    def _find_probability(self, group: Group) -> float:
-        """Return the probability that the best span of a hit's passages is a mention."""
+    def _find_probability(self, group: Group, spans: Sequence[Span]) -> float:
+        """Return the probability that the best span of a hit's passages is a mention.
+
+        A span that has the phrase word for word is one with at least `WORD_FOR_WORD`.
+        """
         scores = [passage.span_score for passage in group if len(passage.cosines)]
-        return float(self.mention_map.span(np.array(scores)).max(initial=0.0))
+        probability = float(self.mention_map.span(np.array(scores)).max(initial=0.0))
+        if any(contains_words(span.text, group[0].request.phrase) for span in spans):
+            return max(probability, WORD_FOR_WORD)
+        return probability
 
     def _name_phrase(self, best: ScoredPassage) -> str | None:
         """Return the phrase that a passage fits best, None unless different ones were asked."""
