@@ -168,3 +168,37 @@ def test_the_command_takes_it(sample_url: str) -> None:
     assert all(span["probability"] >= 0.3 for hit in hits for span in hit["spans"])
     wrong = invoke_cli("query", PHRASE, *options, "30")
     assert wrong.error == "min_probability is 30.0: it must be a number from 0 to 1"
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_a_hit_has_the_probability_of_its_best_span(sample: Client, alpha: float) -> None:
+    result = sample.query("the agent was rude to me", alpha=alpha, spans=100)
+    for hit in result:
+        best = max(span.cosine + span.prior for span in hit.spans)
+        assert hit.probability == pytest.approx(logistic(best), abs=1e-6)
+
+
+def test_a_phrase_that_stands_in_a_text_word_for_word_is_probable(client: Client) -> None:
+    text = "well so i mean it was sort of MONEY BACK, you know, and then they hung up on me again"
+    client.ingest([{"id": "a", "text": text}, {"id": "b", "text": "They sent me a new kettle."}])
+    first, second = client.query("money back").hits
+    assert (first.id, second.id) == ("a", "b")
+    assert first.probability is not None
+    assert second.probability is not None
+    assert second.probability < 0.5 <= 0.9 <= first.probability
+
+
+def test_without_a_measured_map_nobody_says_what_is_likely(sample: Client) -> None:
+    result = sample.query(PHRASE, spans_by="cosine")
+    assert {hit.probability for hit in result} == {None}
+    assert result.likely is None
+
+
+def test_hits_are_tuned_without_a_least_probability_too(sample: Client, tmp_path: Path) -> None:
+    with open_tuned(sample, tmp_path) as client:
+        result = client.query("waiting on a line", spans=100)
+    assert result.plan["probabilities"] == "tuned"
+    for hit in result:
+        best = max(span.cosine + span.prior for span in hit.spans)
+        logit = OTHER_MAP.slope * (best - OTHER_MAP.midpoint)
+        assert hit.probability == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-6)
