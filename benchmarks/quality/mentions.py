@@ -197,6 +197,8 @@ def measure(item: Scored, used_map: Calibration) -> dict[str, Any]:
     shown = np.array([[row, column] for column, rows in enumerate(hits) for row in rows]).T
     values, are_right = probabilities[*shown], item.are_right[*shown]
     likely = [probabilities[rows, column].max() >= LIKELY for column, rows in enumerate(hits)]
+    is_found = known & (probabilities >= LIKELY)
+    found = (is_found & item.are_right).sum()
     return {
         "turns": len(item.scores),
         "phrases": len(hits),
@@ -206,6 +208,8 @@ def measure(item: Scored, used_map: Calibration) -> dict[str, Any]:
         "calibration error of likely mentions": calibration_error(
             probabilities[is_likely], item.are_right[is_likely], weights[is_likely]
         ),
+        "precision at 0.5": round(float(found / max(1, is_found.sum())), 4),
+        "recall at 0.5": round(float(found / item.are_right.sum()), 4),
         "median of right hits": round(float(np.median(values[are_right])), 4),
         "median of wrong hits": round(float(np.median(values[~are_right])), 4),
         "phrases with a likely hit": round(float(np.mean(likely)), 4),

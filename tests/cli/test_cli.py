@@ -21,7 +21,17 @@ from hybrid_search.encoder import Encoder
 from hybrid_search.search.result import Result
 from tests.helpers.cli import CommandResult, invoke_cli, run_cli
 
-HIT = {"id", "passage", "score", "bm25", "cosine", "prior", "bm25_rank", "cosine_rank"} | {
+HIT = {
+    "id",
+    "passage",
+    "score",
+    "probability",
+    "bm25",
+    "cosine",
+    "prior",
+    "bm25_rank",
+    "cosine_rank",
+} | {
     "metadata",
     "spans",
 }
