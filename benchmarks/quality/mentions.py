@@ -150,28 +150,25 @@ def _fit_midpoint(topic: Scored, slope: float) -> float:
 def fit_moved(model: encoders.Model, data: Path, plain: Calibration) -> Calibration:
     """Return the map for phrases moved by feedback: `plain`, moved as the intents of calls say.
 
-    The folder has `plain` already. Its intents are mined with and without feedback.
+    The folder has `plain` for both. Some calls are mined with and without feedback.
     """
-    without, moved = (_mine_intents(model, data, plain, count) for count in (0, FEEDBACK))
+    folder = data / "calls_sgd"
+    queries = [row for row in rows(folder / "queries.jsonl") if row["part"] == "train"]
+    topics, labels = build_topics(queries, LEAST), Labels.read(folder, queries)
+
+    def fit_mined(feedback: int) -> Calibration:
+        best = find_best_mentions(client.mine(topics, feedback=feedback))
+        judged = JudgedMentions.judge(best, labels, plain)
+        return fit_logistic(judged.scores, judged.labels)
+
+    with connect("memory:", model=str(model.folder)) as client:
+        client.ingest(islice(rows(folder / "calls.jsonl.gz"), 0, None, SGD_CALLS))
+        without, moved = fit_mined(0), fit_mined(FEEDBACK)
     return replace(
         plain,
         midpoint=round(plain.midpoint + moved.midpoint - without.midpoint, 4),
         slope=round(plain.slope * moved.slope / without.slope, 2),
     )
-
-
-def _mine_intents(
-    model: encoders.Model, data: Path, used_map: Calibration, feedback: int
-) -> Calibration:
-    """Return the map that fits the intents to train of some calls, which are mined."""
-    folder = data / "calls_sgd"
-    queries = [row for row in rows(folder / "queries.jsonl") if row["part"] == "train"]
-    calls = islice(rows(folder / "calls.jsonl.gz"), 0, None, SGD_CALLS)
-    with connect("memory:", model=str(model.folder)) as client:
-        client.ingest(calls)
-        best = find_best_mentions(client.mine(build_topics(queries, LEAST), feedback=feedback))
-    judged = JudgedMentions.judge(best, Labels.read(folder, queries), used_map)
-    return fit_logistic(judged.scores, judged.labels)
 
 
 def write_maps(model: encoders.Model, maps: Mapping[str, Calibration]) -> None:

@@ -105,7 +105,10 @@ def render_mentions() -> str:
         "phrases with a likely hit",
     )
     return table(
-        "phrases of", columns, sets, lambda name: [f"{sets[name][column]:.3f}" for column in columns]
+        "phrases of",
+        columns,
+        sets,
+        lambda name: [f"{sets[name][column]:.3f}" for column in columns],
     )
 
 
