@@ -10,7 +10,7 @@ too.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -55,6 +55,13 @@ from hybrid_search.text.words import contains_words
 
 SHARE = 0.005
 """The share of mentions among the turns of a collection, as weighted here."""
+
+WRITTEN = 0.25
+"""What the written topics weigh of the fit; the intents of calls are the rest.
+
+Most of their mentions share no word with a phrase, more than in calls: alike, the map is so flat
+that twice as many mentions are expected below a threshold as there are.
+"""
 
 FEEDBACK = 10
 """Documents whose best spans phrases are moved to."""
@@ -119,18 +126,22 @@ def score(encoder: Encoder, labelled: MentionSet) -> Scored:
     return Scored(labelled, score_texts(encoder, labelled.texts, vectors).span)
 
 
-def fit(sets: Sequence[Scored], natural: Scored) -> Calibration:
-    """Return the map that fits these sets, which count alike.
+def fit(written: Scored, intents: Scored) -> Calibration:
+    """Return the map that fits written topics and the intents of calls.
 
-    Its spread is that of the topics of `natural`, each of which is as frequent as in its calls.
+    Its spread is that of the intents, each with all its phrases: they are as frequent as in calls.
     """
+    sets, shares = (written, intents), (WRITTEN, 1 - WRITTEN)
     pairs = sum(item.scores.size for item in sets)
     fitted = fit_logistic(
         np.concatenate([item.scores.ravel() for item in sets]),
         np.concatenate([item.are_right.ravel() for item in sets]),
-        np.concatenate([item.weigh().ravel() for item in sets]) * pairs / len(sets),
+        pairs
+        * np.concatenate(
+            [share * item.weigh().ravel() for item, share in zip(sets, shares, strict=True)]
+        ),
     )
-    midpoints = [_fit_midpoint(topic, fitted.slope) for topic in natural.split()]
+    midpoints = [_fit_midpoint(topic, fitted.slope) for topic in intents.join().split()]
     spread = float(np.std(midpoints))
     return Calibration(round(fitted.midpoint, 4), round(fitted.slope, 2), spread=round(spread, 3))
 
@@ -262,7 +273,7 @@ def main() -> None:
 def fit_model(model: encoders.Model, data: Path, train: Scored) -> None:
     """Fit the maps of a model, and write them into its folder."""
     written = score(model.encoder, read_written(data, is_dev=False))
-    plain = fit([written, train, train.join()], train.join())
+    plain = fit(written, train)
     write_maps(model, {MENTIONS: plain, MOVED_MENTIONS: plain})
     write_maps(model, {MOVED_MENTIONS: fit_moved(model, data, plain)})
 

@@ -52,7 +52,7 @@ def test_the_map_that_labels_were_drawn_by_is_found(monkeypatch: pytest.MonkeyPa
     item = make_scored(1)
     monkeypatch.setattr(mentions, "SHARE", float(item.are_right.mean()))
     monkeypatch.setattr(mentions, "HITS", 2000)
-    fitted = mentions.fit([item, item], item)
+    fitted = mentions.fit(item, item)
     assert fitted.midpoint == pytest.approx(1.0, abs=0.03)
     assert fitted.slope == pytest.approx(12.0, rel=0.1)
     assert fitted.spread < 0.05
