@@ -142,7 +142,6 @@ def _search(
     plan = {
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,
-        **({"min_probability": query.min_probability} if query.min_probability is not None else {}),
         "probabilities": source,
         **actions,
         **({"warnings": warnings} if warnings else {}),
@@ -325,6 +324,7 @@ def _build_explainer(query: Query, calibration: Calibration) -> ScoreExplainer |
 
 def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
     """Return what was asked, and of which model; left out is what was not asked."""
+    least = query.min_probability
     requested_legs = {"bm25": query.alpha < 1, "spans": query.alpha > 0}
     return {
         "phrase": query.phrases[0] if len(query.phrases) == 1 else list(query.phrases),
@@ -333,6 +333,7 @@ def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
         "fusion": query.fusion,
         "legs": [name for name in requested_legs if requested_legs[name]],
         "window": query.window,
+        **({} if least is None else {"min_probability": float(least)}),
         **({"feedback": query.feedback} if query.feedback else {}),
         **({"sort": query.sort} if query.sort else {}),
         **({"speaker": list(query.speaker)} if query.speaker else {}),
