@@ -87,16 +87,10 @@ def read_written(data: Path, *, is_dev: bool) -> MentionSet:
     topics = topics if is_dev else topics[::EVERY]
     domains = [_name_domain(topic) for topic in topics]
     owners = [(number, kind) for number, topic in enumerate(topics) for kind in _list_kinds(topic)]
-    labels = np.array(
-        [
-            [
-                kind if owner == number else UNKNOWN if domains[owner] == domain else WRONG
-                for number, domain in enumerate(domains)
-            ]
-            for owner, kind in owners
-        ],
-        dtype=np.int8,
-    )
+    labels = np.full((len(owners), len(topics)), WRONG, dtype=np.int8)
+    for row, (owner, kind) in enumerate(owners):
+        labels[row, np.array(domains) == domains[owner]] = UNKNOWN
+        labels[row, owner] = kind
     texts = [turn["text"] for topic in topics for turn in (*topic["says"], *topic["near"])]
     phrases = [topic["phrases"][style] for topic in topics for style in STYLES]
     groups = np.repeat(np.arange(len(topics)), len(STYLES))

@@ -131,16 +131,12 @@ def fit(written: Scored, intents: Scored) -> Calibration:
 
     Its spread is that of the intents, each with all its phrases: they are as frequent as in calls.
     """
-    sets, shares = (written, intents), (WRITTEN, 1 - WRITTEN)
-    pairs = sum(item.scores.size for item in sets)
-    fitted = fit_logistic(
-        np.concatenate([item.scores.ravel() for item in sets]),
-        np.concatenate([item.are_right.ravel() for item in sets]),
-        pairs
-        * np.concatenate(
-            [share * item.weigh().ravel() for item, share in zip(sets, shares, strict=True)]
-        ),
-    )
+    sets = (written, intents)
+    scores = np.concatenate([item.scores.ravel() for item in sets])
+    are_right = np.concatenate([item.are_right.ravel() for item in sets])
+    own, others = (item.weigh().ravel() * len(scores) for item in sets)
+    weights = np.concatenate([WRITTEN * own, (1 - WRITTEN) * others])
+    fitted = fit_logistic(scores, are_right, weights)
     midpoints = [_fit_midpoint(topic, fitted.slope) for topic in intents.join().split()]
     spread = float(np.std(midpoints))
     return Calibration(round(fitted.midpoint, 4), round(fitted.slope, 2), spread=round(spread, 3))

@@ -132,6 +132,7 @@ class HitBuilder:
         places = [(content.start + start, content.start + end) for start, end in highlights]
         turns, phrase = read_turns(self._parse_layout(best)), self._name_phrase(best)
         spans = self._best_spans(group)
+        probability = self._find_probability(group, spans)
         return Hit(
             id=best.stored.document_id,
             passage=best.stored.ordinal,
@@ -139,7 +140,7 @@ class HitBuilder:
             bm25=best.stored.bm25,
             cosine=best.cosine,
             prior=best.prior,
-            probability=self._find_probability(group, spans) if self.is_known else None,
+            probability=probability,
             bm25_rank=best.bm25_rank or None,
             cosine_rank=best.cosine_rank or None,
             metadata=self.contents.parse_metadata(best.stored),
@@ -152,11 +153,13 @@ class HitBuilder:
             explanation=self.explainer.explain(best) if self.explainer else None,
         )
 
-    def _find_probability(self, group: Group, spans: Sequence[Span]) -> float:
-        """Return the probability that the best span of a hit's passages is a mention.
+    def _find_probability(self, group: Group, spans: Sequence[Span]) -> float | None:
+        """Return the probability that the best span of a hit's passages is a mention, if known.
 
         A span that has the phrase word for word is one with at least `WORD_FOR_WORD`.
         """
+        if not self.is_known:
+            return None
         scores = [passage.span_score for passage in group if len(passage.cosines)]
         probability = float(self.mention_map.span(np.array(scores)).max(initial=0.0))
         if any(contains_words(span.text, group[0].request.phrase) for span in spans):

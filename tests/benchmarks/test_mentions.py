@@ -29,13 +29,15 @@ def make_scored(seed: int, midpoint: float = 1.0, slope: float = 12.0) -> Scored
 
 
 def test_mentions_are_rare_and_what_is_unknown_does_not_count() -> None:
-    labels = np.array([[RIGHT], [RIGHT], [NEAR], [UNKNOWN], *[[WRONG]] * 96], dtype=np.int8)
-    item = Scored(MentionSet([""] * 100, ["a"], np.array([0]), labels), np.zeros((100, 1)))
+    labels = np.array([RIGHT, RIGHT, NEAR, UNKNOWN] + 96 * [WRONG], dtype=np.int8)[:, None]
+    labelled = MentionSet([""] * 100, ["a"], np.array([0]), labels)
+    item = Scored(labelled, np.zeros((100, 1)))
     weights = item.weigh()[:, 0]
     assert weights.sum() == pytest.approx(1)
     assert weights[3] == 0
     assert weights[0] == weights[2]
-    assert weights[:2].sum() / (weights[:2].sum() + weights[4:].sum()) == pytest.approx(SHARE)
+    mentions_weigh, others_weigh = weights[:2].sum(), weights[4:].sum()
+    assert mentions_weigh == pytest.approx(SHARE * (mentions_weigh + others_weigh))
 
 
 def test_a_turn_counts_by_the_best_phrase_of_a_topic() -> None:
