@@ -41,8 +41,8 @@ def connect(
             int8 on CPUs, float16 elsewhere). An index of one can be searched in another.
         patience: How many seconds an ingest waits for a server that takes nothing (default:
             ``HYBRID_SEARCH_PATIENCE``, else 600).
-        tuning: A file that ``tune`` has written, for `min_probability` of queries (default:
-            ``HYBRID_SEARCH_TUNING``, else the shipped probabilities).
+        tuning: A file that ``tune`` has written, for the probabilities of queries (default:
+            ``HYBRID_SEARCH_TUNING``, else those of the model).
 
     Returns:
         A client, to be closed by leaving its ``with`` block.

@@ -72,7 +72,7 @@ class AsyncClient:
         dimension: How many numbers the vectors of new indexes have.
         precision: auto, int8, float16 or float32.
         patience: How many seconds an ingest waits for a server that takes nothing.
-        tuning: A file that ``tune`` has written, for `min_probability` of queries.
+        tuning: A file that ``tune`` has written, for the probabilities of queries.
         threads: How many calls run at once; more of them wait.
 
     >>> async def count_hits(*phrases: str) -> list[int]:

@@ -10,7 +10,7 @@ HYBRID_SEARCH_PRECISION    auto, int8, float16 or float32
 HYBRID_SEARCH_CACHE        folder of the graphs in other precisions (default: the user's cache)
 HYBRID_SEARCH_DIMENSION    vector dimension of new indexes, one of the model's sizes
                            (default: the model's usual one)
-HYBRID_SEARCH_TUNING       file of tuned probabilities, by which queries with min_probability go
+HYBRID_SEARCH_TUNING       file of tuned probabilities, by which queries go
                            (default: none, for the shipped ones)
 
 How a server is reached. At most one login; a secret is either given or read from a file:

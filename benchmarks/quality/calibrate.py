@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,16 +131,23 @@ def write_fits(
 
     `tasks` are those that they were fitted on, beside the turns of calls_sgd.
     """
+
+    def add(payload: dict[str, Any]) -> None:
+        for spans_by, (maps, _) in fits.items():
+            payload.setdefault(KEYS[spans_by], {})[key] = maps.to_dict()
+        payload["fitted_on"] = {
+            "tasks": [*sorted(tasks), "turns of calls_sgd"],
+            "queries": "train",
+            "mean ndcg@10 at alpha 0.5": {name: round(mean, 4) for name, (_, mean) in fits.items()},
+        }
+
+    change_calibration(path, add)
+
+
+def change_calibration(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change what a model's file of maps holds, and record its new digest."""
     payload: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
-    means = {}
-    for spans_by, (maps, mean) in fits.items():
-        payload.setdefault(KEYS[spans_by], {})[key] = asdict(maps)
-        means[spans_by] = round(mean, 4)
-    payload["fitted_on"] = {
-        "tasks": [*sorted(tasks), "turns of calls_sgd"],
-        "queries": "train",
-        "mean ndcg@10 at alpha 0.5": means,
-    }
+    change(payload)
     path.write_text(json.dumps(payload, indent=1) + "\n")
     record_digest(path)
 

@@ -31,7 +31,7 @@ from benchmarks.quality.judging import LIKELY
 from hybrid_search import connect
 from hybrid_search.phrases.logistic import calibration_error, fit_logistic
 from hybrid_search.phrases.topics import Topic
-from hybrid_search.search.calibration import MEASURED, MEASURED_WITH_FEEDBACK
+from hybrid_search.search.calibration import MENTIONS, MOVED_MENTIONS
 from hybrid_search.search.pipeline import match_encoder_to_index
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "calls_sgd"
@@ -108,8 +108,9 @@ def main() -> None:
         best = find_best_mentions(matches)
         turns = read_customer_turns(client, options.index)
         encoder = match_encoder_to_index(client._encoders.full, options.index, spec)
-    maps = MEASURED_WITH_FEEDBACK if options.feedback else MEASURED
-    judged = JudgedMentions.judge(best, labels, maps[spec.fingerprint])
+        kind = MOVED_MENTIONS if options.feedback else MENTIONS
+        shipped = client._encoders.load_calibration(spec.precision, spec.dimension, kind)
+    judged = JudgedMentions.judge(best, labels, shipped)
     if options.feedback:
         measured = {"model": spec.model, "feedback": options.feedback, **measure(judged, labels)}
         results.write("mining-feedback", measured, results.QUALITY)
@@ -124,7 +125,6 @@ def main() -> None:
     ways = mining_rivals.compare(intents, turns, best, encoder)
     head = {"model": spec.model, "topics": len(dev_topics)}
     results.write("mining-rivals", {**head, **ways}, results.QUALITY)
-    shipped = MEASURED[spec.fingerprint]
     orders = judging.compare(dev_topics, judged, shipped, spec.fingerprint)
     results.write("judging", {**head, **orders}, results.QUALITY)
 

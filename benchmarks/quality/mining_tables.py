@@ -94,7 +94,26 @@ def render_missed() -> str:
     )
 
 
+def render_mentions() -> str:
+    """Render how right the probabilities of queries are, on sets that were kept out of the fit."""
+    sets = results.read_result("mentions", results.QUALITY)["sets"]
+    columns = (
+        "calibration error",
+        "calibration error of likely mentions",
+        "median of right hits",
+        "median of wrong hits",
+        "phrases with a likely hit",
+    )
+    return table(
+        "phrases of",
+        columns,
+        sets,
+        lambda name: [f"{sets[name][column]:.3f}" for column in columns],
+    )
+
+
 TABLES = {
+    "mentions": render_mentions,
     "missed": render_missed,
     "mining": mining,
     "mining_rivals": mining_rivals,

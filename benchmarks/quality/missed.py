@@ -38,7 +38,6 @@ from hybrid_search.phrases.run import MiningSummary
 from hybrid_search.phrases.topics import Topic
 from hybrid_search.phrases.tuning import FEWEST, Tuning, fit_map
 from hybrid_search.phrases.types import UnlikelySpans
-from hybrid_search.search.calibration import MEASURED
 
 THRESHOLD = 0.5
 JUDGMENTS = (20, 40, 80)
@@ -84,13 +83,12 @@ def measure_intents(url: str, index: str, data: Path) -> dict[str, Any]:
     queries = [json.loads(line) for line in lines]
     topics = Topics.load(build_topics(queries, LEAST_PROBABILITY / 2))
     with connect(url) as client:
-        info = client.describe(index)
+        documents = client.describe(index).documents
         blocks = list(client.mine_blocks(topics, index=index))
     maps = blocks[-1].maps
     assert maps is not None
     best = find_best_mentions(match for block in blocks for match in block.matches)
-    used_map = MEASURED[info.spec.fingerprint]
-    judged = JudgedMentions.judge(best, Labels.read(data, queries), used_map)
+    judged = JudgedMentions.judge(best, Labels.read(data, queries), maps.default.calibration)
     intents = {topic.name: judged.of_topic(topic.name) for topic in topics}
     figures = {
         "measured": summarize(estimate_intent(own, maps.default) for own in intents.values())
@@ -99,7 +97,7 @@ def measure_intents(url: str, index: str, data: Path) -> dict[str, Any]:
         tuned = {name: tune_intent(name, own, count, maps) for name, own in intents.items()}
         rows = (estimate_intent(intents[name], own) for name, own in tuned.items() if own)
         figures[f"{count} judgments"] = summarize(rows)
-    return {"calls": info.documents, **figures}
+    return {"calls": documents, **figures}
 
 
 def measure_written(path: Path) -> dict[str, float]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -137,7 +137,7 @@ def measure(
         "distinct turns": len(set(turns.texts)),
         "intents": len({scored_query.group for scored_query in dev}),
         "calibration": {
-            **asdict(used),
+            **used.to_dict(),
             "of": "the model folder" if calibration else "the train intents of these turns",
         },
         "systems": {

@@ -15,7 +15,7 @@ from rich.text import Text
 from hybrid_search.cli import options
 from hybrid_search.observability.escapes import blank_controls, escape_controls
 from hybrid_search.search.excerpts import Excerpt, list_excerpts
-from hybrid_search.search.result import Hit, Result, Span
+from hybrid_search.search.result import Hit, Result, Span, format_parts
 
 if TYPE_CHECKING:
     from hybrid_search.phrases.match import Match
@@ -40,9 +40,10 @@ def show_spans(spans: Sequence[Span], text: str) -> None:
 def show_result(result: Result) -> None:
     """Print the hits of a query with the sentences around their spans, and its facets."""
     console = options.open_output()
-    console.print(f"{len(result)} of {result.total} hits")
+    for line in result.describe():
+        console.print(line)
     for number, hit in enumerate(result, 1):
-        scores = f"  score {hit.score:.3f}  (BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})"
+        scores = f"  score {hit.score:.3f}  ({format_parts(hit)})"
         heading = Text.assemble((f"{number}. {escape_controls(hit.id)}", "bold"), scores)
         console.print()
         _print_wrapped(console, heading)

@@ -33,7 +33,7 @@ RIDGE = 1e-9
 
 
 USUAL_SLOPE = 17.0
-"""The slope that few labels leave as it is: that of the measured map, rounded."""
+"""The slope that few labels leave as it is, for a model without a measured map."""
 
 SPREAD_OF_SLOPES = 0.5
 """The standard deviation of the prior, as a share of the usual slope.
@@ -81,12 +81,15 @@ def check_kinds(positives: float, negatives: float) -> None:
         )
 
 
-def estimate_covariance(calibration: Calibration, scores: Scores) -> Covariance:
+def estimate_covariance(
+    calibration: Calibration, scores: Scores, usual_slope: float = USUAL_SLOPE
+) -> Covariance:
     """Return how far intercept and slope may be off: the inverse of information and prior.
 
     Args:
         calibration: The fit. Its log odds are ``intercept + slope * score``.
         scores: What it was fitted to, float64 ``[n]``.
+        usual_slope: The mean of the prior of the slope.
 
     Returns:
         The variance of the intercept, the covariance, and the variance of the slope.
@@ -94,7 +97,7 @@ def estimate_covariance(calibration: Calibration, scores: Scores) -> Covariance:
     probabilities = calibration.span(scores)
     inputs = np.stack([np.ones(len(scores)), scores], axis=1)
     curvature = probabilities * (1 - probabilities)
-    precision = (SPREAD_OF_SLOPES * USUAL_SLOPE) ** -2
+    precision = (SPREAD_OF_SLOPES * usual_slope) ** -2
     information = (inputs * curvature[:, None]).T @ inputs + np.diag([RIDGE, precision])
     (intercept, both), (_, slope) = np.linalg.inv(information).tolist()
     return intercept, both, slope

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,19 @@ from typing import Any
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.tuning import Tuning, read_tuning
-from hybrid_search.search.calibration import TOPIC_SPREAD, Calibration, choose_mention_map
+from hybrid_search.search.calibration import (
+    MEASURED,
+    ROUGH,
+    TUNED,
+    Calibration,
+    LoadCalibration,
+    find_mention_map,
+)
 
 _log = logging.getLogger(__name__)
 
-TUNED, TUNED_WITH_OTHERS, MEASURED, ROUGH = "tuned", "tuned with others", "measured", "rough"
-"""Where the map of a topic comes from: its own judgments, those of all topics, labels, nothing."""
+TUNED_WITH_OTHERS = "tuned with others"
+"""Where the map of a topic comes from, if its own judgments are too few; else as for a query."""
 
 DESCRIPTIONS = {
     TUNED: "by its own judgments",
@@ -36,7 +43,7 @@ class MentionMap:
         source: `TUNED`, `TUNED_WITH_OTHERS`, `MEASURED` or `ROUGH`.
         covariance: How far its intercept and slope may be off: the variance of the intercept, the
             covariance, and the variance of the slope. A map for many topics may be off by what
-            tells topics apart, `TOPIC_SPREAD`.
+            tells topics apart, the `spread` of the measured map.
         threshold: The least probability for the topic's wanted precision, if judgments gave one.
         is_known: Whether its probabilities are right on average. Rough ones are not, nor those
             tuned by answers that do not go with the score.
@@ -70,11 +77,11 @@ class MentionMaps:
             return self.default
         intercept, both, slope = tuned.covariance
         source = TUNED if tuned.phrases else TUNED_WITH_OTHERS
-        spread = 0.0 if tuned.phrases else _spread_of_topics(tuned.calibration)
+        spread = 0.0 if tuned.phrases else self.default.calibration.spread
         return MentionMap(
             tuned.calibration,
             source,
-            (intercept + spread, both, slope),
+            (intercept + _spread_of_intercepts(tuned.slope, spread), both, slope),
             tuned.threshold,
             is_known=not tuned.is_chance,
         )
@@ -104,7 +111,7 @@ class MentionMaps:
 def choose_maps(
     topics: Topics,
     spec: IndexSpec,
-    load_rough: Callable[[], Calibration],
+    load_calibration: LoadCalibration,
     *,
     has_prior: bool,
     has_feedback: bool = False,
@@ -116,7 +123,7 @@ def choose_maps(
     Args:
         topics: The topics, with the file of their tuning if they were read from a file.
         spec: The spec of the index.
-        load_rough: Returns the map by which queries are fused, for a model without a measured one.
+        load_calibration: Returns the maps of the model.
         has_prior: Whether scores have a prior in them, as for the measured map.
         has_feedback: Whether the phrases are moved by feedback, which no tuning knows.
     """
@@ -128,19 +135,21 @@ def choose_maps(
             path,
         )
         tuning = None
-    rough = load_rough()
-    calibration = choose_mention_map(
-        spec.fingerprint, rough, has_prior=has_prior, has_feedback=has_feedback
+    calibration, source = find_mention_map(
+        load_calibration,
+        spec.precision,
+        spec.dimension,
+        has_prior=has_prior,
+        has_feedback=has_feedback,
     )
-    source = ROUGH if calibration is rough else MEASURED
-    covariance = (_spread_of_topics(calibration), 0.0, 0.0)
+    covariance = (_spread_of_intercepts(calibration.slope, calibration.spread), 0.0, 0.0)
     default = MentionMap(calibration, source, covariance, is_known=source != ROUGH)
     return MentionMaps(default, tuning, path if tuning else None)
 
 
-def _spread_of_topics(calibration: Calibration) -> float:
-    """Return the variance of the topics' own intercepts around that of a map for all of them."""
-    return (calibration.slope * TOPIC_SPREAD) ** 2
+def _spread_of_intercepts(slope: float, spread: float) -> float:
+    """Return the variance of topics' own intercepts, from how far their midpoints are apart."""
+    return (slope * spread) ** 2
 
 
 def find_query_map(

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -35,9 +34,9 @@ from hybrid_search.phrases.since import scan_passages
 from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
 from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.types import Candidates, Mention, MinedBlock, ScannedBlock, UnlikelySpans
-from hybrid_search.search.calibration import COSINE, SCORE
+from hybrid_search.search.calibration import COSINE, SCORE, LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index
-from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
+from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.search.span_content import parse_layout, read_turns
 from hybrid_search.text.filters import Condition, compile_where
 from hybrid_search.text.name_lists import list_names
@@ -84,19 +83,15 @@ def mine(
     spec, fields = backend.read_head(index)
     encoder = match_encoder_to_index(encoder, index, spec)
     prior = span_prior(encoder)
-    load_rough = partial(
-        load_calibration, spec.precision, spec.dimension, SCORE if prior else COSINE
-    )
     maps = choose_maps(
-        topics, spec, load_rough, has_prior=prior is not None, has_feedback=feedback > 0
+        topics, spec, load_calibration, has_prior=prior is not None, has_feedback=feedback > 0
     )
     scanned_probability = LEAST_PROBABILITY if count_unlikely else 1.0
     matrix = build_matrix(encoder, topics, maps.find, scanned_probability)
     conditions = [_compile_conditions(topic, fields) for topic in topics]
     if feedback:
-        matrix = add_feedback_to_topics(
-            matrix, backend, index, conditions, load_rough(), prior, feedback
-        )
+        fused = load_calibration(spec.precision, spec.dimension, SCORE if prior else COSINE)
+        matrix = add_feedback_to_topics(matrix, backend, index, conditions, fused, prior, feedback)
     builder = MatchBuilder(backend, index, matrix, conditions, spec.fingerprint)
     blocks = read_blocks(scan_passages(backend, index, after, written_since), shard)
     assembly = _Assembly(matrix, maps, builder, after)

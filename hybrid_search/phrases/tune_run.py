@@ -13,14 +13,19 @@ from hybrid_search.errors import UsageError
 from hybrid_search.phrases.alpha_tuning import tune_alpha
 from hybrid_search.phrases.judged_spans import ScoredJudgment, score_judgments
 from hybrid_search.phrases.judgments import Judgment
-from hybrid_search.phrases.logistic import Labels, Scores
-from hybrid_search.phrases.mention_calibration import ROUGH, MentionMap
+from hybrid_search.phrases.logistic import USUAL_SLOPE, Labels, Scores
+from hybrid_search.phrases.mention_calibration import MentionMap
 from hybrid_search.phrases.topic_matrix import build_matrix
 from hybrid_search.phrases.topics import Topic, Topics
 from hybrid_search.phrases.tuning import Tuning, tune
 from hybrid_search.search import pipeline
-from hybrid_search.search.calibration import Calibration
-from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
+from hybrid_search.search.calibration import (
+    ROUGH,
+    Calibration,
+    LoadCalibration,
+    find_mention_map,
+)
+from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.search.query import Query
 
 UNKNOWN_MAP = MentionMap(Calibration(), ROUGH)
@@ -45,7 +50,7 @@ def tune_topics(
     Args:
         backend: The store that holds the index.
         encoder: The full encoder of the model.
-        load_calibration: Returns the maps by which queries are fused.
+        load_calibration: Returns the maps of the model.
         topics: The topics.
         judgments: What was said of spans.
         index: The index that the spans are in.
@@ -76,17 +81,26 @@ def tune_topics(
         result = pipeline.search(backend, encoder, load_calibration, query)
         return [hit.id for hit in result.hits]
 
-    tuning = _fit(topics, scored, spec.fingerprint)
+    measured, source = find_mention_map(
+        load_calibration,
+        spec.precision,
+        spec.dimension,
+        has_prior=span_prior(index_encoder) is not None,
+    )
+    usual_slope = USUAL_SLOPE if source == ROUGH else measured.slope
+    tuning = _fit(topics, scored, spec.fingerprint, usual_slope)
     of_use = [row.judgment for row in scored]
     tuning = replace(tuning, alpha=tune_alpha(list(topics), of_use, rank))
     return tuning, len(judgments) - len(scored)
 
 
-def _fit(topics: Topics, scored: Sequence[ScoredJudgment], model: str) -> Tuning:
+def _fit(
+    topics: Topics, scored: Sequence[ScoredJudgment], model: str, usual_slope: float
+) -> Tuning:
     scores: dict[str, Scores] = {}
     labels: dict[str, Labels] = {}
     for topic in topics:
         rows = [row for row in scored if row.judgment.topic == topic.name]
         scores[topic.name] = np.array([row.score for row in rows], dtype=np.float64)
         labels[topic.name] = np.array([row.judgment.is_mention for row in rows], dtype=np.bool_)
-    return tune(list(topics), scores, labels, model)
+    return tune(list(topics), scores, labels, model, usual_slope)

@@ -23,6 +23,7 @@ from hybrid_search.errors import UsageError
 from hybrid_search.ingest.rejects import write_all
 from hybrid_search.phrases.alpha_tuning import TunedAlpha
 from hybrid_search.phrases.logistic import (
+    USUAL_SLOPE,
     Covariance,
     Labels,
     Scores,
@@ -134,9 +135,15 @@ def digest_phrases(topic: Topic) -> str:
 
 
 def tune(
-    topics: Sequence[Topic], scores: Mapping[str, Scores], labels: Mapping[str, Labels], model: str
+    topics: Sequence[Topic],
+    scores: Mapping[str, Scores],
+    labels: Mapping[str, Labels],
+    model: str,
+    usual_slope: float = USUAL_SLOPE,
 ) -> Tuning:
     """Return the maps that fit the scores and labels of judged spans, by topic name, best.
+
+    `usual_slope` is that of the model's measured map, which few labels leave as it is.
 
     UsageError is raised if all labels are of one kind.
     """
@@ -144,11 +151,13 @@ def tune(
     all_labels = np.concatenate([labels[topic.name] for topic in topics])
     check_kinds(all_labels.sum(), (~all_labels).sum())
     maps = {
-        topic.name: fit_map(scores[topic.name], labels[topic.name], topic)
+        topic.name: fit_map(scores[topic.name], labels[topic.name], topic, usual_slope)
         for topic in topics
         if _are_enough(labels[topic.name])
     }
-    others = fit_map(all_scores, all_labels) if _are_enough(all_labels) else None
+    others = None
+    if _are_enough(all_labels):
+        others = fit_map(all_scores, all_labels, usual_slope=usual_slope)
     return Tuning(model, len(all_labels), others, maps)
 
 
@@ -156,15 +165,20 @@ def _are_enough(labels: Labels) -> bool:
     return len(labels) >= FEWEST and 0 < labels.sum() < len(labels)
 
 
-def fit_map(scores: Scores, labels: Labels, topic: Topic | None = None) -> TunedMap:
+def fit_map(
+    scores: Scores,
+    labels: Labels,
+    topic: Topic | None = None,
+    usual_slope: float = USUAL_SLOPE,
+) -> TunedMap:
     """Return the map that fits judged spans best, and how sure it is."""
-    calibration = fit_logistic(scores, labels)
+    calibration = fit_logistic(scores, labels, usual_slope=usual_slope)
     probabilities = calibration.span(scores)
     reliability = tuple(bin_probabilities(probabilities, labels))
     threshold = None
     if topic and topic.precision is not None:
         threshold = find_threshold(probabilities, labels, topic.precision)
-    covariance = estimate_covariance(calibration, scores)
+    covariance = estimate_covariance(calibration, scores, usual_slope)
     interval = find_midpoint_interval(calibration, covariance)
     concordance, is_chance = measure_concordance(scores, labels)
     return TunedMap(

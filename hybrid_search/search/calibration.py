@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -25,10 +26,21 @@ from hybrid_search.errors import ModelError
 SCORE, COSINE = "score", "cosine"
 """What spans are chosen and ranked by: the sum of cosine and prior, or the cosine alone."""
 
-KEYS = {SCORE: "scores", COSINE: "precisions"}
-"""Where the file has the maps of each."""
+MENTIONS, MOVED_MENTIONS = "mentions", "mentions with feedback"
+"""Maps from that sum to the probability of a mention: of phrases as they are, and as moved."""
 
-RANGES = {"midpoint": (-2.0, 2.0), "slope": (1e-6, 1e6), "saturation": (1e-6, 1e6)}
+KEYS = {SCORE: "scores", COSINE: "precisions", MENTIONS: MENTIONS, MOVED_MENTIONS: MOVED_MENTIONS}
+"""Where the file has the maps of each: by precision, those of mentions by dimension."""
+
+TUNED, MEASURED, ROUGH = "tuned", "measured", "rough"
+"""Where probabilities come from: somebody's judgments, labels, or the map of the fusion."""
+
+RANGES = {
+    "midpoint": (-2.0, 2.0),
+    "slope": (1e-6, 1e6),
+    "saturation": (1e-6, 1e6),
+    "spread": (0.0, 2.0),
+}
 """Smallest and largest value of each parameter: with these every score is a number from 0 to 1."""
 
 
@@ -37,7 +49,8 @@ class Calibration:
     """The parameters of both maps.
 
     Spans: a logistic with `midpoint` and `slope`. BM25, on Lucene's scale: s / (s + saturation *
-    terms).
+    terms). `spread` is that of mentions alone: the standard deviation of the midpoints of topics,
+    each fitted by itself.
 
     Raises:
         ValueError: If one is not a number in its range.
@@ -46,12 +59,17 @@ class Calibration:
     midpoint: float = 0.5
     slope: float = 10.0
     saturation: float = 1.0
+    spread: float = 0.1
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             low, high = RANGES[name]
             if not low <= value <= high:
                 raise ValueError(f"{name} is {value}: it must be from {low:g} to {high:g}")
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the parameters of both maps by their names."""
+        return {name: value for name, value in asdict(self).items() if name != "spread"}
 
     def span(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return scores of spans on [0, 1]."""
@@ -68,44 +86,47 @@ class Calibration:
         return 1.0 - half / (scores + half)
 
 
-MEASURED = {"45adc67424cbdd57-288": Calibration(midpoint=1.0892, slope=16.86)}
-"""From the scores of spans to the probability that they are mentions, by model fingerprint.
-
-Fitted to labelled turns: `benchmarks.quality.mining` has the error.
-"""
-
-MEASURED_WITH_FEEDBACK = {"45adc67424cbdd57-288": Calibration(midpoint=1.1234, slope=16.52)}
-"""The same for phrases that were moved by feedback, of ten documents."""
-
-TOPIC_SPREAD = 0.11
-"""The standard deviation of topics' own midpoints around that of the measured map.
-
-That of labelled intents, each fitted by itself (`benchmarks.quality.mining`).
-"""
+LoadCalibration = Callable[[str, int, str], Calibration]
+"""Returns a model's maps for passages of a precision and a dimension, of a kind of `KEYS`."""
 
 
-def choose_mention_map(
-    fingerprint: str, rough: Calibration, *, has_prior: bool, has_feedback: bool = False
-) -> Calibration:
+def find_mention_map(
+    load_maps: LoadCalibration,
+    precision: str,
+    dimension: int,
+    *,
+    has_prior: bool,
+    has_feedback: bool = False,
+) -> tuple[Calibration, str]:
     """Return the map from scores of spans to the probability that they are mentions.
 
     Args:
-        fingerprint: That of the model.
-        rough: The map by which queries are fused, for a model without a measured one.
+        load_maps: Returns the model's maps.
+        precision: That of the passages.
+        dimension: That of the vectors.
         has_prior: Whether scores have a prior in them, as for the measured maps.
         has_feedback: Whether the phrases were moved by feedback.
+
+    Returns:
+        The map, and `MEASURED` or `ROUGH`. A rough one is that by which queries are fused: it
+        orders spans, and nobody knows what share of them it finds.
     """
-    measured = MEASURED_WITH_FEEDBACK if has_feedback else MEASURED
-    return measured.get(fingerprint, rough) if has_prior else rough
+    rough = load_maps(precision, dimension, SCORE if has_prior else COSINE)
+    if not has_prior:
+        return rough, ROUGH
+    measured = load_maps(precision, dimension, MOVED_MENTIONS if has_feedback else MENTIONS)
+    return measured, MEASURED if measured != rough else ROUGH
 
 
 @lru_cache(maxsize=16)
 def load(
-    folder: Path, precision: str, dimension: int | None = None, spans_by: str = COSINE
+    folder: Path, precision: str, dimension: int | None = None, kind: str = COSINE
 ) -> Calibration:
     """Return the calibration of a model folder for passages of a precision and a dimension.
 
-    Spans that are chosen by `SCORE` have maps of their own, if the model has them.
+    The kinds are those of `KEYS`. Spans that are chosen by `SCORE` have maps of their own, if the
+    model has them. Those of mentions are measured for each dimension; without them they are those
+    of `SCORE`.
 
     A dimension without maps of its own has those of its precision, an unknown precision those of
     the first one. A folder that was never calibrated has the defaults. Like the model it is read
@@ -119,15 +140,26 @@ def load(
         return Calibration()
     try:
         table: dict[str, Any] = json.loads(read_file(path))
-        calibrations = table.get(KEYS[spans_by]) or table[KEYS[COSINE]]
-        parameters = (
-            calibrations.get(f"{precision}-{dimension}")
-            or calibrations.get(precision)
-            or next(iter(calibrations.values()))
-        )
+        parameters = _choose(table, precision, dimension, kind)
         return Calibration(**{name: float(value) for name, value in parameters.items()})
     except (ValueError, KeyError, TypeError, StopIteration, AttributeError) as error:
         raise ModelError(
             f"{path} cannot be used ({error!r}): copy it again from where the model came from, "
             "or calibrate the model again"
         ) from error
+
+
+def _choose(
+    table: Mapping[str, Any], precision: str, dimension: int | None, kind: str
+) -> Mapping[str, Any]:
+    """Return the parameters of a kind that a file has for such passages."""
+    if kind in (MENTIONS, MOVED_MENTIONS):
+        measured: Mapping[str, Any] | None = table.get(KEYS[kind], {}).get(str(dimension))
+        return measured or _choose(table, precision, dimension, SCORE)
+    calibrations = table.get(KEYS[kind]) or table[KEYS[COSINE]]
+    chosen: Mapping[str, Any] = (
+        calibrations.get(f"{precision}-{dimension}")
+        or calibrations.get(precision)
+        or next(iter(calibrations.values()))
+    )
+    return chosen

@@ -26,9 +26,16 @@ from hybrid_search.search.types import (
     ScoredPassage,
     ScoreExplainer,
 )
+from hybrid_search.text.words import contains_words
 
 SPARE = 2
 """How many times the spans to show are chosen, as some of them are left out."""
+
+WORD_FOR_WORD = 0.9
+"""The least probability of a hit that shows the phrase word for word.
+
+What stands around words blurs their vectors, so that the score alone does not tell.
+"""
 
 RELATED = 0.6
 """The least cosine of a further span, as a share of that of the first one.
@@ -71,7 +78,8 @@ def group_key(passage: StoredPassage | OutrankedPassage, group_by: str) -> str:
 class HitBuilder:
     """Builds hits of one query from the contents that were fetched for it.
 
-    With a `mention_map` each span has its probability by that, and at least the query's.
+    Each hit has its probability by the `mention_map` if that `is_known` and not rough; and each
+    span has one if the query asks for a least one.
     """
 
     backend: Backend
@@ -79,7 +87,8 @@ class HitBuilder:
     query: Query
     contents: Contents
     explainer: ScoreExplainer | None
-    mention_map: Calibration | None = None
+    mention_map: Calibration
+    is_known: bool = True
     _misplaced: dict[Key, StoredPassage] = field(default_factory=dict)
     _layouts: dict[Key, list[Any]] = field(default_factory=dict)
 
@@ -122,6 +131,8 @@ class HitBuilder:
         content = self.contents[best.stored.key]
         places = [(content.start + start, content.start + end) for start, end in highlights]
         turns, phrase = read_turns(self._parse_layout(best)), self._name_phrase(best)
+        spans = self._best_spans(group)
+        probability = self._find_probability(group, spans)
         return Hit(
             id=best.stored.document_id,
             passage=best.stored.ordinal,
@@ -129,10 +140,11 @@ class HitBuilder:
             bm25=best.stored.bm25,
             cosine=best.cosine,
             prior=best.prior,
+            probability=probability,
             bm25_rank=best.bm25_rank or None,
             cosine_rank=best.cosine_rank or None,
             metadata=self.contents.parse_metadata(best.stored),
-            spans=self._best_spans(group),
+            spans=spans,
             text=content.text,
             start=content.start,
             turns=turns,
@@ -140,6 +152,19 @@ class HitBuilder:
             highlights=places if self.query.highlight else None,
             explanation=self.explainer.explain(best) if self.explainer else None,
         )
+
+    def _find_probability(self, group: Group, spans: Sequence[Span]) -> float | None:
+        """Return the probability that the best span of a hit's passages is a mention, if known.
+
+        A span that has the phrase word for word is one with at least `WORD_FOR_WORD`.
+        """
+        if not self.is_known:
+            return None
+        scores = [passage.span_score for passage in group if len(passage.cosines)]
+        probability = float(self.mention_map.span(np.array(scores)).max(initial=0.0))
+        if any(contains_words(span.text, group[0].request.phrase) for span in spans):
+            return max(probability, WORD_FOR_WORD)
+        return probability
 
     def _name_phrase(self, best: ScoredPassage) -> str | None:
         """Return the phrase that a passage fits best, None unless different ones were asked."""
@@ -159,7 +184,7 @@ class HitBuilder:
         ]
         places = span_search.best_places(passage_spans, self._count_candidates(has_prior))
         spans: Iterable[Span] = self._place_spans(group, places)
-        if self.mention_map and self.query.min_probability is not None:
+        if self.query.min_probability is not None:
             spans = select_likely_spans(list(spans), self.mention_map, self.query.min_probability)
         if self.query.refine == "isolate":
             spans = refine.isolate(self.encoder, group[0].request.vector, list(spans))

@@ -19,7 +19,7 @@ from hybrid_search.backends.types import IndexSpec, Key, PassageContent, Request
 from hybrid_search.encoder.base import Encoder
 from hybrid_search.errors import DamagedIndexError, DocumentMissingError, show_value
 from hybrid_search.search import candidates, pipeline, span_search
-from hybrid_search.search.calibration import COSINE, SCORE, Calibration
+from hybrid_search.search.calibration import COSINE, SCORE, Calibration, LoadCalibration
 from hybrid_search.search.document_view import DocumentView, PassageScores
 from hybrid_search.search.hit_builder import leave_out_weak_spans
 from hybrid_search.search.query import Query
@@ -43,7 +43,7 @@ def read_document(backend: Backend, index: str, document_id: str) -> DocumentVie
 def score_document(
     backend: Backend,
     encoder: Encoder,
-    load_calibration: pipeline.LoadCalibration,
+    load_calibration: LoadCalibration,
     document_id: str,
     query: Query,
 ) -> DocumentView:
@@ -204,7 +204,7 @@ class _DocumentScorer:
 
 def _build_scorer(
     backend: Backend,
-    load_calibration: pipeline.LoadCalibration,
+    load_calibration: LoadCalibration,
     query: Query,
     spec: IndexSpec,
     request: Request,

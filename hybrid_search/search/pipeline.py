@@ -39,7 +39,15 @@ from hybrid_search.encoder.truncated import truncate_encoder
 from hybrid_search.errors import UsageError
 from hybrid_search.observability.traffic import count_traffic
 from hybrid_search.search import facets, hit_builder, no_hits, phrase_vector
-from hybrid_search.search.calibration import COSINE, SCORE, Calibration, choose_mention_map
+from hybrid_search.search.calibration import (
+    COSINE,
+    ROUGH,
+    SCORE,
+    TUNED,
+    Calibration,
+    LoadCalibration,
+    find_mention_map,
+)
 from hybrid_search.search.candidates import Retrieved, fuse, order_page, retrieve
 from hybrid_search.search.contents import fetch_contents
 from hybrid_search.search.feedback import add_feedback
@@ -49,9 +57,6 @@ from hybrid_search.search.span_search import build_span_filter
 from hybrid_search.search.speakers import explain_no_speaker
 from hybrid_search.search.types import Group, ScoredPassage, ScoreExplainer
 from hybrid_search.text.filters import compile_where
-
-LoadCalibration = Callable[[str, int, str], Calibration]
-"""Returns the maps for passages of a precision and a dimension, and for how spans are chosen."""
 
 FindTunedMap = Callable[[str, Sequence[str]], Calibration | None]
 """Returns the map that judgments gave to some phrases, for the fingerprint of a model."""
@@ -112,16 +117,18 @@ def _search(
     scored, outranked, candidate_contents, actions = _score_phrases(
         backend, requests, calibration, query
     )
-    measured_map = choose_mention_map(spec.fingerprint, calibration, has_prior=prior is not None)
-    tuned_map = _find_tuned_map(query, spec, find_tuned_map)
-    mention_map = tuned_map or measured_map
+    mention_map, source = _find_mention_map(
+        query, spec, load_calibration, find_tuned_map, has_prior=prior is not None
+    )
     groups = _group_above_min_score(_select_likely(scored, mention_map, query), query)
     contents = fetch_contents(backend, query, groups, candidate_contents)
     if query.sort:
         groups = facets.sort_groups(groups, query.sort, contents, fields)
     page = groups[query.page]
     explainer = _build_explainer(query, calibration)
-    builder = hit_builder.HitBuilder(backend, encoder, query, contents, explainer, mention_map)
+    builder = hit_builder.HitBuilder(
+        backend, encoder, query, contents, explainer, mention_map, is_known=source != ROUGH
+    )
     hits = builder.build_hits(page)
     deleted = len(page) - len(hits)  # while the query ran: neither shown nor counted
     facet_counts = (
@@ -135,9 +142,7 @@ def _search(
     plan = {
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,
-        **_plan_probability(
-            query, is_tuned=tuned_map is not None, is_measured=measured_map is not calibration
-        ),
+        "probabilities": source,
         **actions,
         **({"warnings": warnings} if warnings else {}),
     }
@@ -276,26 +281,30 @@ def _select_likely(
     ]
 
 
-def _find_tuned_map(
-    query: Query, spec: IndexSpec, find_tuned_map: FindTunedMap | None
-) -> Calibration | None:
-    """Return the tuned map of a query's phrases, if probabilities are asked for and there is one.
+def _find_mention_map(
+    query: Query,
+    spec: IndexSpec,
+    load_calibration: LoadCalibration,
+    find_tuned_map: FindTunedMap | None,
+    *,
+    has_prior: bool,
+) -> tuple[Calibration, str]:
+    """Return the map to probabilities for the phrases of a query, and where it comes from.
 
-    Judgments are of spans that were chosen by their score, so the map is for those alone.
+    Judgments are of spans that were chosen by their score, for phrases as they are: a tuned map is
+    for those alone.
     """
-    if query.min_probability is None or query.spans_by != SCORE or find_tuned_map is None:
-        return None
-    return find_tuned_map(spec.fingerprint, query.phrases)
-
-
-def _plan_probability(query: Query, *, is_tuned: bool, is_measured: bool) -> dict[str, Any]:
-    """Return what the plan says of probabilities; nothing if none was asked for."""
-    if query.min_probability is None:
-        return {}
-    return {
-        "min_probability": query.min_probability,
-        "probabilities": "tuned" if is_tuned else "measured" if is_measured else "rough",
-    }
+    if find_tuned_map is not None and query.spans_by == SCORE and not query.feedback:
+        tuned_map = find_tuned_map(spec.fingerprint, query.phrases)
+        if tuned_map:
+            return tuned_map, TUNED
+    return find_mention_map(
+        load_calibration,
+        spec.precision,
+        spec.dimension,
+        has_prior=has_prior,
+        has_feedback=query.feedback > 0,
+    )
 
 
 def _group_above_min_score(scored: Sequence[ScoredPassage], query: Query) -> list[Group]:
@@ -315,6 +324,7 @@ def _build_explainer(query: Query, calibration: Calibration) -> ScoreExplainer |
 
 def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
     """Return what was asked, and of which model; left out is what was not asked."""
+    least = query.min_probability
     requested_legs = {"bm25": query.alpha < 1, "spans": query.alpha > 0}
     return {
         "phrase": query.phrases[0] if len(query.phrases) == 1 else list(query.phrases),
@@ -323,6 +333,7 @@ def _plan(query: Query, spec: IndexSpec, precision: str) -> dict[str, Any]:
         "fusion": query.fusion,
         "legs": [name for name in requested_legs if requested_legs[name]],
         "window": query.window,
+        **({} if least is None else {"min_probability": float(least)}),
         **({"feedback": query.feedback} if query.feedback else {}),
         **({"sort": query.sort} if query.sort else {}),
         **({"speaker": list(query.speaker)} if query.speaker else {}),

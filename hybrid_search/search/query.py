@@ -160,7 +160,6 @@ class Query:
         _check_several("not", self.not_, parameters.check_phrase)
         for name, choices in CHOICES.items():
             parameters.check_choice(name, getattr(self, name), choices)
-        _check_combinations(self)
         parameters.check_text("fusion", self.fusion)
         from hybrid_search.search.fusion import get_fusion
 
@@ -233,15 +232,6 @@ def _check_numbers(query: Query) -> None:
         raise UsageError(
             f"offset is {show_value(query.offset)}: with a size of {query.size} the best "
             f"{query.window} hits are listed. For more of them {larger}use mine"
-        )
-
-
-def _check_combinations(query: Query) -> None:
-    """Raise UsageError for two parameters that exclude each other."""
-    if query.feedback and query.min_probability is not None:
-        raise UsageError(
-            f"feedback is {query.feedback} with min_probability={query.min_probability}, which was "
-            "measured for phrases as they are: leave out one of them"
         )
 
 

@@ -9,6 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+LIKELY = 0.5
+"""From this probability on a hit rather expresses the phrase than not."""
+
+NOTHING_LIKELY = "nothing likely found"
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -113,6 +118,8 @@ class Hit:
         prior: What was added to the cosine of its best span, as in `Span`.
         turns: The turns that the best passage has words of.
         phrase: The phrase that the best passage fits best, if different ones were asked.
+        probability: How likely its best span expresses the phrase, 0..1; None if the model has no
+            measured map, or spans are chosen by cosine.
     """
 
     id: str
@@ -131,6 +138,7 @@ class Hit:
     prior: float = 0.0
     turns: list[TurnPlace] = field(default_factory=list)
     phrase: str | None = None
+    probability: float | None = None
 
     def to_dict(self, *, texts: bool = False) -> dict[str, Any]:
         """Return the hit as it stands in JSON.
@@ -196,6 +204,32 @@ class Result:
     plan: Mapping[str, Any] = field(default_factory=dict)
     facets: Mapping[str, Mapping[str | int | float | bool, int]] | None = None
 
+    @property
+    def likely(self) -> int | None:
+        """How many of these hits express the phrase with a probability of at least `LIKELY`.
+
+        None if their probabilities are not known.
+        """
+        probabilities = self._list_probabilities()
+        if len(probabilities) < len(self.hits):
+            return None
+        return sum(probability >= LIKELY for probability in probabilities)
+
+    def _list_probabilities(self) -> list[float]:
+        return [hit.probability for hit in self.hits if hit.probability is not None]
+
+    def describe(self, phrases: str = "") -> list[str]:
+        """Return lines that stand above the hits: how many, and whether none of them is likely.
+
+        Args:
+            phrases: What was asked, for the first line.
+        """
+        count = f"{len(self.hits)} of {self.total} hits{f' for {phrases}' if phrases else ''}"
+        if not self.hits or self.likely != 0:
+            return [count]
+        most = max(self._list_probabilities())
+        return [count, f"{NOTHING_LIKELY}: the most probable of these has {most:.2f}"]
+
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
@@ -210,6 +244,7 @@ class Result:
         result: dict[str, Any] = {
             "hits": [hit.to_dict(texts=texts) for hit in self.hits],
             "total": self.total,
+            "likely": self.likely,
             "plan": dict(self.plan),
         }
         if self.facets is not None:
@@ -219,10 +254,9 @@ class Result:
         return result
 
     def __repr__(self) -> str:
-        lines = [f"{len(self.hits)} of {self.total} hits for {self.plan.get('phrase')!r}"]
+        lines = self.describe(repr(self.plan.get("phrase")))
         for number, hit in enumerate(self.hits, 1):
-            legs = f"(bm25 {hit.bm25:.2f}, cosine {hit.cosine:.3f})"
-            lines.append(f"{number:>3}. {hit.score:.3f}  {hit.id}  {legs}")
+            lines.append(f"{number:>3}. {hit.score:.3f}  {hit.id}  ({format_parts(hit)})")
             lines += [f"       {format_span(span)}" for span in hit.spans]
         return "\n".join(lines)
 
@@ -244,6 +278,12 @@ class Result:
         from hybrid_search.search.result_rows import build_frame
 
         return build_frame(self)
+
+
+def format_parts(hit: Hit) -> str:
+    """Return what people see beside a hit's score: its probability, BM25 and cosine."""
+    known = "" if hit.probability is None else f"probability {hit.probability:.2f}, "
+    return f"{known}BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f}"
 
 
 def format_span(span: Span) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from hybrid_search.observability.escapes import blank_controls
 from hybrid_search.search.excerpts import Excerpt, list_excerpts
-from hybrid_search.search.result import Hit, Result, Span
+from hybrid_search.search.result import Hit, Result, Span, format_parts
 
 SPANS_COLOR, BM25_COLOR = "#1f6f8b", "#b8741a"
 MARK_STYLE = "background:#ffe08a;color:#1b2127;border-radius:2px;padding:0 1px"
@@ -23,18 +23,17 @@ def format_html(result: Result) -> str:
     """Return a result as HTML."""
     phrases = result.plan.get("phrase")
     names = " or ".join(map(repr, [phrases] if isinstance(phrases, str) else phrases or ()))
-    count = f"{len(result)} of {result.total} hits for {names}"
+    head = "<br>".join(map(_encode, result.describe(names)))
     items = "".join(f"<li style='margin:0 0 12px'>{_format_hit(hit)}</li>" for hit in result.hits)
     return (
-        f"<div style='max-width:60em;line-height:1.5'><p>{_encode(count)}</p>"
+        f"<div style='max-width:60em;line-height:1.5'><p>{head}</p>"
         f"<ol style='padding-left:2em'>{items}</ol></div>"
     )
 
 
 def _format_hit(hit: Hit) -> str:
     reason = f", by {hit.phrase!r}" if hit.phrase is not None else ""
-    numbers = f"BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f}{reason}"
-    heading = f"<b>{_encode(hit.id)}</b> {hit.score:.3f} {_soften(numbers)}"
+    heading = f"<b>{_encode(hit.id)}</b> {hit.score:.3f} {_soften(format_parts(hit) + reason)}"
     bar = _format_bar(hit.explanation) if hit.explanation else ""
     return f"{heading}{bar}{''.join(map(_format_excerpt, list_excerpts(hit)))}"
 

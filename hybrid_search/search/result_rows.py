@@ -16,7 +16,16 @@ from hybrid_search.system import install_command
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-HIT_COLUMNS = ("id", "passage", "score", "bm25", "cosine", "bm25_rank", "cosine_rank")
+HIT_COLUMNS = (
+    "id",
+    "passage",
+    "score",
+    "probability",
+    "bm25",
+    "cosine",
+    "bm25_rank",
+    "cosine_rank",
+)
 SPAN_COLUMNS = ("turn", "speaker", "start_ms", "end_ms", "start", "end", "text")
 COLUMNS = ("hit", *HIT_COLUMNS, *SPAN_COLUMNS, "span_cosine", "metadata")
 

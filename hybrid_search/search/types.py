@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -174,5 +174,5 @@ class ScoreExplainer:
             },
         }
         if self.fusion == "calibrated":
-            explanation["calibration"] = asdict(self.calibration)
+            explanation["calibration"] = self.calibration.to_dict()
         return explanation

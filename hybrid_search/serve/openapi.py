@@ -14,7 +14,7 @@ from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.topic_file import describe_topic
 from hybrid_search.phrases.topics import Topic
 from hybrid_search.search.document_view import DocumentView, PassageScores
-from hybrid_search.search.result import Hit, Span, TurnPlace
+from hybrid_search.search.result import LIKELY, Hit, Span, TurnPlace
 from hybrid_search.serve.judging import BODY
 from hybrid_search.serve.mining import JSON_LINES_TYPE
 from hybrid_search.serve.problems import PROBLEM_TYPE
@@ -299,6 +299,11 @@ def _describe_schemas() -> dict[str, Schema]:
         {
             "hits": {"type": "array", "items": _refer("Hit")},
             "total": number,
+            "likely": {
+                "type": ["integer", "null"],
+                "description": f"How many of these hits have a probability of at least {LIKELY}: "
+                "0 if nothing likely was found, null if probabilities are not known.",
+            },
             "plan": anything,
             "facets": {"type": "object", "additionalProperties": facet},
         }

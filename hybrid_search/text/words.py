@@ -60,6 +60,15 @@ _OWN_MARKS = regex.compile(
 )
 
 
+def contains_words(text: str, phrase: str) -> bool:
+    """Return whether a text has the words of a phrase one behind the other, in any case."""
+    padded = [
+        f" {' '.join(whole[start:end] for start, end in words(whole).tolist())} ".casefold()
+        for whole in (text, phrase)
+    ]
+    return padded[1] in padded[0]
+
+
 def include_marks(text: str, bounds: Ints) -> Ints:
     """Return the words of a text with the marks that are their own: ``<name>``, ``p.m.``.
 

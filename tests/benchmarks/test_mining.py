@@ -14,10 +14,11 @@ from benchmarks.speed import mining as mining_speed
 from hybrid_search import Topics, connect
 from hybrid_search.phrases.match import Match
 from hybrid_search.phrases.topics import Topic
-from hybrid_search.search.calibration import MEASURED, Calibration
+from hybrid_search.search.calibration import Calibration
 from tests.helpers.tiny_encoder import TinyEncoder
 
-MODEL = next(iter(MEASURED))
+MODEL = "0123456789abcdef-288"
+MAP = Calibration(midpoint=1.0, slope=17.0)
 
 
 def make_match(call: str, turn: int, probability: float) -> Match:
@@ -57,7 +58,7 @@ def test_later_turns_of_a_call_that_states_the_intent_are_not_judged() -> None:
     best = find_best_mentions(
         [make_match("a", 0, 0.9), make_match("a", 4, 0.8), make_match("b", 0, 0.3)]
     )
-    judged = JudgedMentions.judge(best, make_labels(("a", 0)), MEASURED[MODEL])
+    judged = JudgedMentions.judge(best, make_labels(("a", 0)), MAP)
     assert [(match.id, match.turn) for match in judged.matches] == [("a", 0), ("b", 0)]
     assert judged.labels.tolist() == [True, False]
     assert judged.scores[0] > judged.scores[1]

@@ -57,7 +57,16 @@ def test_a_query_shows_the_calls_that_python_finds_with_the_span_marked(
     # the turn begins at 00:55, and the words in the middle of it
     assert first.locator(".speaker").first.inner_text().split() == ["customer", "01:02"]
     assert first.locator(".score .number").inner_text() == f"{hits[0].score:.2f}"
+    assert hits[0].probability is not None
+    assert first.locator(".probability").inner_text() == f"probability {hits[0].probability:.2f}"
     assert "money" in first.locator("b.term").all_text_contents()
+
+
+def test_that_nothing_likely_was_found_stands_above_the_list(page: Any) -> None:
+    ask(page, "a solar eclipse over the glacier")
+    assert page.inner_text("#status").startswith("Nothing likely found. ")
+    ask(page)
+    page.wait_for_function("!document.querySelector('#status').textContent.includes('likely')")
 
 
 WATCH_SHIFTS = """

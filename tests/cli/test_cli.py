@@ -21,7 +21,17 @@ from hybrid_search.encoder import Encoder
 from hybrid_search.search.result import Result
 from tests.helpers.cli import CommandResult, invoke_cli, run_cli
 
-HIT = {"id", "passage", "score", "bm25", "cosine", "prior", "bm25_rank", "cosine_rank"} | {
+HIT = {
+    "id",
+    "passage",
+    "score",
+    "probability",
+    "bm25",
+    "cosine",
+    "prior",
+    "bm25_rank",
+    "cosine_rank",
+} | {
     "metadata",
     "spans",
 }
@@ -145,7 +155,7 @@ def test_ingest_is_the_same_program_under_its_three_names(home: dict[str, str]) 
 
 def test_json_has_the_promised_keys_and_no_others(calls: list[dict[str, Any]]) -> None:
     result = invoke_cli("query", "refund request", "--json").json
-    assert set(result) == {"hits", "total", "plan"}
+    assert set(result) == {"hits", "total", "likely", "plan"}
     assert all(set(hit) == HIT for hit in result["hits"])
     assert all(set(span) == SPAN for hit in result["hits"] for span in hit["spans"])
     document = next(call for call in calls if call["id"] == result["hits"][0]["id"])

@@ -49,6 +49,18 @@ def test_a_wrong_format_is_an_error(arguments: list[str], message: str) -> None:
     assert message in result.stderr
 
 
+def test_people_read_how_probable_each_hit_is_and_that_nothing_likely_was_found() -> None:
+    likely = invoke_cli(*QUERY).stdout
+    assert re.search(r"score 0\.\d{3}  \(probability 0\.[5-9]\d, BM25", likely)
+    assert "nothing likely" not in likely
+    absent = ("query", "a solar eclipse over the glacier", "--size", "2")
+    first, second, *_ = invoke_cli(*absent).stdout.splitlines()
+    assert re.fullmatch(r"2 of \d+ hits", first)
+    assert re.fullmatch(r"nothing likely found: the most probable of these has 0\.[0-4]\d", second)
+    assert invoke_cli(*absent, "--json").json["likely"] == 0
+    assert "nothing likely" not in invoke_cli(*absent, "--spans-by", "cosine").stdout
+
+
 def test_in_a_pipe_matches_stand_in_brackets_in_their_sentence() -> None:
     output = invoke_cli(*QUERY).stdout
     assert "\x1b" not in output

@@ -10,10 +10,11 @@ import pytest
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.types import Request
 from hybrid_search.client import Client
+from hybrid_search.encoder import SHIPPED
 from hybrid_search.encoder.base import span_prior
 from hybrid_search.errors import UsageError
 from hybrid_search.phrases import topic_matrix
-from hybrid_search.search.calibration import MEASURED, MEASURED_WITH_FEEDBACK
+from hybrid_search.search.calibration import MENTIONS, MOVED_MENTIONS, load
 from hybrid_search.search.candidates import fuse, retrieve
 from hybrid_search.search.feedback import add_feedback
 from hybrid_search.search.phrase_vector import query_vector
@@ -74,13 +75,13 @@ def test_mentions_are_those_of_the_moved_phrases(
 
 def test_probabilities_are_by_the_map_that_was_measured_with_feedback(sample: Client) -> None:
     topics = [{"name": "refund", "phrases": ["I want my money back"], "threshold": 0.1}]
-    (model,) = MEASURED.keys() & MEASURED_WITH_FEEDBACK.keys()
-    for feedback, maps in ((0, MEASURED), (10, MEASURED_WITH_FEEDBACK)):
+    maps = {kind: load(SHIPPED, "int8", 288, kind) for kind in (MENTIONS, MOVED_MENTIONS)}
+    assert len(set(maps.values())) == 2
+    for feedback, kind in ((0, MENTIONS), (10, MOVED_MENTIONS)):
         matches = list(sample.mine(topics, feedback=feedback))
         assert matches
         for match in matches:
-            assert match.model == model
-            score = maps[model].inverse_span(match.probability)
+            score = maps[kind].inverse_span(match.probability)
             assert match.cosine - 0.2 < score < match.cosine + 0.8  # what a prior adds
 
 

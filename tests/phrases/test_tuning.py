@@ -11,10 +11,11 @@ import pytest
 
 from hybrid_search import Topics
 from hybrid_search.client import Client
+from hybrid_search.encoder import SHIPPED
 from hybrid_search.errors import UsageError
 from hybrid_search.phrases.judgments import Judgment, append_judgments
 from hybrid_search.phrases.tuning import find_threshold, fit_map, read_tuning, tune, write_tuning
-from hybrid_search.search.calibration import MEASURED
+from hybrid_search.search.calibration import MENTIONS, load
 from tests.helpers.cli import invoke_cli
 
 FILE = """
@@ -72,7 +73,7 @@ def test_mining_uses_what_was_tuned_and_the_scores_are_those_of_mining(
         old = before.get((match.id, match.start, match.topic))
         if old is None:  # below the threshold before
             continue
-        score = MEASURED[match.model].inverse_span(old.probability)
+        score = load(SHIPPED, "int8", 288, MENTIONS).inverse_span(old.probability)
         expected = calibration.span(np.array([score]))[0]
         assert match.probability == pytest.approx(expected, abs=1e-4)
 

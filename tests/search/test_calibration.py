@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,14 @@ from hypothesis import strategies as st
 
 from hybrid_search.encoder.model_folder import CALIBRATION
 from hybrid_search.errors import ModelError
-from hybrid_search.search.calibration import RANGES, Calibration, load
+from hybrid_search.search.calibration import (
+    MEASURED,
+    RANGES,
+    ROUGH,
+    Calibration,
+    find_mention_map,
+    load,
+)
 
 FITTED = {"midpoint": 0.42, "slope": 14.0, "saturation": 1.7}
 OTHER = {"midpoint": 0.45, "slope": 12.0, "saturation": 1.6}
@@ -90,6 +98,23 @@ def test_the_calibration_of_the_passages_precision_is_taken(tmp_path: Path) -> N
 def test_a_precision_without_its_own_gets_another_ones(tmp_path: Path) -> None:
     write_calibration(tmp_path, {"precisions": {"int8": FITTED}})
     assert load(tmp_path, "float32") == Calibration(0.42, 14.0, 1.7)
+
+
+def test_a_map_of_mentions_is_for_one_dimension_and_rough_without(tmp_path: Path) -> None:
+    measured = {"midpoint": 1.1, "slope": 16.0, "spread": 0.05}
+    tables = {"precisions": {"int8": OTHER}, "scores": {"int8": FITTED}}
+    write_calibration(tmp_path, {**tables, "mentions": {"288": measured}})
+    load_maps = partial(load, tmp_path)
+    assert find_mention_map(load_maps, "float16", 288, has_prior=True) == (
+        Calibration(1.1, 16.0, spread=0.05),
+        MEASURED,
+    )
+    rough = Calibration(0.42, 14.0, 1.7)
+    assert find_mention_map(load_maps, "int8", 64, has_prior=True) == (rough, ROUGH)
+    moved = find_mention_map(load_maps, "int8", 288, has_prior=True, has_feedback=True)
+    assert moved == (rough, ROUGH)
+    by_cosine = find_mention_map(load_maps, "int8", 288, has_prior=False)
+    assert by_cosine == (Calibration(0.45, 12.0, 1.6), ROUGH)
 
 
 @pytest.mark.parametrize(

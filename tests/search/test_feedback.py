@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hybrid_search import UsageError
 from hybrid_search.backends.types import Request, StoredPassage
 from hybrid_search.client import Client
+from hybrid_search.encoder import SHIPPED
+from hybrid_search.search.calibration import MOVED_MENTIONS, load
 from hybrid_search.search.feedback import add_feedback
-from hybrid_search.search.query import Query
 from hybrid_search.search.types import ScoredPassage
 from hybrid_search.text import token_codes
 from hybrid_search.text.types import Floats, TokenCodes
@@ -102,16 +102,10 @@ def test_the_index_may_be_empty(client: Client) -> None:
     assert client.query(PHRASE, feedback=10).hits == []
 
 
-@pytest.mark.parametrize(
-    ("options", "names"),
-    [
-        ({"min_probability": 0.5}, ("feedback is 10", "min_probability=0.5")),
-    ],
-)
-def test_what_excludes_feedback_is_named(
-    options: dict[str, object], names: tuple[str, str]
-) -> None:
-    with pytest.raises(UsageError) as error:
-        Query.from_options(PHRASE, feedback=10, **options)  # type: ignore[arg-type]
-    assert all(name in str(error.value) for name in names)
-    assert "leave out one of them" in str(error.value)
+def test_probabilities_are_by_the_map_for_moved_phrases(sample: Client) -> None:
+    result = sample.query(PHRASE, feedback=10, min_probability=0)
+    moved = load(SHIPPED, "int8", 288, MOVED_MENTIONS)
+    for span in (span for hit in result for span in hit.spans):
+        (expected,) = moved.span(np.array([span.cosine + span.prior]))
+        assert span.probability == pytest.approx(expected)
+    assert result.plan["probabilities"] == "measured"

@@ -12,17 +12,18 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.client import Client
+from hybrid_search.encoder import SHIPPED
 from hybrid_search.errors import UsageError
 from hybrid_search.phrases.topics import Topic
 from hybrid_search.phrases.tuning import TunedMap, Tuning, digest_phrases, write_tuning
-from hybrid_search.search.calibration import MEASURED
+from hybrid_search.search.calibration import MENTIONS, load
 from tests.helpers.cli import invoke_cli
 
 PHRASE = "put the money back on my card"
 
 
 def logistic(score: float) -> float:
-    (calibration,) = MEASURED.values()
+    calibration = load(SHIPPED, "int8", 288, MENTIONS)
     return 1 / (1 + math.exp(-calibration.slope * (score - calibration.midpoint)))
 
 
@@ -36,8 +37,7 @@ def test_zero_gives_each_span_its_probability_and_leaves_none_out(sample: Client
         assert span.probability == pytest.approx(logistic(span.cosine + span.prior))
         assert span.to_dict()["probability"] == span.probability
     assert all("probability" not in span.to_dict() for hit in everything for span in hit.spans)
-    assert "probabilities" not in everything.plan
-    assert result.plan["probabilities"] == "measured"
+    assert everything.plan["probabilities"] == result.plan["probabilities"] == "measured"
 
 
 @pytest.mark.parametrize("group_by", ["document", "passage"])
@@ -168,3 +168,37 @@ def test_the_command_takes_it(sample_url: str) -> None:
     assert all(span["probability"] >= 0.3 for hit in hits for span in hit["spans"])
     wrong = invoke_cli("query", PHRASE, *options, "30")
     assert wrong.error == "min_probability is 30.0: it must be a number from 0 to 1"
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 1.0])
+def test_a_hit_has_the_probability_of_its_best_span(sample: Client, alpha: float) -> None:
+    result = sample.query("the agent was rude to me", alpha=alpha, spans=100)
+    for hit in result:
+        best = max(span.cosine + span.prior for span in hit.spans)
+        assert hit.probability == pytest.approx(logistic(best), abs=1e-6)
+
+
+def test_a_phrase_that_stands_in_a_text_word_for_word_is_probable(client: Client) -> None:
+    text = "well so i mean it was sort of MONEY BACK, you know, and then they hung up on me again"
+    client.ingest([{"id": "a", "text": text}, {"id": "b", "text": "They sent me a new kettle."}])
+    first, second = client.query("money back").hits
+    assert (first.id, second.id) == ("a", "b")
+    assert first.probability is not None
+    assert second.probability is not None
+    assert second.probability < 0.5 <= 0.9 <= first.probability
+
+
+def test_without_a_measured_map_nobody_says_what_is_likely(sample: Client) -> None:
+    result = sample.query(PHRASE, spans_by="cosine")
+    assert {hit.probability for hit in result} == {None}
+    assert result.likely is None
+
+
+def test_hits_are_tuned_without_a_least_probability_too(sample: Client, tmp_path: Path) -> None:
+    with open_tuned(sample, tmp_path) as client:
+        result = client.query("waiting on a line", spans=100)
+    assert result.plan["probabilities"] == "tuned"
+    for hit in result:
+        best = max(span.cosine + span.prior for span in hit.spans)
+        logit = OTHER_MAP.slope * (best - OTHER_MAP.midpoint)
+        assert hit.probability == pytest.approx(1 / (1 + math.exp(-logit)), abs=1e-6)

@@ -62,6 +62,7 @@ SPAN_KEYS = {
 }
 HIT_KEYS = {
     "prior",
+    "probability",
     "id",
     "passage",
     "score",
@@ -82,7 +83,7 @@ def test_a_result_is_iterated_by_its_hits() -> None:
 def test_the_printed_result_has_scores_ids_speakers_and_offsets() -> None:
     assert repr(RESULT).splitlines() == [
         "1 of 7 hits for 'refund'",
-        "  1. 0.500  call-1  (bm25 1.25, cosine 0.750)",
+        "  1. 0.500  call-1  (BM25 1.25, cosine 0.750)",
         "       0.250  customer: 'soon' [50:54]",
         "       0.750  customer: 'my money' [30:38]",
     ]
@@ -90,6 +91,34 @@ def test_the_printed_result_has_scores_ids_speakers_and_offsets() -> None:
 
 def test_an_empty_result_prints_as_one_line() -> None:
     assert repr(Result([], 0, {"phrase": "refund"})) == "0 of 0 hits for 'refund'"
+
+
+def with_probabilities(*probabilities: float | None) -> Result:
+    hits = [replace(HIT, probability=probability) for probability in probabilities]
+    return Result(hits, 7, {"phrase": "refund"})
+
+
+def test_a_likely_hit_is_more_likely_than_not() -> None:
+    assert with_probabilities(0.5, 0.49, 0.9).likely == 2
+    assert with_probabilities(0.1).to_dict()["likely"] == 0
+    assert with_probabilities().likely == 0
+    assert with_probabilities(None, None).to_dict()["likely"] is None
+
+
+NOTHING = "nothing likely found: the most probable of these has 0.25"
+
+
+def test_that_nothing_likely_was_found_stands_above_the_hits() -> None:
+    result = with_probabilities(0.125, 0.25)
+    first, second, hit, *_ = repr(result).splitlines()
+    assert (first, second) == ("2 of 7 hits for 'refund'", NOTHING)
+    assert hit == "  1. 0.500  call-1  (probability 0.12, BM25 1.25, cosine 0.750)"
+    html = result._repr_html_()
+    assert f"2 of 7 hits for &#x27;refund&#x27;<br>{NOTHING}</p>" in html
+    assert "probability 0.12, BM25 1.25" in html
+    for other in (with_probabilities(0.25, 0.5), with_probabilities(None), with_probabilities()):
+        assert "nothing likely" not in repr(other)
+        assert "nothing likely" not in other._repr_html_()
 
 
 def test_a_printed_span_is_one_line_without_a_speaker_nobody_named() -> None:
@@ -168,7 +197,7 @@ def test_a_hit_without_spans_is_shown_unmarked() -> None:
 
 def test_json_has_exactly_the_documented_keys() -> None:
     json_result = RESULT.to_dict()
-    assert set(json_result) == {"hits", "total", "plan"}
+    assert set(json_result) == {"hits", "total", "likely", "plan"}
     assert set(json_result["hits"][0]) == HIT_KEYS
     assert all(set(span) == SPAN_KEYS for span in json_result["hits"][0]["spans"])
     assert set(SPANS[0].to_dict()) == SPAN_KEYS

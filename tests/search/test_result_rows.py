@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -30,6 +31,12 @@ def test_a_row_is_a_span_and_a_hit_without_spans_has_one() -> None:
         (1, "ok", 0.5),
         (2, None, None),
     ]
+
+
+def test_a_row_has_the_probability_of_its_hit() -> None:
+    hits = [replace(HITS[0], probability=0.25), HITS[1]]
+    rows = list(csv.DictReader(io.StringIO(format_csv(Result(hits, 2)))))
+    assert [row["probability"] for row in rows] == ["0.25", "0.25", ""]
 
 
 def test_no_text_of_a_csv_begins_as_a_formula_and_numbers_stay() -> None:

@@ -202,6 +202,18 @@ def test_an_answer_has_all_that_its_description_requires(service: RunningService
         assert set(schemas[name]["required"]) <= set(answer), name
 
 
+def test_an_answer_says_how_many_hits_are_likely(service: RunningService) -> None:
+    result = service.post("/v1/query", {"phrase": "I want my money back"}).json
+    probabilities = [hit["probability"] for hit in result["hits"]]
+    assert result["likely"] == sum(value >= 0.5 for value in probabilities) > 0
+    nothing = {"phrase": "a solar eclipse over the glacier"}
+    assert service.post("/v1/query", nothing).json["likely"] == 0
+    by_cosine = service.post("/v1/query", {**nothing, "spans_by": "cosine"}).json
+    assert (by_cosine["likely"], by_cosine["hits"][0]["probability"]) == (None, None)
+    schema = service.get("/openapi.json").json["components"]["schemas"]["Result"]
+    assert schema["properties"]["likely"]["type"] == ["integer", "null"]
+
+
 def test_an_answer_to_a_span_is_a_judgment_in_the_file(
     sample_url: str, sample: Client, tmp_path: Path
 ) -> None:

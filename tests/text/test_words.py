@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hybrid_search.text.words import MAX_WORD, distinct_words, words
+from hybrid_search.text.words import MAX_WORD, contains_words, distinct_words, words
 
 CASES = {
     "apostrophe": ("I can't stop", ["I", "can't", "stop"]),
@@ -123,3 +123,10 @@ def test_a_long_word_is_cut_and_all_of_it_is_in_one_piece() -> None:
 )
 def test_distinct_words_are_runs_of_letters_and_digits(phrase: str, expected: list[str]) -> None:
     assert distinct_words(phrase) == expected
+
+
+def test_words_of_a_phrase_stand_one_behind_the_other() -> None:
+    assert contains_words("So: Money, back!", "money back")
+    assert not contains_words("the money is back", "money back")
+    assert not contains_words("moneyback", "money back")
+    assert not contains_words("some money backs", "money back")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
 
 import numpy as np
 
@@ -77,7 +76,7 @@ def calibration(settings: Settings) -> Iterator[Check]:
             "calibrate the model again, which records the digest",
         )
         return
-    parameters = ", ".join(f"{name} {value:g}" for name, value in asdict(maps).items())
+    parameters = ", ".join(f"{name} {value:g}" for name, value in maps.to_dict().items())
     yield ok("calibration", f"scores are mapped by {parameters}")
 
 

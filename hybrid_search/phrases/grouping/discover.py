@@ -35,9 +35,10 @@ from hybrid_search.phrases.grouping.small_talk import SmallTalk, is_detail
 from hybrid_search.phrases.grouping.span_reader import SpanReader
 from hybrid_search.phrases.grouping.types import Discovery, PhraseGroup
 from hybrid_search.phrases.topics import Topics
+from hybrid_search.search.calibration import LoadCalibration
 from hybrid_search.search.no_hits import describe_empty_index
 from hybrid_search.search.parameters import check_integer
-from hybrid_search.search.pipeline import LoadCalibration, match_encoder_to_index
+from hybrid_search.search.pipeline import match_encoder_to_index
 from hybrid_search.text.filters import compile_where
 from hybrid_search.text.span_prior import SpanPrior
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +14,7 @@ from hybrid_search.phrases.grouping.types import ChosenSpans
 from hybrid_search.phrases.mention_calibration import choose_maps
 from hybrid_search.phrases.topic_matrix import TopicMatrix, build_matrix
 from hybrid_search.phrases.topics import Topics
-from hybrid_search.search.calibration import SCORE, Calibration
-from hybrid_search.search.pipeline import LoadCalibration
+from hybrid_search.search.calibration import LoadCalibration
 from hybrid_search.text.types import Floats
 
 Covers = Callable[[int, str | None], bool]
@@ -34,10 +32,7 @@ class KnownTopics:
         cls, encoder: Encoder, load_calibration: LoadCalibration, topics: Topics, spec: IndexSpec
     ) -> KnownTopics:
         """Return the topics with the probabilities that mining gives them."""
-        load_rough: Callable[[], Calibration] = partial(
-            load_calibration, spec.precision, spec.dimension, SCORE
-        )
-        maps = choose_maps(topics, spec, load_rough, has_prior=True)
+        maps = choose_maps(topics, spec, load_calibration, has_prior=True)
         return cls(build_matrix(encoder, topics, maps.find))
 
     def find_covered(self, spans: ChosenSpans) -> Covers:

@@ -22,7 +22,7 @@ export function buildHit(call, rank, { alpha, index, phrases }, open) {
       { class: "head" },
       build("span", { class: "rank", "aria-label": `rank ${rank}` }, String(rank)),
       build("h2", {}, button, title ? build("bdi", { class: "title" }, title) : null),
-      buildBar(best, alpha),
+      buildScore(call, alpha),
     ),
     phrases.length > 1 ? build("p", { class: "fits" }, "by ", build("bdi", {}, `“${best.phrase}”`)) : null,
     buildExcerpts(call),
@@ -31,9 +31,17 @@ export function buildHit(call, rank, { alpha, index, phrases }, open) {
   );
 }
 
-// Both parts of the score, each as long as it counts at this alpha.
-function buildBar(hit, alpha) {
-  const { spans, bm25 } = hit.explanation;
+// How likely the call says the phrase, by its most probable passage; nothing where that is not known.
+function buildProbability({ passages }) {
+  const known = passages.map((hit) => hit.probability).filter((value) => value !== null);
+  if (!known.length) return null;
+  const probability = formatScore(Math.max(...known));
+  return build("span", { class: "probability", title: "how likely the words express the phrase" }, `probability ${probability}`);
+}
+
+// Both parts of the score, each as long as it counts at this alpha, and how likely the call is.
+function buildScore(call, alpha) {
+  const { spans, bm25 } = call.best.explanation;
   const score = alpha * spans + (1 - alpha) * bm25;
   const label = `score ${formatScore(score)}: ${formatScore(alpha * spans)} from spans, ${formatScore((1 - alpha) * bm25)} from BM25`;
   const parts = [
@@ -49,6 +57,7 @@ function buildBar(hit, alpha) {
     { class: "score" },
     build("div", { class: "bar", role: "img", "aria-label": label, title: label }, parts),
     build("span", { class: "number", "aria-hidden": "true" }, formatScore(score)),
+    buildProbability(call),
   );
 }
 

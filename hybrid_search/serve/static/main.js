@@ -42,8 +42,9 @@ async function search({ fresh = true } = {}) {
   if (fresh) showFilters();
   const calls = candidates.rank(state.alpha).length;
   const warnings = result.plan.warnings?.length ? ` ${result.plan.warnings.join(" ")}` : "";
+  const unlikely = result.likely === 0 ? "Nothing likely found. " : "";
   find("status").textContent = calls
-    ? `${calls} calls in the best ${result.hits.length} of ${result.total} ranked passages, by ${result.plan.model}.${warnings}`
+    ? `${unlikely}${calls} calls in the best ${result.hits.length} of ${result.total} ranked passages, by ${result.plan.model}.${warnings}`
     : `Nothing fits.${warnings}`;
 }
 
