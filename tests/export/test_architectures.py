@@ -114,7 +114,7 @@ def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("exported")
     source = to_onnx.Source(str(trained), "tiny", "Apache-2.0", "random weights")
-    to_onnx.build(source, folder, "stored", MAX_LENGTH, "turn", sizes=SIZES)
+    to_onnx.build(source, folder, "int8", MAX_LENGTH, "turn", sizes=SIZES)
     return folder
 
 
