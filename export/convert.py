@@ -56,7 +56,7 @@ def convert(folder: Path) -> None:
 
 
 def read_places(graph: Path) -> Places:
-    """Return where the codes of a graph lie that lie beside it, as only they are the same in all."""
+    """Return where the codes of a graph lie, if it has files of weights."""
     model = onnx.load(graph, load_external_data=False)
     infos = {
         tensor.name: ExternalDataInfo(tensor)

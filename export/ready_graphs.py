@@ -206,7 +206,7 @@ def _node(operator: str, inputs: Sequence[str], *outputs: str, **attributes: obj
 
 
 def _replace_nodes(model: ModelProto, nodes: Sequence[NodeProto]) -> None:
-    """Give the graph these nodes, but for those that nothing needs, and drop weights without use."""
+    """Give the graph these nodes, without those and the weights that nothing needs."""
     graph = model.graph
     needed = {output.name for output in graph.output}
     kept: list[NodeProto] = []
@@ -224,8 +224,7 @@ def _fuse(model: ModelProto) -> ModelProto:
     """Return the graph as ONNX Runtime optimizes it, but with what it computes of the weights."""
     import onnxruntime
 
-    if not any(opset.domain == OPTIMIZED for opset in model.opset_import):
-        model.opset_import.append(helper.make_opsetid(OPTIMIZED, 1))
+    model.opset_import.append(helper.make_opsetid(OPTIMIZED, 1))
     with TemporaryDirectory() as scratch:
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
@@ -237,7 +236,19 @@ def _fuse(model: ModelProto) -> ModelProto:
             providers=["CPUExecutionProvider"],
             disabled_optimizers=["ConstantFolding"],
         )
-        return onnx.load(options.optimized_model_filepath)
+        fused = onnx.load(options.optimized_model_filepath)
+    _remove_news(fused)
+    del fused.opset_import[:]
+    fused.opset_import.extend(model.opset_import)
+    return fused
+
+
+def _remove_news(model: ModelProto) -> None:
+    """Remove attributes that ONNX Runtime 1.22 does not know, all of their default value."""
+    for node in model.graph.node:
+        for attribute in [*node.attribute]:
+            if attribute.name == "weight_prepacked":
+                node.attribute.remove(attribute)
 
 
 def _copy(model: ModelProto) -> ModelProto:

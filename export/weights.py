@@ -34,7 +34,10 @@ Places = Mapping[str, Place]
 
 
 def write(model: ModelProto, names: Collection[str], folder: Path, limit: int) -> Places:
-    """Write the weights of these names into files of at most `limit` bytes; return their places.
+    """Write the weights of these names into files of at most `limit` bytes.
+
+    Returns:
+        The places of those that were written.
 
     Raises:
         SystemExit: If a single weight is larger than `limit`.

@@ -39,7 +39,7 @@ def choose(precision: str, available: Sequence[str], device: Device) -> str:
     if precision not in available:
         raise ModelError(
             f"precision {precision!r} was requested, but this model has only "
-            f"{' and '.join(available)}: use one of these or auto, or a model exported in {precision}"
+            f"{' and '.join(available)}: use one of these or auto, or export it in {precision}"
         )
     return precision
 

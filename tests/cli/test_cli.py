@@ -17,7 +17,6 @@ import pytest
 import typer
 
 from hybrid_search.cli.app import app
-from hybrid_search.encoder import Encoder
 from hybrid_search.search.result import Result
 from tests.helpers.cli import CommandResult, invoke_cli, run_cli
 
