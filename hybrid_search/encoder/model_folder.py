@@ -23,13 +23,12 @@ from hybrid_search.system import file_digest
 SHIPPED = Path(__file__).parent.parent / "models" / "slice-minilm-l6"
 SCHEMA = 2
 SETTINGS = "encoder.json"
-WEIGHTS_SUFFIX = ".data"
-"""How names of files with weights of the graphs end (ONNX's external data)."""
 TOKENIZER = "tokenizer.json"
 CALIBRATION = "calibration.json"
 BOUNDARIES = "boundaries.npz"
 CONFIG = "config.json"
 """What kind of encoder it is, as transformers says it: only for training that goes on from it."""
+EXPORT_AGAIN = "export the model again"
 CONTEXT = "turn"
 """What the encoder reads around a span: its turn. It is part of the fingerprint."""
 
@@ -80,11 +79,6 @@ class Artifact(BaseModel):
         unsigned = [UNSIGNED] if "int8" in self.precisions else []
         return [f"{name}.onnx" for name in self.precisions] + unsigned
 
-    @property
-    def weights(self) -> list[str]:
-        """The names of the files of weights beside the graphs, sorted."""
-        return sorted(name for name in self.sha256 if name.endswith(WEIGHTS_SUFFIX))
-
     def info(self, precision: str, provider: str) -> EncoderInfo:
         """Return what the model declares when it runs in `precision` on `provider`."""
         return EncoderInfo(
@@ -104,10 +98,10 @@ def read(folder: Path) -> Artifact:
     A file that is missing or damaged (with both digests) is a ModelError.
     """
     artifact = read_settings(folder)
-    for name in (*artifact.graphs, *artifact.weights, TOKENIZER):
-        _check(folder / name, artifact.sha256.get(name), "export the model again")
-    for name in {CALIBRATION, BOUNDARIES} & artifact.sha256.keys():
-        _check(folder / name, artifact.sha256[name], "copy it again from where the model came from")
+    for name in dict.fromkeys((*artifact.graphs, TOKENIZER, *artifact.sha256)):
+        is_fitted = name in (CALIBRATION, BOUNDARIES)
+        remedy = "copy it again from where the model came from" if is_fitted else EXPORT_AGAIN
+        _check(folder / name, artifact.sha256.get(name), remedy)
     return artifact
 
 

@@ -63,6 +63,7 @@ FILES = [
     "float16.onnx",
     "weights.data",
     "tokenizer.json",
+    "config.json",
     "calibration.json",
     "boundaries.npz",
     "encoder.json",
@@ -359,10 +360,20 @@ def test_the_calibration_of_a_model_that_was_made_without_one_is_not_compared(
     digests = {
         name: digest
         for name, digest in read(SHIPPED).sha256.items()
-        if name not in ("calibration.json", "boundaries.npz")
+        if name not in ("calibration.json", "boundaries.npz", "config.json")
     }
     changed = {"calibration_json": b"{}", "encoder_json": settings_json(sha256=digests)}
     assert read(copy_model_folder(tmp_path / "model", **changed)).sha256 == digests
+
+
+def test_a_file_whose_name_in_the_settings_is_damaged_is_missed(tmp_path: Path) -> None:
+    digests = {
+        name.replace("boundaries", "boundqries"): digest
+        for name, digest in read(SHIPPED).sha256.items()
+    }
+    changed = settings_json(sha256=digests)
+    message = refusal_message(copy_model_folder(tmp_path / "model", encoder_json=changed))
+    assert "boundqries.npz is missing" in message
 
 
 def test_a_file_that_the_settings_do_not_vouch_for_is_refused(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_no_graph_has_weights_of_its_own(model: Path) -> None:
         shared = {tensor.name for tensor in graph.initializer if uses_external_data(tensor)}
         assert shared >= {"words/int8", "words/scales", "first/int8", "second/int8", "head/float16"}
         assert (model / name).stat().st_size < 10_000
-    assert model_folder.read(model).weights == ["weights.data"]
+    assert "weights.data" in model_folder.read(model).sha256
     codes = decode_weights(onnx.load(model / "int8.onnx"))
     halves = decode_weights(onnx.load(model / "float16.onnx"))
     assert np.array_equal(codes["words"], halves["words"])
