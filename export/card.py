@@ -12,6 +12,8 @@ from typing import Any
 
 FILE = "README.md"
 LIMITS_HEADING = "## Limits"
+PRECISIONS = "Precisions"
+"""The title of the section on them."""
 
 WORDNET = "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)"
 LICENSES = {
@@ -34,14 +36,12 @@ LICENSES = {
 """The licences of the public corpora that the recipes, and `export.boundaries`, name."""
 
 GRAPHS = {
-    "stored": "float32 on weights kept as float16; int8 (for CPUs) and float16 (for GPUs) are made"
-    " of it when they are first used, without torch",
-    "stored-int8": "float32 on weights kept as int8, with a scale per channel, block or row; int8"
-    " (for CPUs) and float16 (for GPUs) are made of it when they are first used, without torch",
-    "float32": "float32 alone",
-    "float16": "float16 alone",
-    "int8": "dynamic int8 with one scale per channel, alone",
+    "int8": "`int8.onnx` and `int8-unsigned.onnx` (x86 without VNNI) for CPUs, in dynamic int8",
+    "float16": "`float16.onnx` for GPUs; all compute theirs from the same int8 weights, which have"
+    " a scale per channel, block or row",
+    "float32": "`float32.onnx`",
 }
+"""What the card says of the graphs in each precision."""
 
 ABOUT = """A span-aggregatable encoder for hybrid_search: a span's vector is the mean of its tokens'
 vectors, from one pass over the text around it. Made by `python -m export.to_onnx`."""
@@ -68,7 +68,7 @@ def write(folder: Path, settings: Mapping[str, Any], weights: Path) -> None:
     Its weights come from the folder `weights`.
     """
     run, recipe = weights / "run.json", weights / "recipe.toml"
-    parts = [_head(settings), _precision_section(settings["parity"])]
+    parts = [_head(settings), f"## {PRECISIONS}\n\n{describe_precisions(settings['parity'])}"]
     if run.is_file():
         parts.append(
             _training_section(
@@ -117,13 +117,20 @@ def _head(settings: Mapping[str, Any]) -> str:
         "licence": settings["license"],
         "vectors": f"{settings['dimension']} numbers a token, special tokens left out{cut}",
         "reads": f"a {settings['context']}, in windows of {settings['max_length']} word pieces",
-        "graph": f"`model.onnx`, opset {settings['opset']}: {GRAPHS[settings['precision']]}",
+        "graphs": describe_graphs(settings),
         "fingerprint": f"`{settings['fingerprint']}`",
     }
     return f"# {settings['name']}\n\n{ABOUT}\n\n{_table(('', ''), rows.items())}"
 
 
-def _precision_section(parity: Mapping[str, Mapping[str, Any]]) -> str:
+def describe_graphs(settings: Mapping[str, Any]) -> str:
+    """Return what the card says of the graphs of a folder with these settings."""
+    graphs = "; ".join(GRAPHS[precision] for precision in settings["parity"])
+    return f"{graphs}; opset {settings['opset']}"
+
+
+def describe_precisions(parity: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what the card says of how close the precisions are to float32."""
     rows = [
         (
             name,
@@ -137,7 +144,7 @@ def _precision_section(parity: Mapping[str, Mapping[str, Any]]) -> str:
     first = next(iter(parity.values()))
     introduction = PARITY.format(spans=first["spans"], best=first["best spans"])
     table = _table(("precision", "mean cosine", "least cosine", "same", "lost"), rows)
-    return f"## Precisions\n\n{introduction}\n\n{table}"
+    return f"{introduction}\n\n{table}"
 
 
 def _training_section(run: Mapping[str, Any], recipe: str) -> str:

@@ -9,8 +9,6 @@ sample's phrases. Two exports that this would have caught: a wrapper left in tra
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +19,8 @@ import torch
 from tokenizers import Tokenizer
 
 from benchmarks.quality import hard_sample
+from hybrid_search.encoder.model_folder import TOKENIZER, read_settings
 from hybrid_search.encoder.onnx import OnnxEncoder
-from hybrid_search.encoder.precisions import ANY_PRECISION, PRECISIONS, STORED_INT8
 from hybrid_search.ingest import document_parser
 from hybrid_search.ingest.sources import files
 from hybrid_search.text import spans
@@ -30,8 +28,8 @@ from hybrid_search.text.passages import split
 from hybrid_search.text.types import Encoding, Floats, Ints, Part
 
 PASSAGES = 96
-LEAST = {"float32": ("min", 0.999), "float16": ("min", 0.999), "int8": ("mean", 0.99)}
-"""The bound of each precision; weights that are stored as int8 have that of int8 in all."""
+LEAST = {"float32": ("min", 0.999), "float16": ("mean", 0.99), "int8": ("mean", 0.99)}
+"""The bound of each precision; float16 computes on the weights of int8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,48 +91,38 @@ def corpus() -> tuple[list[Part], list[str]]:
 
 
 def parity(model: torch.nn.Module, folder: Path) -> dict[str, dict[str, Any]]:
-    """Measure each precision that the folder can run in; refuse a folder below the bound of one."""
-    stored_precision = json.loads((folder / "encoder.json").read_text())["precision"]
-    measured = measure(
-        model,
+    """Measure each precision of a folder against torch; refuse a folder below the bound of one."""
+    tokenizer, (_, texts) = folder / TOKENIZER, corpus()
+    phrases = hard_sample.read_phrases()
+    return measure(
+        _side(torch_encodings(model, tokenizer, texts), torch_encodings(model, tokenizer, phrases)),
         folder,
-        [
-            candidate
-            for candidate in PRECISIONS
-            if candidate != "auto" and stored_precision in (candidate, *ANY_PRECISION)
-        ],
     )
-    for precision, result in measured.items():
-        statistic, least = LEAST["int8" if stored_precision == STORED_INT8 else precision]
+
+
+def measure(reference: Side, folder: Path) -> dict[str, dict[str, Any]]:
+    """Return how a folder compares with other vectors of the corpus, in each of its precisions.
+
+    Raises:
+        SystemExit: If it is below the bound of a precision.
+    """
+    measured = {}
+    for precision in read_settings(folder).precisions:
+        result = compare_sides(reference, product_side(folder, precision))
+        statistic, least = LEAST[precision]
         if getattr(result, statistic) < least:
             raise SystemExit(
                 f"span parity of {precision}: {statistic} cosine {getattr(result, statistic):.4f},"
                 f" {least} is the least allowed. Nothing was written."
             )
-    return {precision: result.to_dict() for precision, result in measured.items()}
-
-
-def measure(model: torch.nn.Module, folder: Path, precisions: Sequence[str]) -> dict[str, Parity]:
-    """Return how the folder, in each of `precisions` on the CPU, compares with torch.
-
-    Graphs that are made for this are not stored.
-    """
-    parts, texts = corpus()
-    tokenizer = folder / "tokenizer.json"
-    reference = _side(
-        torch_encodings(model, tokenizer, texts),
-        torch_encodings(model, tokenizer, hard_sample.read_phrases()),
-        parts,
-    )
-    measured = {}
-    with tempfile.TemporaryDirectory() as cache:
-        for precision in precisions:
-            encoder = OnnxEncoder(folder, "cpu", precision=precision, cache=Path(cache))
-            measured[precision] = compare_sides(
-                reference,
-                _side(encoder.encode(texts), encoder.encode(hard_sample.read_phrases()), parts),
-            )
+        measured[precision] = result.to_dict()
     return measured
+
+
+def product_side(folder: Path, precision: str) -> Side:
+    """Return the product's vectors of the corpus, on the CPU."""
+    encoder = OnnxEncoder(folder, "cpu", precision=precision)
+    return _side(encoder.encode(corpus()[1]), encoder.encode(hard_sample.read_phrases()))
 
 
 def compare_sides(a: Side, b: Side) -> Parity:
@@ -187,7 +175,8 @@ def torch_encodings(
     ]
 
 
-def _side(turns: Sequence[Encoding], phrases: Sequence[Encoding], parts: Sequence[Part]) -> Side:
+def _side(turns: Sequence[Encoding], phrases: Sequence[Encoding]) -> Side:
+    parts, _ = corpus()
     vectors = [_unit(_spans(encoding, part)) for encoding, part in zip(turns, parts, strict=True)]
     phrase_vectors = _unit(np.array([encoding.vectors.sum(axis=0) for encoding in phrases]))
     return Side(vectors, phrase_vectors, [encoding.offsets for encoding in (*turns, *phrases)])

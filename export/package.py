@@ -119,8 +119,7 @@ def _copy_model(model: Path, package: Path, name: str) -> None:
         if (size := file.stat().st_size) > LARGEST:
             raise SystemExit(
                 f"{file} has {size / MEGABYTE:.0f} MB, and a file of a package may have "
-                f"{LARGEST // MEGABYTE}: export the model with --precision stored-int8, or a model "
-                "of fewer layers"
+                f"{LARGEST // MEGABYTE}: export the model again, which splits its weights"
             )
     package.mkdir(parents=True)
     for file in files:

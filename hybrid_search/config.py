@@ -7,7 +7,6 @@ HYBRID_SEARCH_MODEL        a model folder, or the name of an installed model
 HYBRID_SEARCH_DEVICE       auto, cpu, cuda or tensorrt (default: auto)
 HYBRID_SEARCH_PRECISION    auto, int8, float16 or float32
                            (default: auto, which is int8 on CPUs and float16 elsewhere)
-HYBRID_SEARCH_CACHE        folder of the graphs in other precisions (default: the user's cache)
 HYBRID_SEARCH_DIMENSION    vector dimension of new indexes, one of the model's sizes
                            (default: the model's usual one)
 HYBRID_SEARCH_TUNING       file of tuned probabilities, by which queries go
@@ -137,8 +136,8 @@ def settings(
 
 
 def cache_folder() -> Path:
-    """Return the folder of files that can be made again."""
-    return Path(_read("CACHE") or platformdirs.user_cache_path("hybrid_search"))
+    """Return the folder of files that can be made again: the user's cache."""
+    return platformdirs.user_cache_path("hybrid_search")
 
 
 def disable_telemetry() -> None:

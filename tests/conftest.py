@@ -30,7 +30,7 @@ HARD_CALLS = Path(__file__).parent.parent / "benchmarks" / "data" / "hard_sample
 """The calls of the hard sample; `benchmarks.quality` needs what not every environment has."""
 
 
-PRESERVED_VARIABLES = ("HYBRID_SEARCH_TEST_URLS", "HYBRID_SEARCH_CACHE")
+PRESERVED_VARIABLES = ("HYBRID_SEARCH_TEST_URLS",)
 """Environment variables that tests may see."""
 
 
@@ -59,14 +59,12 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _cache(run_folder: Path) -> Iterator[None]:
-    """Give all tests one folder for what the encoder makes on its first use.
+def _bytecode(run_folder: Path) -> Iterator[None]:
+    """Give the processes that tests start a folder for bytecode, where Python shall write none.
 
-    Where Python shall write no bytecode, the processes that tests start have a folder for that as
-    well: they would compile the package again and again.
+    They would compile the package again and again.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HYBRID_SEARCH_CACHE", str(run_folder / "cache"))
         if sys.dont_write_bytecode:
             patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
             patch.setenv("PYTHONPYCACHEPREFIX", str(run_folder / "bytecode"))

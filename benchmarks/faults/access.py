@@ -36,13 +36,13 @@ STORE_FILES = (
 )
 MODEL_FILES = (
     "model",
-    "model/model.onnx",
+    "model/int8.onnx",
+    "model/int8-unsigned.onnx",
+    "model/weights.data",
     "model/tokenizer.json",
     "model/encoder.json",
     "model/calibration.json",
     "model/boundaries.npz",
-    "cache",
-    "cache/models",
 )
 FORBIDDING = ("unreadable", "read-only")
 FREE_KILOBYTES = (0, 4, 8, 16, 32, 64, 96, 128, 160, 200, 300, 400)
@@ -139,12 +139,12 @@ class Access:
 
         def undo() -> None:
             with system.become_root_again():
-                for name in ("model", "cache", "real"):
+                for name in ("model", "real"):
                     _remove(folder / name)
                 self._scene.copy_model(folder)
                 system.give_to_nobody(folder)
 
-        with _identity(folder, kind), self._scene.copy_conversions():
+        with _identity(folder, kind):
             ALTERATIONS[kind](folder / trial.target, foreign)
             return examine_model(trial, model, undo)
 

@@ -65,10 +65,9 @@ TARGETS = (
     Target("model", "calibration.json", 180, 0),
     Target("model", "boundaries.npz", 60, 0),
     Target("model", "tokenizer.json", 120, 0),
-    Target("model", "model.onnx", 90, 0),
+    Target("model", "int8.onnx", 90, 0),
+    Target("model", "weights.data", 90, 0),
     Target("model", "README.md", 12, 0),
-    Target("cache", "models/*.onnx", 120, 0),
-    Target("cache", "models/*.lock", 12, 0),
 )
 
 
@@ -106,8 +105,8 @@ class Damage:
         source, _, name = trial.target.partition("/")
         fault, _, time = trial.fault.rpartition(":")
         pristine = find_file(self._scene.folder / source, name)
-        if source in ("model", "cache"):
-            return self._run_model(trial, source, pristine, fault, time)
+        if source == "model":
+            return self._run_model(trial, pristine, fault, time)
         store = self._scene.copy_store(self._folder / "damage", source)
         path = store.path / pristine.relative_to(self._scene.folder / source)
         damage_file(path, fault, keep_time=time == "kept")
@@ -118,23 +117,19 @@ class Damage:
 
         return examine_store(trial, store, undo)
 
-    def _run_model(
-        self, trial: Trial, source: str, pristine: Path, fault: str, time: str
-    ) -> Outcome:
+    def _run_model(self, trial: Trial, pristine: Path, fault: str, time: str) -> Outcome:
         model = self._scene.copy_model(self._folder / "model")
-        root = model.folder / source
-        path = root / pristine.relative_to(self._scene.folder / source)
+        path = model.model / pristine.name
         damage_file(path, fault, keep_time=time == "kept")
 
         def undo() -> None:
             path.unlink(missing_ok=True)
             shutil.copy2(pristine, path)
 
-        with self._scene.copy_conversions():
-            try:
-                return examine_model(trial, model, undo)
-            finally:
-                undo()
+        try:
+            return examine_model(trial, model, undo)
+        finally:
+            undo()
 
 
 def find_file(root: Path, name: str) -> Path:

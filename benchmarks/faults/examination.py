@@ -152,7 +152,7 @@ def _check_strangers(judge: Judge, strangers: Strangers) -> None:
 
 
 def examine_model(trial: Trial, model: ModelCopy, undo: Undo) -> Outcome:
-    """Query after a fault in the model folder or the cache, and once it is undone."""
+    """Query after a fault in the model folder, and once it is undone."""
     judge = Judge(trial)
     strangers = snapshot_strangers(model.folder)
     judge.compare(model.query(), model.before)

@@ -65,7 +65,6 @@ ACCESS_ROWS = (
     ("store", "vanished, forbidden and linked: files of an index"),
     ("rejected", "vanished, forbidden and linked: the file of refused documents"),
     ("model", "vanished, forbidden and linked: files of a model"),
-    ("cache", "vanished, forbidden and linked: the cache"),
     ("file system", "full and read-only file systems"),
     ("std", "full and closed outputs"),
 )
@@ -73,7 +72,6 @@ SOURCES = {
     "tiny": "",
     "interrupted": " (after a kill)",
     "model": " (model)",
-    "cache": " (cache)",
 }
 
 

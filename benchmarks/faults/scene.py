@@ -1,24 +1,18 @@
-"""Sound indexes, a model and a cache: each trial damages a copy, and is judged by their answers."""
+"""Sound indexes and a model: each trial damages a copy, and is judged by their answers."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from benchmarks.faults.commands import CommandReport, run_command, use_tiny_encoder
 from benchmarks.quality import hard_sample
 from hybrid_search import connect, encoder
-from hybrid_search.config import cache_folder
-from hybrid_search.encoder import quantization
-from hybrid_search.encoder.graph_cache import find_or_make_graph
-from hybrid_search.system import file_digest
 from tests.helpers.tiny_encoder import make_entries, make_spec
 
 CALLS = 12
@@ -84,7 +78,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class ModelCopy:
-    """Copies of a model folder and of the graphs made from it, and an index of that model."""
+    """A copy of a model folder, and an index of that model."""
 
     folder: Path
     before: Answers
@@ -99,20 +93,14 @@ class ModelCopy:
         """The model folder."""
         return self.folder / "model"
 
-    @property
-    def cache(self) -> Path:
-        """The folder of the graphs."""
-        return self.folder / "cache"
-
     def query(self) -> list[CommandReport]:
         """Return the reports of all queries, each by an encoder that is loaded anew."""
         url = f"embedded:{self.store}"
         places = ("--url", url, "--index", "calls", "--model", str(self.model))
-        with patch.dict(os.environ, {"HYBRID_SEARCH_CACHE": str(self.cache)}):
-            reports = []
-            for query in MODEL_QUERIES:
-                encoder.load.cache_clear()
-                reports.append(run_command("query", *places, *query, "--json"))
+        reports = []
+        for query in MODEL_QUERIES:
+            encoder.load.cache_clear()
+            reports.append(run_command("query", *places, *query, "--json"))
         return reports
 
 
@@ -134,19 +122,11 @@ class Scene:
 
     def copy_model(self, folder: Path) -> ModelCopy:
         """Return the copy of the model in `folder`, made at its first use and repaired after."""
-        for name in ("model", "cache", "real"):
+        for name in ("model", "real"):
             if not (folder / name).is_dir():
                 shutil.copytree(self.folder / name, folder / name)
         references = json.loads((self.folder / "references.json").read_text())
         return ModelCopy(folder, references["model"])
-
-    @contextmanager
-    def copy_conversions(self) -> Iterator[None]:
-        """Let the conversion of a graph, which takes seconds, copy what it made here before."""
-        (graph,) = (self.folder / "cache" / "models").glob("*.onnx")
-        converters = {"int8": lambda _, path: shutil.copy(graph, path)}
-        with patch.dict(quantization.CONVERTERS, converters):
-            yield
 
 
 def build(folder: Path, with_model: bool) -> None:
@@ -198,28 +178,15 @@ def _build_interrupted(folder: Path) -> None:
 
 
 def _build_model(folder: Path) -> Answers:
-    """Make the copy of the shipped model, its graph and an index; return the answers."""
+    """Make the copy of the shipped model and an index; return the answers."""
     shutil.copytree(encoder.SHIPPED, folder / "model")
-    (folder / "cache" / "models").mkdir(parents=True)
     model = ModelCopy(folder, [])
     documents = str(folder / "documents.jsonl")
     url = f"embedded:{model.store}"
     places = ("--url", url, "--index", "calls", "--model", str(model.model))
-    _copy_graph(encoder.SHIPPED / "model.onnx", folder / "cache" / "models")
-    with patch.dict(os.environ, {"HYBRID_SEARCH_CACHE": str(model.cache)}):
-        encoder.load.cache_clear()
-        _check(run_command("ingest", documents, *places))
+    encoder.load.cache_clear()
+    _check(run_command("ingest", documents, *places))
     return _answers(model.query())
-
-
-def _copy_graph(source: Path, folder: Path) -> None:
-    """Copy the int8 graph of `source` from the user's cache, with the lock of those who make it.
-
-    The cache may have graphs of other models and of other versions.
-    """
-    graph = find_or_make_graph(source, file_digest(source), "int8", cache_folder() / "models")
-    shutil.copy2(graph, folder)
-    (folder / f"{graph.stem.rpartition('-')[0]}.lock").touch(0o600)
 
 
 def _plant_strangers(store: Path) -> None:

@@ -1,7 +1,9 @@
 """Measure what each precision costs and gains: ``python -m benchmarks.quality.precisions``.
 
-For a model folder that has several. Tokens a second on the turns of ``--calls`` calls of calls_sgd,
-the precisions taking turns, as the machine is shared; Pearson on STS-B-Context, every row.
+For a model folder that has several, beside one of the same weights that was exported with
+``--precision float32`` (``--float32``). Tokens a second on the turns of ``--calls`` calls of
+calls_sgd, the precisions taking turns, as the machine is shared; Pearson on STS-B-Context, every
+row.
 """
 
 from __future__ import annotations
@@ -19,18 +21,19 @@ from benchmarks.quality import encoders, stsb_context, turns
 from benchmarks.quality.encoders import Model
 from hybrid_search.encoder import Encoder
 
-MEASURED = ("float32", "int8", "float16")
+MEASURED = ("int8", "float16")
 CALLS = 100
 ROUNDS = 5
 
 
-def measure(model: Model, data: Path, calls: int = CALLS) -> dict[str, Any]:
-    """Return a row for each precision.
+def measure(model: Model, float32: Path, data: Path, calls: int = CALLS) -> dict[str, Any]:
+    """Return a row for each precision; `float32` is the folder of that precision.
 
     Speeds are medians over the rounds, and so are their ratios to float32, taken round by round.
     """
     encoders_by_precision = {
-        precision: replace(model, precision=precision).encoder for precision in MEASURED
+        "float32": replace(model, folder=float32, precision="float32").encoder,
+        **{precision: replace(model, precision=precision).encoder for precision in MEASURED},
     }
     texts = turns.read(data, calls).texts
     seconds = _time_rounds(encoders_by_precision, texts)
@@ -66,9 +69,12 @@ def main() -> None:
     parser.add_argument(
         "--calls", type=int, default=CALLS, help="whose turns are encoded for the clock"
     )
+    parser.add_argument(
+        "--float32", type=Path, required=True, help="a folder of the same weights in float32"
+    )
     options = parser.parse_args()
     model = encoders.load_model(options)
-    measured = measure(model, options.data, options.calls)
+    measured = measure(model, options.float32, options.data, options.calls)
     results.write(
         f"precisions{model.suffix()}",
         {"model": replace(model, precision="auto").label, "precisions": measured},

@@ -1,12 +1,12 @@
 # The service and its page, as described in docs/examples.md. Beside this file lies the wheel.
 FROM python:3.12-slim
-ENV HOME=/app PATH=/app/.local/bin:$PATH HYBRID_SEARCH_CACHE=/app/cache HYBRID_SEARCH_URL=embedded:/data
+ENV HOME=/app PATH=/app/.local/bin:$PATH HYBRID_SEARCH_URL=embedded:/data
 WORKDIR /app
 RUN chmod 777 .
 USER 1000
 COPY hybrid_span_search-*.whl ./
 RUN pip install --no-cache-dir "$(echo ./hybrid_span_search-*.whl)[cpu,serve,elasticsearch]"
-# the graph of the model for this kind of processor is made here once, and not at each start
+# what is installed works
 RUN hybrid-search best-spans "refund request" --text "I want my money back."
 VOLUME /data
 EXPOSE 8080

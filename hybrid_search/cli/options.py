@@ -100,8 +100,6 @@ def report_errors(
     Raises:
         Exit: If an error was reported.
     """
-    # the first use of a model takes some seconds more: show the line that says why
-    logging.getLogger("hybrid_search.encoder").setLevel(logging.INFO)
     with logs.configure_logging(log_format, log_level):
         try:
             yield

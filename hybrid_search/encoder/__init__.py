@@ -6,12 +6,11 @@ first encoder is loaded, not before.
 
 Modules in reading order: `base` (the `Encoder` protocol), `model_folder` (what a model folder
 holds), `installed_models` (model folders by their names), `prior_file` (the model's prior of
-spans), `devices` and `precisions` (where and how the graph runs), `quantization` and `graph_cache`
-(graphs in other precisions), `onnx` (the encoder), `truncated` (smaller vectors) and
-`passage_codes` (passages through an encoder).
+spans), `devices` and `precisions` (where the model runs, and by which of its graphs), `onnx` (the
+encoder), `truncated` (smaller vectors) and `passage_codes` (passages through an encoder).
 
 Another runtime is a new module beside `onnx` that implements `Encoder`; a new precision goes into
-`quantization.CONVERTERS`, a new device into `devices.PROVIDERS`.
+`precisions.RUNNABLE`, a new device into `devices.PROVIDERS`.
 """
 
 from __future__ import annotations

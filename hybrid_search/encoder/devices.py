@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
+from hybrid_search import config
 from hybrid_search.errors import DeviceError, UsageError
 from hybrid_search.system import install_command
 
@@ -66,11 +66,11 @@ class Device:
         """True for a card, False for the CPU."""
         return self.provider != CPU
 
-    def providers(self, precision: str, cache: Path) -> list[tuple[str, dict[str, Any]]]:
+    def providers(self, precision: str) -> list[tuple[str, dict[str, Any]]]:
         """Return the providers, each with its options, to make an ONNX Runtime session with.
 
-        TensorRT builds an engine for minutes and keeps it in `cache`; CUDA runs the operators that
-        TensorRT cannot.
+        TensorRT builds an engine for minutes and keeps it in the user's cache; CUDA runs the
+        operators that TensorRT cannot.
         """
         if not self.is_accelerated:
             return [(CPU, {})]
@@ -81,7 +81,7 @@ class Device:
             "device_id": self.number,
             "trt_fp16_enable": precision == "float16",
             "trt_engine_cache_enable": True,
-            "trt_engine_cache_path": str(cache),
+            "trt_engine_cache_path": str(config.cache_folder()),
         }
         return [(TENSORRT, options), cuda]
 

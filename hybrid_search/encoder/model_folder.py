@@ -1,15 +1,13 @@
-"""Read and check a model folder: ``model.onnx``, ``tokenizer.json``, ``encoder.json``.
+"""Read and check a model folder: graphs, their weights, ``tokenizer.json``, ``encoder.json``.
 
-The folder is all that crosses from ``export/`` into the product. The weights of a large model lie
-beside the graph, in ``model-1.data`` and so on. A model that was calibrated has
+The folder is all that crosses from ``export/`` into the product. Its graphs, such as ``int8.onnx``,
+run as they are and share their weights, in ``weights.data``. A model that was calibrated has
 ``calibration.json`` too, which `hybrid_search.search.calibration` reads, and one that was taught
 where clauses end has ``boundaries.npz``, for `hybrid_search.encoder.prior_file`.
 """
 
 from __future__ import annotations
 
-import fnmatch
-import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,20 +16,19 @@ from typing import Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from hybrid_search.encoder.base import EncoderInfo
+from hybrid_search.encoder.precisions import RUNNABLE, UNSIGNED
 from hybrid_search.errors import ModelError
 from hybrid_search.system import file_digest
 
 SHIPPED = Path(__file__).parent.parent / "models" / "slice-minilm-l6"
-SCHEMA = 1
+SCHEMA = 2
 SETTINGS = "encoder.json"
-GRAPH = "model.onnx"
-DATA = "model-{number}.data"
-"""The name of a file of weights that lie beside the graph (ONNX's external data)."""
 TOKENIZER = "tokenizer.json"
 CALIBRATION = "calibration.json"
 BOUNDARIES = "boundaries.npz"
 CONFIG = "config.json"
 """What kind of encoder it is, as transformers says it: only for training that goes on from it."""
+EXPORT_AGAIN = "export the model again"
 CONTEXT = "turn"
 """What the encoder reads around a span: its turn. It is part of the fingerprint."""
 
@@ -41,13 +38,12 @@ class Artifact(BaseModel):
 
     `sha256` maps each file of the folder to its digest. A calibration and boundaries have one as
     well, but are no part of the `fingerprint`, which does not depend on the precision either.
-    `sizes` are those of `EncoderInfo`. `precision` is that of the graph; a graph in "stored" or
-    "stored-int8" can run in any (`hybrid_search.encoder.precisions`).
+    `sizes` are those of `EncoderInfo`.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    schema_version: Literal[1] = Field(alias="schema")
+    schema_version: Literal[2] = Field(alias="schema")
     name: str
     dimension: int = Field(gt=0)
     sizes: tuple[int, ...] = ()
@@ -55,7 +51,6 @@ class Artifact(BaseModel):
     pooling: Literal["mean-without-special-tokens"]
     context: Literal["turn"]
     opset: int
-    precision: Literal["float32", "float16", "int8", "stored", "stored-int8"]
     fingerprint: str = Field(min_length=8)
     license: str
     origin: str
@@ -67,19 +62,22 @@ class Artifact(BaseModel):
             raise ValueError(
                 f"sizes {list(self.sizes)} are not all between 1 and dimension {self.dimension}"
             )
+        if not self.precisions:
+            raise ValueError(
+                f"sha256 names none of {', '.join(f'{name}.onnx' for name in RUNNABLE)}"
+            )
         return self
 
     @property
-    def graph_digest(self) -> str:
-        """The SHA-256 of the graph; with data files, that of all their digests."""
-        digests = [self.sha256[name] for name in (GRAPH, *self.data_files)]
-        joined = "".join(digests).encode()
-        return hashlib.sha256(joined).hexdigest() if self.data_files else digests[0]
+    def precisions(self) -> list[str]:
+        """The precisions that the folder has a graph in."""
+        return [name for name in RUNNABLE if f"{name}.onnx" in self.sha256]
 
     @property
-    def data_files(self) -> list[str]:
-        """The names of the files of weights beside the graph, sorted."""
-        return sorted(fnmatch.filter(self.sha256, DATA.format(number="*")))
+    def graphs(self) -> list[str]:
+        """The names of the files of all graphs."""
+        unsigned = [UNSIGNED] if "int8" in self.precisions else []
+        return [f"{name}.onnx" for name in self.precisions] + unsigned
 
     def info(self, precision: str, provider: str) -> EncoderInfo:
         """Return what the model declares when it runs in `precision` on `provider`."""
@@ -100,10 +98,10 @@ def read(folder: Path) -> Artifact:
     A file that is missing or damaged (with both digests) is a ModelError.
     """
     artifact = read_settings(folder)
-    for name in (GRAPH, *artifact.data_files, TOKENIZER):
-        _check(folder / name, artifact.sha256.get(name), "export the model again")
-    for name in {CALIBRATION, BOUNDARIES} & artifact.sha256.keys():
-        _check(folder / name, artifact.sha256[name], "copy it again from where the model came from")
+    for name in dict.fromkeys((*artifact.graphs, TOKENIZER, *artifact.sha256)):
+        is_fitted = name in (CALIBRATION, BOUNDARIES)
+        remedy = "copy it again from where the model came from" if is_fitted else EXPORT_AGAIN
+        _check(folder / name, artifact.sha256.get(name), remedy)
     return artifact
 
 

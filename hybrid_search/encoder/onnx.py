@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from hybrid_search import config
 from hybrid_search.encoder import devices, model_folder, precisions, prior_file
 from hybrid_search.encoder.base import EncoderInfo, Padding
 from hybrid_search.encoder.devices import Device
-from hybrid_search.encoder.graph_cache import find_or_make_graph
 from hybrid_search.errors import MissingExtraError, ModelError, UsageError
 from hybrid_search.system import available_cores, install_command
 from hybrid_search.text.span_prior import SpanPrior
@@ -59,12 +57,11 @@ class OnnxEncoder:
 
     `device` is auto, cpu, cuda, tensorrt or a card with its number (cuda:1); `precision` is auto,
     int8, float16 or float32. `threads` is the number of batches run side by side, by default the
-    cores of this process; a card runs one. Graphs that have to be made are kept in `cache`, by
-    default the user's.
+    cores of this process; a card runs one.
 
-    Making one raises ModelError if the folder is incomplete or damaged, DeviceError if another
-    device than the requested one would run, UsageError if the folder does not have the precision,
-    and MissingExtraError without ONNX Runtime or the packages that make that precision.
+    Making one raises ModelError if the folder is incomplete or damaged, or does not have the
+    precision, DeviceError if another device than the requested one would run, and
+    MissingExtraError without ONNX Runtime.
     """
 
     def __init__(
@@ -73,22 +70,13 @@ class OnnxEncoder:
         device: str = "auto",
         threads: int | None = None,
         precision: str = "auto",
-        cache: Path | None = None,
     ) -> None:
         self._folder = folder
         self.artifact = model_folder.read(folder)
         target = Device.choose(device, _runtime().get_available_providers())
-        self.precision = precisions.choose(precision, self.artifact.precision, target)
-        graph = folder / model_folder.GRAPH
-        graph_cache = (cache or config.cache_folder()) / "models"
-        is_stored = self.artifact.precision in precisions.ANY_PRECISION
-        if is_stored and self.precision != "float32":
-            graph = find_or_make_graph(
-                graph, self.artifact.graph_digest, self.precision, graph_cache
-            )
-        self._session = _session(
-            graph, self.artifact.dimension, target, self.precision, graph_cache
-        )
+        self.precision = precisions.choose(precision, self.artifact.precisions, target)
+        graph = (folder / precisions.graph_name(self.precision)).resolve()  # its weights are there
+        self._session = _session(graph, self.artifact.dimension, target, self.precision)
         self.provider = str(self._session.get_providers()[0])
         self._workers = 1 if target.is_accelerated else threads or available_cores()
         self._batch_tokens = CARD_TOKENS if target.is_accelerated else BATCH_TOKENS
@@ -241,9 +229,7 @@ def _runtime() -> Any:
     return onnxruntime
 
 
-def _session(
-    path: Path, dimension: int, device: Device, runtime_precision: str, cache: Path
-) -> Any:
+def _session(path: Path, dimension: int, device: Device, runtime_precision: str) -> Any:
     onnxruntime = _runtime()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1  # see _run_batches
@@ -251,7 +237,7 @@ def _session(
     options.log_severity_level = 3
     try:
         session = onnxruntime.InferenceSession(
-            str(path), options, providers=device.providers(runtime_precision, cache)
+            str(path), options, providers=device.providers(runtime_precision)
         )
     except Exception as error:  # the library's exceptions have no common base
         raise ModelError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +25,9 @@ from benchmarks.faults.damage import REGIONS, TIMES, Damage, damage_file, draw_f
 from benchmarks.faults.examination import Judge
 from benchmarks.faults.families import FAMILIES, open_families
 from benchmarks.faults.remedies import apply_remedy, find_remedies
-from benchmarks.faults.scene import Scene, Store, build
+from benchmarks.faults.scene import Scene, Store
 from benchmarks.faults.trial import HANG, SIGNAL, SILENT, TRACEBACK, Outcome, Trial
-from hybrid_search import encoder
 from hybrid_search.backends.embedded import schema
-from hybrid_search.config import cache_folder
-from hybrid_search.encoder.graph_cache import RECIPE, find_or_make_graph
-from hybrid_search.system import file_digest
 from tests.helpers import bad_answers, misbehaving_trials
 from tests.helpers.fake_cluster import FakeCluster
 from tests.helpers.fake_server import HttpRequest, Reply
@@ -65,23 +60,6 @@ def scene() -> Iterator[Path]:
     """The sound index, in memory: on a disk each trial would wait for it."""
     with tempfile.TemporaryDirectory(dir=campaign.choose_memory()) as folder:
         yield campaign.prepare(Path(folder), with_model=False)
-
-
-def test_the_copy_of_the_cache_has_the_graph_of_this_version_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A user's cache has those of earlier versions, too."""
-    monkeypatch.chdir(tmp_path)  # the scene changes the working directory
-    source = encoder.SHIPPED / "model.onnx"
-    graph = find_or_make_graph(source, file_digest(source), "int8", cache_folder() / "models")
-    monkeypatch.setenv("HYBRID_SEARCH_CACHE", str(tmp_path))
-    (tmp_path / "models").mkdir()
-    for recipe in (RECIPE - 1, RECIPE):
-        name = graph.name.replace(f"-{RECIPE}-", f"-{recipe}-")
-        shutil.copy2(graph, tmp_path / "models" / name)
-    build(tmp_path / "scene", with_model=True)
-    copies = (tmp_path / "scene" / "cache" / "models").glob("*.onnx")
-    assert [path.name for path in copies] == [graph.name]
 
 
 def test_a_few_faults_of_each_kind_break_no_rule(scene: Path) -> None:

@@ -17,7 +17,6 @@ import pytest
 import typer
 
 from hybrid_search.cli.app import app
-from hybrid_search.encoder import Encoder
 from hybrid_search.search.result import Result
 from tests.helpers.cli import CommandResult, invoke_cli, run_cli
 
@@ -54,10 +53,9 @@ REFUND = {"id": "refund", "text": "I want a refund, and I want it today."}
 
 
 @pytest.fixture(scope="module")
-def home(real_encoder: Encoder, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of a user who has set nothing, and whose graph was made before."""
+def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a user who has set nothing."""
     folder = str(tmp_path_factory.mktemp("home"))
-    shutil.copytree(os.environ["HYBRID_SEARCH_CACHE"], Path(folder, ".cache", "hybrid_search"))
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("HYBRID_SEARCH")
     }

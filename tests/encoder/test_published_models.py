@@ -37,7 +37,7 @@ def test_there_is_a_larger_model() -> None:
 @pytest.mark.parametrize("project", PROJECTS, ids=NAMES)
 def test_it_is_whole_and_has_all_that_a_model_may_have(project: Path) -> None:
     artifact = model_folder.read(find_folder(project))  # compares all files with their digests
-    encoder = load(find_folder(project), precision="float32")
+    encoder = load(find_folder(project))
     assert artifact.name == project.name
     assert base.span_prior(truncate_encoder(encoder)) is not None
     for spans_by in ("score", "cosine"):
@@ -48,7 +48,7 @@ def test_it_is_whole_and_has_all_that_a_model_may_have(project: Path) -> None:
 
 @pytest.mark.parametrize("project", PROJECTS, ids=NAMES)
 def test_it_marks_what_is_meant_where_no_word_is_the_same(project: Path) -> None:
-    encoder = truncate_encoder(load(find_folder(project), precision="float32"))
+    encoder = truncate_encoder(load(find_folder(project)))
     (best,) = best_spans(encoder, "lost luggage", CALL, prior=base.span_prior(encoder))
     assert best.text.startswith("My two suitcases never came out on the belt")
     assert "hamster" not in best.text

@@ -32,13 +32,12 @@ with hybrid_search.connect("memory:", device="cpu") as client:
 
 @pytest.fixture
 def new_user(tmp_path: Path) -> dict[str, str]:
-    """The environment of a user whose home is empty; the encoder's cache is not in it."""
+    """The environment of a user whose home is empty."""
     (tmp_path / "user").mkdir()
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path / "user"),
         "PYTHONPATH": str(ROOT),
-        "HYBRID_SEARCH_CACHE": os.environ["HYBRID_SEARCH_CACHE"],
     }
 
 

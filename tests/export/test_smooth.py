@@ -12,7 +12,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from export import smooth
-from hybrid_search.encoder import SHIPPED, quantization
+from export.package import LARGEST
+from export.ready_graphs import write_int8
+from hybrid_search.encoder import SHIPPED
+from hybrid_search.encoder.precisions import graph_name
 from hybrid_search.text.types import Floats
 
 TOKENIZER = SHIPPED / "tokenizer.json"
@@ -87,9 +90,10 @@ def vectors(path: Path) -> Floats:
 
 
 def int8_vectors(path: Path) -> Floats:
-    int8_path = path.with_suffix(".int8.onnx")
-    quantization.write_int8(path, int8_path)
-    return vectors(int8_path)
+    folder = path.with_suffix("")
+    folder.mkdir()
+    write_int8(onnx.load(path), folder, LARGEST)
+    return vectors(folder / graph_name("int8"))
 
 
 def mean_error(actual: Floats, expected: Floats) -> float:

@@ -1,17 +1,18 @@
-"""A model folder of a small graph of random weights, in any stored form, and what it encodes."""
+"""A model folder of small graphs of random weights, and what they encode."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from export.package import LARGEST
+from export.ready_graphs import WRITERS
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.encoder.onnx import OnnxEncoder
 from hybrid_search.text.types import Floats
@@ -61,32 +62,30 @@ def make_graph(width: int = 2 * DIMENSION) -> onnx.ModelProto:
     )
 
 
-def make_model_folder(folder_path: Path, precision: str, write: Callable[[Path], object]) -> Path:
-    """Make a model folder whose graph, and weights beside it, `write` writes, in `precision`."""
+def make_model_folder(
+    folder_path: Path,
+    precision: str = "int8",
+    graph: onnx.ModelProto | None = None,
+    limit: int = LARGEST,
+) -> Path:
+    """Make a model folder as an export in `precision` does, with files of at most `limit` bytes."""
     folder_path.mkdir()
-    write(folder_path / "model.onnx")
+    WRITERS[precision](graph or make_graph(), folder_path, limit)
     shutil.copy(SHIPPED / "tokenizer.json", folder_path)
-    settings = {
-        name: value
-        for name, value in json.loads((SHIPPED / "encoder.json").read_text()).items()
-        if name != "sizes"
-    }
+    settings = json.loads((SHIPPED / "encoder.json").read_text())
+    settings |= {"name": "small", "dimension": DIMENSION, "sizes": []}
+    write_settings(folder_path, settings)
+    return folder_path
+
+
+def write_settings(folder_path: Path, settings: dict[str, object]) -> None:
+    """Write ``encoder.json`` with the digests of the files that there are."""
     digests = {
         path.name: hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder_path.iterdir())
+        if path.name != "encoder.json"
     }
-    (folder_path / "encoder.json").write_text(
-        json.dumps(
-            {
-                **settings,
-                "name": "small",
-                "dimension": DIMENSION,
-                "precision": precision,
-                "sha256": digests,
-            }
-        )
-    )
-    return folder_path
+    (folder_path / "encoder.json").write_text(json.dumps({**settings, "sha256": digests}))
 
 
 def token_vectors(encoder: OnnxEncoder) -> Floats:

@@ -41,17 +41,15 @@ layer do not import each other.
 ALLOWED_IMPORTERS = {
     "onnxruntime": {
         "encoder.devices",
-        "encoder.graph_cache",
         "encoder.onnx",
-        "encoder.quantization",
     },
-    "onnx": {"encoder.quantization"},
+    "onnx": set(),
     "tokenizers": {"encoder.onnx"},
     "isal": {"backends.embedded.checksums"},
     "numkong": {
         "backends.server.two_bit_codes",
         "backends.short_vectors",
-        "encoder.quantization",
+        "encoder.precisions",
         "text.token_codes",
     },
     "sqlite3": {

@@ -105,7 +105,6 @@ def test_the_commands_of_a_dockerfile_run_in_an_empty_folder(
         for command in re.findall(r"^RUN (.*)$", text, flags=re.MULTILINE)
     ]
     assert "[I want my money back]" in outputs[-1]
-    assert list((tmp_path / "cache").iterdir()), "the graph is not in the image"
 
 
 def test_the_wheel_holds_the_product_its_model_and_its_sample_and_nothing_else(
@@ -118,7 +117,7 @@ def test_the_wheel_holds_the_product_its_model_and_its_sample_and_nothing_else(
     }
     expected_files = {"py.typed", "sample/calls.jsonl", "sample/topics.jsonl"} | {
         f"models/slice-minilm-l6/{file}"
-        for file in ("model.onnx", "tokenizer.json", "encoder.json")
+        for file in ("int8.onnx", "weights.data", "tokenizer.json", "encoder.json")
     }
     expected_files |= {
         f"serve/static/{path.name}" for path in (ROOT / "hybrid_search/serve/static").iterdir()

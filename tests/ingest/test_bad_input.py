@@ -179,13 +179,13 @@ def test_a_model_folder_that_is_incomplete_is_one_error_and_makes_no_index() -> 
 
 def test_a_model_folder_that_is_damaged_is_one_error() -> None:
     shutil.copytree(SHIPPED, "model")
-    with Path("model/model.onnx").open("r+b") as file:
+    with Path("model/weights.data").open("r+b") as file:
         file.seek(1000)
         file.write(b"damage")
     assert invoke_cli("query", "parcel", "--model", "model", "--index", "calls").status == 2
     ingest()
     error = invoke_cli("query", "parcel", "--model", "model").error
-    assert error.startswith("model/model.onnx is damaged: its SHA-256 starts with ")
+    assert error.startswith("model/weights.data is damaged: its SHA-256 starts with ")
     assert error.endswith("Export the model again.")
 
 

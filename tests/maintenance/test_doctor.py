@@ -37,7 +37,6 @@ LOCAL_CHECKS = [
     "telemetry",
     "onnxruntime",
     "device",
-    "cache",
     "model",
     "models",
     "calibration",
@@ -82,7 +81,7 @@ def test_a_damaged_model_is_told_with_both_digests_and_hides_nothing_else(
 ) -> None:
     folder = tmp_path / "model"
     shutil.copytree(encoder.SHIPPED, folder)
-    with (folder / "model.onnx").open("r+b") as file:
+    with (folder / "weights.data").open("r+b") as file:
         file.write(b"damaged")
     checks = run_checks(sample_url, model=folder)
     assert states_not_ok(checks) == {"model": "problem", "encoder": "problem", "index": "problem"}
@@ -195,15 +194,6 @@ def test_a_disk_that_is_full_or_nearly_so_is_told(
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**11, 0, free))
     assert run_checks(f"embedded:{tmp_path}")["store"].state == state
-
-
-def test_a_cache_that_cannot_be_written_is_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "cache").write_text("not a folder")
-    monkeypatch.setenv("HYBRID_SEARCH_CACHE", str(tmp_path / "cache"))
-    (check,) = machine.cache()
-    assert (check.state, "HYBRID_SEARCH_CACHE" in check.remedy) == ("warning", True)
 
 
 @pytest.mark.parametrize(

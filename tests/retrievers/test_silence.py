@@ -58,7 +58,6 @@ def new_user(home: Path, **variables: str) -> dict[str, str]:
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "PYTHONPATH": str(ROOT),
-        "HYBRID_SEARCH_CACHE": os.environ["HYBRID_SEARCH_CACHE"],
         **variables,
     }
 

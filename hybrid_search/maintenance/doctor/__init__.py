@@ -56,7 +56,6 @@ def examine(settings: Callable[[], Settings], index: str) -> Iterator[Check]:
 def _model_checks(settings: Settings) -> Sequence[tuple[str, Checks]]:
     return (
         ("device", partial(machine.device, settings.device)),
-        ("cache", machine.cache),
         ("model", partial(model.folder, settings)),
         ("models", model.installed_models),
         ("calibration", partial(model.calibration, settings)),

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from importlib.util import find_spec
 from pathlib import Path
 
-from hybrid_search.config import cache_folder, reporting_libraries
+from hybrid_search.config import reporting_libraries
 from hybrid_search.encoder import devices
 from hybrid_search.maintenance.doctor.check import Check, ok, problem, warning
 from hybrid_search.system import DISTRIBUTION, available_cores, install_command
@@ -28,8 +28,6 @@ NEEDED = (
     "rich",
 )
 OPTIONAL = (
-    "onnx",
-    "onnx-ir",
     "elasticsearch",
     "botocore",
     "prometheus-client",
@@ -142,22 +140,6 @@ def device(name: str) -> Iterator[Check]:
         if idle
         else ok("device", finding)
     )
-
-
-def cache() -> Iterator[Check]:
-    """Check that the cache folder, which holds graphs in other precisions, can be written."""
-    folder = cache_folder()
-    try:
-        finding = check_writable(folder)
-    except OSError as error:
-        yield warning(
-            "cache",
-            f"{folder}: {error.strerror}",
-            "set HYBRID_SEARCH_CACHE to a folder that can be written: "
-            "until then every process converts the model again",
-        )
-    else:
-        yield ok("cache", finding)
 
 
 def check_writable(folder: Path) -> str:

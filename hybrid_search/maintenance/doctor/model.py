@@ -68,7 +68,7 @@ def calibration(settings: Settings) -> Iterator[Check]:
             "copy the file from where the model came from, or calibrate the model",
         )
         return
-    maps = load_calibration(path, artifact.precision)
+    maps = load_calibration(path, artifact.precisions[0])
     if name not in artifact.sha256:
         yield warning(
             "calibration",

@@ -7,7 +7,8 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from hybrid_search.encoder import quantization
+from export.ready_graphs import make_unsigned
+from hybrid_search.encoder.precisions import saturates
 
 ROWS, COLUMNS = 16, 64
 LARGEST_SUM = 255 * 127 * COLUMNS
@@ -38,16 +39,13 @@ def largest_sums(model: ModelProto) -> np.ndarray:
     return sums
 
 
-@pytest.mark.skipif(quantization.saturates(), reason="products of int8 saturate on this processor")
+@pytest.mark.skipif(saturates(), reason="products of int8 saturate on this processor")
 def test_where_products_do_not_saturate_they_are_exact() -> None:
     assert (largest_sums(make_product(127, 0, np.int8)) == LARGEST_SUM).all()
 
 
 def test_products_with_unsigned_weights_are_exact_on_every_processor() -> None:
-    model = make_product(127, 0, np.int8)
-    quantization._make_weights_unsigned(model)
-    weights, _, zero_points = map(numpy_helper.to_array, model.graph.initializer)
-    assert (weights.dtype, zero_points.dtype) == (np.uint8, np.uint8)
-    assert (weights == 255).all()
-    assert (zero_points == 128).all()
+    model = make_unsigned(make_product(127, 0, np.int8))
+    (product,) = [node for node in model.graph.node if node.op_type == "MatMulInteger"]
+    assert list(product.input) == ["a", "b/unsigned", "a_zero", "unsigned/zero-point"]
     assert (largest_sums(model) == LARGEST_SUM).all()
