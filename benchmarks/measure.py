@@ -45,7 +45,7 @@ STEPS: Mapping[str, Sequence[Command]] = {
     ],
     "mining": [_python("benchmarks.quality.mining", "--url", _SGD_URL)],
     "discovery": [("make", "discovery")],
-    "sizes": [_python("benchmarks.quality.sizes"), _python("benchmarks.quality.precisions")],
+    "sizes": [_python("benchmarks.quality.sizes")],
     "speed": [_python("benchmarks.speed")],
     "meaning": [("make", "meaning")],
     "papers": [("make", "papers")],
