@@ -255,7 +255,7 @@ def select_of_documents(
     """
     joined = np.concatenate(scores)
     best = select_best([joined], count)[0]
-    if len(np.unique(find_documents(best))) >= least_documents:
+    if len(set(find_documents(best).tolist())) >= least_documents:
         return best
     ranked = np.argsort(-joined, kind="stable")
     _, firsts = np.unique(find_documents(ranked), return_index=True)
