@@ -214,6 +214,7 @@ def _count_terms(request: Request) -> int:
 def rank_scores(scores: Scores, ids: Sequence[tuple[str, int]], window: int) -> Ranks:
     """Return ranks from 1, by score and then by id; 0 beyond `window`."""
     ranks = np.zeros(len(scores), dtype=np.int64)
-    order = sorted(range(len(scores)), key=lambda number: (-scores[number], ids[number]))
+    keys = list(zip((-scores).tolist(), ids, strict=True))
+    order = sorted(range(len(keys)), key=keys.__getitem__)
     ranks[order[:window]] = np.arange(1, min(window, len(order)) + 1)
     return ranks

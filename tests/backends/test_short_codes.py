@@ -90,6 +90,15 @@ def test_the_first_layer_of_all_is_as_the_first_layer_of_some() -> None:
     assert np.array_equal(search.score_all(queries)[rows], search.score(queries, 0, rows))
 
 
+@pytest.mark.parametrize("layer", range(len(LAYERS)), ids=LAYER_IDS)
+def test_most_passages_have_the_scores_of_a_few_at_a_time(layer: int) -> None:
+    search = ShortCodeSearch(make_codes(50))
+    queries = shorten_query(random_vectors(1, seed=7)[0])
+    most = np.delete(np.arange(50), 7)
+    few_at_a_time = [search.score(queries, layer, rows) for rows in np.split(most, 7)]
+    assert np.array_equal(search.score(queries, layer, most), np.concatenate(few_at_a_time))
+
+
 def test_vectors_that_have_fewer_numbers_than_a_layer_are_compared_by_those() -> None:
     vectors = random_vectors(40)[:, :16]
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -242,16 +242,13 @@ class EmbeddedBackend:
         connection = reader.connection
         lists_all = True
         if allowed is None:
-            limit, method = max(near_passages.MOST_CANDIDATES, request.window), "exact"
-            with schema.read_transaction(connection):
-                passages = _first_passages(connection, limit + 1)
-                if len(passages) <= limit:
-                    lists_all = term_sums.has_all_passages(connection, passages)
+            most, method = max(near_passages.MOST_CANDIDATES, request.window), "exact"
+            few, lists_all = _read_few(connection, most)
         else:
-            passages, limit = allowed, EXACT_PASSAGES
+            few = allowed if len(allowed) <= EXACT_PASSAGES else None
             method = "exact, on what the filter leaves"
-        if len(passages) <= limit:
-            best = exact_scores.score(reader, request, passages, by_words, documents)
+        if few is not None:
+            best = exact_scores.score(reader, request, few, by_words, documents)
             warnings = [] if lists_all else [describe_lost_passages(schema.index_name(connection))]
             return Candidates(
                 semantic=best.codes,
@@ -290,8 +287,9 @@ class EmbeddedBackend:
                 matches = self._matches(reader, request, allowed)
             scores = dict(zip(keys, matches.scores_of(keys), strict=True))
             codes = candidates.all_codes if candidates else {}
-            stored = reader.codes.read(reader.connection, [key for key in keys if key not in codes])
-            codes |= exact_scores.read_codes(reader, request, stored)
+            if unread := [key for key in keys if key not in codes]:
+                stored = reader.codes.read(reader.connection, unread)
+                codes |= exact_scores.read_codes(reader, request, stored)
             return sql.read_passages(reader.connection, keys, scores, codes)
 
     def fetch_contents(self, index: str, keys: Sequence[Key]) -> dict[Key, PassageContent]:
@@ -372,7 +370,10 @@ class EmbeddedBackend:
         return self._folder / f"{index}.spans"
 
 
-def _first_passages(connection: sqlite3.Connection, count: int) -> Numbers:
-    """Return the numbers of the first `count` passages."""
-    query = "SELECT group_concat(passage) FROM (SELECT passage FROM tokens LIMIT ?)"
-    return read_numbers(connection, query, (count,))
+def _read_few(connection: sqlite3.Connection, most: int) -> tuple[Numbers | None, bool]:
+    """Return the passages of an index that has at most so many, and whether none is missing."""
+    with schema.read_transaction(connection):
+        if connection.execute("SELECT 1 FROM tokens LIMIT 1 OFFSET ?", (most,)).fetchone():
+            return None, True
+        passages = read_numbers(connection, "SELECT group_concat(passage) FROM tokens")
+        return passages, term_sums.has_all_passages(connection, passages)

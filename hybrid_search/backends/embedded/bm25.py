@@ -69,11 +69,11 @@ class Matches:
         count = WINDOWS_RANKED * window
         while True:
             ranked = self._rank(count)
-            found = documents.find(self.passages[ranked])
-            if count >= len(self.scores) or len(np.unique(found)) >= window:
+            found = documents.find(self.passages[ranked]).tolist()
+            if count >= len(self.scores) or len(set(found)) >= window:
                 break
             count *= WINDOWS_RANKED
-        order = ranked[choose_window(found.tolist(), window)]
+        order = ranked[choose_window(found, window)]
         return dict(zip(self.passages[order].tolist(), self.scores[order].tolist(), strict=True))
 
     def _rank(self, count: int) -> Numbers:

@@ -50,12 +50,11 @@ def score_nearest(
         best = score(reader, request, passages, by_words, documents)
         sound = np.setdiff1d(passages, best.damaged) if best.damaged else passages
         is_enough = len(sound) - best.outdone >= request.window
-        found = len(np.unique(documents.find(sound)))
+        found = documents.count(sound)
         enough = FEWEST_DOCUMENTS * request.window
         if (found >= enough and is_enough) or least >= len(current_segments):
             return best
-        all_documents = documents.find(current_segments.list_passages(allowed))
-        if is_enough and found == len(np.unique(all_documents)):
+        if is_enough and found == documents.count(current_segments.list_passages(allowed)):
             return best
         least = 2 * max(least, len(passages))
 

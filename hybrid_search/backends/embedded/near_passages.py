@@ -159,11 +159,13 @@ def _find_by_windows(
 ) -> NearPassages:
     """Compare the windows of all passages, then the words of the nearest."""
     searches, query = segments.searches, shorten_query(vector)
-    cosines = list(pool.map(lambda search: search.score_all(query), searches))
+    # with one segment and no tail a thread has nobody to work beside
+    map_searches = _choose_map(pool, sum(map(bool, searches)) > 1)
+    cosines = list(map_searches(lambda search: search.score_all(query), searches))
     for window_cosines, is_usable in zip(cosines, segments.usable, strict=True):
         window_cosines[~is_usable] = -np.inf
     rows = select_best(cosines, max(WIDTH * limits.most, len(segments) // SHARE))
-    by_words = pool.map(lambda search, own: search.score(query, WORDS, own), searches, rows)
+    by_words = map_searches(lambda search, own: search.score(query, WORDS, own), searches, rows)
     by_windows = [own[own_rows] for own, own_rows in zip(cosines, rows, strict=True)]
     return NearPassages(rows, _add_cosines(list(by_words), by_windows))
 
@@ -193,7 +195,7 @@ def _find_by_lists(
         rows = np.arange(len(search))
         return rows, search.score(query, WORDS, rows)
 
-    map_searches: Callable[..., Iterable[Any]] = pool.map if count > PARALLEL_WORDS else map
+    map_searches = _choose_map(pool, count > PARALLEL_WORDS)
     rows, cosines = map(list, zip(*map_searches(score_words, searches), strict=True))
     for own_rows, word_cosines, is_usable in zip(rows, cosines, segments.usable, strict=True):
         word_cosines[~is_usable[own_rows]] = -np.inf
@@ -204,6 +206,11 @@ def _find_by_lists(
     by_words = [own[positions] for own, positions in zip(cosines, best, strict=True)]
     by_windows = map_searches(lambda search, own: search.score(query, 0, own), searches, rows)
     return NearPassages(rows, _add_cosines(by_words, list(by_windows)))
+
+
+def _choose_map(pool: ThreadPoolExecutor, in_threads: bool) -> Callable[..., Iterable[Any]]:
+    """Return the map of a pool, or Python's own."""
+    return pool.map if in_threads else map
 
 
 def _add_cosines(by_words: Sequence[Floats], by_windows: Sequence[Floats]) -> list[Floats]:
@@ -248,7 +255,7 @@ def select_of_documents(
     """
     joined = np.concatenate(scores)
     best = select_best([joined], count)[0]
-    if len(np.unique(find_documents(best))) >= least_documents:
+    if len(set(find_documents(best).tolist())) >= least_documents:
         return best
     ranked = np.argsort(-joined, kind="stable")
     _, firsts = np.unique(find_documents(ranked), return_index=True)

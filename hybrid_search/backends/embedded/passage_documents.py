@@ -31,6 +31,10 @@ class PassageDocuments:
         rows = np.searchsorted(self.passages, numbers).clip(max=len(self.passages) - 1)
         return np.where(self.passages[rows] == numbers, self.documents[rows], -numbers)
 
+    def count(self, passages: Sequence[Key] | Numbers) -> int:
+        """Return how many documents some passages are of."""
+        return len(set(self.find(passages).tolist()))  # of some hundred sooner than np.unique
+
 
 class SharedDocuments:
     """The documents of all passages for several threads; what one has read, all use.

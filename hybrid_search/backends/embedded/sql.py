@@ -30,12 +30,15 @@ MAX_STATEMENT_VALUES = 500
 
 DOCUMENT_PASSAGES = "SELECT passage FROM passages WHERE document = ?"
 
-CONTENTS = """
-SELECT passage, id, documents.metadata, ordinal, start, layout, texts.terms, text,
-    checksums.content, data, checksums.codes
-FROM passages JOIN documents USING (document) JOIN texts ON texts.rowid = passage
-LEFT JOIN tokens USING (passage) LEFT JOIN checksums USING (passage)
-WHERE passage IN"""
+NAMED_PASSAGES = "passages JOIN documents USING (document)"
+
+CONTENT = """
+documents.id, documents.metadata, ordinal, start, layout, c0, c1,
+checksums.content, data, checksums.codes"""
+
+CONTENT_TABLES = f"""
+{NAMED_PASSAGES} JOIN texts_content ON texts_content.id = passage
+LEFT JOIN tokens USING (passage) LEFT JOIN checksums USING (passage)"""
 
 
 def describe_index(connection: sqlite3.Connection, spec: IndexSpec) -> IndexInfo:
@@ -169,8 +172,8 @@ def read_passages(
     Raises:
         DamagedRowError: If an id or the number of a passage is damaged.
     """
-    query = "SELECT passage, id, ordinal FROM passages JOIN documents USING (document)"
-    rows = _select_in(connection, f"{query} WHERE passage IN", passages)
+    columns, in_order = "documents.id, ordinal", sorted(passages)  # side by side in the file
+    rows = _select_passages(connection, columns, NAMED_PASSAGES, in_order)
     names = {passage: (document_id, ordinal) for passage, document_id, ordinal in rows}
     for document_id, ordinal in names.values():
         if type(document_id) is not str or type(ordinal) is not int:
@@ -208,7 +211,8 @@ def read_contents(
     Those of which only some rows can be read have a fault.
     """
     contents: dict[Key, PassageContent] = {}
-    for passage, *values, data, codes in _select_in(connection, CONTENTS, passages):
+    rows = _select_passages(connection, CONTENT, CONTENT_TABLES, sorted(passages))
+    for passage, *values, data, codes in rows:
         fault = checksums.find_content_fault(*values)
         if fault is None and checksums.is_changed(data, codes):
             fault = checksums.CHANGED_CODES
@@ -284,13 +288,13 @@ def read_codes_checksums(
 
 
 def _select_passages(
-    connection: sqlite3.Connection, column: str, table: str, passages: Sequence[int]
-) -> Iterator[tuple[int, Any]]:
-    """Return passage and a column of each of `passages` that a table has.
+    connection: sqlite3.Connection, columns: str, tables: str, passages: Sequence[int]
+) -> Iterator[tuple[Any, ...]]:
+    """Return passage and columns of each of `passages` that the tables have.
 
     The statement is the same for any number of passages, so that SQLite prepares it once.
     """
-    query = f"SELECT passage, {column} FROM json_each(?) CROSS JOIN {table} ON passage = value"
+    query = f"SELECT passage, {columns} FROM json_each(?) CROSS JOIN {tables} WHERE passage = value"
     return connection.execute(query, (json.dumps(passages),))
 
 
