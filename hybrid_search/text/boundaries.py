@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.text import spans, token_codes
-from hybrid_search.text.clause_marks import list_clause_ends
+from hybrid_search.text.clause_marks import ENDS, JOINS, classify_gaps
 from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
 
 Flags = NDArray[np.bool_]
@@ -57,8 +57,8 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
     Args:
         tokens: The token codes of a passage.
         model: A model for vectors of this dimension.
-        text: The passage's text. If it has punctuation, the probability of a gap is 1 at a mark
-            and the model's `unmarked` share of itself elsewhere.
+        text: The passage's text. If it has punctuation, the probability of a gap is 1 at a mark,
+            0 within a token, and the model's `unmarked` share of itself elsewhere.
     """
     probabilities = np.ones(len(tokens.words) + 1, dtype=np.float32)
     if len(tokens.words) < 2:
@@ -109,7 +109,11 @@ def find_marks(text: str, words: Ints) -> Flags:
         text: A text.
         words: Start and end of each of its words, int32 ``[words, 2]``.
     """
-    return np.fromiter(list_clause_ends(text, words.tolist()), dtype=np.bool_)
+    return _find_gaps(text, words) == ENDS
+
+
+def _find_gaps(text: str, words: Ints) -> NDArray[np.int8]:
+    return np.fromiter(classify_gaps(text, words.tolist()), dtype=np.int8)
 
 
 def gap_vectors(tokens: TokenCodes) -> Floats:
@@ -163,10 +167,10 @@ def multiply(vectors: Floats, weights: Floats) -> Floats:
 
 def _mark_gaps(probabilities: Floats, text: str, words: Ints, unmarked: float) -> Floats:
     """Return the probabilities of the gaps with what the punctuation of `text` says of them."""
-    has_mark = find_marks(text, words)
-    if not has_mark.any():
-        return probabilities
-    return np.where(has_mark, np.float32(1.0), probabilities * np.float32(unmarked))
+    kinds = _find_gaps(text, words)
+    has_mark = kinds == ENDS
+    rest = probabilities * np.float32(unmarked) if has_mark.any() else probabilities
+    return np.where(has_mark, np.float32(1.0), np.where(kinds == JOINS, np.float32(0.0), rest))
 
 
 def _ends_turn(counts: Bytes) -> Flags:

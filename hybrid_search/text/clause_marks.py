@@ -53,8 +53,14 @@ def find_tokens(text: str) -> list[tuple[int, int]]:
     return [match.span() for match in _TOKEN.finditer(text)]
 
 
-def list_clause_ends(text: str, words: list[list[int]]) -> Iterator[bool]:
-    """Yield for each gap between words whether a mark in it ends a clause.
+ENDS, OPEN, JOINS = 1, 0, -1
+"""Kinds of gaps: with the end of a clause, without a mark that tells, and within a token."""
+
+
+def classify_gaps(text: str, words: list[list[int]]) -> Iterator[int]:
+    """Yield the kind of each gap between words.
+
+    The two parts of "10:30" or of "well-known" are joined, and so are "Dr." and the name.
 
     Args:
         text: A text.
@@ -66,25 +72,24 @@ def list_clause_ends(text: str, words: list[list[int]]) -> Iterator[bool]:
         while token and token[1] <= end:
             token = next(tokens, None)
         is_inside = token is not None and token[0] <= start and following < token[1]
-        yield not is_inside and _ends_clause(text, start, end, following)
+        yield JOINS if is_inside else _classify_gap(text, start, end, following)
 
 
-def _ends_clause(text: str, word: int, end: int, following: int) -> bool:
-    """Return whether a clause ends in the gap behind the word that begins at `word`."""
+def _classify_gap(text: str, word: int, end: int, following: int) -> int:
+    """Return the kind of the gap behind the word that begins at `word`."""
     if following - end == 1 and text[end] == " ":
-        return False
+        return OPEN
     if _LINE_BREAK.search(text, end, following):
-        return True
-    mark = _MARK.search(text, end, following)
-    if not mark:
-        return False
+        return ENDS
+    has_mark = _MARK.search(text, end, following) is not None
     gap = text[end:following]
-    if not any(letter.isspace() for letter in gap):
-        return not _joins(gap, text[end - 1], text[following])
-    if gap.lstrip() == "." and gap[0] != ".":  # as in " .NET"
-        return False
-    is_period = _PERIOD.fullmatch(gap) is not None
-    return not (is_period and _is_abbreviation(text[word:end], text[following]))
+    if gap and not any(letter.isspace() for letter in gap):
+        return JOINS if not has_mark or _joins(gap, text[end - 1], text[following]) else ENDS
+    if not has_mark or (gap.lstrip() == "." and gap[0] != "."):  # as in " .NET"
+        return OPEN
+    if _PERIOD.fullmatch(gap) is None:
+        return ENDS
+    return _classify_period(text[word:end], text[following])
 
 
 def _joins(gap: str, before: str, after: str) -> bool:
@@ -94,14 +99,13 @@ def _joins(gap: str, before: str, after: str) -> bool:
     return set(gap) <= {".", "…"} or gap[0] in ".…" or "/" in gap or "@" in gap
 
 
-def _is_abbreviation(word: str, following: str) -> bool:
-    """Return whether a period behind a word, before a letter, is that of an abbreviation."""
+def _classify_period(word: str, following: str) -> int:
+    """Return the kind of the gap with the period of a word, before a letter."""
     folded = word.lower().rstrip(".")
-    if folded in _ALWAYS:
-        return True
-    if folded in _BEFORE_NUMBERS and following.isdigit():
-        return True
+    if folded in _ALWAYS or (folded in _BEFORE_NUMBERS and following.isdigit()):
+        return JOINS
     if len(word) == 1 and word.isupper() and word != "I":  # an initial
-        return following.isupper()
+        return JOINS if following.isupper() else ENDS
     can_go_on = following.islower() or following.isdigit()
-    return can_go_on and (folded in _OFTEN or _DOTTED.fullmatch(folded) is not None)
+    is_abbreviation = folded in _OFTEN or _DOTTED.fullmatch(folded) is not None
+    return OPEN if can_go_on and is_abbreviation else ENDS

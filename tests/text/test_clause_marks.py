@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from hybrid_search.ingest import document_parser
 from hybrid_search.text import spans
 from hybrid_search.text.boundaries import find_marks
+from hybrid_search.text.clause_marks import JOINS, classify_gaps
 from hybrid_search.text.passages import split
 from hybrid_search.text.types import Document, Turn
 from hybrid_search.text.words import include_marks, words
@@ -83,3 +86,23 @@ def test_turns_of_a_call_have_no_breaks() -> None:
     line = b'{"id": "a", "turns": [{"text": "one two"}, {"text": "three"}]}'
     (passage,) = split(document_parser.parse(line)[0])
     assert [part.breaks for part in passage.parts] == [(), ()]
+
+
+JOINED = {
+    "at 10:30 tomorrow": [":"],
+    "by Dr. Brown on Monday": [". "],
+    "a well-known shop": ["-"],
+    "see https://www.example.com/a now": ["://", "/"],
+    "ask J. Smith about it": [". "],
+    "it is No. 5 on the list": [". "],
+    "at 5 p.m. on Tuesday, please": [],
+    "我要退款。请帮忙": [],
+}
+
+
+@pytest.mark.parametrize("text", JOINED)
+def test_what_stands_within_a_token_joins_its_words(text: str) -> None:
+    bounds = words(text).tolist()
+    kinds = zip(classify_gaps(text, bounds), pairwise(bounds), strict=True)
+    gaps = [text[end:start] for kind, ((_, end), (start, _)) in kinds if kind == JOINS]
+    assert gaps == JOINED[text]

@@ -42,6 +42,13 @@ def make_codes(*turn_lengths: int) -> TokenCodes:
     return token_codes.pack(vectors, words, counts)
 
 
+def shift_words(codes: TokenCodes, first: int) -> TokenCodes:
+    """Return the codes of a text with a comma before the word `first`."""
+    words = codes.words.copy()
+    words[first:, :2] += 1
+    return replace(codes, words=words)
+
+
 EVEN = BoundaryModel(
     np.zeros((4, 1), np.float32), np.zeros(1, np.float32), np.zeros(1, np.float32), 0.0
 )
@@ -97,9 +104,7 @@ def test_a_worked_example() -> None:
 def test_a_mark_is_a_boundary_and_makes_the_other_gaps_less_likely() -> None:
     codes = make_codes(4)
     assert boundary_probabilities(codes, EVEN, "aaa aaa aaa aaa").tolist() == [1, 0.5, 0.5, 0.5, 1]
-    words = codes.words.copy()
-    words[2:, :2] += 1  # for the comma
-    marked = TokenCodes(words, codes.counts, codes.codes, codes.scales, codes.inverse_norms)
+    marked = shift_words(codes, 2)
     less = replace(EVEN, unmarked=0.25)
     probabilities = boundary_probabilities(marked, less, "aaa aaa, aaa aaa")
     assert probabilities.tolist() == pytest.approx([1, 0.125, 1, 0.125, 1])
@@ -142,8 +147,13 @@ def test_stored_boundaries_are_those_that_were_predicted(seed: int) -> None:
     np.testing.assert_array_equal(read_probabilities(codes, model), predicted)
 
 
+def test_no_clause_ends_within_a_token() -> None:
+    probabilities = boundary_probabilities(make_codes(4), EVEN, "aaa aaa-aaa aaa")
+    assert probabilities.tolist() == [1, 0.5, 0, 0.5, 1]
+
+
 def test_boundaries_know_the_punctuation_that_codes_do_not() -> None:
-    codes = make_codes(6)
+    codes = shift_words(make_codes(6), 2)
     stored = add_boundaries(codes, replace(EVEN, unmarked=0.4), "aaa aaa, aaa aaa aaa aaa")
     marked = read_probabilities(stored, EVEN)
     assert marked.tolist() == pytest.approx([1, 0.2, 1, 0.2, 0.2, 0.2, 1], abs=0.5 / 255)
