@@ -16,22 +16,30 @@ PRECISIONS = "Precisions"
 """The title of the section on them."""
 
 WORDNET = "CC BY 4.0 and the WordNet licence (Princeton WordNet, the Open English WordNet team)"
+WRITTEN = "CC0, written for this project"
+
 LICENSES = {
     "banking77": "CC BY 4.0",
     "clinc150": "CC BY 3.0",
     "disfl_qa": "questions CC BY 4.0, passages CC BY-SA 4.0",
+    "long_turns": WRITTEN,
     "medquad": "CC BY 4.0",
+    "more_topics": WRITTEN,
     "multidogo": "CDLA-Permissive-1.0",
     "multiwoz": "MIT",
     "opensearch_docs": "Apache-2.0",
     "qmsum": "MIT",
+    "requests": "phrasings CC0; requests of banking77, clinc150, multidogo and sgd",
     "selqa": "questions Apache-2.0, passages CC BY-SA",
     "sgd": "CC BY-SA 4.0",
     "squad": "CC BY-SA 4.0",
     "taskmaster4": "CC BY 4.0",
+    "topics": WRITTEN,
+    "verbatim": WRITTEN,
     "wiki_split": "CC BY-SA 4.0",
     "wordnet_definitions": WORDNET,
     "wordnet_examples": WORDNET,
+    "written topics": WRITTEN,
 }
 """The licences of the public corpora that the recipes, and `export.boundaries`, name."""
 
