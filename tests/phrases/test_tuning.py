@@ -40,7 +40,7 @@ def topics_file(tmp_path: Path) -> Path:
 
 
 def judge(sample: Client, topics_file: Path, path: Path) -> int:
-    """Judge what is mined: a mention is one that speaks of money, of a held line, or of a card."""
+    """Judge what is mined: a mention has a word of its topic."""
     matches = list(sample.mine(topics_file))
     words = {"refund": ("money", "refund", "paid"), "hold": ("hold", "wait"), "card": ("card",)}
     append_judgments(
