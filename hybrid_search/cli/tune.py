@@ -39,7 +39,8 @@ def tune(
 
     They are written beside the file of topics: topics.tuned.json beside topics.yaml. A topic with
     at least 20 judgments of both kinds has a map of its own; all others share one that needs as
-    many. From five judged topics on, the best alpha of queries for them is said as well.
+    many, and at least 5 of each of three topics. From five judged topics on, the best alpha of
+    queries for them is said as well.
     """
     with options.report_errors():
         from hybrid_search.api import connect
@@ -58,14 +59,21 @@ def _show(tuning: Tuning) -> None:
     if tuning.others:
         _show_map("all other topics", tuning.others)
     else:
-        from hybrid_search.phrases.tuning import FEWEST
-
-        options.print_lines(
-            f"{tuning.judgments} judgments are too few for all other topics, whose probabilities "
-            f"stay as they were: from {FEWEST} of both kinds on they have a map"
-        )
+        _show_no_map(tuning)
     if tuning.alpha:
         _show_alpha(tuning.alpha)
+
+
+def _show_no_map(tuning: Tuning) -> None:
+    from hybrid_search.phrases.tuning import FEWEST, FEWEST_OF_TOPIC, FEWEST_TOPICS
+
+    are_of_few = tuning.judgments >= FEWEST and tuning.judged_topics < FEWEST_TOPICS
+    few = f"about too few topics ({tuning.judged_topics})" if are_of_few else "too few"
+    options.print_lines(
+        f"{tuning.judgments} judgments are {few} for all other topics, which keep the model's "
+        f"map: they need {FEWEST} of both kinds, and at least {FEWEST_OF_TOPIC} of each of "
+        f"{FEWEST_TOPICS} topics"
+    )
 
 
 def _show_alpha(tuned: TunedAlpha) -> None:

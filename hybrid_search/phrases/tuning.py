@@ -1,6 +1,7 @@
 """Tuned probabilities: fitted to judgments, one map for each topic, and one for all others.
 
-A map needs `FEWEST` judgments of both kinds; without them a topic keeps the map that it had.
+A map needs `FEWEST` judgments of both kinds, and that of all others some of `FEWEST_TOPICS` topics;
+without them a topic keeps the map that it had.
 
 They lie beside the file of topics, as ``topics.tuned.json`` beside ``topics.yaml``, since they
 belong to its phrases: they hold on every index of the same model. A topic whose phrases have
@@ -41,6 +42,11 @@ from hybrid_search.search.calibration import Calibration
 
 FEWEST = 20
 """Judgments from which a topic has a map of its own, and all others have one."""
+
+FEWEST_TOPICS, FEWEST_OF_TOPIC = 3, 5
+"""Topics, and judgments of each, without which all others have no map: one topic says nothing of
+another, as midpoints of topics lie far apart.
+"""
 
 THRESHOLDS = (1e-6, 1 - 1e-6)
 """The smallest and the largest threshold."""
@@ -96,7 +102,7 @@ class Tuning:
     """The maps of some topics by their names, that of all others, and the best alpha.
 
     It is for one model. There is no `alpha` if too few topics were judged, and no map of all others
-    if there are too few judgments.
+    if there are too few judgments, or of too few topics.
 
     Attributes:
         model: The fingerprint of the model.
@@ -104,6 +110,7 @@ class Tuning:
         others: The map of all topics that have none of their own, if there is one.
         topics: The maps of topics, by their names.
         alpha: The best alpha for queries.
+        judged_topics: How many topics have at least `FEWEST_OF_TOPIC` judgments.
     """
 
     model: str
@@ -111,6 +118,7 @@ class Tuning:
     others: TunedMap | None
     topics: Mapping[str, TunedMap] = field(default_factory=dict)
     alpha: TunedAlpha | None = None
+    judged_topics: int = 0
 
     def find_map(self, topic: Topic) -> TunedMap | None:
         """Return the map of a topic, or that of all others if it has none for its phrases."""
@@ -155,10 +163,11 @@ def tune(
         for topic in topics
         if _are_enough(labels[topic.name])
     }
+    judged_topics = sum(len(labels[topic.name]) >= FEWEST_OF_TOPIC for topic in topics)
     others = None
-    if _are_enough(all_labels):
+    if _are_enough(all_labels) and judged_topics >= FEWEST_TOPICS:
         others = fit_map(all_scores, all_labels, usual_slope=usual_slope)
-    return Tuning(model, len(all_labels), others, maps)
+    return Tuning(model, len(all_labels), others, maps, judged_topics=judged_topics)
 
 
 def _are_enough(labels: Labels) -> bool:
@@ -237,7 +246,8 @@ def read_tuning(path: Path) -> Tuning | None:
         maps = {name: _parse_map(value) for name, value in values["topics"].items()}
         others = _parse_map(values["others"]) if values["others"] else None
         alpha = _parse_alpha(values["alpha"])
-        return Tuning(values["model"], int(values["judgments"]), others, maps, alpha)
+        judgments, judged_topics = int(values["judgments"]), int(values.get("judged_topics", 0))
+        return Tuning(values["model"], judgments, others, maps, alpha, judged_topics)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:

@@ -17,6 +17,7 @@ from hybrid_search.client import Client
 from hybrid_search.errors import IndexMissingError, ModelError, UsageError
 from hybrid_search.ingest.shards import ALL_DOCUMENTS
 from hybrid_search.phrases.blocks import read_blocks
+from hybrid_search.phrases.grouping.clause_content import has_content
 from hybrid_search.phrases.grouping.clause_store import ClauseStore
 from hybrid_search.phrases.grouping.clauses import find_clauses
 from hybrid_search.phrases.grouping.discover import DiscoverOptions, discover
@@ -150,7 +151,7 @@ def test_what_a_topic_covers_is_left_out() -> None:
     ("text", "expected"),
     [
         ("789 745 2525", True),
-        ("my ssn is 1234", False),  # one word of four: the model knows what it is
+        ("my ssn is 1234", False),  # one word of four: nothing else is left
         ("968 e 15", True),
         ("mail ines@example.org please", True),
         ("this is Ines Maria Schmidt", True),
@@ -163,10 +164,64 @@ def test_numbers_codes_addresses_and_names_are_details(text: str, *, expected: b
     assert is_detail(text) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my card number is 6572876497276465",
+        "My account number is 1234, and my PIN is 5678.",
+        "booking confirmation number lkj 456",
+        "city ko zip 458999",
+        "company name junga p limited and otp 4935",
+        "name rammaya and password 2767",
+        "my last name is pandi",
+        "my email address ia karanprabu 03 gmailcom",
+        "the last 4 digits of my ssn are 9833",
+        "Thank you very much, Spencer.",
+        "ok thank you for your order",
+        "nothank you so much for your help",
+        "my side over have a good day",
+        "okay thank you bye",
+        "yes its ok",
+        "it is enough for me sir",
+    ],
+)
+def test_nothing_is_left_without_details_and_thanks(text: str) -> None:
+    assert not has_content(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I want to change my seat",
+        "report a lost card",
+        "check my account balance",
+        "thank you please cancel my order",
+        "thanks, cancel it",
+        "Thanks, I lost my card.",
+        "thank you could you transfer 1000 from account 4432 to account 1234",
+        "block my card 1234 today",
+        "cancel booking 4567",
+        "my card is lost",
+        "a new credit card",
+        "I forgot my password",
+        "my password is not working",
+        "what is my account number",
+        "last name change request",
+        "my name is wrong on the ticket",
+        "my phone number has changed",
+        "change address on my account",
+        "I need a 10 GB plan",
+        "it is not ok",
+    ],
+)
+def test_what_callers_want_is_content(text: str) -> None:
+    assert has_content(text)
+
+
 def test_small_talk_is_left_out_and_counted(client: Client) -> None:
     said = {
         "thanks": ["thank you so much", "thanks a lot for your help", "have a nice day"],
-        "details": ["my name is peter", "789 745 2525", "my ssn is 1234"],
+        "details": ["my name is peter", "789 745 2525", "my ssn is 1234", "this is johnson"],
         "wish": ["I lost my credit card", "please cancel my flight to Rome"],
     }
     client.ingest(
@@ -179,7 +234,7 @@ def test_small_talk_is_left_out_and_counted(client: Client) -> None:
     )
     discovery = client.discover(groups=100)
     assert {group.name for group in discovery.groups} == set(said["wish"])
-    assert (discovery.clauses, discovery.small_talk) == (2, 6)
+    assert (discovery.clauses, discovery.small_talk) == (2, 7)
 
 
 def test_the_same_seed_gives_the_same_groups() -> None:

@@ -14,13 +14,21 @@ from hybrid_search.client import Client
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.errors import UsageError
 from hybrid_search.phrases.judgments import Judgment, append_judgments
-from hybrid_search.phrases.tuning import find_threshold, fit_map, read_tuning, tune, write_tuning
+from hybrid_search.phrases.tuning import (
+    Tuning,
+    find_threshold,
+    fit_map,
+    read_tuning,
+    tune,
+    write_tuning,
+)
 from hybrid_search.search.calibration import MENTIONS, load
 from tests.helpers.cli import invoke_cli
 
 FILE = """
 - {name: refund, phrases: [I want my money back], threshold: 0.002}
 - {name: hold, phrases: [waiting on hold], threshold: 0.002}
+- {name: card, phrases: [I lost my card], threshold: 0.002}
 """
 
 
@@ -32,9 +40,9 @@ def topics_file(tmp_path: Path) -> Path:
 
 
 def judge(sample: Client, topics_file: Path, path: Path) -> int:
-    """Judge what is mined: a mention is one that speaks of money, or of a line that is held."""
+    """Judge what is mined: a mention has a word of its topic."""
     matches = list(sample.mine(topics_file))
-    words = {"refund": ("money", "refund", "paid"), "hold": ("hold", "wait")}
+    words = {"refund": ("money", "refund", "paid"), "hold": ("hold", "wait"), "card": ("card",)}
     append_judgments(
         path,
         [
@@ -94,7 +102,7 @@ def test_the_command_says_how_sure_it_is(
     mentions = sum(row[0] * row[2] for row in rows)
     assert mentions == pytest.approx(as_json["others"]["mentions"])
     for number, probability, share in rows:
-        assert f"{number:>6}  {probability:>11.2f}  {share:.2f}" in shown.stdout
+        assert f"{number:>6,}  {probability:>11.2f}  {share:.2f}" in shown.stdout
     low, high = as_json["others"]["midpoint_interval"]
     assert low <= as_json["others"]["midpoint"] <= high
 
@@ -131,6 +139,28 @@ def test_three_answers_about_one_topic_change_no_probability(
     assert list(sample.mine(topics_file)) == expected
 
 
+def test_many_answers_about_one_topic_change_no_other(
+    sample_url: str, sample: Client, topics_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "judgments.jsonl"
+    judge(sample, topics_file, path)
+    lines = path.read_text().splitlines(keepends=True)
+    refunds = [line for line in lines if json.loads(line)["topic"] == "refund"]
+    path.write_text("".join(refunds))
+    before = [match for match in sample.mine(topics_file) if match.topic != "refund"]
+    arguments = ("--topics", str(topics_file), "--judgments", str(path), "--url", sample_url)
+    shown = invoke_cli("tune", *arguments).stdout
+    assert f"refund: {len(refunds)} judgments" in shown
+    (line,) = [line for line in shown.splitlines() if "all other topics" in line]
+    assert line == (
+        f"{len(refunds)} judgments are about too few topics (1) for all other topics, which keep "
+        "the model's map: they need 20 of both kinds, and at least 5 of each of 3 topics"
+    )
+    after = list(sample.mine(topics_file))
+    assert [match for match in after if match.topic != "refund"] == before
+    assert [match for match in after if match.topic == "refund"]
+
+
 def test_mine_says_that_a_tuned_file_is_used(
     sample_url: str, sample: Client, topics_file: Path, tmp_path: Path
 ) -> None:
@@ -142,7 +172,7 @@ def test_mine_says_that_a_tuned_file_is_used(
         "source": "measured",
         "file": None,
         "judgments": 0,
-        "topics": {"refund": "measured", "hold": "measured"},
+        "topics": {"refund": "measured", "hold": "measured", "card": "measured"},
     }
     assert "probabilities: as measured for the model" in before.stderr
     own_maps = sample.tune(topics_file, path).topics
@@ -152,7 +182,7 @@ def test_mine_says_that_a_tuned_file_is_used(
     assert after.json["probabilities"]["judgments"] == count
     for name, source in after.json["probabilities"]["topics"].items():
         assert source == ("tuned" if name in own_maps else "tuned with others")
-    line = f"tuned by {count} judgments, {tuned_file} (by its own judgments: refund"
+    line = f"tuned by {count:,} judgments, {tuned_file} (by its own judgments: refund"
     assert line in after.stderr.replace("\n", "")
     assert line in Path("report.html").read_text()
 
@@ -174,6 +204,40 @@ SCORES = np.linspace(0.1, 1.3, 40)
 LABELS = (np.arange(40) % 4 != 0) & (SCORES > 0.6)
 
 
+HOLD, CARD = Topics.load([{"name": "hold", "phrases": ["x"]}, {"name": "card", "phrases": ["y"]}])
+
+
+def tune_three(counts: tuple[int, int, int]) -> Tuning:
+    """Tune three topics by their last so many scores and labels."""
+    topics = [REFUND, HOLD, CARD]
+    named = [(topic.name, count) for topic, count in zip(topics, counts, strict=True)]
+    scores = {name: SCORES[len(SCORES) - count :] for name, count in named}
+    labels = {name: LABELS[len(LABELS) - count :] for name, count in named}
+    return tune(topics, scores, labels, "model")
+
+
+@pytest.mark.parametrize(
+    ("counts", "judged_topics", "expected"),
+    [
+        ((10, 5, 5), 3, True),
+        ((9, 5, 5), 3, False),  # 19 judgments
+        ((27, 0, 0), 1, False),
+        ((27, 27, 0), 2, False),
+        ((27, 4, 5), 2, False),
+        ((27, 5, 5), 3, True),
+    ],
+)
+def test_all_other_topics_need_judgments_of_three(
+    counts: tuple[int, int, int], judged_topics: int, *, expected: bool
+) -> None:
+    tuning = tune_three(counts)
+    assert tuning.judged_topics == judged_topics
+    assert (tuning.others is not None) == expected
+    assert set(tuning.topics) == {
+        topic.name for topic, count in zip((REFUND, HOLD, CARD), counts, strict=True) if count >= 20
+    }
+
+
 def test_all_other_topics_have_a_map_from_as_many_judgments_on() -> None:
     few = tune([REFUND], {"refund": SCORES[-19:]}, {"refund": LABELS[-19:]}, "model")
     assert (few.others, few.topics, few.find_map(REFUND)) == (None, {}, None)
@@ -183,17 +247,14 @@ def test_all_other_topics_have_a_map_from_as_many_judgments_on() -> None:
 
 
 def test_a_topic_has_a_map_of_its_own_from_twenty_judgments_on() -> None:
-    (other,) = Topics.load([{"name": "other", "phrases": ["x"]}])
-    scores = {"refund": SCORES, "other": SCORES[-19:]}
-    labels = {"refund": LABELS, "other": LABELS[-19:]}
-    tuning = tune([REFUND, other], scores, labels, "model")
+    tuning = tune_three((40, 19, 5))
     assert set(tuning.topics) == {"refund"}
-    assert tuning.find_map(other) == tuning.others
+    assert tuning.find_map(HOLD) == tuning.others
     assert tuning.find_map(REFUND) == tuning.topics["refund"]
     changed = replace(REFUND, phrases=("other words",))
     assert tuning.find_map(changed) == tuning.others
     assert tuning.others is not None
-    assert tuning.others.judgments == 59
+    assert tuning.others.judgments == 64
 
 
 def test_the_threshold_is_the_least_one_with_the_wanted_precision() -> None:

@@ -7,6 +7,6 @@ Modules in reading order: `types`, `clauses` (spans chosen in a block of passage
 (their words), `word_tree` (words that are the same, and phrases in a text), `similar` (the wordings
 nearest to a phrase); `phrase_table` (different phrases with their mean vectors), `phrase_source`
 and `contexts` (where these come from), `linkage` (scikit-learn), `groups` and `cluster`;
-`clause_store` (a sample that fits into memory), `known_topics`, `small_talk` and
-`discover`.
+`clause_store` (a sample that fits into memory), `known_topics`, `clause_content` and `small_talk`
+(what is said in every call), and `discover`.
 """

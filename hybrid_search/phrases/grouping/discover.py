@@ -31,7 +31,7 @@ from hybrid_search.phrases.grouping.groups import (
     group_phrases,
 )
 from hybrid_search.phrases.grouping.known_topics import KnownTopics
-from hybrid_search.phrases.grouping.small_talk import SmallTalk, is_detail
+from hybrid_search.phrases.grouping.small_talk import SmallTalk, is_small_talk
 from hybrid_search.phrases.grouping.span_reader import SpanReader
 from hybrid_search.phrases.grouping.types import Discovery, PhraseGroup
 from hybrid_search.phrases.topics import Topics
@@ -194,11 +194,11 @@ class ClauseScan:
         for block, spans in score_blocks(blocks, choose):
             self.damaged += spans.damaged
             covers = self.topics.find_covered(spans) if self.topics else None
-            is_small_talk = self.phrases.find(spans.vectors)
+            is_near = self.phrases.find(spans.vectors)
             for row, place in self.reader.read(block.passages, spans):
                 if covers and covers(row, place.speaker):
                     self._covered[place.id] += 1
-                elif is_small_talk[row] or is_detail(place.text):
+                elif is_near[row] or is_small_talk(place.text):
                     self._small_talk[place.id] += 1
                 else:
                     self.store.add(place, spans.vectors[row])

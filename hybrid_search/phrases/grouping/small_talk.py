@@ -1,7 +1,8 @@
 """Tell what is said in every call from what callers want: pleasantries, names, numbers, codes.
 
 A clause is a pleasantry if its vector is near to one of a few. It gives details if it is near to
-"my name is" and the like, or if many of its words are numbers, codes, addresses or names.
+"my name is" or "this is John" and the like, if many of its words are numbers, codes, addresses or
+names, or if nothing else is left in it (`clause_content`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.encoder.base import Encoder
+from hybrid_search.phrases.grouping.clause_content import has_content
 from hybrid_search.search.phrase_vector import query_vectors
 from hybrid_search.text.types import Floats
 
@@ -46,8 +48,9 @@ DETAILS = (
     "my date of birth is",
     "my password is",
 )
+NAMES = ("this is John", "it is Mary Miller")
 
-NEAR_PLEASANTRY, NEAR_DETAIL = 0.6, 0.55
+NEAR_PLEASANTRY, NEAR_DETAIL, NEAR_NAME = 0.6, 0.55, 0.45
 """Cosines from which a clause is one of these.
 
 Chosen with calls_sgd: of the clauses in turns that state an intent, those left out are thanks.
@@ -65,7 +68,7 @@ _DETAIL = re.compile(r"\S*[\d@]\S*|[b-hj-zB-HJ-Z]\W*|[A-Z][a-z]+\W*")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SmallTalk:
-    """Vectors of pleasantries and of phrases that give details, float32 ``[phrases, dimension]``.
+    """Vectors of phrases of three kinds, each float32 ``[phrases, dimension]``.
 
     >>> [is_detail("789 745 2525"), is_detail("I need 2 red vine pizzas")]
     [True, False]
@@ -73,21 +76,29 @@ class SmallTalk:
 
     pleasantries: Floats
     details: Floats
+    names: Floats
 
     @classmethod
     def load(cls, encoder: Encoder) -> SmallTalk:
         """Return the phrases, encoded."""
-        pleasantries, details = (
-            np.stack(query_vectors(encoder, phrases)) for phrases in (PLEASANTRIES, DETAILS)
-        )
-        return cls(pleasantries, details)
+        kinds = (PLEASANTRIES, DETAILS, NAMES)
+        return cls(*(np.stack(query_vectors(encoder, phrases)) for phrases in kinds))
 
     def find(self, vectors: Floats) -> NDArray[np.bool_]:
         """Return which of these clauses are near to one of the phrases, bool ``[n]``."""
-        cosines = (vectors @ phrases.T for phrases in (self.pleasantries, self.details))
-        pleasantry, detail = (rows.max(axis=1) for rows in cosines)
-        near: NDArray[np.bool_] = (pleasantry >= NEAR_PLEASANTRY) | (detail >= NEAR_DETAIL)
+        near = np.zeros(len(vectors), np.bool_)
+        for phrases, least in (
+            (self.pleasantries, NEAR_PLEASANTRY),
+            (self.details, NEAR_DETAIL),
+            (self.names, NEAR_NAME),
+        ):
+            near |= (vectors @ phrases.T).max(axis=1) >= least
         return near
+
+
+def is_small_talk(text: str) -> bool:
+    """Return whether a clause gives details, or has no content."""
+    return is_detail(text) or not has_content(text)
 
 
 def is_detail(text: str) -> bool:

@@ -1,0 +1,124 @@
+"""Tell whether words are left in a clause without details, thanks and what goes with them.
+
+A detail is a number, a code, an address or a name, with the words that introduce it, as "my card
+number is 5197". The words are looked at in lower case, since recognisers write no capitals.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FILLERS = _words(
+    """
+    a an the and or so as well of for to in on at by with from here there then now
+    i im me my mine you u ur your yours we us our he she they it its this that thats these ones one
+    is ia are am was were be been will would can could shall may do does did done have has had
+    yes ya yah yeah yep yup no nope nah ok okay okey k sure fine good great nice perfect right
+    correct alright enough oh ah hi hello hey sir madam maam dear please sorry of course
+    nothing else other all over side very much really just also too
+    """
+)
+"""Words without content: a clause of nothing else asks for nothing."""
+
+QUALIFIERS = _words(
+    """
+    account booking card city company confirmation contact credit customer debit first full last
+    member middle mobile order passport phone policy reference second security social ticket user
+    """
+)
+"""Words that say whose detail or which: content, unless the clause gives one."""
+
+INTRODUCERS = _words("date birth dob digits ends ending expiry no number num")
+"""Words that a number or code follows, as a rule."""
+
+NAME_INTRODUCERS = _words("name names mr mrs ms surname")
+VALUE_INTRODUCERS = _words(
+    """
+    address city code email id mail number otp passcode password pin ssn state street username zip
+    zipcode
+    """
+)
+"""Words that other words may follow, if the clause has a number too: 'city ko zip 458999'."""
+
+CHANGES = _words(
+    """
+    change changed correct correction expired forgot forgotten incorrect misspelled missing not
+    reset update updated wrong
+    """
+)
+"""Words that say of a detail what is to be done: they are no names."""
+
+MOST_NAMES = 3
+"""The longest name: 'my name is Mary Ann Smith'."""
+
+_ALL_INTRODUCERS = INTRODUCERS | NAME_INTRODUCERS | VALUE_INTRODUCERS
+_SIGNS = NAME_INTRODUCERS | {"number"}
+_LINKS = _words("is ia was as s")
+_OBJECTS = _words("a an it my the this that your")
+_KNOWN = FILLERS | QUALIFIERS | _ALL_INTRODUCERS | CHANGES
+_MAIL = re.compile(r"\S*(?:@|mailcom|yahoocom)\S*")
+_VALUE = re.compile(rf"\S*\d\S*|[b-hj-z]|{_MAIL.pattern}")
+_THANKS = re.compile(
+    r"\S*thank\S*(?: (?:you|u|a|lot|so|very|much))*(?: for (?:all )?(?:your|the|this|that) \w+)?"
+    r"|\b(?:have|enjoy|wish)(?: (?:you|a|an|the|your|very|good|nice|great|wonderful|lovely))*"
+    r" (?:day|evening|night|weekend)\b"
+    r"|\b(?:good ?bye|bye|youre welcome|you are welcome)\b"
+    r"|\bappreciate(?: (?:your|the|all|it|help))*\b"
+)
+
+
+def has_content(text: str) -> bool:
+    """Return whether a clause says more than details, thanks, farewells and assent.
+
+    >>> [has_content("my card number is 5197"), has_content("my card is lost")]
+    [False, True]
+    """
+    clean = " ".join(word.strip(".,;:!?'\"()").replace("'", "") for word in text.lower().split())
+    words = _THANKS.sub(" ", clean).split()
+    has_value = any(map(_VALUE.fullmatch, words))
+    left = list(_list_content(words, has_value=has_value))
+    if len(left) == 1 and not has_value and _THANKS.search(clean):  # thank you, Spencer
+        return _has_object(left[0], words)
+    return bool(left)
+
+
+def _list_content(words: list[str], *, has_value: bool) -> Iterator[str]:
+    """Yield the words that are neither details nor introduce them."""
+    without_content = FILLERS
+    if has_value or not _SIGNS.isdisjoint(words):
+        without_content |= QUALIFIERS | _ALL_INTRODUCERS
+    introducers = NAME_INTRODUCERS | VALUE_INTRODUCERS if has_value else NAME_INTRODUCERS
+    named = {place for start in _find_starts(words, introducers) for place in _names(words, start)}
+    for place, word in enumerate(words):
+        if _MAIL.fullmatch(word):  # its words come before: karan prabu 03 gmailcom
+            named.update(place - 1 - back for back in _names(words[:place][::-1], 0))
+    for place, word in enumerate(words):
+        if place not in named and word not in without_content and not _VALUE.fullmatch(word):
+            yield word
+
+
+def _find_starts(words: list[str], introducers: frozenset[str]) -> Iterator[int]:
+    """Yield the places after an introducer and its 'is'."""
+    for start, word in enumerate(words, start=1):
+        if word in introducers:
+            is_linked = start < len(words) and words[start] in _LINKS
+            yield start + is_linked
+
+
+def _names(words: list[str], start: int) -> Iterable[int]:
+    """Return the places from a start on of words that may be a name."""
+    places = range(start, min(start + MOST_NAMES, len(words)))
+    return takewhile(lambda place: words[place] not in _KNOWN, places)
+
+
+def _has_object(word: str, words: list[str]) -> bool:
+    """Return whether a word is followed as a verb is: 'cancel it'."""
+    following = words[words.index(word) + 1 :]
+    return bool(following) and following[0] in _OBJECTS
