@@ -153,6 +153,8 @@ def _list_narrowing(query_options: QueryOptions, where: Sequence[str] | None) ->
     }
     return [
         *(f"--where {condition}" for condition in where or ()),
+        *(f"--speaker {name}" for name in query_options["speaker"] or ()),
+        *(f"--not {phrase!r}" for phrase in query_options["not_"] or ()),
         *(f"{name} {limit:g}" for name, limit in limits.items() if limit is not None),
     ]
 
