@@ -20,6 +20,8 @@ A message carries the two values that disagree, and the remedy.
 
 from __future__ import annotations
 
+import re
+
 SHOWN = 80
 """Characters of a value that a message shows."""
 
@@ -109,3 +111,27 @@ def show_value(value: object) -> str:
     except Exception:
         return f"of type {type(value).__name__}"
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+_PLAIN_WORDS = (
+    (r"^Value error, ", ""),
+    (r"^Field required", "is missing"),
+    (r"^Extra inputs are not permitted", "is not a known key"),
+    (r"^(?:Input|List|Tuple|String|Value) should ", "must "),
+    (r"a valid integer(?:, .*)?", "a whole number"),
+    (r"a valid string", "a text"),
+    (r"a valid boolean.*", "true or false"),
+    (r"a valid (?:dictionary|mapping|object).*", "an object"),
+    (r"a valid tuple", "a list"),
+    (r"a valid (\w+)(?:, unable .*)?", r"a \1"),
+    (r"greater than or equal to", "at least"),
+    (r"less than or equal to", "at most"),
+    (r"greater than", "more than"),
+)
+
+
+def put_plainly(message: str) -> str:
+    """Return what pydantic says of a value, in plain words that go on behind its name."""
+    for pattern, words in _PLAIN_WORDS:
+        message = re.sub(pattern, words, message)
+    return message

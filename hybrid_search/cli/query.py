@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hybrid_search.cli import options
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import InputError, UsageError
 from hybrid_search.observability.escapes import blank_controls, escape_json
 from hybrid_search.search import parameters
 from hybrid_search.search.query import Query, QueryOptions, RequestOptions
@@ -153,6 +153,8 @@ def _list_narrowing(query_options: QueryOptions, where: Sequence[str] | None) ->
     }
     return [
         *(f"--where {condition}" for condition in where or ()),
+        *(f"--speaker {name}" for name in query_options["speaker"] or ()),
+        *(f"--not {phrase!r}" for phrase in query_options["not_"] or ()),
         *(f"{name} {limit:g}" for name, limit in limits.items() if limit is not None),
     ]
 
@@ -224,15 +226,15 @@ def _answers(client: Client, file: Path, choice: Mapping[str, Any]) -> Iterator[
                 continue
             try:
                 answer = _answer(client, line, choice)
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, InputError) as error:
                 raise UsageError(f'{file}:{number} is not {{"phrase", "text"}}: {error}') from error
             yield answer
 
 
 def _answer(client: Client, line: bytes, choice: Mapping[str, Any]) -> dict[str, Any]:
-    from hybrid_search.ingest.document_parser import refuse_constant
+    from hybrid_search.ingest.document_parser import build_object, refuse_constant
 
-    row = json.loads(line, parse_constant=refuse_constant)
+    row = json.loads(line, parse_constant=refuse_constant, object_pairs_hook=build_object)
     phrase, text = row["phrase"], row["turns"] if "turns" in row else row["text"]
     if not isinstance(phrase, str) or ("turns" not in row and not isinstance(text, str)):
         raise TypeError("both must be strings")

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from hybrid_search.cli.commands import COMMANDS
+from hybrid_search.errors import put_plainly
 from hybrid_search.text.near_names import find_near_name
 
 
@@ -17,7 +18,8 @@ def describe(error: Any, arguments: Sequence[str]) -> str:
     if option and hasattr(error, "possibilities"):
         text = f"no such option {option}{suggest(option, _list_options(error.ctx))}"
     elif value := _find_value(error, arguments):
-        reason = error.message.removeprefix("Value error, ").rstrip(".")
+        reason = put_plainly(error.message).rstrip(".")
+        reason = f"it {reason}" if reason.startswith("must ") else reason
         text = f"{value}: {reason[:1].lower()}{reason[1:]}"
     else:
         words = " ".join(error.format_message().split()).rstrip(".")

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from hybrid_search.encoder.base import EncoderInfo
 from hybrid_search.encoder.precisions import RUNNABLE, UNSIGNED
-from hybrid_search.errors import ModelError
+from hybrid_search.errors import ModelError, put_plainly
 from hybrid_search.system import file_digest
 
 SHIPPED = Path(__file__).parent.parent / "models" / "slice-minilm-l6"
@@ -124,8 +124,8 @@ def read_settings(folder: Path) -> Artifact:
     except ValidationError as error:
         first = error.errors()[0]
         location = ".".join(str(part) for part in first["loc"]) or "the file"
-        fault = f"{first['msg']} (found {first['input']!r:.80})"
-        raise ModelError(f"{path}: {location}: {fault}. Export the model again.") from error
+        fault = f"{put_plainly(first['msg'])} (found {first['input']!r:.80})"
+        raise ModelError(f"{path}: {location} {fault}. Export the model again.") from error
 
 
 def read_file(path: Path) -> bytes:

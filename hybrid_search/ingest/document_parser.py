@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, NoReturn, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from pydantic import (
 
 from hybrid_search.backends.index_head import settings_digest
 from hybrid_search.backends.types import IndexSpec
-from hybrid_search.errors import InputError
+from hybrid_search.errors import InputError, put_plainly
 from hybrid_search.ingest import column_names
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
 from hybrid_search.text.filters import leaves
@@ -46,6 +47,9 @@ MAX_PARSED_DEPTH = 200
 garbage collector does meanwhile needs some of the interpreter's thousand calls as well.
 """
 
+KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
+"""What a message calls a value that it may not quote."""
+
 _NUL = regex.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _WORD = regex.compile(r"\w(?:.*\w)?", regex.DOTALL)
 _JSON_STRING = regex.compile(rb'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
@@ -61,6 +65,13 @@ def stringify_number(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _read_text(value: object) -> str:
+    text = stringify_number(value)
+    if not isinstance(text, str):
+        raise ValueError("must be a text or a whole number")
+    return text
+
+
 def _read_milliseconds(value: object) -> object:
     """Return a number, or a text with one, as whole milliseconds."""
     try:
@@ -72,7 +83,7 @@ def _read_milliseconds(value: object) -> object:
     return round(number) if isinstance(number, float) and math.isfinite(number) else number
 
 
-_Text = Annotated[StrictStr, BeforeValidator(stringify_number)]
+_Text = Annotated[StrictStr, BeforeValidator(_read_text)]
 _Count = Annotated[int, Field(ge=0, lt=2**53)]
 _Milliseconds = Annotated[int, BeforeValidator(_read_milliseconds), Field(ge=0, lt=2**53)]
 
@@ -129,12 +140,7 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
     try:
         validated = _Document.model_validate(raw)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(step for step in first["loc"] if isinstance(step, str))
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(
-            f"{field}: {first['msg']}", f"{place} is {_shorten(first['input'])}"
-        ) from error
+        raise _refuse_mistake(error, raw) from error
     _check_id(validated.id)
     if validated.text is None and validated.turns is None:
         raise InputError(_explain_missing("neither of text and turns", raw))
@@ -142,7 +148,26 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
     _check_text(document.text)
     for _ in leaves(document.metadata):  # raises InputError for a value that no backend can hold
         pass
+    if "Infinity" in canonical:
+        _check_numbers(raw, "")
     return document, canonical
+
+
+def _refuse_mistake(error: ValidationError, raw: dict[str, Any]) -> InputError:
+    """Return the error for the first value that cannot stand where it does."""
+    first = error.errors()[0]
+    steps, value = first["loc"], first["input"]
+    field = ".".join(step for step in steps if isinstance(step, str))
+    name = field if isinstance(steps[-1], str) else f"one of {field}"
+    detail = f"{'.'.join(map(str, steps))} is {_shorten(value)}"
+    reason = f"{name} {put_plainly(first['msg'])}"
+    if first["type"] == "value_error" and name != field:  # of several values, which it names
+        return InputError(f"{field}: {put_plainly(first['msg'])}", detail)
+    if first["type"] == "missing" and name == field:
+        return InputError(_explain_missing(reason, raw), detail)
+    is_constant = value is None or isinstance(value, bool)
+    shown = json.dumps(value) if is_constant else KINDS.get(type(value))
+    return InputError(f"{reason}, and is {shown}" if shown else reason, detail)
 
 
 def read_id(data: bytes) -> str | None:
@@ -192,6 +217,7 @@ def _load_object(data: bytes) -> dict[str, Any]:
         raw = json.loads(
             data.decode("utf-8-sig"),
             parse_constant=_read_constant,
+            object_pairs_hook=build_object,
         )
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8", f"byte 0x{data[error.start]:02x} at {error.start}") from error
@@ -205,6 +231,16 @@ def _load_object(data: bytes) -> dict[str, Any]:
         raise InputError(_explain_missing("no id", raw), f"the keys are {_shorten(sorted(raw))}")
     _check_depth(raw)
     return raw
+
+
+def _check_numbers(value: Any, name: str) -> None:
+    """Raise InputError for an infinite number, wherever it stands."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{name!r} is infinite, which JSON cannot hold: give a finite number")
+    for key, item in value.items() if isinstance(value, dict) else ():
+        _check_numbers(item, f"{name}.{key}".lstrip("."))
+    for item in value if isinstance(value, list) else ():
+        _check_numbers(item, name)
 
 
 def _explain_missing(reason: str, raw: dict[str, Any]) -> str:
@@ -237,10 +273,18 @@ def _check_depth(raw: dict[str, Any]) -> None:
         raise InputError(TOO_DEEP)
 
 
-def _read_constant(name: str) -> None:
+def _read_constant(name: str) -> float | None:
     """Return None for NaN, which data tools write for a missing value."""
-    if name != "NaN":
-        refuse_constant(name)
+    return None if name == "NaN" else float(name)  # infinities are refused with their field
+
+
+def build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; InputError if a key stands twice: one value would be lost."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise InputError(f"the key {key!r} stands twice in one object: keep one of them")
+    return fields
 
 
 def refuse_constant(name: str) -> NoReturn:

@@ -35,7 +35,8 @@ def explain_no_hits(
     Returns:
         Sentences; none if it is because of the phrase.
     """
-    explanations = list(_explain(backend, query, request, fields))
+    of_all_speakers = replace(request, span_filter=None)
+    explanations = list(_explain(backend, query, of_all_speakers, fields))
     for explanation in explanations:
         _log.warning("%s", explanation)
     return explanations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,6 +29,8 @@ from hybrid_search.search.span_content import build_span, find_turn, parse_layou
 from hybrid_search.search.types import PassageSpans, ScoredPassage
 from hybrid_search.text import spans
 from hybrid_search.text.types import Floats
+
+_log = logging.getLogger(__name__)
 
 BLOCK = 64
 """Passages that are read and scored together: their codes are 2 MB."""
@@ -56,6 +59,8 @@ def score_document(
     encoder = pipeline.match_encoder_to_index(encoder, query.index, spec)
     contents = _fetch_contents(backend, query.index, document_id)
     view, warnings = join_contents(query.index, document_id, contents)
+    for warning in warnings:
+        _log.warning("%s", warning)
     (request,) = pipeline.build_requests(query, query.phrases, encoder, fields)
     scorer = _build_scorer(backend, load_calibration, query, spec, request)
     for block in _split_blocks(list(contents)):

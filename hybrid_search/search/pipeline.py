@@ -135,10 +135,11 @@ def _search(
         facets.count_facets(backend, query, requests, groups, contents) if query.facets else None
     )
     warnings = [*actions.pop("warnings"), *builder.warnings]
-    if query.speaker and not scored:
-        warnings += explain_no_speaker(backend, query.index, requests[0])
-    elif not groups:
-        warnings += no_hits.explain_no_hits(backend, query, requests[0], fields)
+    if not groups:
+        by_speaker = query.speaker and not scored
+        warnings += (
+            by_speaker and explain_no_speaker(backend, query.index, requests[0])
+        ) or no_hits.explain_no_hits(backend, query, requests[0], fields)
     plan = {
         **_plan(query, spec, encoder.info.precision),
         "spans_by": spans_by,

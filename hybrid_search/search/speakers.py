@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 
 from hybrid_search.backends.base import Backend
 from hybrid_search.backends.turn_layout import read_speakers
 from hybrid_search.backends.types import Request
 
+_log = logging.getLogger(__name__)
+
 LOOKED_AT = 20
 """Passages whose speakers are named."""
 
 
 def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[str]:
-    """Return a warning that none of a request's speakers speaks near the phrase, with who does.
+    """Log and return a warning that none of a request's speakers speaks near the phrase.
 
-    It is for a request that found nothing. Without any passage for the same request of all speakers
-    there is nothing to say.
+    It names those who do, and is for a request that found nothing. Without any passage for the
+    same request of all speakers there is nothing to say.
     """
     of_all = replace(request, span_filter=None, page_order=None)
     candidates = backend.find_candidates(index, of_all)
@@ -27,7 +30,9 @@ def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[s
         return []
     missing = " or ".join(map(repr, request.speakers))
     names = ", ".join(map(repr, speakers)) or "none: their turns have no speaker"
-    return [
+    warning = (
         f"no speaker is called {missing} (names are compared exactly): "
         f"the speakers of the nearest passages are {names}"
-    ]
+    )
+    _log.warning("%s", warning)
+    return [warning]

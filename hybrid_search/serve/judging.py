@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict  # pydantic reads that of the library from 3.12 on
 
 from hybrid_search.async_client import AsyncClient
-from hybrid_search.errors import UsageError
+from hybrid_search.errors import UsageError, put_plainly
 from hybrid_search.phrases.judgments import (
     Judgment,
     append_judgments,
@@ -106,4 +106,6 @@ def _parse(values: dict[str, Any]) -> JudgmentBody:
     except ValidationError as error:
         fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
         name = ".".join(map(str, fault["loc"]))
-        raise UsageError(f"{name or 'the body'} is not allowed: {fault['msg']}") from None
+        raise UsageError(
+            f"{name or 'the body'} is not allowed: it {put_plainly(fault['msg'])}"
+        ) from None

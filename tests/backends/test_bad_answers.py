@@ -241,7 +241,7 @@ def test_a_start_beyond_any_text_is_another_shape() -> None:
     hit = {"_id": "a#0", "_source": {"start": 0, "text": "a", "layout": "[]"}}
     answers.CONTENTS.read({"hits": {"hits": [hit]}})
     hit["_source"] = {"start": 2**70, "text": "a", "layout": "[]"}
-    with pytest.raises(ShapeError, match="start: input should be less than 2147483648"):
+    with pytest.raises(ShapeError, match="start must be less than 2147483648"):
         answers.CONTENTS.read({"hits": {"hits": [hit]}})
 
 

@@ -103,6 +103,10 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
     ),
     "an option without its value": (["query", "x", "--alpha"], "option --alpha requires an "),
     "a bad number": (["query", "x", "--alpha", "much"], "--alpha is 'much': "),
+    "a number that is a word": (
+        ["query", "x", "--size", "abc"],
+        f"--size is 'abc': it must be a whole number {HELP}",
+    ),
     "a bad number behind an equals sign": (["query", "x", "--alpha=much"], "--alpha is 'much': "),
     "a number out of range": (["plan", "--documents", "0"], "--documents is '0': "),
     "a value that is not in the list": (["ingest", "--log-format", "xml"], "--log-format is 'xml'"),

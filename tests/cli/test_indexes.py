@@ -143,6 +143,23 @@ def test_a_value_that_no_document_has_is_told_once(caplog: pytest.LogCaptureFixt
 
 
 @pytest.mark.usefixtures("_store")
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--speaker", "client"], "no speaker is called 'client'"),
+        (["--speaker", "client", "--where", "sector=bnk"], "no document fulfils 'sector'"),
+    ],
+)
+def test_a_speaker_that_nobody_is_is_told_once(
+    options: list[str], expected: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = invoke_cli("query", "refund", *options)
+    (line,) = [*result.stderr.splitlines(), *caplog.messages]
+    assert expected in line
+    assert "0 of 0 hits" in result.stdout
+
+
+@pytest.mark.usefixtures("_store")
 def test_options_that_leave_nothing_are_named() -> None:
     result = invoke_cli("query", "refund", "--where", "sector=bank", "--min-score", "2")
     assert result.stderr == "nothing is left: try it without --where sector=bank, --min-score 2\n"

@@ -169,9 +169,7 @@ def test_a_folder_of_before_is_refused_in_one_line(model: Path) -> None:
     path.write_text(json.dumps(settings))
     with pytest.raises(ModelError) as error:
         OnnxEncoder(model, "cpu")
-    assert str(error.value) == (
-        f"{path}: schema: Input should be 2 (found 1). Export the model again."
-    )
+    assert str(error.value) == (f"{path}: schema must be 2 (found 1). Export the model again.")
 
 
 def test_a_folder_without_a_graph_is_refused(model: Path) -> None:

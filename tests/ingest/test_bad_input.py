@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     ),
     "an id that is not a string": (
         {"id": [7], "text": "parcel"},
-        "id: Input should be a valid string (id is [7])",
+        "id must be a text or a whole number, and is a list (id is [7])",
     ),
     "an empty id": ({"id": "", "text": "parcel"}, "the id is empty ('')"),
     "both text and turns": (
@@ -83,11 +83,11 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     ),
     "text that is not a string": (
         {"id": "x", "text": ["parcel"]},
-        "text: Input should be a valid string (text is ['parcel'])",
+        "text must be a text or a whole number, and is a list (text is ['parcel'])",
     ),
     "a turn's text that is not a string": (
         {"id": "x", "turns": [{"text": [1]}]},
-        "turns.text: Input should be a valid string (turns.0.text is [1])",
+        "turns.text must be a text or a whole number, and is a list (turns.0.text is [1])",
     ),
     "empty text": ({"id": "x", "text": ""}, "the text is empty"),
     "text over 10 MB": (

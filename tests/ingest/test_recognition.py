@@ -339,13 +339,13 @@ FOUND: dict[str, tuple[int, str | None]] = {
     "deepgram.jsonl": (1, None),
     "dup_header.csv": (1, None),
     "dup_ids.csv": (0, "rows 2 and 3 of the table have the same id, and nothing of it was taken"),
-    "dupkeys.jsonl": (1, None),
+    "dupkeys.jsonl": (0, "the key 'text' stands twice in one object: keep one of them"),
     "elision.jsonl": (6, None),
     "giant_word.jsonl": (1, None),
-    "ids.jsonl": (5, "id: Input should be a valid string"),  # a truth
+    "ids.jsonl": (5, "id must be a text or a whole number, and is true"),  # a truth
     "lf_seps.jsonl": (2, None),
     "meta.jsonl": (14, "metadata field 'tags' holds a list inside a list"),
-    "nan.jsonl": (2, "not readable JSON"),  # the infinities
+    "nan.jsonl": (2, "metadata field 'csat' is infinite or not a number, which JSON"),
     "nulls.jsonl": (5, None),
     "nullspeaker.jsonl": (1, None),
     "oddids.jsonl": (6, "the id is empty"),
@@ -357,7 +357,7 @@ FOUND: dict[str, tuple[int, str | None]] = {
     "single.jsonl": (1, None),
     "tickets.jsonl": (18, None),
     "times.jsonl": (5, None),
-    "turns.jsonl": (13, "turns.start_ms: Input should be greater than or equal to 0"),
+    "turns.jsonl": (13, "turns.start_ms must be at least 0"),
     "unbalanced_quote.csv": (1, "a quote inside a quoted cell stands alone: write it twice"),
     "unicode.jsonl": (19, None),
     "utf16.jsonl": (2, None),

@@ -35,11 +35,13 @@ _log = logging.getLogger(__name__)
 
 
 def describe_lost_passages(index: str) -> str:
-    """Return the warning about a table whose passages are not those that were written."""
-    return (
+    """Log and return the warning about a table whose passages are not those that were written."""
+    warning = (
         f"the list of passages of index {index!r} is damaged: some may not be found. "
         f"To mend this: hybrid-search verify --index {index} --repair"
     )
+    _log.warning("%s", warning)
+    return warning
 
 
 def describe_damaged_centroids(index: str) -> str:

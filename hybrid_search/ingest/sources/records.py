@@ -10,6 +10,7 @@ from typing import Any
 
 from hybrid_search.errors import InputError
 from hybrid_search.ingest.column_names import propose_columns
+from hybrid_search.ingest.document_parser import build_object
 from hybrid_search.ingest.sources.json_values import to_json_value
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 
@@ -243,7 +244,9 @@ def read_record(row: Row) -> Record:
     number, data, fault = row
     if fault is None:
         try:
-            fields = json.loads(data.decode("utf-8-sig"))
+            fields = json.loads(data.decode("utf-8-sig"), object_pairs_hook=build_object)
+        except InputError as error:
+            fault = str(error)
         except (ValueError, RecursionError):
             fault = "not readable JSON"
         else:

@@ -11,6 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from hybrid_search.errors import put_plainly
+
 T = TypeVar("T")
 
 
@@ -48,7 +50,7 @@ class Shape(Generic[T]):
 def _describe(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"][:MAX_STEPS])) or "the answer"
-    return f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}"
+    return f"{place} {put_plainly(first['msg'])}"
 
 
 MAX_STEPS = 8

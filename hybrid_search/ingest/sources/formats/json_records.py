@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hybrid_search.errors import InputError
+from hybrid_search.errors import InputError, put_plainly
 
 MAX_LEVELS = 5
 """Levels of objects whose keys are looked at to recognise a file."""
@@ -40,7 +40,7 @@ class Record(BaseModel):
             first = error.errors()[0]
             place = ".".join(str(step) for step in first["loc"])
             keys = ".".join(step for step in first["loc"] if isinstance(step, str))
-            raise InputError(f"{keys}: {first['msg']}", f"at {place}") from error
+            raise InputError(f"{keys} {put_plainly(first['msg'])}", f"at {place}") from error
 
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
