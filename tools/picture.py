@@ -19,7 +19,7 @@ from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
 PICTURE = Path(__file__).parents[1] / "docs" / "answer.svg"
-COMMAND = 'hybrid-search query "the agent was unfriendly" --size 2 --spans 1'
+COMMAND = 'hybrid-search query "give me back what I paid" --size 2 --spans 1'
 COLUMNS = 66
 """Narrow, so that the letters can still be read on a phone."""
 

@@ -56,6 +56,9 @@ from hybrid_search.text.words import contains_words
 SHARE = 0.005
 """The share of mentions among the turns of a collection, as weighted here."""
 
+EVEN = 0.5
+"""From this probability on a turn counts as found, where precision and recall are measured."""
+
 WRITTEN = 0.25
 """What the written topics weigh of the fit; the intents of calls are the rest.
 
@@ -201,7 +204,7 @@ def measure(item: Scored, used_map: Calibration) -> dict[str, Any]:
     shown = np.array([[row, column] for column, rows in enumerate(hits) for row in rows]).T
     values, are_right = probabilities[*shown], item.are_right[*shown]
     likely = [probabilities[rows, column].max() >= LIKELY for column, rows in enumerate(hits)]
-    is_found = known & (probabilities >= LIKELY)
+    is_found = known & (probabilities >= EVEN)
     found = (is_found & item.are_right).sum()
     return {
         "turns": len(item.scores),

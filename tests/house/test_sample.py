@@ -43,8 +43,11 @@ PHRASES = (
 )
 """What an analyst asks; each is a topic of the labels."""
 
-OTHER_WORDS = {"the agent was unfriendly": "rude agent"}
-"""What the README asks beside these, and the topic that it means."""
+OTHER_WORDS = {
+    "give me back what I paid": "refund request",
+    "let me talk to your boss": "speak to a supervisor",
+}
+"""What the README asks beside these, and the topics that it means."""
 
 ASKED_BY = {
     "README.md": r'(?:-search query |_search.query\()"([^"]+)"|^\| ([^|*]+) \| [^|]+ \| [^|]+ \|$',
@@ -99,25 +102,39 @@ def is_right(hit: Hit, topic: str) -> bool:
     return any(span["start"] < best.end and best.start < span["end"] for span in labelled)
 
 
-@pytest.mark.parametrize("phrase", [*PHRASES, *OTHER_WORDS])
-def test_nine_of_the_ten_first_hits_are_right(bundled: Client, phrase: str) -> None:
+def list_asked(name: str) -> set[str]:
+    """Return the phrases that a page or a program asks of the sample."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    matches = re.finditer(ASKED_BY[name], text, flags=re.MULTILINE)
+    found = {unquote_plus("".join(match.groups(""))) for match in matches}
+    return found - {"asked", "---"}
+
+
+def count_right(client: Client, phrase: str) -> tuple[int, int]:
+    """Return how many of the first ten hits are right, and how many could be."""
     topic = OTHER_WORDS.get(phrase, phrase)
     most = min(10, len({span["id"] for span in LABELS[topic]}))
-    right = sum(is_right(hit, topic) for hit in bundled.query(phrase).hits[:most])
+    right = sum(is_right(hit, topic) for hit in client.query(phrase).hits[:most])
     print(f"{phrase}: {right} of {most}")
+    return right, most
+
+
+@pytest.mark.parametrize("name", ASKED_BY)
+def test_of_what_a_newcomer_is_told_to_ask_nine_of_the_ten_first_hits_are_right(
+    bundled: Client, name: str
+) -> None:
+    phrases = list_asked(name)
+    assert phrases
+    for phrase in phrases:
+        right, most = count_right(bundled, phrase)
+        assert right >= 0.9 * most, phrase
+
+
+def test_of_what_an_analyst_asks_nine_of_ten_first_hits_are_right(bundled: Client) -> None:
+    counts = [count_right(bundled, phrase) for phrase in PHRASES]
+    right, most = map(sum, zip(*counts, strict=True))
     assert right >= 0.9 * most
-
-
-def test_what_a_newcomer_is_told_to_ask_is_measured() -> None:
-    for name, pattern in ASKED_BY.items():
-        text = (ROOT / name).read_text(encoding="utf-8")
-        found = {
-            unquote_plus("".join(match.groups("")))
-            for match in re.finditer(pattern, text, flags=re.MULTILINE)
-        }
-        phrases = {phrase for phrase in found if phrase not in ("asked", "---")}
-        assert phrases, name
-        assert phrases <= {*PHRASES, *OTHER_WORDS}, name
+    assert all(right >= 0.8 * most for right, most in counts)
 
 
 def test_more_of_what_customers_say_is_found_if_only_they_count(bundled: Client) -> None:
