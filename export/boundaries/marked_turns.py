@@ -52,7 +52,8 @@ def read_requests(data: Path) -> list[MarkedTurn]:
     folder = data / "natcs_utterances"
     texts = {row["id"]: row["text"] for row in corpora.read_rows(folder / "utterances.jsonl")}
     marks = corpora.read_rows(folder / "marks.jsonl")
-    return [
-        MarkedTurn(texts[row["id"]], (row["phrase"],), tuple(row["max"]), tuple(row["min"]))
-        for row in marks
-    ]
+    return [_parse_mark(texts[row["id"]], row) for row in marks]
+
+
+def _parse_mark(text: str, row: dict[str, Any]) -> MarkedTurn:
+    return MarkedTurn(text, (row["phrase"],), tuple(row["max"]), tuple(row["min"]))

@@ -98,16 +98,9 @@ def _parse_triples(line: bytes, where: str) -> list[Triple]:
         row: dict[str, Any] = json.loads(line)
         if written.is_topic(row):
             return list(written.expand_topic(row))
-        triple = Triple(
-            row["query"],
-            row["positive"],
-            row["negative"],
-            _parse_span(row.get("span")),
-            row.get("intent"),
-            _parse_span(row.get("core")),
-            row.get("domain"),
-        )
-        return [triple]
+        span, core = _parse_span(row.get("span")), _parse_span(row.get("core"))
+        texts = (row["query"], row["positive"], row["negative"])
+        return [Triple(*texts, span, row.get("intent"), core, row.get("domain"))]
     except (ValueError, KeyError, TypeError) as error:
         raise SystemExit(f"{where}: not a triple (query, positive, negative): {error!r}") from error
 

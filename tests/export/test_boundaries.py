@@ -204,7 +204,7 @@ def test_word_f1_of_spans_is_what_it_is_by_hand() -> None:
 
 
 def test_half_of_the_agreement_is_whether_a_span_is_right_where_the_core_is_known() -> None:
-    """The clause is "c d e f", its core "d e"; a word may be missing, and one may be too many."""
+    """The clause is "c d e f", its core "d e"; one word may be missing or too many."""
     example = MarkedExample("query", "a b c d e f g h", 2, 6, core=(3, 5))
     first, after = np.array([2, 3, 1, 5, 0]), np.array([6, 4, 6, 8, 6])
     # all of it; "d" lacks one; "b" is one too many; "f g h" lacks both; "a b" are two too many
