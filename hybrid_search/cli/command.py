@@ -84,6 +84,10 @@ class Command(TyperCommand):
     def _explain_extra(self, ctx: Any, rest: list[str]) -> str:
         """Return the message for arguments that the command does not take."""
         words = " ".join(rest)
+        options = [param.name for param in self.params if not isinstance(param, TyperArgument)]
+        if "text" in options and not ctx.params["text"]:
+            phrase = ctx.params["phrase"]
+            return f'the text stands behind --text, as in "{phrase}" --text "{words}"'
         taken = [param for param in self.params if isinstance(param, TyperArgument)]
         if len(taken) != 1 or taken[0].nargs != 1:
             return f"unexpected argument {words}"

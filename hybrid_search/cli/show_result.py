@@ -66,13 +66,18 @@ def _describe_hit(console: Console, hit: Hit) -> Iterator[Text]:
     is_plain = _is_plain(console)
     for excerpt in list_excerpts(hit):
         if excerpt.spans:
-            places = "  ".join(
-                f"{span.cosine:.3f} [{span.start}:{span.end}]" for span in excerpt.spans
-            )
+            places = "  ".join(map(_format_place, excerpt.spans))
             speaker = excerpt.spans[0].speaker
             label = f"{escape_controls(speaker)}  {places}" if speaker else places
             yield Text(label, style="dim")
         yield _mark(excerpt, hit.highlights or (), is_plain=is_plain)
+
+
+def _format_place(span: Span) -> str:
+    """Return the time of a span, if it has one, its cosine and its offsets."""
+    time = _format_time(span.start_ms)
+    place = f"{span.cosine:.3f} [{span.start}:{span.end}]"
+    return f"{time} {place}" if time else place
 
 
 def show_document(view: DocumentView) -> None:

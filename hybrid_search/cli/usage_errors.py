@@ -11,12 +11,18 @@ from hybrid_search.cli.commands import COMMANDS
 from hybrid_search.errors import put_plainly
 from hybrid_search.text.near_names import find_near_name
 
+LIMITS = ("--limit", "--size", "--head", "-n")
+"""What others call the number of documents to take, which ``ingest`` has not."""
+
 
 def describe(error: Any, arguments: Sequence[str]) -> str:
     """Return an error in the command line as one sentence that ends with where the help is."""
     option = getattr(error, "option_name", "")
     if option and hasattr(error, "possibilities"):
-        text = f"no such option {option}{suggest(option, _list_options(error.ctx))}"
+        hint = suggest(option, _list_options(error.ctx))
+        if not hint and error.ctx and error.ctx.command.name == "ingest" and option in LIMITS:
+            hint = ": hand over a part, as in head -n 3 FILE | hybrid-search ingest -"
+        text = f"no such option {option}{hint}"
     elif value := _find_value(error, arguments):
         reason = put_plainly(error.message).rstrip(".")
         reason = f"it {reason}" if reason.startswith("must ") else reason

@@ -255,7 +255,7 @@ class Client(PhraseGrouping):
         ...     client.ingest([{"id": "a", "text": "I want my money back."}]).documents
         1
         """
-        from hybrid_search.ingest.sources.python_objects import read_objects
+        from hybrid_search.ingest.sources.python_objects import put_in_python, read_objects
         from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 
         options = ReadOptions(Columns(columns or {}), rows, split_speakers=split_speakers)
@@ -269,7 +269,7 @@ class Client(PhraseGrouping):
             strip_quotes=strip_quotes,
         )
         if summary.failed and summary.failed == summary.read:
-            reason = next(iter(summary.reasons))
+            reason = put_in_python(next(iter(summary.reasons)))
             raise InputError(
                 f"none of {summary.read} documents was taken, the first because of this: {reason}. "
                 f"They are in {summary.rejected}"

@@ -28,6 +28,7 @@ from hybrid_search.errors import InputError, put_plainly
 from hybrid_search.ingest import column_names
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
 from hybrid_search.text.filters import leaves
+from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.types import Document, Turn, WordTime
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
@@ -140,7 +141,7 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
     try:
         validated = _Document.model_validate(raw)
     except ValidationError as error:
-        raise _refuse_mistake(error, raw) from error
+        raise InputError(*_describe_mistake(error, raw)) from error
     _check_id(validated.id)
     if validated.text is None and validated.turns is None:
         raise InputError(_explain_missing("neither of text and turns", raw))
@@ -153,8 +154,8 @@ def parse(data: bytes, cleaning: Cleaning = NOTHING) -> tuple[Document, str]:
     return document, canonical
 
 
-def _refuse_mistake(error: ValidationError, raw: dict[str, Any]) -> InputError:
-    """Return the error for the first value that cannot stand where it does."""
+def _describe_mistake(error: ValidationError, raw: dict[str, Any]) -> tuple[str, str]:
+    """Return why the first wrong value cannot stand where it does, and the value."""
     first = error.errors()[0]
     steps, value = first["loc"], first["input"]
     field = ".".join(step for step in steps if isinstance(step, str))
@@ -162,12 +163,12 @@ def _refuse_mistake(error: ValidationError, raw: dict[str, Any]) -> InputError:
     detail = f"{'.'.join(map(str, steps))} is {_shorten(value)}"
     reason = f"{name} {put_plainly(first['msg'])}"
     if first["type"] == "value_error" and name != field:  # of several values, which it names
-        return InputError(f"{field}: {put_plainly(first['msg'])}", detail)
+        return f"{field}: {put_plainly(first['msg'])}", detail
     if first["type"] == "missing" and name == field:
-        return InputError(_explain_missing(reason, raw), detail)
+        return _explain_missing(reason, raw), detail
     is_constant = value is None or isinstance(value, bool)
     shown = json.dumps(value) if is_constant else KINDS.get(type(value))
-    return InputError(f"{reason}, and is {shown}" if shown else reason, detail)
+    return (f"{reason}, and is {shown}" if shown else reason), detail
 
 
 def read_id(data: bytes) -> str | None:
@@ -228,7 +229,7 @@ def _load_object(data: bytes) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise InputError(f"not an object: the line is a JSON {type(raw).__name__}")
     if "id" not in raw:
-        raise InputError(_explain_missing("no id", raw), f"the keys are {_shorten(sorted(raw))}")
+        raise InputError(_explain_missing("no id", raw))
     _check_depth(raw)
     return raw
 
@@ -245,8 +246,19 @@ def _check_numbers(value: Any, name: str) -> None:
 
 def _explain_missing(reason: str, raw: dict[str, Any]) -> str:
     """Return `reason` with the option that names the keys which look like those of a document."""
+    lists = [key for key, value in raw.items() if _has_objects(value)]
+    if len(raw) == len(lists) == 1:
+        return (
+            f"{reason}: if the list {lists[0]!r} has the documents, save it by itself, "
+            f"as in jq .{lists[0]} FILE"
+        )
     proposed = column_names.propose_columns(raw)
-    return f"{reason}: if other keys have them, name these, as in {proposed}"
+    keys = f"; the keys are {list_names(sorted(raw))}" if proposed == column_names.EXAMPLE else ""
+    return f"{reason}: if other keys have them, name these, as in {proposed}{keys}"
+
+
+def _has_objects(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def _nests_deeply(data: bytes) -> bool:

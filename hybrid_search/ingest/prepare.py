@@ -16,6 +16,7 @@ from hybrid_search.ingest.html_text import has_html
 from hybrid_search.ingest.rejects import Rejects
 from hybrid_search.ingest.seen_ids import SeenIds
 from hybrid_search.ingest.shards import ALL_DOCUMENTS, Shard
+from hybrid_search.ingest.sources.python_objects import SOURCE, put_in_python
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import ParsedDocument, PreparedPassage, SourceLine
 from hybrid_search.text import passages
@@ -106,10 +107,11 @@ class Preparation:
         if earlier and earlier.digest != source_hash:
             _log.log(
                 logging.INFO if self.summary.replaced else logging.WARNING,
-                "id %r is at %s and again at %s: the last one wins",
+                "id %r is at %s and again at %s: the last one wins%s",
                 document.id,
                 earlier.place,
                 place,
+                _propose_turns(line.source, earlier.place),
             )
             self.summary.replaced += 1
         return ParsedDocument(line, document, source_hash, earlier is not None)
@@ -122,3 +124,11 @@ class Preparation:
                 yield parsed
             else:
                 self.summary.skipped += 1
+
+
+def _propose_turns(source: str, earlier_place: str) -> str:
+    """Return the end of the warning about an id that comes twice, if it may be that of a call."""
+    if earlier_place.rpartition(":")[0] != source:
+        return ""
+    hint = "; --rows turn makes one call of them"
+    return put_in_python(hint) if source == SOURCE else hint

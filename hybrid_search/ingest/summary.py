@@ -91,6 +91,13 @@ class Summary:
     queues: dict[str, Callable[[], int]] = field(default_factory=dict, repr=False)
     """How many blocks wait behind each stage."""
 
+    def __repr__(self) -> str:
+        """Return what was counted, without zeros."""
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.repr}
+        values["seconds"] = round(self.seconds, 3)
+        shown = [f"{name}={value!r}" for name, value in values.items() if value]
+        return f"Summary({', '.join(shown)})"
+
     @contextmanager
     def time_stage(self, stage: str) -> Iterator[None]:
         """Add the time that the block takes to that of `stage`."""
@@ -159,6 +166,6 @@ def format_losses(summary: Summary) -> list[str]:
     if summary.replaced:
         lines.append(
             f"{summary.replaced:,} documents have the id of another one before them and replaced "
-            "it: give each its own id, or --rows turn if each line is a turn of a call"
+            "it: give each its own id"
         )
     return lines

@@ -20,6 +20,9 @@ def explain_no_speaker(backend: Backend, index: str, request: Request) -> list[s
 
     It names those who do, and is for a request that found nothing. Without any passage for the
     same request of all speakers there is nothing to say.
+
+    Returns:
+        The warning alone, or nothing.
     """
     of_all = replace(request, span_filter=None, page_order=None)
     candidates = backend.find_candidates(index, of_all)

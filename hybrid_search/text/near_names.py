@@ -27,6 +27,7 @@ SYNONYMS: tuple[frozenset[str], ...] = tuple(
         "url host hosts uri path db",
         "model embedding_model encoder",
         "out output outfile",
+        "columns fields mapping id text turns speaker start end",
         # commands
         "ingest index add load import upload insert upsert",
         "query search find ask",

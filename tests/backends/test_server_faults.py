@@ -250,6 +250,7 @@ def test_an_index_lives_and_dies_where_no_request_succeeds_at_once(
     passing = (
         "trying again",
         "the last one wins",
+        "makes one call of them",
         "waiting for it, up to 600 s",
     )  # the last, and its end, where the machine is busy
     assert [

@@ -81,6 +81,20 @@ WRONG_COMMAND_LINES: dict[str, tuple[list[str], str]] = {
         ["best-spans", "x", "--text", "y", "--limit", "5"],
         f"no such option --limit: did you mean --k? {see_help('best-spans')}",
     ),
+    "a text without its option": (
+        ["best-spans", "refund", "I want my money back, please."],
+        'the text stands behind --text, as in "refund" --text "I want my money back, please." '
+        f"{see_help('best-spans')}",
+    ),
+    "a key of a document as an option": (
+        ["ingest", "calls.csv", "--id", "call"],
+        f"no such option --id: did you mean --columns? {see_help('ingest')}",
+    ),
+    "a part of a source": (
+        ["ingest", "calls.jsonl", "--limit", "3"],
+        "no such option --limit: hand over a part, as in head -n 3 FILE | hybrid-search ingest - "
+        f"{see_help('ingest')}",
+    ),
     "what others call --where": (
         ["query", "x", "--filter", "a=b"],
         f"no such option --filter: did you mean --where? {HELP}",

@@ -566,12 +566,20 @@ def test_a_source_that_one_may_not_read_is_refused_with_its_reason() -> None:
     )
 
 
+@pytest.mark.parametrize(("name", "text"), [("a.jsonl", ""), ("b.jsonl", "\n \n"), ("c.csv", "")])
+def test_a_source_without_a_document_is_named(name: str, text: str) -> None:
+    Path(name).write_text(text)
+    result = invoke_cli("ingest", "--url", "embedded:here", name)
+    assert result.status == 0
+    assert f"{name} has no document in it" in result.stderr.splitlines()
+
+
 def test_warnings_are_lines_on_standard_error() -> None:
     changed = {**REFUND, "text": "I want my money."}
     result = run_cli("ingest", "--url", "embedded:here", write_documents(REFUND, changed))
     assert (
-        "WARNING: id 'refund' is at calls.jsonl:1 and again at calls.jsonl:2: the last one wins"
-        in result.stderr.splitlines()
+        "WARNING: id 'refund' is at calls.jsonl:1 and again at calls.jsonl:2: the last one wins; "
+        "--rows turn makes one call of them" in result.stderr.splitlines()
     )
 
 

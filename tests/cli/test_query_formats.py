@@ -36,6 +36,14 @@ def test_a_row_of_csv_is_a_span() -> None:
     assert json.loads(rows[0]["metadata"]) == hits[0]["metadata"]
 
 
+def test_people_read_the_second_of_a_span() -> None:
+    hits = invoke_cli(*QUERY, "--json").json["hits"]
+    span = next(span for hit in hits for span in hit["spans"] if span["start_ms"] is not None)
+    minutes, seconds = divmod(span["start_ms"] // 1000, 60)
+    place = f"{minutes}:{seconds:02} {span['cosine']:.3f} [{span['start']}:{span['end']}]"
+    assert place in invoke_cli(*QUERY).stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

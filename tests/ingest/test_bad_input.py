@@ -64,8 +64,8 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "not an object": (b'["x", "parcel"]', "not an object: the line is a JSON list"),
     "no id": (
         {"text": "parcel"},
-        "no id: if other keys have them, name these, as in --columns id=call_id,text=body "
-        "(the keys are ['text'])",
+        "no id: if other keys have them, name these, as in --columns id=call_id,text=body; "
+        "the keys are text",
     ),
     "an id that is not a string": (
         {"id": [7], "text": "parcel"},
@@ -79,7 +79,7 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "neither text nor turns": (
         {"id": "x", "title": "parcel"},
         "neither of text and turns: if other keys have them, name these, as in "
-        "--columns id=call_id,text=body",
+        "--columns id=call_id,text=body; the keys are id, title",
     ),
     "text that is not a string": (
         {"id": "x", "text": ["parcel"]},
@@ -153,7 +153,8 @@ def test_of_duplicate_ids_the_last_wins(caplog: pytest.LogCaptureFixture) -> Non
     assert (result.status, result.json["documents"], result.json["replaced"]) == (1, 4, 1)
     assert "1 documents have the id of another one before them and replaced it" in result.stderr
     assert [record.getMessage() for record in caplog.records] == [
-        "id 'x' is at calls.jsonl:2 and again at calls.jsonl:3: the last one wins"
+        "id 'x' is at calls.jsonl:2 and again at calls.jsonl:3: the last one wins; "
+        "--rows turn makes one call of them"
     ]
     assert read_indexed_numbers() == {"before": 1, "x": 2, "behind": None}
 

@@ -190,7 +190,8 @@ def test_of_an_id_that_comes_twice_the_last_wins_and_a_warning_says_where(
         (
             "hybrid_search.ingest.prepare",
             logging.WARNING,
-            "id 'refund' is at documents:1 and again at documents:3: the last one wins",
+            "id 'refund' is at documents:1 and again at documents:3: the last one wins; "
+            'rows="turn" makes one call of them',
         )
     ]
 
@@ -465,6 +466,11 @@ def test_summaries_are_added() -> None:
         "r",
     )
     assert total.stages == {"read": 0.25, "encode": 0.0, "shape": 0.0, "write": 0.0, "wait": 1.0}
+
+
+def test_the_repr_of_a_summary_says_only_what_was_counted() -> None:
+    summary = Summary(read=2, documents=2, seconds=0.061244025999258156)
+    assert repr(summary) == "Summary(read=2, documents=2, seconds=0.061)"
 
 
 @pytest.mark.parametrize("documents", ["calls.jsonl", b"{}", Path("calls.jsonl"), {"id": "a"}])

@@ -16,7 +16,7 @@ import pytest
 
 from hybrid_search.client import Client
 from hybrid_search.errors import InputError, UsageError
-from hybrid_search.ingest.sources.python_objects import read_objects
+from hybrid_search.ingest.sources.python_objects import put_in_python, read_objects
 from hybrid_search.ingest.sources.read_options import AS_IS, Columns, ReadOptions
 from hybrid_search.ingest.summary import Reason, Summary
 
@@ -166,10 +166,28 @@ def test_a_summary_shows_its_counts_and_nothing_of_the_machine() -> None:
     summary = Summary(documents=2, reasons={"no id": Reason(1, "a.jsonl:1")})
     with summary.time_stage("read"):
         text = repr(summary)
-    assert text.startswith("Summary(read=0, documents=2, ")
+    assert text.startswith("Summary(documents=2, ")
     for name in ("stages", "running", "queues", "cells"):
         assert name not in text
     assert summary.to_dict()["reasons"] == {"no id": 1}
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "as in --columns id=call_id,text=body",
+            "as in columns={'id': 'call_id', 'text': 'body'}",
+        ),
+        (
+            'give --columns "id=Call ID,text=T" --rows turn',
+            "give columns={'id': 'Call ID', 'text': 'T'} rows=\"turn\"",
+        ),
+        ("'x', which --columns names, is", "'x', which columns= names, is"),
+    ],
+)
+def test_messages_name_the_arguments_of_python(message: str, expected: str) -> None:
+    assert put_in_python(message) == expected
 
 
 FRAME = {

@@ -176,10 +176,11 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
     """
     may_split = not options.split_speakers
     for file in find_present(sources):
-        number = 0
+        number, is_empty = 0, True
         try:
             with closing(_read_file(file, options)) as rows:
                 for number, data, fault in rows:
+                    is_empty = is_empty and not (fault or data.strip())
                     if may_split and number <= FIRST_ROWS and has_speaker_lines(data):
                         may_split = False
                         logs.log_or_print(
@@ -187,6 +188,8 @@ def read(sources: Sequence[str], options: ReadOptions = AS_IS) -> Iterator[Sourc
                             "--split-speakers makes turns of them"
                         )
                     yield SourceLine(file.path, number, data, fault)
+            if is_empty:
+                logs.log_or_print(f"{file.path} has no document in it")
         except InputError as error:
             yield SourceLine(file.path, number + 1, b"", str(error), error.detail)
         except (OSError, EOFError, zlib.error) as error:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from hybrid_search.errors import InputError, UsageError
-from hybrid_search.ingest.sources.read_options import ReadOptions
+from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
 from hybrid_search.ingest.sources.records import Record, Row, build_row, clean_fields, dump
 from hybrid_search.ingest.sources.tables import Table, read_table
 from hybrid_search.ingest.sources.turn_rows import group_calls
@@ -55,8 +56,19 @@ def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
     try:
         rows = _read_dicts(documents, options) if table is None else read_table(table, options)
     except InputError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(put_in_python(str(error))) from error
     return (SourceLine(SOURCE, number, data, fault) for number, data, fault in rows)
+
+
+def put_in_python(message: str) -> str:
+    """Return a message with the arguments of Python in place of the command line's options."""
+    message = message.replace("--rows turn", 'rows="turn"')
+    message = re.sub(r"--columns (?:([\"'])([^\"']*=.*?)\1|(\S+=\S+))", _list_columns, message)
+    return message.replace("--columns", "columns=")
+
+
+def _list_columns(option: re.Match[str]) -> str:
+    return f"columns={dict(Columns.parse(option[2] or option[3]).of)}"
 
 
 def _as_table(documents: Any) -> Table | None:
