@@ -176,8 +176,8 @@ def test_a_summary_shows_its_counts_and_nothing_of_the_machine() -> None:
     ("message", "expected"),
     [
         (
-            "as in --columns id=call_id,text=body",
-            "as in columns={'id': 'call_id', 'text': 'body'}",
+            "as in --columns id=call_id,text=body; the keys",
+            "as in columns={'id': 'call_id', 'text': 'body'}; the keys",
         ),
         (
             'give --columns "id=Call ID,text=T" --rows turn',

@@ -63,7 +63,7 @@ def read_objects(documents: Any, options: ReadOptions) -> Iterator[SourceLine]:
 def put_in_python(message: str) -> str:
     """Return a message with the arguments of Python in place of the command line's options."""
     message = message.replace("--rows turn", 'rows="turn"')
-    message = re.sub(r"--columns (?:([\"'])([^\"']*=.*?)\1|(\S+=\S+))", _list_columns, message)
+    message = re.sub(r"--columns (?:([\"'])([^\"']*=.*?)\1|(\S+=[^\s;]+))", _list_columns, message)
     return message.replace("--columns", "columns=")
 
 
