@@ -37,10 +37,10 @@ REFUND = "I would like a refund for my order."
 RIVER = "The river bank was muddy."
 
 GOLDEN = [
-    (REFUND, "und", [-0.0884, 0.3679, 0.0841, -0.1919], 12.10),
-    (REFUND, "order", [-0.1491, 0.2905, -0.0073, -0.1116], 12.39),
-    (RIVER, "river", [-0.1541, 0.0495, -0.1016, -0.0514], 10.68),
-    (RIVER, "muddy", [-0.1809, -0.0847, -0.0146, -0.0717], 12.11),
+    (REFUND, "und", [-0.0260, 0.3376, 0.0550, -0.1432], 11.90),
+    (REFUND, "order", [-0.0446, 0.2744, -0.0682, -0.0932], 11.38),
+    (RIVER, "river", [-0.0667, 0.0586, -0.1221, -0.0740], 6.95),
+    (RIVER, "muddy", [-0.1464, -0.0722, -0.0317, -0.1400], 11.93),
 ]
 """Text, token, the first components of its unit vector and its norm, by the float32 model.
 
@@ -48,11 +48,11 @@ The shipped int8 model was off by at most .012 and 2%, whatever else was in the 
 """
 
 SIMILAR = [
-    ("a refund", "money back", 0.659),
-    ("a refund", "opening hours", 0.066),
-    ("cancel my account", "close my account", 0.860),
-    ("the river bank", "the central bank", 0.674),
-    ("not working", "broken", 0.542),
+    ("a refund", "money back", 0.777),
+    ("a refund", "opening hours", 0.072),
+    ("cancel my account", "close my account", 0.934),
+    ("the river bank", "the central bank", 0.678),
+    ("not working", "broken", 0.535),
 ]
 """Cosines of two phrases by the float32 model; int8 was off by at most .006."""
 
@@ -400,7 +400,7 @@ def test_a_file_that_is_none_of_its_kind_is_named_whatever_its_digest(
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"null"])
 def test_settings_that_are_not_a_json_object_are_named(tmp_path: Path, content: bytes) -> None:
-    assert "encoder.json: the file: " in refusal_message(
+    assert "encoder.json: the file " in refusal_message(
         copy_model_folder(tmp_path / "model", encoder_json=content)
     )
 
@@ -422,12 +422,12 @@ def test_a_setting_that_is_not_understood_is_named_with_its_value(
     message = refusal_message(
         copy_model_folder(tmp_path / "model", encoder_json=settings_json(**{name: value}))
     )
-    assert f"encoder.json: {name}: " in message
+    assert f"encoder.json: {name} must " in message
     assert f"(found {value!r})" in message
 
 
 def test_a_setting_that_is_missing_is_named(tmp_path: Path) -> None:
-    assert "encoder.json: pooling: " in refusal_message(
+    assert "encoder.json: pooling is missing" in refusal_message(
         copy_model_folder(tmp_path / "model", encoder_json=settings_json(pooling=None))
     )
 

@@ -159,8 +159,8 @@ def test_at_alpha_1_only_spans_are_asked(filled_client: Client) -> None:
     result = filled_client.query("refund", alpha=1.0)
     assert result.plan["legs"] == ["spans"]
     assert result.total == len(CALLS)
-    cosines = [hit.cosine for hit in result]
-    assert cosines == sorted(cosines, reverse=True)
+    span_scores = [hit.cosine + hit.prior for hit in result]
+    assert span_scores == sorted(span_scores, reverse=True)
     assert {hit.id for hit in result if hit.bm25 > 0} == {"refund", "long"}
 
 
@@ -208,7 +208,8 @@ def test_ranks_count_from_1_without_a_gap(filled_client: Client) -> None:
 def test_ranks_follow_the_scores_of_their_leg(filled_client: Client) -> None:
     hits = filled_client.query("refund for my router", group_by="passage").hits
     by_rank = sorted(hits, key=lambda hit: hit.cosine_rank or 0)
-    assert [hit.cosine for hit in by_rank] == sorted((hit.cosine for hit in hits), reverse=True)
+    span_scores = [hit.cosine + hit.prior for hit in by_rank]
+    assert span_scores == sorted(span_scores, reverse=True)
 
 
 def test_there_is_no_rank_beyond_the_window(sample: Client) -> None:
@@ -611,7 +612,7 @@ def test_the_explanation_adds_up(filled_client: Client, fusion: str, alpha: floa
 def test_the_explanation_of_the_default_is_each_legs_map(filled_client: Client) -> None:
     # 1 / (1 + e^(-slope * (cosine + prior - midpoint))) and bm25 / (bm25 + saturation * 2 terms)
     fitted = calibration.load(
-        SHIPPED, filled_client.encoder.info.precision, spans_by=calibration.SCORE
+        SHIPPED, filled_client.encoder.info.precision, kind=calibration.SCORE
     )
     for hit in filled_client.query("refund request", explain=True):
         assert hit.explanation is not None

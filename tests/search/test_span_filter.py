@@ -112,8 +112,8 @@ RECEIVED = [
 def test_a_span_that_is_nearer_to_what_is_not_meant_does_not_count(client: Client) -> None:
     client.ingest(RECEIVED)
     every = client.query("received refund", alpha=1)
-    assert every.hits[0].cosine > 0.85
-    assert {hit.id: hit.cosine > 0.85 for hit in every.hits}["missing"]
+    assert every.hits[0].cosine > 0.8
+    assert {hit.id: hit.cosine > 0.7 for hit in every.hits}["missing"]
     result = client.query("received refund", not_="have not received refund", alpha=1, spans=5)
     assert {hit.id for hit in result.hits[:2]} == {"came", "both"}
     by_id = {hit.id: hit for hit in result.hits}
