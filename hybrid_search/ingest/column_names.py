@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 WORDS: dict[str, tuple[str, ...]] = {
-    "id": ("id", "ids", "uuid", "guid"),
+    "id": ("id", "ids", "uuid", "guid", "nid", "docid", "callid", "ticketid"),
     "text": (
         *("text", "transcript", "transcription", "utterance", "body", "content", "message"),
         *("description", "comment", "dialogue", "conversation", "sentence"),

@@ -28,7 +28,6 @@ from hybrid_search.errors import InputError, put_plainly
 from hybrid_search.ingest import column_names
 from hybrid_search.ingest.cleaning import NOTHING, Cleaning
 from hybrid_search.text.filters import leaves
-from hybrid_search.text.name_lists import list_names
 from hybrid_search.text.types import Document, Turn, WordTime
 
 MAX_TEXT_BYTES = 10 * 1024 * 1024
@@ -229,7 +228,7 @@ def _load_object(data: bytes) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise InputError(f"not an object: the line is a JSON {type(raw).__name__}")
     if "id" not in raw:
-        raise InputError(_explain_missing("no id", raw))
+        raise InputError(_explain_missing("no id", raw), f"the keys are {_shorten(sorted(raw))}")
     _check_depth(raw)
     return raw
 
@@ -246,15 +245,10 @@ def _check_numbers(value: Any, name: str) -> None:
 
 def _explain_missing(reason: str, raw: dict[str, Any]) -> str:
     """Return `reason` with the option that names the keys which look like those of a document."""
-    lists = [key for key, value in raw.items() if _has_objects(value)]
-    if len(raw) == len(lists) == 1:
-        return (
-            f"{reason}: if the list {lists[0]!r} has the documents, save it by itself, "
-            f"as in jq .{lists[0]} FILE"
-        )
+    if len(raw) == 1 and _has_objects(next(iter(raw.values()))):
+        return f"{reason}: if the list in the object has the documents, take it out: jq '.[]' FILE"
     proposed = column_names.propose_columns(raw)
-    keys = f"; the keys are {list_names(sorted(raw))}" if proposed == column_names.EXAMPLE else ""
-    return f"{reason}: if other keys have them, name these, as in {proposed}{keys}"
+    return f"{reason}: if other keys have them, name these, as in {proposed}"
 
 
 def _has_objects(value: object) -> bool:

@@ -64,8 +64,8 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "not an object": (b'["x", "parcel"]', "not an object: the line is a JSON list"),
     "no id": (
         {"text": "parcel"},
-        "no id: if other keys have them, name these, as in --columns id=call_id,text=body; "
-        "the keys are text",
+        "no id: if other keys have them, name these, as in --columns id=call_id,text=body "
+        "(the keys are ['text'])",
     ),
     "an id that is not a string": (
         {"id": [7], "text": "parcel"},
@@ -79,7 +79,7 @@ REFUSED: dict[str, tuple[dict[str, Any] | bytes, str]] = {
     "neither text nor turns": (
         {"id": "x", "title": "parcel"},
         "neither of text and turns: if other keys have them, name these, as in "
-        "--columns id=call_id,text=body; the keys are id, title",
+        "--columns id=call_id,text=body",
     ),
     "text that is not a string": (
         {"id": "x", "text": ["parcel"]},

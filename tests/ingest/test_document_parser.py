@@ -80,18 +80,18 @@ REFUSED_LINES: dict[str, tuple[Any, str]] = {
     "no id": (
         {"text": "x"},
         (
-            "no id: if other keys have them, name these, as in --columns id=call_id,text=body; "
-            "the keys are text"
+            "no id: if other keys have them, name these, as in --columns id=call_id,text=body "
+            "(the keys are ['text'])"
         ),
     ),
     "other keys than a document has": (
         {"nid": 1, "body": "x"},
-        "no id: if other keys have them, name these, as in --columns id=call_id,text=body; "
-        "the keys are body, nid",
+        "no id: if other keys have them, name these, as in --columns id=nid,text=body "
+        "(the keys are ['body', 'nid'])",
     ),
     "an object around a list": (
         {"tickets": [{"id": 1, "text": "x"}]},
-        "no id: if the list 'tickets' has the documents, save it by itself, as in jq .tickets FILE",
+        "no id: if the list in the object has the documents, take it out: jq '.[]' FILE",
     ),
     "a number with decimals as id": (
         {"id": 5.5, "text": "x"},
