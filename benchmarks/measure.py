@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS), metavar="STEP")
     parser.add_argument("--again", nargs="+", choices=STEPS, default=[], metavar="STEP")
     options = parser.parse_args()
-    settings, _ = model_folder.read(SHIPPED)
+    settings = model_folder.read(SHIPPED)
     folder = STAMPS / settings.fingerprint
     for name in options.again:
         (folder / name).unlink(missing_ok=True)

@@ -2,13 +2,14 @@
 
 A page's Python and shell blocks run in their order, as by somebody who has ingested the bundled
 sample and has its files beside him. An ``output`` block is what the block before it prints. The
-command rewrites these blocks, the README's picture and its table of first answers; only scores that
-differ by more than processors do are exchanged.
+command rewrites these blocks, the outputs of notebooks, the README's picture and its table of first
+answers; only scores that differ by more than processors do are exchanged.
 """
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shlex
@@ -16,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import chdir, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from tools import first_answers, picture
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOTEBOOKS = sorted((ROOT / "docs" / "examples").glob("*.ipynb"))
 TARGETS = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
 OWN_COMMAND = re.compile(r"(?:[A-Z_]+=\S+ )*(?:python|hybrid-search) ")
 WORKSHOP = ("benchmarks", "export", "papers", "tools")
@@ -90,14 +92,15 @@ def run_page(page: Path) -> Iterator[tuple[CodeBlock, str]]:
     printed = ""
     for block in read_blocks(page):
         if block.language == "python":
-            printed = _run_python(page, block, names)
+            printed = run_python(page, block, names)
         elif block.language in ("bash", "console", "sh"):
             printed = "".join(_run_command(page, block.line, line) for line in block.commands)
         elif block.language == "output":
             yield block, printed
 
 
-def _run_python(page: Path, block: CodeBlock, names: dict[str, Any]) -> str:
+def run_python(page: Path, block: CodeBlock, names: dict[str, Any]) -> str:
+    """Run the code of a block in `names`, and return what it prints."""
     printed = io.StringIO()
     with redirect_stdout(printed):
         code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
@@ -151,8 +154,37 @@ def rewrite_outputs(page: Path) -> int:
     return len(changed)
 
 
+def run_notebook(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
+    """Run the code cells of a notebook, and yield each with what it prints today."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
+        if cell["cell_type"] == "code":
+            block = CodeBlock("python", 1, "".join(cell["source"]))
+            yield cell, run_python(path.with_name(f"{path.name}:{number}"), block, names)
+
+
+def read_cell_output(cell: Mapping[str, Any]) -> str:
+    """Return what a notebook's cell says that it prints."""
+    return "".join(line for output in cell["outputs"] for line in output["text"])
+
+
+def rewrite_notebook(path: Path) -> int:
+    """Write what the cells of a notebook print today, and return how many have changed."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    cells = (cell for cell in notebook["cells"] if cell["cell_type"] == "code")
+    changed = 0
+    for cell, (_, printed) in zip(cells, run_notebook(path), strict=True):
+        if not is_same_output(printed, read_cell_output(cell)):
+            (output,) = cell["outputs"]
+            output["text"] = printed.splitlines(keepends=True)
+            changed += 1
+    path.write_text(f"{json.dumps(notebook, indent=1, ensure_ascii=False)}\n", encoding="utf-8")
+    return changed
+
+
 def main() -> None:
     """Run the command."""
+    os.environ["MPLBACKEND"] = "Agg"
     with tempfile.TemporaryDirectory() as scratch:
         store = Path(scratch) / "sample"
         command = [sys.executable, "-m", "hybrid_search.ingest", "--index", "calls"]
@@ -166,6 +198,8 @@ def main() -> None:
                     print(f"{page.relative_to(ROOT)}: {rewrite_outputs(page)} outputs rewritten")
             except MissingExtraError as missing:
                 print(f"{page.relative_to(ROOT)}: left as it is, {missing}")
+    for notebook in NOTEBOOKS:
+        print(f"{notebook.relative_to(ROOT)}: {rewrite_notebook(notebook)} outputs rewritten")
     first_answers.rewrite(PAGES[0])
     picture.main()
 

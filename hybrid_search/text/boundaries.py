@@ -109,7 +109,8 @@ def find_marks(text: str, words: Ints) -> Flags:
         text: A text.
         words: Start and end of each of its words, int32 ``[words, 2]``.
     """
-    return _find_gaps(text, words) == ENDS
+    marks: Flags = _find_gaps(text, words) == ENDS
+    return marks
 
 
 def _find_gaps(text: str, words: Ints) -> NDArray[np.int8]:

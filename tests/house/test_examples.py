@@ -8,31 +8,26 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.house.test_docs import CodeBlock, assert_same_output, parse_command, run_python
+from tests.house.test_docs import assert_same_output, parse_command
+from tools.pages import NOTEBOOKS, read_cell_output, run_notebook
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 PAGE = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("notebook", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_cells_of_a_notebook_print_what_stands_below_them(
     notebook: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MPLBACKEND", "Agg")  # a plot is drawn, and shown in no window
-    names: dict[str, Any] = {"__name__": "__main__"}
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    for number, cell in enumerate(cells):
-        if cell["cell_type"] == "code":
-            block = CodeBlock("python", 1, "".join(cell["source"]))
-            printed = run_python(notebook.with_name(f"{notebook.name}:{number}"), block, names)
-            assert_same_output(
-                printed, "".join(line for output in cell["outputs"] for line in output["text"])
-            )
+    cells = []
+    for cell, printed in run_notebook(notebook):
+        assert_same_output(printed, read_cell_output(cell))
+        cells.append(cell)
     assert any("matplotlib" in "".join(cell["source"]) for cell in cells)
 
 

@@ -98,18 +98,18 @@ def with_probabilities(*probabilities: float | None) -> Result:
     return Result(hits, 7, {"phrase": "refund"})
 
 
-def test_a_likely_hit_is_more_likely_than_not() -> None:
-    assert with_probabilities(0.5, 0.49, 0.9).likely == 2
+def test_a_hit_is_likely_from_a_probability_of_a_fifth_on() -> None:
+    assert with_probabilities(0.2, 0.19, 0.9).likely == 2
     assert with_probabilities(0.1).to_dict()["likely"] == 0
     assert with_probabilities().likely == 0
     assert with_probabilities(None, None).to_dict()["likely"] is None
 
 
-NOTHING = "nothing likely found: the most probable of these has 0.25"
+NOTHING = "nothing likely found: the most probable of these has 0.19"
 
 
 def test_that_nothing_likely_was_found_stands_above_the_hits() -> None:
-    result = with_probabilities(0.125, 0.25)
+    result = with_probabilities(0.125, 0.1875)
     first, second, hit, *_ = repr(result).splitlines()
     assert (first, second) == ("2 of 7 hits for 'refund'", NOTHING)
     assert hit == "  1. 0.500  call-1  (probability 0.12, BM25 1.25, cosine 0.750)"

@@ -611,9 +611,7 @@ def test_the_explanation_adds_up(filled_client: Client, fusion: str, alpha: floa
 
 def test_the_explanation_of_the_default_is_each_legs_map(filled_client: Client) -> None:
     # 1 / (1 + e^(-slope * (cosine + prior - midpoint))) and bm25 / (bm25 + saturation * 2 terms)
-    fitted = calibration.load(
-        SHIPPED, filled_client.encoder.info.precision, kind=calibration.SCORE
-    )
+    fitted = calibration.load(SHIPPED, filled_client.encoder.info.precision, kind=calibration.SCORE)
     for hit in filled_client.query("refund request", explain=True):
         assert hit.explanation is not None
         distance = hit.cosine + hit.prior - fitted.midpoint

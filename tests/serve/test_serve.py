@@ -18,6 +18,7 @@ from hybrid_search.client import Client
 from hybrid_search.encoder import SHIPPED
 from hybrid_search.phrases.judgments import read_judgments
 from hybrid_search.search.query import Query, QueryOptions
+from hybrid_search.search.result import LIKELY
 from hybrid_search.serve.guard import ROUTES
 from hybrid_search.serve.problems import PROBLEM_TYPE
 from tests.helpers.cli import run_cli
@@ -205,7 +206,7 @@ def test_an_answer_has_all_that_its_description_requires(service: RunningService
 def test_an_answer_says_how_many_hits_are_likely(service: RunningService) -> None:
     result = service.post("/v1/query", {"phrase": "I want my money back"}).json
     probabilities = [hit["probability"] for hit in result["hits"]]
-    assert result["likely"] == sum(value >= 0.5 for value in probabilities) > 0
+    assert result["likely"] == sum(value >= LIKELY for value in probabilities) > 0
     nothing = {"phrase": "a solar eclipse over the glacier"}
     assert service.post("/v1/query", nothing).json["likely"] == 0
     by_cosine = service.post("/v1/query", {**nothing, "spans_by": "cosine"}).json
