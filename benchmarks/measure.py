@@ -1,9 +1,9 @@
 """Measure the model that ships, step by step: ``python -m benchmarks.measure`` (`make measure`).
 
-After an exchange of weights everything that depends on them is fitted, checked and measured again,
-step by step. A step that is done is not repeated for the same weights (`--again STEP` repeats it),
-so an interrupted run goes on. The bundled sample is asked right after the fits: weights that do not
-answer it are not measured any further.
+After an exchange of weights all that depends on them is fitted, checked and measured again. A step
+that is done is not repeated for the same weights (`--again STEP` repeats it), so an interrupted run
+goes on. The bundled sample is asked right after the fits: weights that do not answer it are not
+measured any further.
 """
 
 from __future__ import annotations

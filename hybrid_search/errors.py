@@ -128,10 +128,11 @@ _PLAIN_WORDS = (
     (r"less than or equal to", "at most"),
     (r"greater than", "more than"),
 )
+"""Patterns of pydantic's messages, in this order, with plain words for each."""
 
 
 def put_plainly(message: str) -> str:
-    """Return what pydantic says of a value, in plain words that go on behind its name."""
+    """Return a message of pydantic in plain words, which go on behind the name of the value."""
     for pattern, words in _PLAIN_WORDS:
         message = re.sub(pattern, words, message)
     return message

@@ -1,4 +1,4 @@
-"""What both models mark first for the phrases of the README's table."""
+"""Find the words that both models mark first for the phrases of the README's table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAME = "the same"
 
 
 def read_rows(page: Path) -> list[tuple[str, str, str]]:
-    """Return what is asked in the table of a page, and what each of the models marks first."""
+    """Return the phrases in the table of a page, each with the words that both models mark."""
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", _read_table(page), re.MULTILINE)
     return rows[2:]  # without the head and the line below it
 
@@ -36,7 +36,7 @@ def ask(model: Path, phrases: Sequence[str]) -> list[str]:
 
 
 def rewrite(page: Path) -> None:
-    """Write what both models mark today into the table of a page."""
+    """Write the words that both models mark today into the table of a page."""
     phrases = [phrase for phrase, _, _ in read_rows(page)]
     table = _read_table(page)
     head = table.splitlines()[:2]

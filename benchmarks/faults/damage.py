@@ -1,4 +1,4 @@
-"""Bytes that change on the disk, in every file of an index, a model folder, a cache and a lock."""
+"""Bytes that change on the disk, in every file of an index and of a model folder."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ PRECISION = 0.9
 DRAWS = 10
 """How often mentions are drawn at random."""
 
-LIKELY = 0.1
+MEASURED_FROM = 0.1
 """From here on probabilities are measured by themselves: most of all mentions are below."""
 
 
@@ -112,7 +112,7 @@ def _measure(
     mentions: JudgedMentions, calibration: Calibration, threshold: float
 ) -> dict[str, float]:
     probabilities = calibration.span(mentions.scores)
-    is_likely, is_above = probabilities >= LIKELY, probabilities >= threshold
+    is_likely, is_above = probabilities >= MEASURED_FROM, probabilities >= threshold
     right = float((mentions.labels & is_above).sum())
     return {
         "calibration error": calibration_error(probabilities, mentions.labels),

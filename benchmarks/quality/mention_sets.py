@@ -1,8 +1,8 @@
 """Labelled turns for the probabilities of mentions: which phrase is said in which turn.
 
 Written topics (a turn that says it is right; one that looks so, or says another topic, is wrong),
-intents of calls_sgd and of calls_multidogo, and requests of natcs_utterances. What nobody labelled
-is unknown: a sister topic of the same trade, and other turns of a call that states the intent.
+intents of calls_sgd and of calls_multidogo, and requests of natcs_utterances. Nobody labelled a
+sister topic of the same trade, nor other turns of a call that states the intent: these are unknown.
 """
 
 from __future__ import annotations
@@ -16,22 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import results
 from benchmarks.quality import intents
 from benchmarks.quality.intent_topics import build_topics
 from benchmarks.quality.tasks import rows
-from benchmarks.quality.written import DEV_DOMAINS, FILE, STYLES
-
-MORE_TOPICS = results.ROOT.parent / "export" / "data" / "written" / "more_topics.jsonl"
+from benchmarks.quality.written import DEV_DOMAINS, FILE, MORE_TOPICS, STYLES
 
 WRONG, RIGHT, NEAR, UNKNOWN = range(4)
 """Labels of a turn under a phrase; `NEAR` is wrong and was written to look right."""
 
-EVERY = 6
-"""Of the written topics to fit on, one of so many: of a trade, one or two."""
+TOPIC_STEP = 6
+"""Every sixth of the written topics is fitted on: one or two of a trade."""
 
-SGD_CALLS, DOGO_CALLS = 8, 7
-"""Of the calls of calls_sgd and of calls_multidogo, one of so many."""
+SGD_STEP, DOGO_STEP = 8, 7
+"""Every eighth call of calls_sgd is read, and every seventh of calls_multidogo."""
 
 DOGO_INTENTS = {
     "bookflight": "book a flight",
@@ -84,7 +81,7 @@ def read_written(data: Path, *, is_dev: bool) -> MentionSet:
     """Return the written topics of kept-out trades, or some of all others; a phrase a style."""
     topics = [*rows(data / FILE), *(() if is_dev else rows(MORE_TOPICS))]
     topics = [topic for topic in topics if (topic["domain"] in DEV_DOMAINS) == is_dev]
-    topics = topics if is_dev else topics[::EVERY]
+    topics = topics if is_dev else topics[::TOPIC_STEP]
     domains = [_name_domain(topic) for topic in topics]
     owners = [(number, kind) for number, topic in enumerate(topics) for kind in _list_kinds(topic)]
     labels = np.full((len(owners), len(topics)), WRONG, dtype=np.int8)
@@ -116,7 +113,7 @@ def read_sgd(data: Path) -> tuple[MentionSet, NDArray[np.bool_]]:
     """Return the turns of some calls with three phrases for each intent, and which are to train."""
     queries = list(rows(data / "calls_sgd" / "queries.jsonl"))
     phrases = {topic["name"]: topic["phrases"] for topic in build_topics(queries, 0.5)}
-    labelled = _label_calls(rows(data / "calls_sgd" / "calls.jsonl.gz"), SGD_CALLS, phrases)
+    labelled = _label_calls(rows(data / "calls_sgd" / "calls.jsonl.gz"), SGD_STEP, phrases)
     are_train = np.array([query["part"] == "train" for query in queries])
     return labelled, are_train[labelled.groups]
 
@@ -124,15 +121,15 @@ def read_sgd(data: Path) -> tuple[MentionSet, NDArray[np.bool_]]:
 def read_multidogo(data: Path) -> MentionSet:
     """Return the turns of some calls, and a phrase for each intent."""
     phrases = {intent: [words] for intent, words in DOGO_INTENTS.items()}
-    return _label_calls(rows(data / "calls_multidogo" / "calls.jsonl.gz"), DOGO_CALLS, phrases)
+    return _label_calls(rows(data / "calls_multidogo" / "calls.jsonl.gz"), DOGO_STEP, phrases)
 
 
 def _label_calls(
-    calls: Iterable[Mapping[str, Any]], every: int, phrases: Mapping[str, Sequence[str]]
+    calls: Iterable[Mapping[str, Any]], step: int, phrases: Mapping[str, Sequence[str]]
 ) -> MentionSet:
-    """Return the customers' turns of one of so many calls; later turns may repeat an intent."""
+    """Return the customers' turns of every `step`-th call; other turns may repeat an intent."""
     texts, rows_of_labels = [], []
-    for call in islice(calls, 0, None, every):
+    for call in islice(calls, 0, None, step):
         stated = {intent for turn in call["turns"] for intent in turn.get("intents", ())}
         for turn in call["turns"]:
             if turn["speaker"] == "customer" and turn["text"].strip():

@@ -24,11 +24,11 @@ from benchmarks.quality import encoders
 from benchmarks.quality.calibrate import change_calibration
 from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions
 from benchmarks.quality.intent_topics import build_topics
-from benchmarks.quality.judging import LIKELY as MEASURED_FROM
+from benchmarks.quality.judging import MEASURED_FROM
 from benchmarks.quality.mention_sets import (
     NEAR,
     RIGHT,
-    SGD_CALLS,
+    SGD_STEP,
     UNKNOWN,
     MentionSet,
     read_absent_phrases,
@@ -59,8 +59,8 @@ SHARE = 0.005
 EVEN = 0.5
 """From this probability on a turn counts as found, where precision and recall are measured."""
 
-WRITTEN = 0.25
-"""What the written topics weigh of the fit; the intents of calls are the rest.
+WRITTEN_SHARE = 0.25
+"""The share of the written topics in the fit; the intents of calls are the rest.
 
 Most of their mentions share no word with a phrase, more than in calls: alike, the map is so flat
 that twice as many mentions are expected below a threshold as there are.
@@ -113,7 +113,7 @@ class Scored:
     def weigh(self) -> Scores:
         """Return how often each pair counts: `SHARE` are mentions, and what is unknown is left out.
 
-        A turn that looks so counts as one that says it: there is one for two of these.
+        A turn that only looks right counts as much as one that says it: there is one for two.
         """
         is_written = self.are_right | (self.labels == NEAR)
         others = (self.labels != UNKNOWN) & ~is_written
@@ -132,13 +132,13 @@ def score(encoder: Encoder, labelled: MentionSet) -> Scored:
 def fit(written: Scored, intents: Scored) -> Calibration:
     """Return the map that fits written topics and the intents of calls.
 
-    Its spread is that of the intents, each with all its phrases: they are as frequent as in calls.
+    Its spread is that of the intents, each with all its phrases, which are as frequent as in calls.
     """
     sets = (written, intents)
     scores = np.concatenate([item.scores.ravel() for item in sets])
     are_right = np.concatenate([item.are_right.ravel() for item in sets])
     own, others = (item.weigh().ravel() * len(scores) for item in sets)
-    weights = np.concatenate([WRITTEN * own, (1 - WRITTEN) * others])
+    weights = np.concatenate([WRITTEN_SHARE * own, (1 - WRITTEN_SHARE) * others])
     fitted = fit_logistic(scores, are_right, weights)
     midpoints = [_fit_midpoint(topic, fitted.slope) for topic in intents.join().split()]
     spread = float(np.std(midpoints))
@@ -172,7 +172,7 @@ def fit_moved(model: encoders.Model, data: Path, plain: Calibration) -> Calibrat
         return fit_logistic(judged.scores, judged.labels)
 
     with connect("memory:", model=str(model.folder)) as client:
-        client.ingest(islice(rows(folder / "calls.jsonl.gz"), 0, None, SGD_CALLS))
+        client.ingest(islice(rows(folder / "calls.jsonl.gz"), 0, None, SGD_STEP))
         without, moved = fit_mined(0), fit_mined(FEEDBACK)
     return replace(
         plain,

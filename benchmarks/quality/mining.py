@@ -27,7 +27,7 @@ from benchmarks.quality import judging, mining_rivals
 from benchmarks.quality.discover import read_customer_turns
 from benchmarks.quality.intent_labels import JudgedMentions, Labels, find_best_mentions
 from benchmarks.quality.intent_topics import build_topics
-from benchmarks.quality.judging import LIKELY
+from benchmarks.quality.judging import MEASURED_FROM
 from hybrid_search import connect
 from hybrid_search.phrases.logistic import calibration_error, fit_logistic
 from hybrid_search.phrases.topics import Topic
@@ -62,7 +62,7 @@ def measure_part(
     probabilities: NDArray[np.float64], are_right: NDArray[np.bool_], stated: int
 ) -> dict[str, Any]:
     """Return the figures of one part; `stated` is the number of turns that should be found."""
-    is_likely = probabilities >= LIKELY
+    is_likely = probabilities >= MEASURED_FROM
     return {
         "turns": len(probabilities),
         "stated": stated,

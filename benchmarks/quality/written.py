@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import results
 from benchmarks.quality import bootstrap
 from benchmarks.quality.measures import MAP, evaluate
 from benchmarks.quality.span_scores import score_texts
@@ -34,6 +35,9 @@ from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.words import words
 
 FILE = "written/topics.jsonl"
+MORE_TOPICS = results.ROOT.parent / "export" / "data" / "written" / "more_topics.jsonl"
+"""Further topics to train on, which lie in the checkout."""
+
 DEV_DOMAINS = ("hotels", "vet", "water")
 STYLES = ("name", "described", "casual", "formal", "said", "oblique")
 MARKED_STYLES = ("name", "oblique")

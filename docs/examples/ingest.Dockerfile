@@ -6,7 +6,7 @@ RUN chmod 777 .
 USER 1000
 COPY hybrid_span_search-*.whl ./
 RUN pip install --no-cache-dir "$(echo ./hybrid_span_search-*.whl)[cpu,parquet,metrics,elasticsearch]"
-# what is installed works
+# the installed program works
 RUN hybrid-search best-spans "refund request" --text "I want my money back."
 VOLUME /inbox
 EXPOSE 9108

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.quality.written import DEV_DOMAINS
+from benchmarks.quality.written import DEV_DOMAINS, MORE_TOPICS
 from export.boundaries import corpora
-
-MORE_TOPICS = Path(__file__).parent.parent / "data" / "written" / "more_topics.jsonl"
 
 Place = tuple[int, int]
 

@@ -40,7 +40,7 @@ class Quality:
         auc: Area under the ROC curve of the boundary model, by form and source, on texts that it
             was not trained on.
         cosine_f1: Mean word F1 of the best spans by cosine, by set.
-        prior_f1: The same by cosine plus prior. The three weights were fitted on these sets.
+        prior_f1: The same by cosine plus prior. The weights were fitted on these sets.
     """
 
     auc: Mapping[str, Mapping[str, float]]

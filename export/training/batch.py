@@ -175,10 +175,10 @@ def _pairs(
     next two positives. Triples of written topics are left out: their turns were written to mislead
     a teacher, and people say which are right.
     """
-    passages, *in_triples, short = (numbers[group] for group in (0, 1, 2, 4, 3))
+    passages, positives, negatives, short, queries, _ = numbers
+    kept = [place for place, triple in enumerate(triples) if triple.core is None]
     positives, negatives, queries = (
-        [group[i] for i, triple in enumerate(triples) if triple.core is None]
-        for group in in_triples
+        [group[place] for place in kept] for group in (positives, negatives, queries)
     )
     candidate_pairs = [*zip(queries, negatives, strict=True)]
     for step in (0, 1, 2):

@@ -1,4 +1,4 @@
-"""Make triples of phrasings: of intents beside real requests, and of words said as they are.
+"""Make triples of phrasings, beside real requests and where somebody says them word for word.
 
 ``python -m export.training.phrasings --data DIR --out FOLDER`` writes two files of triples:
 
@@ -22,12 +22,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
-from benchmarks.quality.written import DEV_DOMAINS
+from benchmarks.quality.written import DEV_DOMAINS, MORE_TOPICS
 from export.training.written import name_family
 from hybrid_search.text.words import distinct_words
 
-WRITTEN = Path(__file__).parent.parent / "data" / "written"
-PHRASINGS = WRITTEN / "phrasings.jsonl"
+PHRASINGS = MORE_TOPICS.with_name("phrasings.jsonl")
 
 LABELLED = ("banking77", "clinc150")
 """Sets whose rows have a label and a part; of the others there are triples with an intent."""
@@ -36,7 +35,7 @@ REQUESTS = 60
 """The most requests of an intent beside each of its phrasings."""
 
 VERBATIM = 12
-"""Turns of a topic in which a phrasing is said word for word."""
+"""The most turns of a topic in which a phrasing is said word for word."""
 
 CARRIERS = (
     "I'm calling about {}.",
@@ -52,6 +51,10 @@ CARRIERS = (
     "{}.",
     "Hello, {}.",
 )
+"""Sentences in which a phrasing is said."""
+
+RAREST = 6
+"""Words of a text by which similar ones are looked for."""
 
 Row = Mapping[str, Any]
 Item = TypeVar("Item")
@@ -69,10 +72,10 @@ def make_requests(data: Path, phrasings: Sequence[Row], random: Random) -> Itera
             for phrase in row["phrases"].values():
                 for positive, negative in pairs[row["intent"]]:
                     intent = f"{name}.{row['intent']}"
-                    yield _make_triple(phrase, positive, negative, intent, _domain(name, row))
+                    yield _make_triple(phrase, positive, negative, intent, _find_domain(name, row))
 
 
-def _domain(name: str, row: Row) -> str | None:
+def _find_domain(name: str, row: Row) -> str | None:
     """Return the domain of an intent whose turns may express another one of it, too."""
     return None if name in LABELLED else f"{name}.{row['intent'].partition('.')[0]}"
 
@@ -126,7 +129,7 @@ def _sample(items: Sequence[Item], random: Random) -> list[Item]:
 
 
 class _Similar:
-    """Finds among texts those that share the rarest words with one of them."""
+    """Finds the text that shares the rarest words with another one."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._words = [set(distinct_words(text.lower())) for text in texts]
@@ -137,9 +140,9 @@ class _Similar:
                 self._holders[word].append(place)
 
     def find(self, place: int, left_out: set[int]) -> int:
-        """Return the text nearest to that at `place` by shared words; none of `left_out`."""
+        """Return the place of the text nearest to that at `place`; none of `left_out`."""
         overlaps: Counter[int] = Counter()
-        for word in sorted(self._words[place], key=lambda word: self._counts[word])[:6]:
+        for word in sorted(self._words[place], key=lambda word: self._counts[word])[:RAREST]:
             for holder in self._holders[word]:
                 overlaps[holder] += 1000 // self._counts[word] + 1
         others = [item for item in overlaps.most_common() if item[0] not in left_out]
@@ -157,7 +160,7 @@ def make_verbatim(topics: Sequence[Row], random: Random) -> Iterator[Row]:
             domain, turn = random.choice(turns)
             if domain == topic["domain"]:
                 continue
-            text, start = _say(said, turn, random)
+            text, start = say_in_turn(said, turn, random)
             yield {
                 "query": query,
                 "positive": text,
@@ -169,7 +172,7 @@ def make_verbatim(topics: Sequence[Row], random: Random) -> Iterator[Row]:
             }
 
 
-def _say(phrase: str, turn: str, random: Random) -> tuple[str, int]:
+def say_in_turn(phrase: str, turn: str, random: Random) -> tuple[str, int]:
     """Return a turn in which somebody says the phrase, too, and where that begins."""
     carrier = random.choice(CARRIERS)
     said, start = carrier.format(phrase), carrier.index("{}")
@@ -180,12 +183,13 @@ def _say(phrase: str, turn: str, random: Random) -> tuple[str, int]:
 
 def read_topics(data: Path) -> list[Row]:
     """Return the written topics for training."""
-    files = (data / "written" / "topics.jsonl", WRITTEN / "more_topics.jsonl")
+    files = (data / "written" / "topics.jsonl", MORE_TOPICS)
     topics = [json.loads(line) for path in files for line in path.read_text("utf-8").splitlines()]
     return [topic for topic in topics if topic["domain"] not in DEV_DOMAINS]
 
 
-def _read_phrasings() -> list[Row]:
+def read_phrasings() -> list[Row]:
+    """Return the written phrasings of intents."""
     return [json.loads(line) for line in PHRASINGS.read_text("utf-8").splitlines()]
 
 
@@ -198,7 +202,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     random = Random(1)  # noqa: S311 (no secret)
     for name, rows in (
-        ("requests", make_requests(options.data, _read_phrasings(), random)),
+        ("requests", make_requests(options.data, read_phrasings(), random)),
         ("verbatim", make_verbatim(read_topics(options.data), random)),
     ):
         lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]

@@ -22,7 +22,7 @@ def doctor(
 ) -> None:
     """Check everything that a run needs, and say what to do about each problem.
 
-    Python, packages, telemetry, ONNX Runtime, device, cache, model, and the folder or server of the
+    Python, packages, telemetry, ONNX Runtime, device, model, and the folder or server of the
     indexes are checked. Nothing is changed. Exit status: 0, also with warnings, or 1 if there is a
     problem.
     """

@@ -12,7 +12,7 @@ from hybrid_search.errors import put_plainly
 from hybrid_search.text.near_names import find_near_name
 
 LIMITS = ("--limit", "--size", "--head", "-n")
-"""What others call the number of documents to take, which ``ingest`` has not."""
+"""Options of other programs for the number of documents to take, which ``ingest`` lacks."""
 
 
 def describe(error: Any, arguments: Sequence[str]) -> str:

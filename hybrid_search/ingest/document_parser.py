@@ -48,7 +48,7 @@ garbage collector does meanwhile needs some of the interpreter's thousand calls 
 """
 
 KINDS: dict[type, str] = {str: "a text", list: "a list", dict: "an object"}
-"""What a message calls a value that it may not quote."""
+"""Words of a message for a value that it may not quote."""
 
 _NUL = regex.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 _WORD = regex.compile(r"\w(?:.*\w)?", regex.DOTALL)

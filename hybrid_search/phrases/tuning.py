@@ -44,8 +44,9 @@ FEWEST = 20
 """Judgments from which a topic has a map of its own, and all others have one."""
 
 FEWEST_TOPICS, FEWEST_OF_TOPIC = 3, 5
-"""Topics, and judgments of each, without which all others have no map: one topic says nothing of
-another, as midpoints of topics lie far apart.
+"""The fewest topics, and judgments of each, from which all others have a map.
+
+Judgments of one topic say nothing of another, as the midpoints of topics lie far apart.
 """
 
 THRESHOLDS = (1e-6, 1 - 1e-6)
@@ -246,7 +247,7 @@ def read_tuning(path: Path) -> Tuning | None:
         maps = {name: _parse_map(value) for name, value in values["topics"].items()}
         others = _parse_map(values["others"]) if values["others"] else None
         alpha = _parse_alpha(values["alpha"])
-        judgments, judged_topics = int(values["judgments"]), int(values.get("judged_topics", 0))
+        judgments, judged_topics = int(values["judgments"]), int(values["judged_topics"])
         return Tuning(values["model"], judgments, others, maps, alpha, judged_topics)
     except FileNotFoundError:
         return None

@@ -91,7 +91,7 @@ LoadCalibration = Callable[[str, int, str], Calibration]
 
 
 def find_mention_map(
-    load_maps: LoadCalibration,
+    load_calibration: LoadCalibration,
     precision: str,
     dimension: int,
     *,
@@ -101,7 +101,7 @@ def find_mention_map(
     """Return the map from scores of spans to the probability that they are mentions.
 
     Args:
-        load_maps: Returns the model's maps.
+        load_calibration: Returns the model's maps.
         precision: That of the passages.
         dimension: That of the vectors.
         has_prior: Whether scores have a prior in them, as for the measured maps.
@@ -111,10 +111,10 @@ def find_mention_map(
         The map, and `MEASURED` or `ROUGH`. A rough one is that by which queries are fused: it
         orders spans, and nobody knows what share of them it finds.
     """
-    rough = load_maps(precision, dimension, SCORE if has_prior else COSINE)
+    rough = load_calibration(precision, dimension, SCORE if has_prior else COSINE)
     if not has_prior:
         return rough, ROUGH
-    measured = load_maps(precision, dimension, MOVED_MENTIONS if has_feedback else MENTIONS)
+    measured = load_calibration(precision, dimension, MOVED_MENTIONS if has_feedback else MENTIONS)
     return measured, MEASURED if measured != rough else ROUGH
 
 

@@ -114,7 +114,7 @@ def test_the_precision_suits_the_device_where_the_folder_has_the_choice(
     assert precisions.choose(precision, available, Device(PROVIDERS[device])) == expected
 
 
-@pytest.mark.parametrize("precision", ["int4", "stored", "fp16", "", "INT8"])
+@pytest.mark.parametrize("precision", ["int4", "fp16", "", "INT8"])
 def test_an_unknown_precision_is_refused_with_those_that_are_known(
     model: Path, precision: str
 ) -> None:

@@ -93,13 +93,13 @@ def test_a_phrasing_is_said_word_for_word_in_a_turn_of_another_trade(tmp_path: P
 @pytest.mark.parametrize("turn", ["Hello there.", "well"])
 def test_a_turn_keeps_its_words_beside_what_is_said(turn: str) -> None:
     for seed in range(20):
-        text, start = phrasings._say("a refund", turn, Random(seed))  # noqa: S311
+        text, start = phrasings.say_in_turn("a refund", turn, Random(seed))  # noqa: S311
         assert text[start : start + 8] == "a refund"
         assert turn in text
 
 
 def test_the_written_phrasings_are_complete_and_differ() -> None:
-    rows = phrasings._read_phrasings()
+    rows = phrasings.read_phrasings()
     assert len({(row["set"], row["intent"]) for row in rows}) == len(rows) == 141
     texts = [text for row in rows for text in row["phrases"].values()]
     assert all(len(row["phrases"]) == 7 for row in rows)

@@ -4,7 +4,7 @@ In: the settings of a run and the name of an index. Out: one `Check` after the o
 one hides no other, and nothing is changed. In reading order:
 
     check      the result of one check, and how errors become results
-    machine    Python, the distribution, packages, telemetry, ONNX Runtime, device, cache
+    machine    Python, the distribution, packages, telemetry, ONNX Runtime, device
     model      the model folder, its fitted parts, the encoder, and whether it made an index
     embedded   the folder of embedded indexes
     server     a server: login, version, plugins, health, privileges, mapping

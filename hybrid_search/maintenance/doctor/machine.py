@@ -1,4 +1,4 @@
-"""Check this machine: Python, packages, ONNX Runtime and its devices, and the cache folder."""
+"""Check this machine: Python, packages, ONNX Runtime and its devices."""
 
 from __future__ import annotations
 
