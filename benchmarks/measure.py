@@ -52,11 +52,11 @@ STEPS: Mapping[str, Sequence[Command]] = {
     "peers": [("make", "peers")],
     "pages": [("make", "pages")],
 }
-"""What is run for each step, in this order."""
+"""The commands of each step, in this order."""
 
 
 def run_steps(steps: Mapping[str, Sequence[Command]], folder: Path) -> None:
-    """Run the steps that have no stamp in `folder`, which also gets what they print.
+    """Run the steps that have no stamp in `folder`, which also gets their output.
 
     Raises:
         SystemExit: If a command fails; it names the step and the file of what was printed.

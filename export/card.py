@@ -49,7 +49,7 @@ GRAPHS = {
     " a scale per channel, block or row",
     "float32": "`float32.onnx`",
 }
-"""What the card says of the graphs in each precision."""
+"""The card's words on the graphs in each precision."""
 
 ABOUT = """A span-aggregatable encoder for hybrid_search: a span's vector is the mean of its tokens'
 vectors, from one pass over the text around it. Made by `python -m export.to_onnx`."""
@@ -132,13 +132,13 @@ def _head(settings: Mapping[str, Any]) -> str:
 
 
 def describe_graphs(settings: Mapping[str, Any]) -> str:
-    """Return what the card says of the graphs of a folder with these settings."""
+    """Return the card's words on the graphs of a folder with these settings."""
     graphs = "; ".join(GRAPHS[precision] for precision in settings["parity"])
     return f"{graphs}; opset {settings['opset']}"
 
 
 def describe_precisions(parity: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return what the card says of how close the precisions are to float32."""
+    """Return the card's section on how close the precisions are to float32."""
     rows = [
         (
             name,

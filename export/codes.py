@@ -98,7 +98,7 @@ def _halve_weights(graph: GraphProto, excluded: Collection[str]) -> Iterator[Nod
 
 
 def _find_product_weights(graph: GraphProto) -> list[TensorProto]:
-    """Return the large matrices that products multiply by, but for those that make the outputs."""
+    """Return the large matrices of products, but for products that make the outputs."""
     outputs = {output.name for output in graph.output}
     names = {
         node.input[1]
@@ -162,7 +162,7 @@ def _replace_by_codes(graph: GraphProto, weight: TensorProto, values: Floats) ->
 
 
 def _look_up(node: NodeProto, tables: Collection[str]) -> Iterator[NodeProto]:
-    """Yield the node, or if it looks up rows of one of `tables` those that decode the rows.
+    """Yield the node, or in its place the nodes that decode the rows it looks up in `tables`.
 
     Nothing is computed of a whole table, so that it stays as small in memory.
     """

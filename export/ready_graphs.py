@@ -221,7 +221,7 @@ def _replace_nodes(model: ModelProto, nodes: Sequence[NodeProto]) -> None:
 
 
 def _fuse(model: ModelProto) -> ModelProto:
-    """Return the graph as ONNX Runtime optimizes it, but with what it computes of the weights."""
+    """Return the graph as ONNX Runtime optimizes it, without computing anything of the weights."""
     import onnxruntime
 
     model.opset_import.append(helper.make_opsetid(OPTIMIZED, 1))

@@ -1,4 +1,4 @@
-"""Run the code of the documentation's pages; ``python -m tools.pages`` writes what it prints.
+"""Run the code of the documentation's pages; ``python -m tools.pages`` writes its outputs.
 
 A page's Python and shell blocks run in their order, as by somebody who has ingested the bundled
 sample and has its files beside him. An ``output`` block is what the block before it prints. The
@@ -49,7 +49,7 @@ class CodeBlock:
 
     @property
     def commands(self) -> list[str]:
-        """The lines of a shell block, continued ones joined; of a console block, what is typed."""
+        """The lines of a shell block, continued ones joined; of a console block, the typed ones."""
         lines = self.text.replace("\\\n", " ").splitlines()
         if self.language == "console":
             return [line[2:].strip() for line in lines if line.startswith("$ ")]
@@ -80,7 +80,7 @@ def prepare_folder(folder: Path, store: Path) -> dict[str, str]:
 
 
 def run_page(page: Path) -> Iterator[tuple[CodeBlock, str]]:
-    """Run the blocks of a page, and yield each ``output`` block with what is printed today.
+    """Run the blocks of a page, and yield each ``output`` block with today's output.
 
     A ValueError names a command that fails, or a target or a module that does not exist; a
     MissingExtraError code that needs more than is installed.
@@ -100,7 +100,7 @@ def run_page(page: Path) -> Iterator[tuple[CodeBlock, str]]:
 
 
 def run_python(page: Path, block: CodeBlock, names: dict[str, Any]) -> str:
-    """Run the code of a block in `names`, and return what it prints."""
+    """Run the code of a block in `names`, and return its output."""
     printed = io.StringIO()
     with redirect_stdout(printed):
         code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
@@ -109,7 +109,7 @@ def run_python(page: Path, block: CodeBlock, names: dict[str, Any]) -> str:
 
 
 def _run_command(page: Path, line: int, command: str) -> str:
-    """Run a command of ours and return what it prints; others are only looked at."""
+    """Run a command of ours and return its output; others are only looked at."""
     words = shlex.split(command)
     if OWN_COMMAND.match(command) and not _is_of_workshop(words):
         result = subprocess.run(
@@ -132,7 +132,7 @@ def _is_of_workshop(words: list[str]) -> bool:
 
 
 def is_same_output(printed: str, expected: str, number: re.Pattern[str] = NUMBER) -> bool:
-    """Tell whether two outputs agree, their scores up to what differs between processors."""
+    """Return whether two outputs agree, with scores as near as on different processors."""
     if number.sub("#", printed) != number.sub("#", expected):
         return False
     pairs = zip(number.findall(printed), number.findall(expected), strict=True)
@@ -140,7 +140,7 @@ def is_same_output(printed: str, expected: str, number: re.Pattern[str] = NUMBER
 
 
 def rewrite_outputs(page: Path) -> int:
-    """Write what a page's code prints today into its ``output`` blocks, and return how many."""
+    """Write today's outputs of a page into its ``output`` blocks; return how many changed."""
     changed = [
         (block, printed)
         for block, printed in run_page(page)
@@ -155,7 +155,7 @@ def rewrite_outputs(page: Path) -> int:
 
 
 def run_notebook(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
-    """Run the code cells of a notebook, and yield each with what it prints today."""
+    """Run the code cells of a notebook, and yield each with today's output."""
     names: dict[str, Any] = {"__name__": "__main__"}
     for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"]):
         if cell["cell_type"] == "code":
@@ -164,12 +164,12 @@ def run_notebook(path: Path) -> Iterator[tuple[dict[str, Any], str]]:
 
 
 def read_cell_output(cell: Mapping[str, Any]) -> str:
-    """Return what a notebook's cell says that it prints."""
+    """Return the output that a notebook has of a cell."""
     return "".join(line for output in cell["outputs"] for line in output["text"])
 
 
 def rewrite_notebook(path: Path) -> int:
-    """Write what the cells of a notebook print today, and return how many have changed."""
+    """Write today's outputs of a notebook's cells, and return how many changed."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
     cells = (cell for cell in notebook["cells"] if cell["cell_type"] == "code")
     changed = 0

@@ -145,7 +145,7 @@ def write_fits(
 
 
 def change_calibration(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change what a model's file of maps holds, and record its new digest."""
+    """Change the maps in a model's file, and record its new digest."""
     payload: dict[str, Any] = json.loads(path.read_text()) if path.is_file() else {}
     change(payload)
     path.write_text(json.dumps(payload, indent=1) + "\n")

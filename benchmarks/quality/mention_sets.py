@@ -54,7 +54,7 @@ DOGO_INTENTS = {
     "updateaddress": "update address",
     "viewbillsintent": "view bills",
 }
-"""Intents of calls_multidogo that say what is wanted, as words."""
+"""Intents of calls_multidogo that name a wish, as words."""
 
 Labels = NDArray[np.int8]
 
@@ -95,7 +95,7 @@ def read_written(data: Path, *, is_dev: bool) -> MentionSet:
 
 
 def _name_domain(topic: Mapping[str, Any]) -> str:
-    """Return the trade of a topic; what occurs in any call is one."""
+    """Return the trade of a topic; topics of any call have one of their own."""
     domain: str = topic["domain"]
     return domain.partition("_")[0] if domain.startswith(("any_", "fine_")) else domain
 

@@ -278,7 +278,7 @@ def fit_model(model: encoders.Model, data: Path, train: Scored) -> None:
 
 
 def measure_model(model: encoders.Model, data: Path, dev: Scored) -> dict[str, Any]:
-    """Return the figures of a model's maps on what was kept out; `dev` are the intents of that."""
+    """Return the figures of a model's maps on sets that were kept out; `dev` has the intents."""
     encoder, info = model.encoder, model.encoder.info
     plain, moved = (
         calibration.load(model.folder, info.precision, info.dimension, kind)

@@ -56,7 +56,7 @@ def read_marked_sets(encoder: Encoder, data: Path, seed: int, progress: Progress
 
 
 def _mark_turns(data: Path, random: Random) -> Sets:
-    """Return what people marked: turns of written topics by any phrasing, and requests."""
+    """Return the marked turns of written topics, each by any phrasing, and the marked requests."""
     turns = marked_turns.read_turns(data)
     turns = random.sample(turns, min(WRITTEN_COUNT, len(turns)))
     examples = {

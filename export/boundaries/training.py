@@ -29,7 +29,7 @@ from hybrid_search.text.boundaries import BoundaryModel
 from hybrid_search.text.span_prior import SpanPrior
 
 UNMARKED_SHARES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""What may be left of the probability of a gap without a mark, where a text has marks elsewhere."""
+"""Shares to choose from, for a gap without a mark in a text that has marks elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ def compute_word_f1(
 
 
 Weights = tuple[float, float, float]
-"""What ends, inside and length are worth, in units of cosine."""
+"""The worth of ends, inside and length, in units of cosine."""
 
 
 def fit_weights(sets: Mapping[str, Sequence[SpanTable]]) -> tuple[Weights, float]:

@@ -61,7 +61,7 @@ Item = TypeVar("Item")
 
 
 def make_requests(data: Path, phrasings: Sequence[Row], random: Random) -> Iterator[Row]:
-    """Yield triples of the phrasings of intents and of what people asked."""
+    """Yield triples of the phrasings of intents and of people's requests."""
     by_set: dict[str, list[Row]] = defaultdict(list)
     for row in phrasings:
         by_set[row["set"]].append(row)

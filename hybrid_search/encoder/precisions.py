@@ -19,7 +19,7 @@ UNSIGNED = "int8-unsigned.onnx"
 
 X86 = ("x86_64", "amd64")
 EXACT_PRODUCTS = ("icelake", "alder", "sierra")
-"""What numkong calls x86 processors with VNNI, which adds products of int8 without saturation."""
+"""numkong's names of x86 processors with VNNI, which adds products of int8 without saturation."""
 
 
 def choose(precision: str, available: Sequence[str], device: Device) -> str:

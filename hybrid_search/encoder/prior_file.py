@@ -23,7 +23,7 @@ from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Floats
 
 WEIGHTS = 4
-"""Of the ends, of what is inside, of the length, and of a gap without a mark."""
+"""The numbers in ``weights.D``: for ends, inside, length, and a gap without a mark."""
 
 
 @lru_cache(maxsize=16)

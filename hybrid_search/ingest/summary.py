@@ -92,7 +92,7 @@ class Summary:
     """How many blocks wait behind each stage."""
 
     def __repr__(self) -> str:
-        """Return what was counted, without zeros."""
+        """Return the counts that are not zero."""
         values = {item.name: getattr(self, item.name) for item in fields(self) if item.repr}
         values["seconds"] = round(self.seconds, 3)
         shown = [f"{name}={value!r}" for name, value in values.items() if value]

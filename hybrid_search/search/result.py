@@ -284,7 +284,7 @@ class Result:
 
 
 def format_parts(hit: Hit) -> str:
-    """Return what people see beside a hit's score: its probability, BM25 and cosine."""
+    """Return the numbers beside a hit's score: its probability, BM25 and cosine."""
     known = "" if hit.probability is None else f"probability {hit.probability:.2f}, "
     return f"{known}BM25 {hit.bm25:.2f}, cosine {hit.cosine:.3f}"
 

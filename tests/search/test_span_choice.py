@@ -103,14 +103,14 @@ def test_the_shipped_prior_is_the_one_that_was_exported() -> None:
 @pytest.mark.parametrize("text", [CALL, BARE])
 def test_the_span_is_the_clause_that_a_person_would_mark(text: str) -> None:
     with connect("memory:") as client:
-        (span,) = client.best_spans("refund request", text)
-        (literal,) = client.best_spans("refund request", text, spans_by="cosine")
+        (span,) = client.best_spans("a refund", text)
+        (literal,) = client.best_spans("a refund", text, spans_by="cosine")
     start, end = text.index("would like"), text.index("back") + len("back")
     assert span.start <= start
     assert end <= span.end <= text.index("quickly") + len("quickly")
     assert span.prior > 0
-    assert len(literal.text) <= len(span.text)
-    assert (literal.prior, literal.cosine >= span.cosine) == (0.0, True)
+    assert len(literal.text) < len(span.text)
+    assert (literal.prior, literal.cosine > span.cosine) == (0.0, True)
 
 
 def test_the_best_spans_are_those_with_the_largest_sum_of_cosine_and_prior() -> None:
@@ -138,7 +138,7 @@ def test_passages_are_ranked_by_what_their_spans_are_chosen_by(sample: Client) -
 
 
 def test_a_clause_comes_before_a_word_that_is_in_the_phrase(tmp_path: Path) -> None:
-    texts = {"word": "Hold.", "clause": "I have been waiting in this queue for an hour."}
+    texts = {"word": "Waiting.", "clause": "I have been waiting in this queue for an hour."}
     calls = [{"id": id_, "turns": [{"text": text}]} for id_, text in texts.items()]
     with connect(f"embedded:{tmp_path}") as client:
         client.ingest(calls)
@@ -146,7 +146,7 @@ def test_a_clause_comes_before_a_word_that_is_in_the_phrase(tmp_path: Path) -> N
             by: [hit.id for hit in client.query("waiting on hold", spans_by=by, alpha=1.0)]
             for by in ("score", "cosine")
         }
-    assert ranked == {"score": ["clause", "word"], "cosine": ["clause", "word"]}
+    assert ranked == {"score": ["clause", "word"], "cosine": ["word", "clause"]}
 
 
 def test_a_model_without_a_prior_chooses_by_cosine_and_says_so(

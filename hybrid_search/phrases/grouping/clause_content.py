@@ -1,4 +1,4 @@
-"""Tell whether words are left in a clause without details, thanks and what goes with them.
+"""Tell whether a clause has other words than details, thanks, and words that go with them.
 
 A detail is a number, a code, an address or a name, with the words that introduce it, as "my card
 number is 5197". The words are looked at in lower case, since recognisers write no capitals.
@@ -53,7 +53,7 @@ CHANGES = _words(
     reset update updated wrong
     """
 )
-"""Words that say of a detail what is to be done: they are no names."""
+"""Words for a wish about a detail: they are no names."""
 
 MOST_NAMES = 3
 """The longest name: 'my name is Mary Ann Smith'."""
