@@ -236,18 +236,23 @@ def _load_object(data: bytes) -> dict[str, Any]:
 def _check_numbers(value: Any, name: str) -> None:
     """Raise InputError for an infinite number, wherever it stands."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"{name!r} is infinite, which JSON cannot hold: give a finite number")
+        raise InputError(f"{name!r:.80} is infinite, which JSON cannot hold: give a finite number")
     for key, item in value.items() if isinstance(value, dict) else ():
         _check_numbers(item, f"{name}.{key}".lstrip("."))
     for item in value if isinstance(value, list) else ():
         _check_numbers(item, name)
 
 
+LONGEST_NAME = 60
+"""A key of more characters is not proposed as the name of a column."""
+
+
 def _explain_missing(reason: str, raw: dict[str, Any]) -> str:
     """Return `reason` with the option that names the keys which look like those of a document."""
     if len(raw) == 1 and _has_objects(next(iter(raw.values()))):
         return f"{reason}: if the list in the object has the documents, take it out: jq '.[]' FILE"
-    proposed = column_names.propose_columns(raw)
+    names = {key: value for key, value in raw.items() if len(key) <= LONGEST_NAME}
+    proposed = column_names.propose_columns(names)
     return f"{reason}: if other keys have them, name these, as in {proposed}"
 
 
@@ -289,7 +294,7 @@ def build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise InputError(f"the key {key!r} stands twice in one object: keep one of them")
+        raise InputError(f"the key {key!r:.80} stands twice in one object: keep one of them")
     return fields
 
 

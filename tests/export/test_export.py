@@ -191,7 +191,7 @@ def test_the_shipped_folder_says_which_recipe_made_it() -> None:
     from export.training import recipe
     from hybrid_search.encoder import SHIPPED
 
-    assert recipe.find(Path("shipped")).read_text().strip() in (SHIPPED / "README.md").read_text()
+    assert recipe.find(Path("written")).read_text().strip() in (SHIPPED / "README.md").read_text()
 
 
 def test_onnx_and_torch_agree_on_real_weights_in_float32(tmp_path: Path) -> None:
