@@ -29,6 +29,9 @@ OWNERS = ("call", "conversation", "ticket", "contact", "interaction", "case", "d
 """What an id of a document is called after; other ids may be those of agents or customers."""
 
 EXAMPLE = "--columns id=call_id,text=body"
+LONGEST_NAME = 60
+"""A key of more characters is not proposed as the name of a column."""
+
 MAX_LEVELS = 3
 """Levels of objects whose keys are looked at."""
 
@@ -89,6 +92,8 @@ def _format_option(found: Mapping[str, str | None]) -> str:
 
 def _flatten(fields: Mapping[str, Any], levels: int = MAX_LEVELS) -> Iterator[tuple[str, Any]]:
     for name, value in fields.items():
+        if len(name) > LONGEST_NAME:
+            continue
         yield name, value
         if isinstance(value, Mapping) and levels > 1:
             for inner_name, inner in _flatten(value, levels - 1):

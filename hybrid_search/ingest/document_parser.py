@@ -243,16 +243,11 @@ def _check_numbers(value: Any, name: str) -> None:
         _check_numbers(item, name)
 
 
-LONGEST_NAME = 60
-"""A key of more characters is not proposed as the name of a column."""
-
-
 def _explain_missing(reason: str, raw: dict[str, Any]) -> str:
     """Return `reason` with the option that names the keys which look like those of a document."""
     if len(raw) == 1 and _has_objects(next(iter(raw.values()))):
         return f"{reason}: if the list in the object has the documents, take it out: jq '.[]' FILE"
-    names = {key: value for key, value in raw.items() if len(key) <= LONGEST_NAME}
-    proposed = column_names.propose_columns(names)
+    proposed = column_names.propose_columns(raw)
     return f"{reason}: if other keys have them, name these, as in {proposed}"
 
 
