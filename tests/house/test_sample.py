@@ -131,6 +131,7 @@ def test_of_what_a_newcomer_is_told_to_ask_nine_of_the_ten_first_hits_are_right(
 
 
 def test_of_what_an_analyst_asks_nine_of_ten_first_hits_are_right(bundled: Client) -> None:
+    """Of all together; of a phrase with ten labelled calls two may stand behind the tenth hit."""
     counts = [count_right(bundled, phrase) for phrase in PHRASES]
     right, most = map(sum, zip(*counts, strict=True))
     assert right >= 0.9 * most
