@@ -16,7 +16,7 @@ from tests.helpers.service import RunningService
 
 pytestmark = pytest.mark.browser
 
-PHRASE = "I want my money back"
+PHRASE = "I want the money back on my card"
 
 
 def ask(page: Any, phrase: str = PHRASE) -> None:
