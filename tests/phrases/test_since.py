@@ -165,6 +165,8 @@ def test_a_server_tells_by_a_time_what_was_written_since(server_url: str) -> Non
         client.ingest([{"id": "a", "text": "At last: I want my money back."}, long_call])
         ingested = client.describe("calls").documents
     assert ingested == 3
+    # what stands around the sentences of the long call blurs some of them
+    Path("topics.json").write_text(TOPIC.replace("0.3", "0.1"))
     result = mine(server_url, "new.jsonl", began)
     assert result.json["documents"] == 2
     assert set(mined_ids("new.jsonl")) == {"a", "c"}
