@@ -68,9 +68,11 @@ def tabulate_spans(item: EncodedExample, boundaries: BoundaryModel) -> SpanTable
         for weights in np.eye(3).tolist()
     ]
     first, last = spans.bounds(tokens.counts)
+    is_whole = (probabilities[first] > 0) & (probabilities[last + 1] > 0)  # no token is cut
     word_f1 = compute_word_f1(first, last + 1, item.example)
     agreement = compute_agreement(first, last + 1, item.example, word_f1)
-    return SpanTable(np.stack([cosines, *parts], axis=1), agreement, word_f1)
+    terms = np.stack([cosines, *parts], axis=1)
+    return SpanTable(terms[is_whole], agreement[is_whole], word_f1[is_whole])
 
 
 def compute_agreement(

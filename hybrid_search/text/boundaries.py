@@ -20,6 +20,9 @@ from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
 
 Flags = NDArray[np.bool_]
 
+LEAST = np.float32(1 / 255)
+"""The least probability of a gap that is not within a token: it is stored as 1, and 0 bars ends."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundaryModel:
@@ -58,7 +61,8 @@ def boundary_probabilities(tokens: TokenCodes, model: BoundaryModel, text: str =
         tokens: The token codes of a passage.
         model: A model for vectors of this dimension.
         text: The passage's text. If it has punctuation, the probability of a gap is 1 at a mark,
-            0 within a token, and the model's `unmarked` share of itself elsewhere.
+            0 within a token, and the model's `unmarked` share of itself elsewhere, but at least
+            `LEAST`.
     """
     probabilities = np.ones(len(tokens.words) + 1, dtype=np.float32)
     if len(tokens.words) < 2:
@@ -171,6 +175,7 @@ def _mark_gaps(probabilities: Floats, text: str, words: Ints, unmarked: float) -
     kinds = _find_gaps(text, words)
     has_mark = kinds == ENDS
     rest = probabilities * np.float32(unmarked) if has_mark.any() else probabilities
+    rest = np.maximum(rest, LEAST)
     return np.where(has_mark, np.float32(1.0), np.where(kinds == JOINS, np.float32(0.0), rest))
 
 

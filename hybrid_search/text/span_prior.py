@@ -6,6 +6,7 @@ the prior of the n words i..j is ::
 
     ends * (p[i] + p[j + 1]) - inside * (p[i + 1] + ... + p[j]) + length * ln(n)
 
+An end within a token, as behind the 10 of "10:30", costs `WITHIN_TOKEN` more; p is 0 there alone.
 The sum over the inner gaps is a difference of running sums. So the prior of all spans costs as much
 as their cosines, and the search stays exact. A passage's score is that of its best span.
 """
@@ -25,6 +26,9 @@ from hybrid_search.text.types import Bytes, Floats, TokenCodes
 
 LOGARITHMS = np.log(np.arange(1, spans.MAX_WORDS + 1))
 """The natural logarithm of each number of words."""
+
+WITHIN_TOKEN = 0.5
+"""What an end within a token costs, in units of cosine: more than a word fewer can gain."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,8 +71,9 @@ class SpanPrior:
             counts: The number of spans that start at each word, uint8 ``[words]``.
         """
         running = np.cumsum(probabilities, dtype=np.float64)[:-1]
-        of_first = self.ends * probabilities[:-1] + self.inside * running
-        of_last = self.ends * probabilities[1:] - self.inside * running
+        of_ends = self.ends * probabilities - WITHIN_TOKEN * (probabilities == 0)
+        of_first = of_ends[:-1] + self.inside * running
+        of_last = of_ends[1:] - self.inside * running
         first, last = spans.bounds(counts)
         priors = of_last[last]
         priors += np.repeat(of_first, counts)

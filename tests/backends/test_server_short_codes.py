@@ -215,9 +215,11 @@ def test_answers_are_counted_while_somebody_counts() -> None:
 
 
 def make_documents(count: int) -> list[dict[str, Any]]:
+    """Return documents of 60 words, the second and third of which are within one token."""
+    rows = [[f"w{number * step % 911}" for step in range(60)] for number in range(1, count + 1)]
     return [
-        {"id": f"call-{number}", "text": " ".join(f"w{number * step % 911}" for step in range(60))}
-        for number in range(1, count + 1)
+        {"id": f"call-{number}", "text": f"{row[0]} {row[1]}/{' '.join(row[2:])}"}
+        for number, row in enumerate(rows, 1)
     ]
 
 

@@ -40,6 +40,7 @@ def compute_best_spans(tokens: TokenCodes, params: Mapping[str, Any]) -> list[fl
         return [-2.0, -2.0]
     scores = cosines
     if weights:
-        prior = SpanPrior(make_prior().boundaries, **weights)
+        own = {name: weights[name] for name in ("ends", "inside", "length")}
+        prior = SpanPrior(make_prior().boundaries, **own)
         scores = cosines + prior.score_spans(tokens)
     return [float(cosines.max(initial=-1)), float(scores.max(initial=-2))]

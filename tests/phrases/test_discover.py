@@ -153,6 +153,9 @@ def test_what_a_topic_covers_is_left_out() -> None:
         ("789 745 2525", True),
         ("my ssn is 1234", False),  # one word of four: nothing else is left
         ("968 e 15", True),
+        ("kooi and hj 2584", True),
+        ("2586 lk and suhas", True),
+        ("I need 500 gb", False),
         ("mail ines@example.org please", True),
         ("this is Ines Maria Schmidt", True),
         ("I need 2 red vine pizzas", False),
@@ -170,6 +173,9 @@ def test_numbers_codes_addresses_and_names_are_details(text: str, *, expected: b
         "my card number is 6572876497276465",
         "My account number is 1234, and my PIN is 5678.",
         "booking confirmation number lkj 456",
+        "my confirmation no asa 852",
+        "booking no is abc 856",
+        "my email id is hooliopicom",
         "city ko zip 458999",
         "company name junga p limited and otp 4935",
         "name rammaya and password 2767",
@@ -211,6 +217,8 @@ def test_nothing_is_left_without_details_and_thanks(text: str) -> None:
         "my phone number has changed",
         "change address on my account",
         "I need a 10 GB plan",
+        "can you pay 300 dollars back",
+        "I want to buy the intercom",
         "it is not ok",
     ],
 )

@@ -149,6 +149,25 @@ def test_a_clause_comes_before_a_word_that_is_in_the_phrase(tmp_path: Path) -> N
     assert ranked == {"score": ["clause", "word"], "cosine": ["word", "clause"]}
 
 
+WITHIN_TOKENS = {
+    "Brown": ("I was seen by Dr. Brown on Monday", "Dr. Brown"),
+    "thirty minutes past ten": ("My appointment is at 10:30 tomorrow and I am late", "10:30"),
+    "Mary": ("the office near St. Mary's is closed", "St. Mary's"),
+    "2.4": ("version 2.4.1 crashes", "2.4.1"),
+}
+
+
+@pytest.mark.parametrize("spans", [1, 5])
+def test_no_span_ends_within_a_token(client: Client, spans: int) -> None:
+    client.ingest([{"id": text, "text": text} for text, _ in WITHIN_TOKENS.values()])
+    for phrase, (text, token) in WITHIN_TOKENS.items():
+        hit = next(hit for hit in client.query(phrase, spans=spans).hits if hit.id == text)
+        start, end = text.index(token), text.index(token) + len(token)
+        for span in hit.spans:
+            assert not start < span.start < end
+            assert not start < span.end < end
+
+
 def test_a_model_without_a_prior_chooses_by_cosine_and_says_so(
     sample_url: str, tmp_path: Path
 ) -> None:

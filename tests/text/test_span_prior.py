@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.boundaries import (
+    LEAST,
     BoundaryModel,
     add_boundaries,
     boundary_probabilities,
     read_probabilities,
 )
-from hybrid_search.text.span_prior import SpanPrior
+from hybrid_search.text.span_prior import WITHIN_TOKEN, SpanPrior
 from hybrid_search.text.types import Floats, TokenCodes
 from tests.text.test_token_codes import no_codes, random_codes
 
@@ -63,7 +64,10 @@ def prior_by_hand(prior: SpanPrior, probabilities: Floats, counts: list[int]) ->
             at_ends = probabilities[first] + probabilities[after]
             inside = sum(probabilities[first + 1 : after])
             length = math.log(after - first)
-            priors.append(prior.ends * at_ends - prior.inside * inside + prior.length * length)
+            cut = WITHIN_TOKEN * ((probabilities[first] == 0) + (probabilities[after] == 0))
+            priors.append(
+                prior.ends * at_ends - cut - prior.inside * inside + prior.length * length
+            )
     return priors
 
 
@@ -108,6 +112,24 @@ def test_a_mark_is_a_boundary_and_makes_the_other_gaps_less_likely() -> None:
     less = replace(EVEN, unmarked=0.25)
     probabilities = boundary_probabilities(marked, less, "aaa aaa, aaa aaa")
     assert probabilities.tolist() == pytest.approx([1, 0.125, 1, 0.125, 1])
+
+
+def test_an_end_within_a_token_costs_more_than_any_other() -> None:
+    """Of "at 10:30 now" the gap at the colon is 0, and no other is, however sure the network."""
+    never = replace(EVEN, output_bias=-30.0)
+    words = np.array([[0, 2, 0, 1], [3, 5, 1, 2], [6, 8, 2, 3], [9, 12, 3, 4]], np.int32)
+    codes = replace(make_codes(4), words=words)
+    probabilities = boundary_probabilities(codes, never, "at 10:30 now")
+    assert probabilities.tolist() == pytest.approx([1, LEAST, 0, LEAST, 1])
+    stored = add_boundaries(codes, never, "at 10:30 now")
+    assert stored.boundaries is not None
+    assert stored.boundaries.tolist() == [255, 1, 0, 1]
+    prior = SpanPrior(never, ends=0.1, inside=0.03, length=0.06)
+    expected = prior_by_hand(prior, probabilities, codes.counts.tolist())
+    assert prior.score_spans(stored).tolist() == pytest.approx(expected, abs=1e-5)
+    # the two words of a token are worth more together than either of them
+    ten, time, _, thirty = prior.score_spans(stored).tolist()[4:8]
+    assert max(ten, thirty) < time - WITHIN_TOKEN / 2
 
 
 @pytest.mark.parametrize("codes", [no_codes(), make_codes(1)])

@@ -15,6 +15,7 @@ from hybrid_search.backends.server.transport.base import Engine
 from hybrid_search.backends.types import FACETS, Request
 from hybrid_search.errors import UsageError
 from hybrid_search.text.filters import ID, Condition, Range, Scalar
+from hybrid_search.text.span_prior import WITHIN_TOKEN
 from hybrid_search.text.values import Form
 
 MAX_EXACT_INTEGER = 2**53
@@ -86,7 +87,12 @@ def best_span_fields(script: str, request: Request) -> dict[str, Any]:
     if span_filter and span_filter.not_vectors:
         params["not_vectors"] = [round_vector(vector) for vector in span_filter.not_vectors]
     if prior:
-        params["prior"] = {"ends": prior.ends, "inside": prior.inside, "length": prior.length}
+        params["prior"] = {
+            "ends": prior.ends,
+            "inside": prior.inside,
+            "length": prior.length,
+            "within_token": WITHIN_TOKEN,
+        }
     source = {"source": script, "params": params}
     return {**KEYS, "script_fields": {"best_spans": {"script": source}}}
 

@@ -63,7 +63,7 @@ _SIGNS = NAME_INTRODUCERS | {"number"}
 _LINKS = _words("is ia was as s")
 _OBJECTS = _words("a an it my the this that your")
 _KNOWN = FILLERS | QUALIFIERS | _ALL_INTRODUCERS | CHANGES
-_MAIL = re.compile(r"\S*(?:@|mailcom|yahoocom)\S*")
+_MAIL = re.compile(r"\S*(?:@|mailcom|yahoocom)\S*|(?!telecom|intercom|sitcom)\S{4,}com")
 _VALUE = re.compile(rf"\S*\d\S*|[b-hj-z]|{_MAIL.pattern}")
 _THANKS = re.compile(
     r"\S*thank\S*(?: (?:you|u|a|lot|so|very|much))*(?: for (?:all )?(?:your|the|this|that) \w+)?"
@@ -74,6 +74,29 @@ _THANKS = re.compile(
 )
 
 
+_CODE = re.compile(r"\b([a-z]{1,3}) (\d{3,})\b|\b(\d{3,}) ([a-z]{1,3})\b", re.IGNORECASE)
+"""A code in two words, 'asa 852' or '125 dfc', unless its letters are a word or a unit."""
+
+_UNITS = _words(
+    "am cm eur gb gbp h hr hrs kb kg km lb lbs m mb min mm mph nd oz pm rd st tb th usd"
+)
+
+
+def join_codes(text: str) -> str:
+    """Return a clause with the letters and the digits of each code as one word.
+
+    >>> join_codes("my booking no is asa 852")
+    'my booking no is asa852'
+    """
+    return _CODE.sub(_join_code, text)
+
+
+def _join_code(match: re.Match[str]) -> str:
+    first, second = (part for part in match.groups() if part)
+    is_word = bool({first.lower(), second.lower()} & (_KNOWN | _UNITS))
+    return match[0] if is_word else first + second
+
+
 def has_content(text: str) -> bool:
     """Return whether a clause says more than details, thanks, farewells and assent.
 
@@ -81,6 +104,7 @@ def has_content(text: str) -> bool:
     [False, True]
     """
     clean = " ".join(word.strip(".,;:!?'\"()").replace("'", "") for word in text.lower().split())
+    clean = join_codes(clean)
     words = _THANKS.sub(" ", clean).split()
     has_value = any(map(_VALUE.fullmatch, words))
     left = list(_list_content(words, has_value=has_value))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_search.encoder.base import Encoder
-from hybrid_search.phrases.grouping.clause_content import has_content
+from hybrid_search.phrases.grouping.clause_content import has_content, join_codes
 from hybrid_search.search.phrase_vector import query_vectors
 from hybrid_search.text.types import Floats
 
@@ -103,7 +103,7 @@ def is_small_talk(text: str) -> bool:
 
 def is_detail(text: str) -> bool:
     """Return whether many words of a clause are numbers, codes, addresses or names."""
-    first, *rest = text.split() or [""]
+    first, *rest = join_codes(text).split() or [""]
     # a word in capitals is a name only where others are not
     words = [first[:1].lower() + first[1:], *rest]
     return sum(map(_is_detail_word, words)) >= LEAST_DETAIL_WORDS * len(words)
