@@ -81,7 +81,7 @@ def prepare(options: argparse.Namespace) -> loop.Run:
     student = _load(folder, device, fast)
     budget = loop.CUDA_BUDGET if device.type == "cuda" else loop.CPU_BUDGET
     base_digest = to_onnx.weights_digest(student)
-    pool = _read_pool(run_recipe, corpora, options, student, budget, fast)
+    pool, larger = _read_pool(run_recipe, corpora, options, student, budget, fast)
     if student.head is None and run_recipe.head != "none":
         head = start.make_head(run_recipe, corpora, student, Cutter(folder), pool)
         student = SpanEncoder(student.body, head).to(device)
@@ -107,6 +107,7 @@ def prepare(options: argparse.Namespace) -> loop.Run:
         device,
         options.threads,
         pool,
+        larger,
     )
 
 
@@ -117,10 +118,16 @@ def _read_pool(
     student: SpanEncoder,
     budget: int,
     fast: bool,
-) -> Pool | None:
-    """Return the recipe's pool, read by the larger teacher; None if the recipe has none."""
+) -> tuple[Pool | None, FrozenEncoder | None]:
+    """Return the recipe's pool and the larger teacher that read it; None if there is no pool.
+
+    The teacher's vectors lie where the pool's goals do.
+
+    Raises:
+        SystemExit: If the recipe has a pool and no larger teacher is named.
+    """
     if not run_recipe.pool.texts:
-        return None
+        return None, None
     if options.teacher is None:
         raise SystemExit(
             f"the recipe {run_recipe.name} has a pool of {run_recipe.pool.texts} texts that a"
@@ -132,7 +139,9 @@ def _read_pool(
     reader = FrozenEncoder(
         student, Cutter(Path(options.source.folder)), budget, special_tokens=False
     )
-    return start.read_pool(run_recipe, corpora, teacher, fingerprint, reader, options.out)
+    pool = start.read_pool(run_recipe, corpora, teacher, fingerprint, reader, options.out)
+    turned = SpanEncoder(larger.body, pool.directions).to(_device(options.device))
+    return pool, FrozenEncoder(turned, Cutter(options.teacher), budget, fast)
 
 
 def _load_teacher(options: argparse.Namespace, device: torch.device) -> SpanEncoder:

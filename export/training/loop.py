@@ -51,6 +51,7 @@ class Run:
     device: torch.device
     threads: int = 1
     pool: Pool | None = None
+    larger: FrozenEncoder | None = None
 
     @property
     def base(self) -> Path:
@@ -131,7 +132,9 @@ def _stage(
 ) -> None:
     """Run the steps of the stage that `state` is in, from where it is."""
     stage = run.recipe.stages[state.stage]
-    if stage.renew and state.stage:
+    if stage.distil_from == "larger" and run.larger:
+        run = replace(run, teacher=run.larger)
+    if stage.distil_from == "previous" and state.stage:
         model = SpanEncoder.load(soup.folder_of(run.folder, state.stage - 1)).to(run.device)
         run = replace(run, teacher=run.make_teacher(model))
     with Trainer(run, stage, state) as trainer:

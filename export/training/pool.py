@@ -45,12 +45,14 @@ class Pool:
     """Texts, and the teacher's unit vectors of them.
 
     `vectors` are float16 ``[texts, teacher's dimension]``; `goals` what the student's should be,
-    float16 ``[texts, student's dimension]``. `identity` is a digest of texts and teacher.
+    float16 ``[texts, student's dimension]``: `directions` ``[student's dimension, teacher's
+    dimension]`` times them. `identity` is a digest of texts and teacher.
     """
 
     texts: Sequence[str]
     vectors: Tensor
     goals: Tensor
+    directions: Tensor
     identity: str
 
     def draw(self, random: Random, count: int) -> list[int]:
@@ -120,9 +122,9 @@ def read(
     identity = hashlib.sha256("\n".join([fingerprint, *texts]).encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     vectors = _read_vectors(texts, teacher, folder / f"teacher-{identity}.npy")
-    directions = find_directions(vectors).T
-    goals = torch.cat([block.float() @ directions for block in vectors.split(BLOCK)]).half()
-    return Pool(texts, vectors, goals, identity)
+    directions = find_directions(vectors)
+    goals = torch.cat([block.float() @ directions.T for block in vectors.split(BLOCK)]).half()
+    return Pool(texts, vectors, goals, directions, identity)
 
 
 def _read_vectors(texts: Sequence[str], teacher: Teacher, path: Path) -> Tensor:

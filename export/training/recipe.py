@@ -17,6 +17,7 @@ RECIPES = Path(__file__).parent.parent / "recipes"
 HEADS = ("none", "identity", "principal", "aligned")
 KEEP_CHOICES = ("best", "last")
 DECAYS = ("linear", "cosine", "none")
+TEACHERS = ("base", "previous", "larger")
 TRIPLE_LOSSES = ("slice", "contrast", "within", "topics", "wordings", "marked")
 """The losses that compare the texts of triples."""
 
@@ -96,9 +97,10 @@ class Stage:
     `data` maps a file's name to its weight; files that it lacks have `others`. With `average` the
     weights that are scored and stored are a running mean of that decay; with `blend` they lie only
     that far from the weights that the stage began with, 0.5 half way, which is better than either
-    end (WiSE-FT, arXiv:2109.01903). With `renew` the frozen teacher is the model that the stage
-    begins with. Stored are the `best` by dev score or the `last`; `patience` evaluations without a
-    better one end the stage, 0: none do.
+    end (WiSE-FT, arXiv:2109.01903). The frozen teacher is the model that the run began with
+    (`distil_from` is "base"), the one that the stage begins with ("previous"), or the `larger` one
+    that reads the pool. Stored are the `best` by dev score or the `last`; `patience` evaluations
+    without a better one end the stage, 0: none do.
     """
 
     steps: int
@@ -126,7 +128,7 @@ class Stage:
     average: float = 0.0
     eval_every: int = 0
     blend: float = 1.0
-    renew: bool = False
+    distil_from: str = "base"
     keep: str = "best"
     patience: int = 0
     others: float = 1.0
@@ -228,7 +230,9 @@ def parse(table: Mapping[str, Any], where: str = "recipe") -> Recipe:
 
 
 def _check_pool(recipe: Recipe, where: str) -> None:
-    has_readers = any(stage.texts for stage in recipe.stages) or recipe.head == "aligned"
+    has_readers = recipe.head == "aligned" or any(
+        stage.texts or stage.distil_from == "larger" for stage in recipe.stages
+    )
     _require(
         recipe.pool.texts > 0 or not has_readers,
         f"{where}: the pool is empty, and a stage or the head needs it: give [pool] texts",
@@ -266,6 +270,10 @@ def _stage(table: Mapping[str, Any], where: str) -> Stage:
     _require(
         stage.keep in KEEP_CHOICES,
         f"{where}: keep is {stage.keep!r}: one of {', '.join(KEEP_CHOICES)}",
+    )
+    _require(
+        stage.distil_from in TEACHERS,
+        f"{where}: distil_from is {stage.distil_from!r}: one of {', '.join(TEACHERS)}",
     )
     _require(
         stage.layers == "all" or isinstance(stage.layers, int),

@@ -115,7 +115,7 @@ def test_a_step_sees_texts_beside_those_that_are_like_them() -> None:
     centres = torch.nn.functional.normalize(torch.randn(25, 16, generator=generator), dim=-1)
     vectors = centres.repeat_interleave(4, 0) + 0.01 * torch.randn(100, 16, generator=generator)
     texts = [f"text {number}" for number in range(100)]
-    groups = pool.Pool(texts, vectors.half(), vectors.half(), "x")
+    groups = pool.Pool(texts, vectors.half(), vectors.half(), torch.eye(vectors.shape[1]), "x")
     rows = groups.draw(Random(1), 20)  # noqa: S311 (no secret)
     assert len(set(rows)) == len(rows)
     by_group: dict[int, int] = {}

@@ -565,7 +565,7 @@ def test_texts_of_the_pool_are_drawn_towards_the_larger_teacher(tiny: Path) -> N
     random = make_random(4)
     sentences = [sentence(random, 4) for _ in range(12)]
     vectors = torch.nn.functional.normalize(torch.randn(12, 48), dim=-1).half()
-    pool = Pool(sentences, vectors, vectors[:, :32], "x")
+    pool = Pool(sentences, vectors, vectors[:, :32], torch.eye(vectors.shape[1])[:32], "x")
     weights = {"transfer": 1.0, "similarity": 1.0}
     plan = {"steps": 1, "passages": 0, "shorts": 0, "texts": 5, "weights": weights}
     stage = recipe.parse({"name": "x", "pool": {"texts": 12}, "stages": [plan]}).stages[0]
@@ -617,14 +617,22 @@ def test_a_run_learns_from_a_larger_teacher_and_then_from_itself(
     larger = tmp_path / "larger"
     transformers.BertModel(config).save_pretrained(larger)
     (larger / "tokenizer.json").write_bytes((tiny / "tokenizer.json").read_bytes())
-    transfer = stage(40, "{ transfer = 1.0, similarity = 1.0 }", texts=8, lr=3e-3)
+    transfer = stage(
+        40, "{ transfer = 1.0, similarity = 1.0 }", texts=8, lr=3e-3, distil_from="larger"
+    )
     table = {
         "head": "aligned",
         "pool": "{ texts = 60 }",
-        "stages": [transfer, stage(2, "{ distil = 1.0 }", renew=True) | {"passages": 2}],
+        "stages": [
+            transfer,
+            stage(2, "{ distil = 1.0 }", distil_from="previous") | {"passages": 2},
+        ],
     }
     teachers: list[Any] = []
     prepared = run(tiny, triples_path, tmp_path / "out", table, teacher=larger)
+    goals = torch.nn.functional.normalize(prepared.pool.goals.float(), dim=-1)
+    read_by_larger = prepared.larger.alone(prepared.pool.texts)  # lies where the goals do
+    torch.testing.assert_close(read_by_larger, goals, atol=1e-2, rtol=0)
     original = loop.Run.make_teacher
 
     def note_teacher(*arguments: Any) -> Any:
