@@ -146,7 +146,9 @@ class _Similar:
             for holder in self._holders[word]:
                 overlaps[holder] += 1000 // self._counts[word] + 1
         others = [item for item in overlaps.most_common() if item[0] not in left_out]
-        return others[0][0] if others else (max(left_out) + 1) % len(self._words)
+        if others:
+            return others[0][0]
+        return next(other for other in range(len(self._words)) if other not in left_out)
 
 
 def make_verbatim(topics: Sequence[Row], random: Random) -> Iterator[Row]:
