@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 _MARK = re.compile(r"[.,;:?!…—–。，、；：？！]|\s-\s")
 _LINE_BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
@@ -16,34 +17,53 @@ _PERIOD = re.compile(r"\.[\"'’”)\]]*\s+[\"'‘“(\[]*")
 """A gap with the period of the word before it, and no other mark."""
 
 _TOKEN = re.compile(
-    r"(?:https?://|www\.)[^\s<>]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)*"
+    r"(?:https?://|www\.)[^\s<>]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)*|[A-Za-z]:\\[^\s<>|]+"
     r"|<[^<>\s]{1,40}>|\[[^\[\]\s]{1,40}\]|\{[^{}\s]{1,40}\}"
+    r"|<[A-Z][A-Z\d _-]{0,40}>|\[[A-Z][A-Z\d _-]{0,40}\]|\{[A-Z][A-Z\d _-]{0,40}\}"
 )
-"""An address, or a word that stands for others, such as <name> or [PHONE]."""
+"""An address, or words that stand for others, such as <name>, [PHONE] or <PERSON NAME>."""
 
-_TOKEN_SIGNS = ("://", "www.", "@", "<", "[", "{")
-_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]")
+_TOKEN_SIGNS = ("://", "www.", "@", "<", "[", "{", ":\\")
+_DOTTED = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")
 
-_ALWAYS_TEXT = (
-    "dr mr mrs ms mx prof rev st gen sen rep capt cpt lt col sgt hon mt ft messrs mme vs e.g i.e "
-    "viz cf ca approx"
-)
-_ALWAYS = frozenset(_ALWAYS_TEXT.split())
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_ALWAYS = _words("vs e.g i.e viz cf approx a.k.a p.o")
 """Abbreviations that end no sentence, as something always follows."""
 
-_BEFORE_NUMBERS_TEXT = (
+_TITLES = _words("dr drs mr mrs ms mx prof messrs mme")
+"""Abbreviations before a name."""
+
+_TITLES_OR_WORDS = _words("st rep gen sen gov rev capt cpt lt col sgt hon mt ft wm")
+"""Abbreviations before a name, which also stand behind one ('Baker St.') or end a sentence."""
+
+_BEFORE_NUMBERS = _words(
     "no nos nr vol p pp fig ch sec art ext apt rm tel jan feb mar apr jun jul aug sep sept oct "
-    "nov dec ver v"
+    "nov dec ver v ste"
 )
-_BEFORE_NUMBERS = frozenset(_BEFORE_NUMBERS_TEXT.split())
 """Abbreviations before a number; before anything else they are words that end a sentence."""
 
-_OFTEN_TEXT = (
+_OFTEN = _words(
     "etc inc ltd co corp llc plc jr sr dept est min mins max hr hrs ave blvd rd bros al incl excl "
-    "appt acct asst govt univ mon tue tues thu thur thurs fri a.m p.m am pm"
+    "appt acct asst govt univ mon tue tues thu thur thurs fri a.m p.m am pm oz lb lbs ref ca st ft"
 )
-_OFTEN = frozenset(_OFTEN_TEXT.split())
-"""Abbreviations that may end a sentence: that is so if no small letter follows."""
+"""Abbreviations that may end a sentence: that is so if no small letter or digit follows."""
+
+_STARTERS = _words(
+    """
+    a after all also an and any anyway are as at because before both but can could did do does
+    each even every everybody everyone everything for from had has have he hello her here hi his
+    how however i if in is it its just last let like many maybe most my never next no nobody none
+    not nothing now of oh ok okay on once one only or our perhaps please she should since so some
+    somebody someone something sorry still thank thanks that the their them then there these they
+    this those though today tomorrow was we well were what when where which while who whose why
+    will with would yes yesterday yet you your
+    """
+)
+"""Words that begin a sentence, rather than a name, when they stand behind an abbreviation."""
 
 
 def find_tokens(text: str) -> list[tuple[int, int]]:
@@ -67,45 +87,66 @@ def classify_gaps(text: str, words: list[list[int]]) -> Iterator[int]:
         words: Start and end of each of its words.
     """
     tokens = iter(find_tokens(text))
-    token = next(tokens, None)
-    for (start, end), (following, _) in pairwise(words):
+    token, before = next(tokens, None), slice(0, 0)
+    for (start, end), (following, after) in pairwise(words):
         while token and token[1] <= end:
             token = next(tokens, None)
-        is_inside = token is not None and token[0] <= start and following < token[1]
-        yield JOINS if is_inside else _classify_gap(text, start, end, following)
+        if token is not None and token[0] <= start and following < token[1]:
+            yield JOINS
+        elif following - end == 1 and text[end] == " ":
+            yield OPEN
+        else:
+            words_around = text[before], text[start:end], text[following:after]
+            yield _classify_gap(Gap(text[end:following], *words_around))
+        before = slice(start, end)
 
 
-def _classify_gap(text: str, word: int, end: int, following: int) -> int:
-    """Return the kind of the gap behind the word that begins at `word`."""
-    if following - end == 1 and text[end] == " ":
-        return OPEN
-    if _LINE_BREAK.search(text, end, following):
+class Gap(NamedTuple):
+    """What stands between two words, the two words, and the one before them."""
+
+    text: str
+    before: str
+    word: str
+    following: str
+
+
+def _classify_gap(gap: Gap) -> int:
+    if _LINE_BREAK.search(gap.text):
         return ENDS
-    has_mark = _MARK.search(text, end, following) is not None
-    gap = text[end:following]
-    if gap and not any(letter.isspace() for letter in gap):
-        return JOINS if not has_mark or _joins(gap, text[end - 1], text[following]) else ENDS
-    if not has_mark or (gap.lstrip() == "." and gap[0] != "."):  # as in " .NET"
+    has_mark = _MARK.search(gap.text) is not None
+    if gap.text and not any(letter.isspace() for letter in gap.text):
+        return JOINS if not has_mark or _joins(gap) else ENDS
+    if not has_mark or (gap.text.lstrip() == "." and gap.text[0] != "."):  # as in " .NET"
         return OPEN
-    if _PERIOD.fullmatch(gap) is None:
-        return ENDS
-    return _classify_period(text[word:end], text[following])
+    return ENDS if _PERIOD.fullmatch(gap.text) is None else _classify_period(gap)
 
 
-def _joins(gap: str, before: str, after: str) -> bool:
+def _joins(gap: Gap) -> bool:
     """Return whether marks without a blank are within a token, as in "10:30" or "w...what"."""
-    if before.isdigit() and after.isdigit():
+    if gap.word[-1].isdigit() and gap.following[0].isdigit():
         return True
-    return set(gap) <= {".", "…"} or gap[0] in ".…" or "/" in gap or "@" in gap
+    return set(gap.text) <= {".", "…"} or gap.text[0] in ".…" or "/" in gap.text or "@" in gap.text
 
 
-def _classify_period(word: str, following: str) -> int:
-    """Return the kind of the gap with the period of a word, before a letter."""
-    folded = word.lower().rstrip(".")
-    if folded in _ALWAYS or (folded in _BEFORE_NUMBERS and following.isdigit()):
+def _classify_period(gap: Gap) -> int:
+    """Return the kind of the gap with the period of a word."""
+    word = gap.word.lower().rstrip(".")
+    if word in _ALWAYS or (word in _BEFORE_NUMBERS and gap.following[0].isdigit()):
         return JOINS
-    if len(word) == 1 and word.isupper() and word != "I":  # an initial
-        return JOINS if following.isupper() else ENDS
-    can_go_on = following.islower() or following.isdigit()
-    is_abbreviation = folded in _OFTEN or _DOTTED.fullmatch(folded) is not None
-    return OPEN if can_go_on and is_abbreviation else ENDS
+    if word in _TITLES_OR_WORDS | _TITLES or (len(word) == 1 and gap.word != "I"):
+        if _may_be_name(gap.following):
+            # 'at Baker St. London' ends with the street, 'by St. Mary' does not
+            is_behind_name = word in _TITLES_OR_WORDS and gap.before[:1].isupper()
+            return OPEN if is_behind_name else JOINS
+        if word in _TITLES:
+            return ENDS if gap.following[0].isupper() else JOINS
+    can_go_on = gap.following[0].islower() or gap.following[0].isdigit()
+    is_dotted = _DOTTED.fullmatch(word) is not None
+    if is_dotted and _may_be_name(gap.following):  # U.S. Government
+        return OPEN
+    return OPEN if can_go_on and (is_dotted or word in _OFTEN) else ENDS
+
+
+def _may_be_name(word: str) -> bool:
+    """Return whether a word has a capital and is none that often begins a sentence."""
+    return word[0].isupper() and re.split("['’]", word.lower())[0] not in _STARTERS

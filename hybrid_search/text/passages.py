@@ -49,10 +49,18 @@ BATCH_CHARACTERS = 64 * 640
 The vectors of as many tokens take 63 MB. 64 ordinary passages have 30,000 characters.
 """
 
+_LINE_BREAKS = r"\n\r\v\f\x85\u2028\u2029"
+_TIME = r"(?:[\[(]?\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d{1,3})?[\])]?)"
+_NAME = r"(?:[^\W\d_][\w.'’/()#&-]{0,30}(?: [\w.'’/()#&-]{1,30}){0,3})"
 _LABEL = re.compile(
-    r"^[ \t]*(?:\[[^\]\n]{1,30}\][ \t]*)?[^\W\d_][\w .'-]{0,30}:(?=\s)", re.MULTILINE
+    rf"(?<![^{_LINE_BREAKS}])[ \t>*_•\u200b-]*"  # a list, a quotation, bold letters
+    rf"(?:(?:{_TIME}|\[[^\]{_LINE_BREAKS}]{{1,30}}\])[ \t]*(?:-[ \t]+)?)?"
+    rf"(?:{_NAME}(?:[ \t]{_TIME})?[*_]*[:：](?![/\\])|[\[<](?:v )?{_NAME}[\]>]"
+    r"|[^\W\d_]\w{0,30}(?:\t| [-–] ))"
 )
 """The name of a speaker at the beginning of a line, behind a time if there is one."""
+
+_LINE_BREAK = re.compile(f"[{_LINE_BREAKS}]")
 
 Item = TypeVar("Item")
 
@@ -131,7 +139,7 @@ def _parts(number: int, turn: Turn) -> Iterator[Part]:
 
 def _find_breaks(turn: Turn, word_bounds: Ints) -> tuple[int, ...]:
     """Return the words, but the first, that begin a line with the name of its speaker."""
-    if "\n" not in turn.text:
+    if not _LINE_BREAK.search(turn.text):
         return ()
     starts = [turn.start + match.start() for match in _LABEL.finditer(turn.text)]
     numbers = np.unique(np.searchsorted(word_bounds[:, 0], starts)).tolist()

@@ -46,6 +46,24 @@ CASES = {
     "ideographs": "我要退款。|请帮忙".replace("我要退款", "我").replace("请帮忙", "请"),
     "dotted name": "we use .NET here",
     "versus": "this vs. that",
+    "sales rep": "I spoke to a sales rep.| He refused",
+    "street": "I live on Baker St.| My order is late",
+    "drive": "I live on Ocean Dr.| My order is late",
+    "terminal": "it leaves from terminal A.| Where is that",
+    "plan": "I would like plan B.| Then cancel the rest",
+    "feet": "it is 5 ft.| Our room is 6 ft. wide",
+    "nobody": "I talked to a rep.| Nobody called",
+    "degree": "I am a Ph.D. student",
+    "initials of a name": "the J.R.R. Tolkien set",
+    "government": "the U.S. Government shop",
+    "zone": "at 5 p.m. EST today",
+    "governor": "ask Gov. Brown or Drs. Hill",
+    "ounces": "a 20 oz. cup and a 5 lb. bag",
+    "also known as": "Robert a.k.a. Bob",
+    "box": "send it to P.O. Box 12",
+    "mask of two words": "my name is <PERSON NAME> in [CITY NAME] now",
+    "laughs": "I said <laughs a lot. Really> no".replace("lot. ", "lot.| "),
+    "path": "it is in C:\\Programs\\App now",
     "et cetera": "shoes, etc. were lost".replace("shoes, ", "shoes,| "),
 }
 
@@ -80,6 +98,33 @@ def test_no_span_runs_into_the_next_line_of_another_speaker() -> None:
     found = [text[part.words[a, 0] : part.words[b, 1]] for a, b in zip(first, last, strict=True)]
     assert "I want a refund\nnow please" in found
     assert not any("\nAgent" in span or "\n[10:31]" in span for span in found)
+
+
+LABELS = [
+    "Agent: {}", "Agent:{}", "Agent (Dana): {}", "Agent #1: {}", "[Agent] {}", "[Agent]: {}",
+    "<Agent> {}", "<v Agent>{}", "- Agent: {}", "**Agent:** {}", "> Agent: {}", "10:31 Agent: {}",
+    "(10:31) Agent: {}", "00:01:20.000 Agent: {}", "[2026-03-01 10:31] Agent: {}", "Agent - {}",
+    "Agent\t{}", "Agent 10:31: {}", "Dr. Brown (agent): {}", "\u200bAgent: {}", "Agent：{}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("line_break", ["\n", "\r\n", "\r", "\u2028", "\v", "\n\n"])
+def test_a_line_of_another_speaker_is_known_by_its_label(label: str, line_break: str) -> None:
+    first, second = "Customer: I want my money", label.format("back on your card")
+    text = f"{first}{line_break}{second}"
+    (passage,) = split(Document("d", text, (Turn(text),)))
+    (part,) = passage.parts
+    (begin,) = part.breaks
+    assert part.words[begin - 1, 1] <= len(first) < part.words[begin, 0]
+
+
+@pytest.mark.parametrize(
+    "text", ["see\nhttps://a.example/b", "open\nC:\\Programs", "at\n10:30 or later", "so\nwe left"]
+)
+def test_a_line_of_the_same_speaker_has_no_label(text: str) -> None:
+    (passage,) = split(Document("d", text, (Turn(text),)))
+    assert passage.parts[0].breaks == ()
 
 
 def test_turns_of_a_call_have_no_breaks() -> None:
