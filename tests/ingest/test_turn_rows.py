@@ -33,9 +33,10 @@ CALLS = [
     },
     {
         "queue": "billing",
-        "score": "3",
         "id": "c-2",
-        "turns": [{"text": "A bill.", "speaker": "customer", "start_ms": 0, "end_ms": 2000}],
+        "turns": [
+            {"score": "3", "text": "A bill.", "speaker": "customer", "start_ms": 0, "end_ms": 2000}
+        ],
     },
 ]
 
@@ -59,6 +60,17 @@ def test_rows_of_one_id_are_a_call_wherever_they_stand() -> None:
     lines = read(write(TABLE))
     assert [json.loads(line.data) for line in lines] == CALLS
     assert [line.number for line in lines] == [2, 3]  # of the first row of each
+
+
+def test_a_column_is_the_calls_or_the_turns_in_the_whole_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A call of one row has nothing that differs, and still no other metadata than the others."""
+    first, second = read_calls(write(TABLE))
+    assert first.keys() == second.keys() == {"id", "queue", "turns"}
+    assert "differ within a call: score. Conditions" in capsys.readouterr().err
+    read_calls(write(TABLE.replace(",4", ",")))
+    assert capsys.readouterr().err == ""
 
 
 def test_lines_of_json_are_turns_of_calls_too() -> None:

@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from typing import Any
 
 from hybrid_search.errors import IndexStoreError, InputError
 from hybrid_search.ingest.document_parser import stringify_number
@@ -20,6 +21,8 @@ from hybrid_search.ingest.sources.records import (
     read_turn_keys,
     take,
 )
+from hybrid_search.observability import logs
+from hybrid_search.text import name_lists
 
 OWN_KEYS = ("text", *TURN_KEYS)
 
@@ -30,9 +33,9 @@ _Stored = tuple[int, str | None, bytes, str | None]
 def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Row]:
     """Yield the calls of rows, in the order of their first rows, each numbered by that row.
 
-    The turns of a call stand as they start if all say when, else as their rows do. What is equal
-    in all rows of a call is the call's, the rest the turn's. A row that cannot be read is yielded
-    with its fault.
+    The turns of a call stand as they start if all say when, else as their rows do. A column whose
+    values are equal in all rows of a call, for every call, is the calls', any other the turns'. A
+    row that cannot be read is yielded with its fault.
 
     All rows are written to a temporary file first, so memory holds one call at a time, which may
     have `MAX_LINE_BYTES`.
@@ -46,11 +49,12 @@ def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Row
             stored = (_store(record, options.columns) for record in records)
             rows.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", stored)
             rows.execute("CREATE INDEX calls ON rows (call, number)")
+            turn_columns = _find_turn_columns(rows)
             for first, call, size in rows.execute(
                 "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
                 "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
             ):
-                yield _build_row(rows, first, call, size)
+                yield _build_row(rows, first, call, size, turn_columns)
     except sqlite3.Error as error:
         raise IndexStoreError(
             f"the rows cannot be stored in the temporary folder: {error}. "
@@ -77,7 +81,31 @@ def _store(record: Record, columns: Columns) -> _Stored:
     return record.number, call, dump({"turn": {"text": "", **turn}, "rest": fields}), None
 
 
-def _build_row(rows: sqlite3.Connection, first: int, call: str | None, size: int) -> Row:
+def _find_turn_columns(rows: sqlite3.Connection) -> frozenset[str]:
+    """Return the columns whose values differ within a call, and name them on the screen."""
+    turn_columns: set[str] = set()
+    current, first = "", dict[str, Any]()
+    for call, data in rows.execute(
+        "SELECT call, data FROM rows WHERE call IS NOT NULL ORDER BY call, number"
+    ):
+        fields = json.loads(data)["rest"]
+        if call == current:
+            keys = first.keys() | fields.keys()
+            turn_columns.update(key for key in keys if first.get(key) != fields.get(key))
+        else:
+            current, first = call, fields
+    if turn_columns:
+        logs.log_or_print(
+            f"columns of the turns, as they differ within a call: "
+            f"{name_lists.list_names(sorted(turn_columns))}. Conditions and facets are those of "
+            "calls, and do not see them"
+        )
+    return frozenset(turn_columns)
+
+
+def _build_row(
+    rows: sqlite3.Connection, first: int, call: str | None, size: int, turn_columns: frozenset[str]
+) -> Row:
     if call is None:
         (row,) = rows.execute(
             "SELECT number, data, fault FROM rows WHERE call IS NULL AND number = ?", (first,)
@@ -88,23 +116,22 @@ def _build_row(rows: sqlite3.Connection, first: int, call: str | None, size: int
         fault = f"the rows of the call have over {MAX_LINE_BYTES} bytes"
         return first, dump({"id": call}), fault
     stored = rows.execute("SELECT data FROM rows WHERE call = ? ORDER BY number", (call,))
-    document = build_call(call, [json.loads(data) for (data,) in stored])
+    document = build_call(call, [json.loads(data) for (data,) in stored], turn_columns)
     return first, dump(document), None
 
 
-def build_call(call: str, rows: Sequence[Mapping[str, Fields]]) -> Fields:
+def build_call(
+    call: str, rows: Sequence[Mapping[str, Fields]], turn_columns: frozenset[str]
+) -> Fields:
     """Return the document of a call.
 
     Args:
         call: Its id.
         rows: Of each row the keys of the ``turn``, and the ``rest``.
+        turn_columns: Of the rest, what belongs to the turns.
     """
-    first, *others = [row["rest"] for row in rows]
-    shared = {
-        key: value
-        for key, value in first.items()
-        if all(other.get(key) == value for other in others)
-    }
+    first = rows[0]["rest"]
+    shared = {key: value for key, value in first.items() if key not in turn_columns}
     turns = [_build_turn(row, shared) for row in rows]
     if all(isinstance(turn.get("start_ms"), (int, float)) for turn in turns):
         turns.sort(key=lambda turn: turn["start_ms"])
