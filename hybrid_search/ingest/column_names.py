@@ -19,7 +19,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         *("turns", "utterances", "segments", "messages", "phrases", "comments", "transcript"),
         *("conversation", "dialogue", "entries"),
     ),
-    "speaker": ("speaker", "role", "participant", "author", "sender", "party", "channel"),
+    "speaker": ("speaker", "role", "participant", "who", "author", "sender", "party"),
     "start": ("start", "begin", "starttime", "offset"),
     "end": ("end", "stop", "endtime"),
 }

@@ -83,7 +83,6 @@ class MentionMaps:
             source,
             (intercept + _spread_of_intercepts(tuned.slope, spread), both, slope),
             tuned.threshold,
-            is_known=not tuned.is_chance,
         )
 
     def to_dict(self, topics: Topics) -> dict[str, Any]:

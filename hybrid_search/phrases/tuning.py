@@ -122,19 +122,28 @@ class Tuning:
     judged_topics: int = 0
 
     def find_map(self, topic: Topic) -> TunedMap | None:
-        """Return the map of a topic, or that of all others if it has none for its phrases."""
+        """Return the map of a topic, or that of all others if it has none for its phrases.
+
+        Maps of answers that do not go with the score tell nothing, and are left out.
+        """
         tuned = self.topics.get(topic.name)
-        return tuned if tuned and tuned.phrases == digest_phrases(topic) else self.others
+        is_own = tuned is not None and tuned.phrases == digest_phrases(topic)
+        return _choose_map(tuned if is_own else None, self.others)
 
     def find_phrases_map(self, phrases: Sequence[str]) -> TunedMap | None:
         """Return the map of the topic with exactly these phrases, else that of all others."""
         digest = digest_phrases(Topic("", tuple(phrases)))
         own = (tuned for tuned in self.topics.values() if tuned.phrases == digest)
-        return next(own, self.others)
+        return _choose_map(next(own, None), self.others)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the tuning as it stands in JSON."""
         return asdict(self)
+
+
+def _choose_map(*maps: TunedMap | None) -> TunedMap | None:
+    """Return the first map whose answers go with the score, None if there is none."""
+    return next((tuned for tuned in maps if tuned and not tuned.is_chance), None)
 
 
 def digest_phrases(topic: Topic) -> str:

@@ -297,6 +297,17 @@ def test_the_best_topic_has_no_warning_and_the_worst_has_one() -> None:
     assert worst.is_chance
 
 
+def test_a_map_of_answers_that_do_not_go_with_the_score_is_not_used() -> None:
+    scores, kinds = np.linspace(1.0, 1.33, 30), np.arange(30)
+    tuning = tune(
+        [REFUND, HOLD], {"refund": scores, "hold": scores},
+        {"refund": kinds % 2 == 0, "hold": scores > 1.2}, "model",
+    )  # fmt: skip
+    assert tuning.topics["refund"].is_chance
+    assert (tuning.find_map(REFUND), tuning.find_phrases_map(REFUND.phrases)) == (None, None)
+    assert tuning.find_map(HOLD) == tuning.topics["hold"]
+
+
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "topics.tuned.json"
     assert read_tuning(path) is None
