@@ -100,8 +100,8 @@ def _show_map(name: str, tuned: TunedMap) -> None:
     if tuned.is_chance:
         options.print_lines(
             "  the answers hardly go with the score (a yes has the larger one in "
-            f"{tuned.concordance:.2f} of all pairs with a no), so this map is not used: judge more of "
-            "them, or look at the answers and the phrases again"
+            f"{tuned.concordance:.2f} of all pairs with a no), so this map is not used: judge more "
+            "of them, or look at the answers and the phrases again"
         )
     if tuned.threshold is not None:
         options.print_lines(f"  threshold for the wanted precision: {tuned.threshold:.3f}")

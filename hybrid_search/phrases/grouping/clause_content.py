@@ -67,7 +67,8 @@ _MAIL = re.compile(r"\S*(?:@|mailcom|yahoocom)\S*|(?!telecom|intercom|sitcom)\S{
 _VALUE = re.compile(rf"\S*\d\S*|[b-hj-z]|{_MAIL.pattern}")
 _THANKS = re.compile(
     r"\b(?:thx|(?:thats|tats|that is) all)\b"
-    r"|\S*(?:thank|tahnk|thaks|thanx)\S*(?: (?:you|u|a|lot|so|very|much))*(?: for (?:all )?(?:your|the|this|that) \w+)?"
+    r"|\S*(?:thank|tahnk|thaks|thanx)\S*(?: (?:you|u|a|lot|so|very|much))*"
+    r"(?: for (?:all )?(?:your|the|this|that) \w+)?"
     r"|\b(?:have|enjoy|wish)(?: (?:you|a|an|the|your|very|good|nice|great|wonderful|lovely))*"
     r" (?:day|evening|night|weekend)\b"
     r"|\b(?:good ?bye|bye|youre welcome|you are welcome)\b"
