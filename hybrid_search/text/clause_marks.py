@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from hybrid_search.text.words import MASK
+
 _MARK = re.compile(r"[.,;:?!…—–。，、；：？！]|\s-\s")
 _LINE_BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
 _PERIOD = re.compile(r"\.[\"'’”)\]]*\s+[\"'‘“(\[]*")
@@ -18,10 +20,9 @@ _PERIOD = re.compile(r"\.[\"'’”)\]]*\s+[\"'‘“(\[]*")
 
 _TOKEN = re.compile(
     r"(?:https?://|www\.)[^\s<>]+|[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)*|[A-Za-z]:\\[^\s<>|]+"
-    r"|<[^<>\s]{1,40}>|\[[^\[\]\s]{1,40}\]|\{[^{}\s]{1,40}\}"
-    r"|<[A-Z][A-Z\d _-]{0,40}>|\[[A-Z][A-Z\d _-]{0,40}\]|\{[A-Z][A-Z\d _-]{0,40}\}"
+    rf"|{MASK}"
 )
-"""An address, or words that stand for others, such as <name>, [PHONE] or <PERSON NAME>."""
+"""An address, or words that stand for others."""
 
 _TOKEN_SIGNS = ("://", "www.", "@", "<", "[", "{", ":\\")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")

@@ -54,10 +54,13 @@ def words(text: str, offset: int = 0) -> Ints:
     return np.fromiter(edges, dtype=np.int32).reshape(-1, 2) + np.int32(offset)
 
 
-_OWN_MARKS = regex.compile(
-    r"<[^<>\s]{1,40}>|\[[^\[\]\s]{1,40}\]|\{[^{}\s]{1,40}\}|(?<!\w)(?:\p{L}\.){2,20}",
-    flags=regex.V1,
+MASK = "|".join(
+    rf"{opening}(?:[^{opening}{closing}\s]{{1,40}}|[A-Z][A-Z\d _-]{{0,40}}){closing}"
+    for opening, closing in (("<", ">"), (r"\[", r"\]"), (r"\{", r"\}"))
 )
+"""The pattern of words that stand for others, such as <name>, [PHONE] or <PERSON NAME>."""
+
+_OWN_MARKS = regex.compile(rf"{MASK}|(?<!\w)(?:\p{{L}}\.){{2,20}}", flags=regex.V1)
 
 
 def contains_words(text: str, phrase: str) -> bool:

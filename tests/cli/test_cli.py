@@ -121,6 +121,14 @@ def test_that_the_sample_was_taken_and_how_far_it_got_is_said_on_standard_error(
     assert last.endswith("into index 'calls'")
 
 
+def test_a_run_that_wrote_nothing_names_no_index(tmp_path: Path) -> None:
+    source = tmp_path / "bad.jsonl"
+    source.write_text('{"id": "a"}\n')
+    result = invoke_cli("ingest", str(source), "--url", f"embedded:{tmp_path / 'store'}")
+    assert result.status == 1
+    assert "s and nothing was written" in result.stderr.splitlines()[0]
+
+
 def test_the_same_ingest_again_skips_all(
     ingest_result: CommandResult, home: dict[str, str]
 ) -> None:

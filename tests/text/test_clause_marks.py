@@ -84,9 +84,12 @@ def test_a_clause_ends_where_its_punctuation_says_so(marked: str) -> None:
 
 
 def test_marks_of_a_word_belong_to_it() -> None:
-    text = "I am <name> of [CITY-2], at 5 p.m. (U.S.) {x} <not a name>, i.e. here"
+    text = "I am <name> of [CITY-2], at 5 p.m. (U.S.) {x} <not a name>, i.e. here <PERSON NAME>"
     pieces = [text[start:end] for start, end in include_marks(text, words(text))]
-    assert " ".join(pieces) == "I am <name> of [CITY 2] at 5 p.m. U.S. {x} not a name i.e. here"
+    assert (
+        " ".join(pieces)
+        == "I am <name> of [CITY 2] at 5 p.m. U.S. {x} not a name i.e. here <PERSON NAME>"
+    )
 
 
 def test_no_span_runs_into_the_next_line_of_another_speaker() -> None:
