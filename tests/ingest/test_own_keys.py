@@ -129,6 +129,9 @@ def test_a_key_that_is_missing_is_named_with_those_that_look_right() -> None:
         ("01:02", "start", 62_000),
         ("1:00:02,5", "start", 3_602_500),
         ("00:00:01.250", "start_ms", 1250),
+        ("1970-01-02T00:00:01Z", "start", 86_401_000),
+        ("1970-01-02 01:00:01.5+01:00", "start_ms", 86_401_500),
+        ("2026", "start", 2_026_000),
     ],
 )
 def test_times_are_seconds_or_milliseconds_by_name_or_clocks(
@@ -137,7 +140,7 @@ def test_times_are_seconds_or_milliseconds_by_name_or_clocks(
     assert records.to_milliseconds(value, name) == milliseconds
 
 
-@pytest.mark.parametrize("value", ["soon", [1], "nan", "inf", {}])
+@pytest.mark.parametrize("value", ["soon", [1], "nan", "inf", {}, "2026-03-01"])
 def test_what_is_no_time_is_refused(value: Any) -> None:
     with pytest.raises(InputError, match="a time is neither seconds, nor milliseconds in"):
         records.to_milliseconds(value, "start")

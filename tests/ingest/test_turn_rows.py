@@ -103,13 +103,31 @@ def test_turns_stand_as_they_start_if_all_say_when_else_as_their_rows_do() -> No
     assert [turn["text"] for turn in call["turns"]] == ["two", "none", "one"]
 
 
+def test_instants_count_from_the_first_turn_of_their_call() -> None:
+    rows = [
+        "a,2026-03-01 09:00:05,2026-03-01 09:00:07,second",
+        "a,2026-03-01T10:00:00+01:00,,first",
+        "b,2026-03-02T00:00:00Z,,other",
+    ]
+    source = write("id,start,end,text\n" + "\n".join(rows) + "\n")
+    first, second = read_calls(source, ReadOptions(rows="turn"))
+    assert first["turns"] == [
+        {"text": "first", "start_ms": 0},
+        {"text": "second", "start_ms": 5000, "end_ms": 7000},
+    ]
+    assert second["turns"] == [{"text": "other", "start_ms": 0}]
+
+
 def test_bad_rows_stand_between_the_calls_by_their_lines_so_that_a_checkpoint_holds() -> None:
     source = write("id,start,text\na,1,x\nb\nc,soon,y\n,1,z\nd,2,w\na,3,v\n")
     lines = read(source, ReadOptions(rows="turn"))
     assert [(line.number, line.fault) for line in lines] == [
         (2, None),
         (3, "the row has 1 cells, but the header has 3"),
-        (4, "a time is neither seconds, nor milliseconds in a column *_ms, nor HH:MM:SS"),
+        (
+            4,
+            "a time is neither seconds, nor milliseconds in a column *_ms, nor HH:MM:SS, nor ISO 8601",
+        ),
         (5, "the row has no id of a call"),
         (6, None),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from hybrid_search.ingest.column_names import propose_columns
 from hybrid_search.ingest.document_parser import build_object
 from hybrid_search.ingest.sources.json_values import to_json_value
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
+from hybrid_search.text.values import read_period
 
 Row = tuple[int, bytes, str | None]
 """(number from 1, JSON of a document, fault). With a fault the bytes are what was found.
@@ -42,6 +43,9 @@ RESERVED = ("id", *CONTENT)
 TIMES = ("start", "end")
 TURN_KEYS = ("speaker", "start", "end", "start_ms", "end_ms")
 """Keys of a turn beside its text."""
+
+SINCE_1970 = 10**10
+"""Milliseconds, 115 days: a time of a turn that is larger counts from 1970."""
 
 _CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d+(?:[.,]\d+)?)")
 _MILLISECONDS = re.compile(r"(?:(?i:_ms)|[a-z]Ms|(?i:milli\w*))$")
@@ -100,7 +104,8 @@ def apply_columns(fields: Fields, columns: Columns) -> Fields:
     }
     if has_turns:
         turns = own["turns"] if "turns" in own else fields.pop("turns")
-        own["turns"] = [_apply_to_turn(turn, turn_columns) for turn in _require_list(turns)]
+        turns = [_apply_to_turn(turn, turn_columns) for turn in _require_list(turns)]
+        own["turns"] = count_from_first(turns) if "start" in turn_columns else turns
     elif turn_columns:
         own |= _wrap_in_turn(fields, own, turn_columns)
     own |= {key: own.get(key) for key in CONTENT if own.keys() & {*CONTENT}}
@@ -171,11 +176,15 @@ def to_milliseconds(value: Any, name: str) -> int:
     """Return a time as milliseconds.
 
     A text with colons is hours, minutes and seconds, or minutes and seconds. A number is seconds,
-    unless `name`, the column or key that it comes from, ends in ``_ms``, ``Ms`` or ``Millis``.
+    unless `name`, the column or key that it comes from, ends in ``_ms``, ``Ms`` or ``Millis``. An
+    instant in ISO 8601 is counted from 1970, see `count_from_first`.
 
     Raises:
-        InputError: If it is neither.
+        InputError: If it is none of these.
     """
+    first, after = (isinstance(value, str) and read_period(value.strip())) or (0, 0)
+    if after - first == 1:  # not a day, or a number that looks like a year
+        return first // 1000
     clock = _CLOCK.fullmatch(value.strip()) if isinstance(value, str) else None
     if clock:
         hours, minutes, seconds = clock.groups(default="0")
@@ -186,8 +195,23 @@ def to_milliseconds(value: Any, name: str) -> int:
         return round(number * (1 if _MILLISECONDS.search(name) else 1000))
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            "a time is neither seconds, nor milliseconds in a column *_ms, nor HH:MM:SS"
+            "a time is neither seconds, nor milliseconds in a column *_ms, nor HH:MM:SS, nor ISO 8601"
         ) from None
+
+
+def count_from_first(turns: Sequence[Any]) -> list[Any]:
+    """Return turns with times that count from the first turn, where they counted from 1970."""
+    timed = [turn for turn in turns if isinstance(turn, dict) and "start_ms" in turn]
+    starts = [turn["start_ms"] for turn in timed if isinstance(turn["start_ms"], (int, float))]
+    first = min(starts, default=0)
+    if len(starts) < len(timed) or first < SINCE_1970:
+        return list(turns)
+    return [_move_times(turn, first) if isinstance(turn, dict) else turn for turn in turns]
+
+
+def _move_times(turn: Fields, first: float) -> Fields:
+    moved = {key: turn[key] - first for key in ("start_ms", "end_ms") if key in turn}
+    return {**turn, **moved}
 
 
 def rename_reserved(key: str, own: Mapping[str, Any], fields: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from hybrid_search.ingest.sources.records import (
     Fields,
     Record,
     Row,
+    count_from_first,
     dump,
     read_turn_keys,
     take,
@@ -132,7 +133,7 @@ def build_call(
     """
     first = rows[0]["rest"]
     shared = {key: value for key, value in first.items() if key not in turn_columns}
-    turns = [_build_turn(row, shared) for row in rows]
+    turns = count_from_first([_build_turn(row, shared) for row in rows])
     if all(isinstance(turn.get("start_ms"), (int, float)) for turn in turns):
         turns.sort(key=lambda turn: turn["start_ms"])
     return {**shared, "id": call, "turns": turns}
