@@ -195,7 +195,7 @@ def to_milliseconds(value: Any, name: str) -> int:
         return round(number * (1 if _MILLISECONDS.search(name) else 1000))
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            "a time is neither seconds, nor milliseconds in a column *_ms, nor HH:MM:SS, nor ISO 8601"
+            "a time is neither seconds, nor milliseconds in a column *_ms, HH:MM:SS or ISO 8601"
         ) from None
 
 
