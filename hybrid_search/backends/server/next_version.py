@@ -150,7 +150,7 @@ class NextVersion:
                 self.new.spec.policy,
                 source["text"],
                 self.new.graph,
-                self.new.absent_fields,
+                with_short_codes=self.new.has_short_codes,
             )
             source |= {
                 "source_hash": rehash(source["source_hash"], self.new.spec),
