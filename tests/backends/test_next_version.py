@@ -55,7 +55,7 @@ from hybrid_search.search.query import Query
 from hybrid_search.search.result import Hit
 from hybrid_search.text.types import Document, Encoding
 from tests.helpers import live_servers
-from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_prior, make_spec
+from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
 
 CALLS: list[dict[str, Any]] = [
     {
@@ -676,19 +676,6 @@ WRITES: dict[str, Callable[[ServerBackend, str], object]] = {
 def delete_documents(backend: ServerBackend, name: str, document_ids: Sequence[str]) -> int:
     with backend.writer(name, make_spec()) as writer:
         return writer.delete(document_ids)
-
-
-def test_a_copy_adds_the_boundaries_that_token_codes_lack(
-    backend: ServerBackend, name: str
-) -> None:
-    ingest_documents(backend, name, {"id": "marked", "text": "Well, my money. I want it back"})
-    (before,) = backend.scan_codes(name)
-    reindex.copy_index(backend, name, None, {}, ignore_report, prior=make_prior())
-    (after,) = backend.scan_codes(name)
-    assert before.tokens.boundaries is None
-    assert after.tokens.boundaries is not None
-    assert list(after.tokens.boundaries[[1, 3]]) == [255, 255]  # at the comma and the full stop
-    assert np.array_equal(after.tokens.codes, before.tokens.codes)
 
 
 @pytest.mark.parametrize("write", WRITES)

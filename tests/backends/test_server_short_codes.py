@@ -144,12 +144,12 @@ def test_most_estimates_are_off_by_less_than_is_reckoned(dimension: int) -> None
     assert deviation < error < 2 * deviation
 
 
-def test_short_codes_of_another_dimension_or_version_are_not_compared() -> None:
+def test_short_codes_that_are_damaged_or_of_another_dimension_are_not_compared() -> None:
     """Such passages are scored exactly, as are those without short codes."""
     query = unit(np.ones(32, np.float32))
     hits = [make_hit(0, 32), make_hit(1, 64), make_hit(2, 32)]
     written = pybase64.b64decode(hits[2]["fields"]["short_codes"][0])
-    hits[2]["fields"]["short_codes"] = [pybase64.b64encode_as_string(b"HSS2" + written[4:])]
+    hits[2]["fields"]["short_codes"] = [pybase64.b64encode_as_string(b"    " + written[4:])]
     hits.append(make_hit(3, None))
     request = Request("phrase", query, 100)
     estimating_pass = first_pass.build_estimating_pass(request)

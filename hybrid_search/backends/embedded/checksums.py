@@ -63,12 +63,6 @@ def insert_checksums(
     connection.execute("INSERT INTO checksums VALUES (?, ?, ?)", (passage, content, crc32(data)))
 
 
-def replace_codes_checksum(connection: sqlite3.Connection, passage: int, data: bytes) -> None:
-    """Record the checksum of `data`, the new token codes of a passage, if the old ones had one."""
-    checksum = crc32(data)
-    connection.execute("UPDATE checksums SET codes = ? WHERE passage = ?", (checksum, passage))
-
-
 def is_changed(data: object, checksum: int | None) -> bool:
     """Return whether token codes are not those of a checksum; False if one of them is missing."""
     return isinstance(data, bytes) and checksum is not None and crc32(data) != checksum
