@@ -195,7 +195,7 @@ def write_noise_and_keep_the_time(folder: Path) -> None:
 
 
 def record_noise_as_what_was_written(folder: Path) -> None:
-    """An earlier version extended damaged files and recorded the digest of what came of it."""
+    """The digest tells nothing then, only that the file is none of short codes."""
     write_noise_and_keep_the_time(folder)
     digest = file_digest(segment_paths(folder)[-1])
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection, connection:

@@ -34,6 +34,7 @@ from hybrid_search.text.types import Encoding
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
 from tests.helpers.server_index import TINY, RawIndex, temporary_index
+from tests.helpers.stored_passages import record_checksums
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries, make_spec
 
 FILE = Path("store/calls.sqlite")
@@ -107,14 +108,14 @@ def recode(document_id: str, ordinal: int, data: bytes) -> None:
 
 
 def retext(document_id: str, ordinal: int, old: str, new: str) -> None:
-    """Change a text of an index without checksums, as earlier versions wrote it."""
-    change_rows("DELETE FROM checksums")
+    """Change a text with its checksum, as a wrong writer would."""
     change_rows(
         "UPDATE texts SET text = replace(text, ?, ?) WHERE rowid = ?",
         old,
         new,
         passage_number(document_id, ordinal),
     )
+    record_checksums(FILE)
 
 
 def test_an_index_that_nobody_touched_is_sound_wherever_it_is(client: Any) -> None:
