@@ -25,7 +25,6 @@ from benchmarks import results
 from benchmarks.phrases import phrases
 from hybrid_search import connect
 from hybrid_search.backends.embedded import (
-    checked_codes,
     checksums,
     filter_sql,
     head,
@@ -55,7 +54,7 @@ def skip_checks() -> Iterator[None]:
         for target, name, replacement in (
             (term_sums, "read_coverage", lambda _: None),
             (term_sums, "update", lambda _: None),
-            (checked_codes.CheckedCodes, "_read_unchecked", lambda *_: {}),
+            (sql, "read_codes_checksums", lambda *_: ()),
             (checksums, "find_content_fault", lambda *_: None),
             (checksums, "is_changed", lambda *_: False),
             (sql, "insert_checksums", lambda *_: None),

@@ -29,7 +29,7 @@ from hybrid_search.backends.types import (
     StoredPassage,
 )
 from hybrid_search.text.filters import Scalar
-from hybrid_search.text.types import Entry, TokenCodes
+from hybrid_search.text.types import Entry
 
 
 class Writer(Protocol):
@@ -233,15 +233,6 @@ class LocalBackend(Protocol):
         ...
 
 
-CompleteCodes = Callable[[TokenCodes, str], TokenCodes]
-"""Returns the token codes of a passage with what they lacked; takes them and its text."""
-
-
-def keep_codes(codes: TokenCodes, text: str) -> TokenCodes:  # noqa: ARG001 (it has nothing to add)
-    """Return the token codes of a passage as they are."""
-    return codes
-
-
 class IndexVersion(Writable, Protocol):
     """The next version of an index (blue-green), invisible to queries until it is published.
 
@@ -250,18 +241,12 @@ class IndexVersion(Writable, Protocol):
 
     keeps_old: bool
 
-    def copy(
-        self,
-        rehash: Callable[[str, IndexSpec], str],
-        report: Callable[[int], None],
-        complete: CompleteCodes = keep_codes,
-    ) -> None:
+    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
         """Copy every passage of the current version with its token codes.
 
         Args:
             rehash: Turns a document's source hash into its hash under the new spec.
             report: Is called with the number of passages copied so far.
-            complete: Adds what the token codes of an earlier version lack.
         """
         ...
 

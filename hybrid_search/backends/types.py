@@ -19,7 +19,7 @@ from hybrid_search.text.span_filter import SpanFilter
 from hybrid_search.text.span_prior import SpanPrior
 from hybrid_search.text.types import Document, Floats, TokenCodes
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the stored format.
 
 An index of another version is refused with the remedy: ingest again.

@@ -160,17 +160,13 @@ class IndexAdmin:
         from hybrid_search.ingest.rejects import default_rejects_path
         from hybrid_search.maintenance import reindex
 
-        spec = self._spec(index)
-        encoders = self._encoders.for_spec(spec)
         if lines is None:
-            prior = encoders.find_prior(spec)
-            return reindex.copy_index(
-                self.backend, index, policy, options or {}, report, keep=keep, prior=prior
-            )
+            return reindex.copy_index(self.backend, index, policy, options or {}, report, keep=keep)
+        spec = self._spec(index)
         rejects_path = Path(rejects or default_rejects_path(self._settings.url, index))
         return reindex.ingest_new_version(
             self.backend,
-            encoders.for_new_version(spec),
+            self._encoders.for_spec(spec).for_new_version(spec),
             index,
             lines,
             rejects_path,

@@ -5,7 +5,7 @@ A client for which no model was chosen searches an index with the model that wro
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,15 +14,12 @@ from hybrid_search import encoder
 from hybrid_search.backends.types import IndexSpec
 from hybrid_search.config import Settings
 from hybrid_search.encoder import Encoder, model_folder
-from hybrid_search.encoder.base import span_prior
 from hybrid_search.encoder.installed_models import find_name
 from hybrid_search.encoder.truncated import default_dimension
-from hybrid_search.errors import HybridSearchError
 from hybrid_search.ingest.executors.base import LOCAL, Executor, check_executor
 from hybrid_search.ingest.executors.cache import ExecutorCache
 from hybrid_search.search import calibration
 from hybrid_search.search.calibration import Calibration
-from hybrid_search.text.span_prior import SpanPrior
 
 
 class ClientEncoders:
@@ -79,14 +76,6 @@ class ClientEncoders:
         if spec and spec.dimension in full.info.sizes:
             return encoder.truncate_encoder(full, spec.dimension)
         return self.default
-
-    def find_prior(self, spec: IndexSpec | None) -> SpanPrior | None:
-        """Return the prior of spans of an index's model, None if that is not the one at hand."""
-        with suppress(HybridSearchError):  # reindexing by copy needs no model
-            index_encoder = self.truncated_to(spec)
-            if spec and spec.fingerprint == index_encoder.info.fingerprint:
-                return span_prior(index_encoder)
-        return None
 
     def for_new_version(self, spec: IndexSpec | None) -> Encoder:
         """Return the encoder of the configured dimension, else of the index's size."""

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from hybrid_search.backends.base import Backend, IndexVersion, VersionedBackend
@@ -18,9 +17,6 @@ from hybrid_search.ingest.options import IngestOptions, Report
 from hybrid_search.ingest.pipeline import ingest
 from hybrid_search.ingest.summary import Summary
 from hybrid_search.ingest.types import SourceLine
-from hybrid_search.text.boundaries import add_boundaries
-from hybrid_search.text.span_prior import SpanPrior
-from hybrid_search.text.types import TokenCodes
 
 
 def copy_index(
@@ -31,14 +27,12 @@ def copy_index(
     report: Report,
     *,
     keep: bool = False,
-    prior: SpanPrior | None = None,
 ) -> Summary:
     """Copy an index into its next version, and put that in its place.
 
-    No text is encoded again, so only `policy` and `options` can change. With the `prior` of the
-    index's model, token codes of an earlier version get the boundaries of clauses that they lack.
-    With `keep` the old version stays under its own name. The backend raises IndexStoreError or
-    UsageError if it cannot be done, and then the old version stays in place.
+    No text is encoded again, so only `policy` and `options` can change. With `keep` the old version
+    stays under its own name. The backend raises IndexStoreError or UsageError if it cannot be done,
+    and then the old version stays in place.
 
     Returns:
         The counts of the new version.
@@ -54,17 +48,11 @@ def copy_index(
         report(summary)
 
     with _publish_or_discard(new_version, keep=keep):
-        new_version.copy(rehash_source, report_progress, partial(_complete_codes, prior))
+        new_version.copy(rehash_source, report_progress)
     info = backend.describe_index(index)
     summary.documents, summary.passages, summary.spans = info.documents, info.passages, info.spans
     summary.seconds = time.perf_counter() - started_at
     return summary
-
-
-def _complete_codes(prior: SpanPrior | None, codes: TokenCodes, text: str) -> TokenCodes:
-    if prior is None or codes.boundaries is not None:
-        return codes
-    return add_boundaries(codes, prior.boundaries, text)
 
 
 def ingest_new_version(

@@ -94,7 +94,7 @@ def _measure_words(
         return JoinedPassages(tokens, owners, starts, ends, starts, ends, None)
     codes = [passage.tokens for passage in passages]
     priors = np.concatenate(list(prior.score_passages(codes)))
-    begins_clause = _find_clauses(codes, prior)
+    begins_clause = _find_clauses(codes)
     first_words = np.flatnonzero(begins_clause)
     clauses = np.cumsum(begins_clause) - 1
     last_words = np.append(first_words[1:], len(starts)) - 1
@@ -109,9 +109,9 @@ def _measure_words(
     )
 
 
-def _find_clauses(codes: Sequence[TokenCodes], prior: SpanPrior) -> NDArray[np.bool_]:
+def _find_clauses(codes: Sequence[TokenCodes]) -> NDArray[np.bool_]:
     """Return which words of all passages begin a clause, bool ``[words]``."""
-    begins_clause = join_probabilities(codes, prior.boundaries) >= CLAUSE_BOUNDARY
+    begins_clause = join_probabilities(codes) >= CLAUSE_BOUNDARY
     counts = [len(tokens.words) for tokens in codes]
     first_words = np.cumsum(counts) - counts
     begins_clause[first_words[np.array(counts) > 0]] = True

@@ -115,7 +115,7 @@ def mark_path(matches_file: Path) -> Path:
 def begin_mark(backend: Backend, index: str, topics: str) -> RunMark | None:
     """Return the mark of a run that begins now; None if the store knows no order of writing.
 
-    An index that an earlier version wrote has no identity until something is written into it.
+    An index has no identity until something is written into it.
     """
     if not isinstance(backend, WriteOrderBackend):
         return None

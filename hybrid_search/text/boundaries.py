@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_search.errors import ModelError
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.clause_marks import ENDS, JOINS, classify_gaps
 from hybrid_search.text.types import Bytes, Floats, Ints, TokenCodes
@@ -81,29 +82,31 @@ def add_boundaries(tokens: TokenCodes, model: BoundaryModel, text: str) -> Token
     return replace(tokens, boundaries=np.rint(255 * probabilities[:-1]).astype(np.uint8))
 
 
-def read_probabilities(tokens: TokenCodes, model: BoundaryModel) -> Floats:
+def read_probabilities(tokens: TokenCodes) -> Floats:
     """Return the probability of a boundary in each gap, float32 ``[words + 1]``.
 
-    It is what `add_boundaries` stored; of codes that have none it is predicted, without the text.
+    It is what `add_boundaries` stored; codes without boundaries are a ModelError.
     """
-    if tokens.boundaries is None:
-        return boundary_probabilities(tokens, model)
-    probabilities = np.ones(len(tokens.boundaries) + 1, dtype=np.float32)
-    probabilities[:-1] = tokens.boundaries
-    probabilities[:-1] /= 255
-    return probabilities
+    return np.append(join_probabilities([tokens]), np.float32(1))
 
 
-def join_probabilities(token_codes: Sequence[TokenCodes], model: BoundaryModel) -> Floats:
+def join_probabilities(token_codes: Sequence[TokenCodes]) -> Floats:
     """Return the probability of a boundary before each word of some passages, float32 ``[words]``.
 
-    They are those of `read_probabilities`, read all at once if all are stored.
+    They are those of `read_probabilities`, read all at once.
+
+    Raises:
+        ModelError: If the codes of a passage have no boundaries.
     """
     stored = [codes.boundaries for codes in token_codes if codes.boundaries is not None]
-    if stored and len(stored) == len(token_codes):
-        return np.concatenate(stored, dtype=np.float32) / np.float32(255)
-    predicted = [read_probabilities(codes, model)[:-1] for codes in token_codes]
-    return np.concatenate([np.zeros(0, np.float32), *predicted])
+    if len(stored) < len(token_codes):
+        raise ModelError(
+            "the index was written before its model had a prior of spans, and has no boundaries of "
+            "clauses: query with spans_by='cosine', or ingest again into a new index"
+        )
+    if not stored:
+        return np.zeros(0, np.float32)
+    return np.concatenate(stored, dtype=np.float32) / np.float32(255)
 
 
 def find_marks(text: str, words: Ints) -> Flags:

@@ -49,7 +49,7 @@ class SpanPrior:
 
     def score_spans(self, tokens: TokenCodes) -> Floats:
         """Return the prior of every span of a passage, float32 ``[spans]``."""
-        return self.combine(read_probabilities(tokens, self.boundaries), tokens.counts)
+        return self.combine(read_probabilities(tokens), tokens.counts)
 
     def score_passages(self, token_codes: Sequence[TokenCodes]) -> Iterator[Floats]:
         """Yield the prior of every span of each passage, see `score_spans`.
@@ -59,7 +59,7 @@ class SpanPrior:
         """
         for start in range(0, len(token_codes), JOIN_PASSAGES):
             block = token_codes[start : start + JOIN_PASSAGES]
-            probabilities = np.append(join_probabilities(block, self.boundaries), np.float32(1))
+            probabilities = np.append(join_probabilities(block), np.float32(1))
             priors = self.combine(probabilities, np.concatenate([codes.counts for codes in block]))
             yield from split_spans(priors, [len(codes.inverse_norms) for codes in block])
 

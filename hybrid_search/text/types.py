@@ -135,7 +135,7 @@ class TokenCodes:
         inverse_norms: float16 ``[counts.sum()]``: 1 / |sum of the span's token vectors|, word by
             word, and for each word from the shortest span to the longest.
         boundaries: uint8 ``[words]``: the probability, in 255ths, that a clause ends before the
-            word; None if the model does not tell, or an earlier version wrote the codes.
+            word; None if the model does not tell.
         turns: The first word and the speaker of each turn. They are not stored with the codes, and
             given only where a request asks for speakers.
     """

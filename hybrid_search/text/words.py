@@ -112,8 +112,6 @@ _LETTERS = regex.compile(r"[\p{L}\p{N}\p{M}\p{Co}]+", flags=regex.V1)
 def distinct_words(phrase: str) -> list[str]:
     """Return the distinct runs of letters, marks and digits of a phrase, in lower case.
 
-    A calibration counts them, and indexes of earlier versions are searched for them. They are
-    lowered, not case folded: folding turns "ß" into "ss" while FTS5 keeps it, and a phrase copied
-    from a text must match that text.
+    A calibration counts them.
     """
     return list(dict.fromkeys(match.group().lower() for match in _LETTERS.finditer(phrase)))

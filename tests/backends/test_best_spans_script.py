@@ -10,8 +10,6 @@ import pybase64
 import pytest
 
 from hybrid_search import connect
-from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import mappings
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.first_pass import BestSpansByKey
 from hybrid_search.client import Client
@@ -23,7 +21,7 @@ from tests.backends.test_server_short_codes import (
     overwrite_passage,
 )
 from tests.helpers import live_servers
-from tests.helpers.tiny_encoder import TinyEncoder, make_prior, make_request, make_spec
+from tests.helpers.tiny_encoder import TinyEncoder, make_prior, make_request
 from tools.servers import start
 
 PHRASE = "w7 w14 w21"
@@ -137,48 +135,6 @@ def test_a_request_without_spans_or_of_many_passages_runs_no_script(
     for request in (make_request(PHRASE, semantic=False), make_request(PHRASE, window=5000)):
         first_pass, _ = backend._leg_search.run(index, request)
         assert not first_pass.runs_script
-
-
-@pytest.mark.parametrize("url", live_servers.URLS)
-def test_an_index_with_short_codes_is_searched_by_the_script(client: Client, url: str) -> None:
-    """Earlier versions wrote short codes to OpenSearch, too; `reindex` leaves them out."""
-    backend = client.backend
-    assert isinstance(backend, ServerBackend)
-    server, spec = backend.server, make_spec()
-    body = mappings.index_body("opensearch", spec, IndexOptions(), server.version)
-    body["mappings"]["properties"]["short_codes"] = {"type": "binary", "doc_values": True}
-    body["settings"]["index"]["number_of_replicas"] = 0
-    with live_servers.unique_index_name(url) as index:
-        name = f"{index}-000001"
-        aliases = {index: {"is_write_index": True}}
-        server.request("PUT", f"/{name}", body={**body, "aliases": aliases})
-        client.ingest(make_documents(30), index=index)
-        before = client.query(PHRASE, index=index)
-        assert "warnings" not in before.plan
-        assert client.verify(index=index, full=True).is_sound
-        client.reindex(index=index)
-        (mapping,) = server.request("GET", f"/{index}/_mapping").values()
-        assert "short_codes" not in mapping["mappings"]["properties"]
-        after = client.query(PHRASE, index=index)
-        assert [hit.id for hit in after] == [hit.id for hit in before]
-        assert client.verify(index=index, full=True).is_sound
-
-
-@pytest.mark.parametrize("url", live_servers.URLS)
-def test_codes_without_clauses_are_scored_here_until_they_are_written_anew(
-    client: Client, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with live_servers.unique_index_name(url) as index:
-        with monkeypatch.context() as earlier:
-            earlier.setattr(TinyEncoder, "load_prior", lambda *_: None)
-            client.ingest(make_documents(30), index=index)
-        before = client.query(PHRASE, index=index)
-        (warning,) = before.plan["warnings"]
-        assert f"hybrid-search reindex --index {index}" in warning
-        client.reindex(index=index)
-        after = client.query(PHRASE, index=index)
-        assert "warnings" not in after.plan
-        assert [hit.id for hit in after] == [hit.id for hit in before]
 
 
 @pytest.mark.server

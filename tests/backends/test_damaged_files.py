@@ -114,6 +114,20 @@ def test_a_letter_that_changes_on_the_disk_is_told_and_its_passage_left_out(
         assert client.verify(full=True).is_sound
 
 
+def test_a_passage_that_lost_its_checksums_is_damaged(answers: dict[str, float]) -> None:
+    change_rows("DELETE FROM checksums WHERE passage = 8")
+    with connect(URL) as client:
+        assert set(ask(client)) == set(answers) - {"call-007"}
+        (warning,) = warn(client)
+        assert warning.startswith("'call-007' passage 0: left out, because of damaged token codes")
+        (finding,) = client.verify(sample=0).findings
+        assert (finding.kind, finding.document_id) == ("text", "call-007")
+        client.delete(["call-007"])
+        client.ingest(DOCUMENTS)
+        assert ask(client) == answers
+        assert client.verify(full=True).is_sound
+
+
 def test_a_bit_of_the_token_codes_that_changes_is_told_and_mended_from_the_text(
     answers: dict[str, float],
 ) -> None:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from hybrid_search import connect, encoder
@@ -19,7 +18,7 @@ from hybrid_search.client import Client
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.errors import IndexBusyError, IndexStoreError
 from hybrid_search.ingest.types import SourceLine
-from tests.helpers.tiny_encoder import TinyEncoder, make_prior, make_spec
+from tests.helpers.tiny_encoder import TinyEncoder, make_spec
 
 DOCUMENTS: list[dict[str, Any]] = [
     {"id": f"{number:03d}", "text": f"call {number} about a refund " * 10, "number": number}
@@ -70,33 +69,7 @@ def test_a_copy_answers_alike_under_its_policy_and_is_sound(
     ]
 
 
-def test_a_copy_adds_the_boundaries_that_token_codes_lack(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They are those of an ingest by the model's prior, which reads the punctuation as well."""
-    client.ingest([{"id": "marked", "text": "Well, my money. I want it back"}])
-    prior = make_prior()
-    monkeypatch.setattr(TinyEncoder, "load_prior", lambda *_: prior, raising=False)
-    assert {codes.tokens.boundaries for codes in client.backend.scan_codes("calls")} == {None}
-    client.reindex("calls")
-    copied = {codes.document_id: codes.tokens for codes in client.backend.scan_codes("calls")}
-    assert client.verify(full=True).is_sound
-    client.reindex("calls")  # they are there: nothing changes
-    assert client.verify(full=True).is_sound
-    client.delete(["marked"])
-    client.ingest([{"id": "marked", "text": "Well, my money. I want it back"}])
-    *_, ingested = client.backend.scan_codes("calls")
-    boundaries, expected = copied["marked"].boundaries, ingested.tokens.boundaries
-    assert boundaries is not None
-    assert expected is not None
-    assert np.array_equal(boundaries, expected)
-    assert list(boundaries[[1, 3]]) == [255, 255]
-
-
-def test_a_copy_leaves_damaged_codes_to_verify(
-    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(TinyEncoder, "load_prior", lambda *_: make_prior(), raising=False)
+def test_a_copy_leaves_damaged_codes_to_verify(client: Client, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "store" / "calls.sqlite")) as connection, connection:
         connection.execute("UPDATE tokens SET data = x'00' WHERE passage = 3")
     client.reindex("calls")

@@ -8,18 +8,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 from hybrid_search.backends import open_backend
 from hybrid_search.backends.index_head import Head, answer_by_head
-from hybrid_search.backends.server import head_cache, index_size, passage_codec
+from hybrid_search.backends.index_options import IndexOptions
+from hybrid_search.backends.server import head_cache, index_size, mappings, passage_codec
 from hybrid_search.backends.server.backend import ServerBackend
-from hybrid_search.backends.types import IndexSpec
+from hybrid_search.backends.types import SCHEMA, IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
-from hybrid_search.errors import IndexMissingError, ModelError, UsageError
+from hybrid_search.errors import IndexMissingError, IndexStoreError, ModelError, UsageError
 from hybrid_search.ingest.document_parser import rehash_source
 from hybrid_search.search.calibration import Calibration
 from hybrid_search.search.pipeline import search
@@ -47,6 +48,7 @@ class FakeCluster:
     entries: list[Entry] = field(default_factory=lambda: make_entries(CALL))
     paths: list[str] = field(default_factory=list)
     bodies: list[Json] = field(default_factory=list)
+    absent_column: str = ""
     passages: int = 1
     shards: int = 1
 
@@ -68,8 +70,10 @@ class FakeCluster:
 
     def mapping(self) -> Json:
         fields = {name: {"type": kind} for name, kind in self.fields.items()}
-        meta = {"hybrid_search": asdict(self.spec), "options": {}}
-        return {"_meta": meta, "properties": {"metadata": {"properties": fields}}}
+        body = mappings.index_body("opensearch", self.spec, IndexOptions(), (3, 5, 0))["mappings"]
+        body["properties"]["metadata"]["properties"] = fields
+        body["properties"].pop(self.absent_column, None)
+        return dict(body)
 
     def answer(self, body: Mapping[str, Any]) -> Json:
         keys = body.get("query", {}).get("ids", {}).get("values")
@@ -211,6 +215,32 @@ def test_an_unknown_field_is_refused_by_a_head_that_was_just_read(
     with pytest.raises(UsageError, match="tier"):
         query_ids(backend, where={"tier": "gold"})
     assert cluster.take_paths() == ["/calls"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "absent_column", "difference"),
+    [
+        (
+            SCHEMA - 1,
+            "",
+            f"has schema {SCHEMA - 1}, and this version of hybrid_search reads {SCHEMA}",
+        ),
+        (SCHEMA, "turn_speakers", "lacks turn_speakers in its mapping"),
+        (SCHEMA, "spans", "lacks spans, spans.end, spans.start, spans.text, spans.vector in its"),
+    ],
+)
+def test_an_index_of_another_schema_or_without_a_column_is_refused_in_one_line(
+    backend: ServerBackend,
+    cluster: FakeCluster,
+    schema: int,
+    absent_column: str,
+    difference: str,
+) -> None:
+    cluster.spec, cluster.absent_column = replace(make_spec(), schema=schema), absent_column
+    with pytest.raises(IndexStoreError, match=difference) as raised:
+        query_ids(backend)
+    assert str(raised.value).endswith(": ingest again into a new index")
+    assert "\n" not in str(raised.value)
 
 
 def test_an_index_that_was_deleted_is_missing_and_is_found_when_it_is_back(

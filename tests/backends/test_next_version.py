@@ -32,7 +32,7 @@ from hybrid_search.backends.server.transport.base import (
     RequestOptions,
     Server,
 )
-from hybrid_search.backends.types import IndexSpec
+from hybrid_search.backends.types import SCHEMA, IndexSpec
 from hybrid_search.config import DEFAULT_POLICY
 from hybrid_search.encoder.base import Encoder, EncoderInfo
 from hybrid_search.errors import (
@@ -55,7 +55,7 @@ from hybrid_search.search.query import Query
 from hybrid_search.search.result import Hit
 from hybrid_search.text.types import Document, Encoding
 from tests.helpers import live_servers
-from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_prior, make_spec
+from tests.helpers.tiny_encoder import TinyEncoder, make_entries, make_spec
 
 CALLS: list[dict[str, Any]] = [
     {
@@ -429,16 +429,17 @@ def test_an_index_without_our_meta_behind_an_alias_is_one_error(
         query_hits(backend, name)
 
 
-def test_an_index_of_a_later_schema_is_one_error_with_both(
+def test_an_index_of_another_schema_is_one_error_with_both(
     backend: ServerBackend, name: str
 ) -> None:
-    later = {
-        "mappings": {"_meta": {"hybrid_search": {"schema": 3, "tower": "left"}}},
+    other = {
+        "mappings": {"_meta": {"hybrid_search": {"schema": 99, "tower": "left"}}},
         "aliases": {name: {}},
     }
-    backend.server.request("PUT", f"/{name}-000001", body=later)
+    backend.server.request("PUT", f"/{name}-000001", body=other)
     for do in ("query", "ingest", "create", "reindex"):
-        with pytest.raises(IndexStoreError, match=f"index '{name}-000001' on .* schema 3, .* 2"):
+        message = f"index '{name}-000001' on .* schema 99, .* reads {SCHEMA}: ingest again"
+        with pytest.raises(IndexStoreError, match=message):
             use_index(backend, name, do)
 
 
@@ -502,10 +503,7 @@ def test_fewer_numbers_in_the_graph_find_passages_and_change_no_score(
 
 
 def test_an_index_of_floats_answers_as_one_of_bytes_does(backend: ServerBackend, name: str) -> None:
-    """Indexes of earlier versions have floats.
-
-    Each further query begins with the head of the version that was replaced.
-    """
+    """Each further query begins with the head of the version that was replaced."""
     backend.create_index(name, make_spec(), {"quantization": "none"})
     ingest_documents(backend, name, *CALLS)
     with_floats = list_scores(backend, name)
@@ -678,19 +676,6 @@ WRITES: dict[str, Callable[[ServerBackend, str], object]] = {
 def delete_documents(backend: ServerBackend, name: str, document_ids: Sequence[str]) -> int:
     with backend.writer(name, make_spec()) as writer:
         return writer.delete(document_ids)
-
-
-def test_a_copy_adds_the_boundaries_that_token_codes_lack(
-    backend: ServerBackend, name: str
-) -> None:
-    ingest_documents(backend, name, {"id": "marked", "text": "Well, my money. I want it back"})
-    (before,) = backend.scan_codes(name)
-    reindex.copy_index(backend, name, None, {}, ignore_report, prior=make_prior())
-    (after,) = backend.scan_codes(name)
-    assert before.tokens.boundaries is None
-    assert after.tokens.boundaries is not None
-    assert list(after.tokens.boundaries[[1, 3]]) == [255, 255]  # at the comma and the full stop
-    assert np.array_equal(after.tokens.codes, before.tokens.codes)
 
 
 @pytest.mark.parametrize("write", WRITES)

@@ -463,22 +463,6 @@ def test_damage_since_the_writer_began_is_not_extended(
         assert client.verify(sample=0, full=True).is_sound
 
 
-def test_an_index_of_an_earlier_version_is_answered_and_then_mended(
-    folder: Path, client: Client, exhaustive: Ranking
-) -> None:
-    """Its segments were graphs, in files of another name."""
-    for path in segment_paths(folder):
-        path.rename(path.with_suffix(".usearch"))
-    assert recall(client, exhaustive) >= 0.98
-    warnings = client.query("refund").plan["warnings"]
-    assert len(warnings) == len(list_segments(folder))
-    assert all("is missing, as the index is of an earlier version" in text for text in warnings)
-    assert all(text.endswith(REPAIR) for text in warnings)
-    client.ingest([{"id": "zebra", "text": "A zebra escaped from the zoo."}])
-    assert "warnings" not in client.query("refund").plan
-    assert files(folder) == [path.name for path in segment_paths(folder)]
-
-
 @pytest.fixture
 def paths_read(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files whose digest is computed, in a process that knows none yet."""
@@ -544,7 +528,7 @@ def damage_without_trace(folder: Path, path: Path, monkeypatch: pytest.MonkeyPat
     change_file(path, flip_three_bits(0))
     with closing(sqlite3.connect(folder / "calls.sqlite")) as connection, connection:
         connection.execute(
-            "UPDATE segments SET modified = ? WHERE segment = ?",
+            "UPDATE segments SET changed = ? WHERE segment = ?",
             (path.stat().st_ctime_ns, int(path.stem)),
         )
     monkeypatch.setattr(segments, "_digests", {})
@@ -668,7 +652,6 @@ def test_files_of_others_behind_a_link_are_left_alone(
 ) -> None:
     move_behind_a_link(folder, tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "unfinished.tmp").write_text("ours, half written")
-    (tmp_path / "elsewhere" / "000099.usearch").write_text("of an earlier version")
     with connect(f"embedded:{folder}") as client:
         client.ingest(make_documents(60))
         assert client.query("zebra").plan["candidates"].startswith("short codes")

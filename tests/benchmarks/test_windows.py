@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,7 +20,8 @@ def make_tokens(dimension: int) -> TokenCodes:
     vectors = np.random.default_rng(3).normal(size=(WORDS, dimension)).astype(np.float32)
     numbers = np.arange(WORDS, dtype=np.int32)
     words = np.stack([2 * numbers, 2 * numbers + 1, numbers, numbers + 1], axis=1)
-    return token_codes.pack(vectors, words, spans.counts(WORDS, WORDS))
+    codes = token_codes.pack(vectors, words, spans.counts(WORDS, WORDS))
+    return replace(codes, boundaries=np.full(WORDS, 51, np.uint8))
 
 
 def make_queries(dimension: int) -> Floats:

@@ -34,6 +34,7 @@ from hybrid_search.text.types import Encoding
 from tests.helpers import live_servers
 from tests.helpers.cli import invoke_cli
 from tests.helpers.server_index import TINY, RawIndex, temporary_index
+from tests.helpers.stored_passages import record_checksums
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries, make_spec
 
 FILE = Path("store/calls.sqlite")
@@ -107,14 +108,14 @@ def recode(document_id: str, ordinal: int, data: bytes) -> None:
 
 
 def retext(document_id: str, ordinal: int, old: str, new: str) -> None:
-    """Change a text of an index without checksums, as earlier versions wrote it."""
-    change_rows("DELETE FROM checksums")
+    """Change a text with its checksum, as a wrong writer would."""
     change_rows(
         "UPDATE texts SET text = replace(text, ?, ?) WHERE rowid = ?",
         old,
         new,
         passage_number(document_id, ordinal),
     )
+    record_checksums(FILE)
 
 
 def test_an_index_that_nobody_touched_is_sound_wherever_it_is(client: Any) -> None:
@@ -561,9 +562,12 @@ def overwrite_passage(place: RawIndex, document_id: str, number: int, **changed:
     (mapping,) = place.request_json("GET", f"/{place.index}/_mapping").values()
     properties = mapping["mappings"]["properties"]
     graph = GraphVectors.from_mapping(properties["spans"]["properties"]["vector"], TINY.dimension)
-    absent_fields = {"short_codes"}.difference(properties)
     built = passage_codec.build_source(
-        entry, TINY, "2026-01-01T00:00:00+00:00", graph, absent_fields
+        entry,
+        TINY,
+        "2026-01-01T00:00:00+00:00",
+        graph,
+        with_short_codes="short_codes" in properties,
     )
     source = json.loads(passage_codec.to_json(built)) | changed
     passage_id = passage_codec.passage_id(document_id, changed.get("ordinal", number))

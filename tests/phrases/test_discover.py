@@ -53,7 +53,7 @@ def test_each_clause_is_one_span_with_the_largest_prior(seed: int) -> None:
         places = Counter(zip(found.passages.tolist(), found.starts.tolist(), strict=True))
         for number, passage in enumerate(block.passages):
             codes = passage.tokens
-            clauses = np.cumsum(read_probabilities(codes, prior.boundaries)[:-1] >= 0.5)
+            clauses = np.cumsum(read_probabilities(codes)[:-1] >= 0.5)
             first, last = spans.bounds(codes.counts)
             priors = prior.score_spans(codes)
             starts = []

@@ -155,7 +155,7 @@ def list_near_spans(
 
 def find_clause(codes: TokenCodes, prior: SpanPrior, first: int, last: int) -> tuple[int, int]:
     """Return the first word of the clause of `first`, and the last word of that of `last`."""
-    probabilities = read_probabilities(codes, prior.boundaries)
+    probabilities = read_probabilities(codes)
     while first > 0 and probabilities[first] < 0.5:
         first -= 1
     while last + 1 < len(codes.words) and probabilities[last + 1] < 0.5:

@@ -182,9 +182,9 @@ def test_all_passages_of_a_document_have_one_time(
 ) -> None:
     build = passage_codec.build_source
 
-    def build_slowly(*arguments: Any) -> dict[str, Any]:
+    def build_slowly(*arguments: Any, **options: Any) -> dict[str, Any]:
         time.sleep(0.4)
-        return build(*arguments)
+        return build(*arguments, **options)
 
     monkeypatch.setattr(passage_codec, "build_source", build_slowly)
     with connect(server_url) as client:

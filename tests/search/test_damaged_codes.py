@@ -27,6 +27,7 @@ from hybrid_search.text.types import Entry, TokenCodes
 from tests.backends.test_head_cache import FakeCluster
 from tests.helpers.cli import invoke_cli
 from tests.helpers.fake_server import ScriptedServer
+from tests.helpers.stored_passages import record_checksums
 from tests.helpers.tiny_encoder import TinyEncoder, fill_index, make_entries
 
 FILE = Path("store/calls.sqlite")
@@ -76,7 +77,7 @@ def damage_codes(damage: Damage, document_id: str = "hurt") -> None:
         ).fetchone()
         values = (damage(data), passage)
         connection.execute("UPDATE tokens SET data = ? WHERE passage = ?", values)
-        connection.execute("DELETE FROM checksums")  # as in an index of an earlier version
+    record_checksums(FILE)
 
 
 def change(**changes: Callable[[Any], Any]) -> Damage:
@@ -199,6 +200,7 @@ def test_a_document_whose_text_is_damaged_too_is_not_encoded_again(
     damage_codes(UNREADABLE["a cut array"])
     with closing(sqlite3.connect(FILE)) as connection, connection:
         connection.execute("UPDATE texts SET text = text || ' and more' WHERE text LIKE '%twice%'")
+    record_checksums(FILE)
     verification = verify(store, TinyEncoder(), "calls", 100, repair=True)
     assert verification.repaired_documents == 0
     (finding,) = verification.findings

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hybrid_search.errors import ModelError
 from hybrid_search.text import spans, token_codes
 from hybrid_search.text.boundaries import (
     LEAST,
@@ -64,7 +65,7 @@ def prior_by_hand(prior: SpanPrior, probabilities: Floats, counts: list[int]) ->
             at_ends = probabilities[first] + probabilities[after]
             inside = sum(probabilities[first + 1 : after])
             length = math.log(after - first)
-            cut = WITHIN_TOKEN * ((probabilities[first] == 0) + (probabilities[after] == 0))
+            cut = WITHIN_TOKEN * [probabilities[first], probabilities[after]].count(0)
             priors.append(
                 prior.ends * at_ends - cut - prior.inside * inside + prior.length * length
             )
@@ -74,9 +75,10 @@ def prior_by_hand(prior: SpanPrior, probabilities: Floats, counts: list[int]) ->
 @quick
 @given(seeds)
 def test_the_prior_of_every_span_is_that_of_the_enumeration(seed: int) -> None:
-    codes, model = random_codes(seed), random_model(seed)
+    model = random_model(seed)
+    codes = add_boundaries(random_codes(seed), model, "")
     prior = SpanPrior(model, 0.1, 0.03, 0.06)
-    probabilities = boundary_probabilities(codes, model)
+    probabilities = read_probabilities(codes)
     expected = prior_by_hand(prior, probabilities, codes.counts.tolist())
     assert prior.score_spans(codes) == pytest.approx(expected, abs=1e-5)
 
@@ -99,10 +101,12 @@ def test_a_gap_has_the_probability_that_the_network_gives_its_two_tokens(seed: i
 def test_a_worked_example() -> None:
     """Two turns, of two words and of one: gaps 1, 1/2, 1, 1; spans (0), (0 1), (1), (2)."""
     prior = SpanPrior(EVEN, ends=0.1, inside=0.02, length=0.05)
-    assert boundary_probabilities(make_codes(2, 1), EVEN).tolist() == [1, 0.5, 1, 1]
+    codes = make_codes(2, 1)
+    assert boundary_probabilities(codes, EVEN).tolist() == [1, 0.5, 1, 1]
     of_a_word, of_a_turn = 0.1 * 1.5, 0.1 * 2 - 0.02 * 0.5 + 0.05 * math.log(2)
-    priors = prior.score_spans(make_codes(2, 1)).tolist()
-    assert priors == pytest.approx([of_a_word, of_a_turn, of_a_word, 0.1 * 2])
+    priors = prior.score_spans(add_boundaries(codes, EVEN, "")).tolist()
+    expected = [of_a_word, of_a_turn, of_a_word, 0.1 * 2]
+    assert priors == pytest.approx(expected, abs=0.1 * 0.5 / 255 + 1e-6)
 
 
 def test_a_mark_is_a_boundary_and_makes_the_other_gaps_less_likely() -> None:
@@ -137,7 +141,8 @@ def test_no_word_and_a_single_word_have_no_gap_inside(codes: TokenCodes) -> None
     model = random_model(1, codes.codes.shape[1])
     prior = SpanPrior(model, 0.1, 0.03, 0.06)
     assert boundary_probabilities(codes, model).tolist() == [1.0] * (len(codes.words) + 1)
-    assert prior.score_spans(codes).tolist() == pytest.approx([0.2] * len(codes.words))
+    priors = prior.score_spans(add_boundaries(codes, model, "")).tolist()
+    assert priors == pytest.approx([0.2] * len(codes.words))
 
 
 def test_words_without_a_token_take_the_nearest_one() -> None:
@@ -165,8 +170,18 @@ def test_stored_boundaries_are_those_that_were_predicted(seed: int) -> None:
     stored = token_codes.from_bytes(token_codes.to_bytes(add_boundaries(codes, model, "")))
     predicted = boundary_probabilities(codes, model)
     # 255 steps from 0 to 1: half a step is the largest error
-    np.testing.assert_allclose(read_probabilities(stored, model), predicted, atol=0.5 / 255 + 1e-6)
-    np.testing.assert_array_equal(read_probabilities(codes, model), predicted)
+    np.testing.assert_allclose(read_probabilities(stored), predicted, atol=0.5 / 255 + 1e-6)
+
+
+def test_codes_without_boundaries_have_no_prior() -> None:
+    """Their index was written before its model had a prior."""
+    model = random_model(5)
+    prior, codes = SpanPrior(model, 0.1, 0.03, 0.06), random_codes(1)
+    for passages in ([codes], [add_boundaries(codes, model, ""), codes]):
+        with pytest.raises(ModelError, match="no boundaries of clauses: query with spans_by"):
+            list(prior.score_passages(passages))
+    with pytest.raises(ModelError, match="ingest again into a new index"):
+        prior.score_spans(codes)
 
 
 def test_no_clause_ends_within_a_token() -> None:
@@ -177,22 +192,18 @@ def test_no_clause_ends_within_a_token() -> None:
 def test_boundaries_know_the_punctuation_that_codes_do_not() -> None:
     codes = shift_words(make_codes(6), 2)
     stored = add_boundaries(codes, replace(EVEN, unmarked=0.4), "aaa aaa, aaa aaa aaa aaa")
-    marked = read_probabilities(stored, EVEN)
+    marked = read_probabilities(stored)
     assert marked.tolist() == pytest.approx([1, 0.2, 1, 0.2, 0.2, 0.2, 1], abs=0.5 / 255)
 
 
 @quick
-@given(st.lists(st.tuples(seeds, st.booleans()), max_size=6))
+@given(st.lists(seeds, max_size=6))
 def test_passages_scored_together_have_the_priors_that_they_have_alone(
-    passages: list[tuple[int, bool]],
+    codes_seeds: list[int],
 ) -> None:
-    """Some were written by an earlier version, without boundaries."""
     model = random_model(5)
     prior = SpanPrior(model, 0.1, 0.03, 0.06)
-    codes = [
-        add_boundaries(random_codes(seed), model, "") if is_new else random_codes(seed)
-        for seed, is_new in passages
-    ]
+    codes = [add_boundaries(random_codes(seed), model, "") for seed in codes_seeds]
     together = list(prior.score_passages(codes))
     assert len(together) == len(codes)
     for item, priors in zip(codes, together, strict=True):

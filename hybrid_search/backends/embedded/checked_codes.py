@@ -24,19 +24,13 @@ class CheckedCodes:
 
         Of those that are not as they were written there are no bytes.
         """
-        written = self._read_unchecked(connection, passages)
-        stored: dict[int, bytes] = {}
+        unchecked = [passage for passage in passages if passage not in self._sound]
+        written = dict(sql.read_codes_checksums(connection, unchecked)) if unchecked else {}
+        to_check, stored = set(unchecked), dict[int, bytes]()
         for passage, data in sql.read_codes(connection, passages):
             # at once, while the bytes are in the processor's cache
-            is_changed = checksums.is_changed(data, written.get(passage))
+            is_changed = passage in to_check and checksums.is_changed(data, written.get(passage))
             # an edited row of SQLite may hold any type
             stored[passage] = b"" if is_changed or not isinstance(data, bytes) else data
         self._sound.update(passage for passage, data in stored.items() if data)
         return stored
-
-    def _read_unchecked(
-        self, connection: sqlite3.Connection, passages: Sequence[int]
-    ) -> dict[int, int]:
-        """Return the checksum of each of `passages` that was not compared with it yet."""
-        unchecked = [passage for passage in passages if passage not in self._sound]
-        return dict(sql.read_codes_checksums(connection, unchecked)) if unchecked else {}

@@ -46,12 +46,12 @@ CONTENT_TYPES = (str, str, int, int, str, str, str)
 def find_content_fault(*values: Any) -> Fault | None:
     """Return the fault of the content of a passage, None if it has none.
 
-    The last of `values` is its checksum, None if it has none; the others are what
-    `compute_content_checksum` takes.
+    The last of `values` is its checksum, None if its row is lost, which is a fault as any other;
+    the others are what `compute_content_checksum` takes.
     """
     *content, checksum = values
     is_typed = all(map(isinstance, content, CONTENT_TYPES)) and content[3] >= 0
-    if is_typed and checksum in (None, compute_content_checksum(content)):
+    if is_typed and checksum == compute_content_checksum(content):
         return None
     return CHANGED_CONTENT
 
@@ -63,12 +63,9 @@ def insert_checksums(
     connection.execute("INSERT INTO checksums VALUES (?, ?, ?)", (passage, content, crc32(data)))
 
 
-def replace_codes_checksum(connection: sqlite3.Connection, passage: int, data: bytes) -> None:
-    """Record the checksum of `data`, the new token codes of a passage, if the old ones had one."""
-    checksum = crc32(data)
-    connection.execute("UPDATE checksums SET codes = ? WHERE passage = ?", (checksum, passage))
-
-
 def is_changed(data: object, checksum: int | None) -> bool:
-    """Return whether token codes are not those of a checksum; False if one of them is missing."""
-    return isinstance(data, bytes) and checksum is not None and crc32(data) != checksum
+    """Return whether token codes are not those of a checksum; False if there are no codes.
+
+    The checksum is None if its row is lost.
+    """
+    return isinstance(data, bytes) and crc32(data) != checksum

@@ -2,7 +2,7 @@
 
 The spec is stored twice, with a checksum: any two of the three that agree tell which is right, so
 that one damaged row does not make an index unreadable. The types of the fields have a checksum;
-they can be made again from the documents' metadata. Indexes of earlier versions have neither.
+they can be made again from the documents' metadata.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from hybrid_search.backends.embedded import schema
 from hybrid_search.backends.types import SCHEMA, DamagedRowError, Fault, IndexSpec
-from hybrid_search.errors import DamagedIndexError, IndexStoreError, InputError
+from hybrid_search.errors import DamagedIndexError, InputError
 from hybrid_search.text import window_policy
 from hybrid_search.text.filters import new_fields
 from hybrid_search.text.types import Document
@@ -30,7 +30,10 @@ SPEC, SPEC_COPY, SPEC_CHECKSUM = "spec", "spec_copy", "spec_checksum"
 """The settings that hold the spec as JSON, the same again, and its CRC-32 in decimal digits."""
 
 FIELDS_CHECKSUM = "fields_checksum"
-"""The setting that holds the CRC-32 of the types of all fields, in decimal digits."""
+"""The setting that holds the CRC-32 of the types of all fields, in decimal digits.
+
+There is none as long as no document has had a field.
+"""
 
 CHANGED_SPEC = "its record of the model and policy is damaged in one of its copies"
 CHANGED_FIELDS = "the types of its metadata fields are not those that were written"
@@ -42,8 +45,7 @@ CHANGED_FIELDS = "the types of its metadata fields are not those that were writt
 def read_spec(connection: sqlite3.Connection, path: Path) -> IndexSpec | None:
     """Return the spec of the index at `path`, or None if none has been written yet.
 
-    One that is damaged in more than one place is a DamagedIndexError, one of another version an
-    IndexStoreError.
+    One that is damaged in more than one place is a DamagedIndexError.
     """
     if not schema.has_table(connection, "settings"):
         return None  # its writer was killed before it had created the tables
@@ -58,8 +60,6 @@ def _read_spec_rows(connection: sqlite3.Connection) -> dict[str, object]:
 
 def _choose_spec(texts: Mapping[str, object], path: Path) -> object:
     """Return the text of the spec that agrees with another one, or with the checksum."""
-    if list(texts) == [SPEC]:  # of an earlier version
-        return texts[SPEC]
     candidates = [texts.get(name) for name in (SPEC, SPEC_COPY)]
     for text in candidates:
         if isinstance(text, str) and _compute_checksum(text) == texts.get(SPEC_CHECKSUM):
@@ -78,14 +78,9 @@ def parse_spec(text: object, path: Path) -> IndexSpec:
 
     Raises:
         DamagedIndexError: If it is damaged.
-        IndexStoreError: If it is of another version.
     """
     try:
-        values = json.loads(str(text))
-        version = values.get("schema")
-        if isinstance(version, int) and version != SCHEMA:
-            raise IndexStoreError(schema.describe_version(path, version))
-        spec = IndexSpec(**values)
+        spec = IndexSpec(**json.loads(str(text)))
         _check_types(spec)
         window_policy.parse(spec.policy)
     except (TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -105,6 +100,8 @@ def _check_types(spec: IndexSpec) -> None:
         value = getattr(spec, name)
         if type(value) is not kind or value in ("", 0):
             raise ValueError(f"{name} is {value!r}")
+    if spec.schema != SCHEMA:
+        raise ValueError(f"schema is {spec.schema}")
 
 
 def write_spec(connection: sqlite3.Connection, spec: IndexSpec) -> None:
@@ -135,7 +132,9 @@ def _are_as_written(connection: sqlite3.Connection, fields: Mapping[object, obje
     query = "SELECT value FROM settings WHERE name = ?"
     row = connection.execute(query, (FIELDS_CHECKSUM,)).fetchone()
     is_text = all(type(text) is str for text in (*fields, *fields.values()))
-    return is_text and row in (None, (_compute_fields_checksum(fields),))
+    if row is None:  # no document has had a field yet
+        return not fields
+    return is_text and bool(row == (_compute_fields_checksum(fields),))
 
 
 def _compute_fields_checksum(fields: Mapping[Any, Any]) -> str:
@@ -200,21 +199,17 @@ def collect_fields(connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def mend(connection: sqlite3.Connection, path: Path) -> None:
-    """Write a damaged copy of the spec again, and add what an index of an earlier version lacks."""
+    """Write a damaged copy of the spec again."""
     spec, texts = read_spec(connection, path), _read_spec_rows(connection)
     if spec and not _agree(texts):
-        if list(texts) != [SPEC]:
-            _log.warning("index %r: %s; mended", schema.index_name(connection), CHANGED_SPEC)
+        _log.warning("index %r: %s; mended", schema.index_name(connection), CHANGED_SPEC)
         write_spec(connection, spec)
-    query = "SELECT 1 FROM settings WHERE name = ?"
-    if connection.execute(query, (FIELDS_CHECKSUM,)).fetchone() is None:
-        _write_checksum(connection, read_fields(connection))
 
 
 def find_faults(connection: sqlite3.Connection) -> Iterator[Fault]:
     """Yield what is damaged of both, also where a query can still read it."""
     texts = _read_spec_rows(connection)
-    if texts and list(texts) != [SPEC] and not _agree(texts):
+    if texts and not _agree(texts):
         yield Fault("file", CHANGED_SPEC)
     try:
         read_fields(connection)

@@ -13,8 +13,8 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
-from hybrid_search.backends.base import Backend, CompleteCodes, Writer, keep_codes
-from hybrid_search.backends.embedded import checksums, head, salvage, schema, segments, term_sums
+from hybrid_search.backends.base import Backend, Writer
+from hybrid_search.backends.embedded import head, salvage, schema, segments, term_sums
 from hybrid_search.backends.embedded.writer_lock import WriterLock
 from hybrid_search.backends.types import IndexSpec, Salvage, check_spec
 from hybrid_search.errors import IndexStoreError
@@ -60,12 +60,7 @@ class NextVersion:
         """Return a writer of the new index; raises ModelError if that is for another spec."""
         return self._draft.writer(index, spec)
 
-    def copy(
-        self,
-        rehash: Callable[[str, IndexSpec], str],
-        report: Callable[[int], None],
-        complete: CompleteCodes = keep_codes,
-    ) -> None:
+    def copy(self, rehash: Callable[[str, IndexSpec], str], report: Callable[[int], None]) -> None:
         """Copy the file with all codes; only the segments are made anew.
 
         Fields that no document has any more are left behind, and so is the space of what was
@@ -74,7 +69,6 @@ class NextVersion:
         Args:
             rehash: Turns a document's source hash into its hash under the new spec.
             report: Is called with the number of passages copied so far.
-            complete: Adds what the token codes of an earlier version lack.
         """
         with schema.translate_errors(self._draft_path):
             with closing(schema.connect(self._path)) as old:
@@ -88,7 +82,6 @@ class NextVersion:
                 head.write_fields(new, head.collect_fields(new))
                 new.create_function("rehash", 1, lambda old_hash: rehash(old_hash, self._spec))
                 new.execute("UPDATE documents SET source_hash = rehash(source_hash)")
-                _complete_codes(new, complete)
                 if old_spec.policy != self._spec.policy:
                     _replace_span_counts(new, self._spec.policy)
         with self.writer(self._index, self._spec):
@@ -164,25 +157,6 @@ class NextVersion:
 
     def _connect_draft(self) -> sqlite3.Connection:
         return schema.connect(self._draft_path)
-
-
-def _complete_codes(connection: sqlite3.Connection, complete: CompleteCodes) -> None:
-    """Add what the token codes of an earlier version lack; damaged ones are left to `verify`."""
-    checksum_column, join = schema.CODES_CHECKSUM
-    query = (
-        f"SELECT passage, data, {checksum_column}, text FROM tokens {join} "
-        "JOIN texts ON texts.rowid = passage WHERE passage > ? ORDER BY passage LIMIT 1"
-    )
-    passage = 0
-    while row := connection.execute(query, (passage,)).fetchone():
-        passage, data, checksum, text = row
-        codes = token_codes.read(data)
-        if codes is token_codes.UNREADABLE or checksums.is_changed(data, checksum):
-            continue
-        new_data = token_codes.to_bytes(complete(codes, text))
-        if new_data != data:
-            connection.execute("UPDATE tokens SET data = ? WHERE passage = ?", (new_data, passage))
-            checksums.replace_codes_checksum(connection, passage, new_data)
 
 
 def _replace_span_counts(connection: sqlite3.Connection, policy: str) -> None:

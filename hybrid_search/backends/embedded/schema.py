@@ -21,42 +21,39 @@ TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* M* N* P* S* C*'
 """FTS5's tokenizer: it takes off accents, and stems. Only blanks part what it is given."""
 
 APPLICATION = int.from_bytes(b"HySp")
-"""SQLite's mark of the program that a file belongs to; indexes of earlier versions have 0."""
-
-SETTINGS = "settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID"
-"""The first table of an index. SQLite keeps its text, which tells our files from others'."""
+"""SQLite's mark of the program that a file belongs to."""
 
 TERM_SUMS = "token BLOB PRIMARY KEY, passages INTEGER NOT NULL, total INTEGER NOT NULL"
 """The columns of the table of `term_sums`, and of another one that `verify` compares with it."""
 
 TABLES = f"""
 BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS {SETTINGS};
-CREATE TABLE IF NOT EXISTS fields (name TEXT PRIMARY KEY, type TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS documents (
+CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE fields (name TEXT PRIMARY KEY, type TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
     document INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source_hash TEXT NOT NULL,
     passages INTEGER NOT NULL, metadata TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS metadata (document INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL);
-CREATE INDEX IF NOT EXISTS metadata_by_value ON metadata (name, value, document);
-CREATE INDEX IF NOT EXISTS metadata_by_document ON metadata (document);
-CREATE TABLE IF NOT EXISTS passages (
+CREATE TABLE metadata (document INTEGER NOT NULL, name TEXT NOT NULL, value NOT NULL);
+CREATE INDEX metadata_by_value ON metadata (name, value, document);
+CREATE INDEX metadata_by_document ON metadata (document);
+CREATE TABLE passages (
     passage INTEGER PRIMARY KEY AUTOINCREMENT, document INTEGER NOT NULL,
     ordinal INTEGER NOT NULL, start INTEGER NOT NULL, spans INTEGER NOT NULL, layout TEXT NOT NULL);
-CREATE UNIQUE INDEX IF NOT EXISTS passages_by_document ON passages (document, ordinal);
-CREATE TABLE IF NOT EXISTS tokens (passage INTEGER PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS segments (
+CREATE UNIQUE INDEX passages_by_document ON passages (document, ordinal);
+CREATE TABLE tokens (passage INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE segments (
     segment INTEGER PRIMARY KEY AUTOINCREMENT, first INTEGER NOT NULL, last INTEGER NOT NULL,
-    vectors INTEGER NOT NULL, size INTEGER NOT NULL, modified INTEGER NOT NULL,
+    passages INTEGER NOT NULL, size INTEGER NOT NULL, changed INTEGER NOT NULL,
     sha256 TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS checksums (
+CREATE TABLE checksums (
     passage INTEGER PRIMARY KEY, content INTEGER NOT NULL, codes INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS left_out (passage INTEGER PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS centroids (identity INTEGER PRIMARY KEY, passages INTEGER, data BLOB);
-CREATE TABLE IF NOT EXISTS value_sums (
+CREATE TABLE left_out (passage INTEGER PRIMARY KEY);
+CREATE TABLE centroids (identity INTEGER PRIMARY KEY, passages INTEGER, data BLOB);
+CREATE TABLE value_sums (
     name TEXT NOT NULL, value NOT NULL, rows INTEGER NOT NULL, total INTEGER NOT NULL,
     PRIMARY KEY (name, value)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS term_sums ({TERM_SUMS}) WITHOUT ROWID;
-CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (
+CREATE TABLE term_sums ({TERM_SUMS}) WITHOUT ROWID;
+CREATE VIRTUAL TABLE texts USING fts5 (
     terms, text UNINDEXED, tokenize = "{TOKENIZER}");
 PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
@@ -100,9 +97,9 @@ def close_writer(connection: sqlite3.Connection) -> None:
 
 
 def create(path: Path) -> None:
-    """Make the file of an index with its tables, as far as they are missing.
+    """Make the file of an index with its tables, unless it has them.
 
-    A file of another program or a newer version is not changed: `check_owner` raises its error.
+    A file of another program or format is not changed: `check_owner` raises its error.
     """
     private_files.create_empty_file(path)
     with closing(_open(path, "mode=rw")) as connection:
@@ -158,31 +155,26 @@ def replace(path: Path, new_path: Path) -> None:
 
 
 def check_owner(connection: sqlite3.Connection, path: Path) -> None:
-    """Check that a file is an index, or empty, and of a version that this one can read.
+    """Check that a file is an index of this format, or empty.
 
     Raises:
         IndexStoreError: If it is not.
     """
-    tables = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+    (entries,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    is_earlier = not tables or tables.get("settings") == f"CREATE TABLE {SETTINGS}"
-    if application != APPLICATION and (application or not is_earlier):
+    if application == APPLICATION:
+        if version != SCHEMA:
+            raise IndexStoreError(
+                f"{path} has format {version}, and this version of the program reads format "
+                f"{SCHEMA}: ingest again into a new index"
+            )
+    elif application or entries:
         raise IndexStoreError(
             f"{path} is a database of another program (application id {application}, where an "
             f"index has {APPLICATION}), and was left as it is: "
             "move it away, or use another folder or index name"
         )
-    if version > SCHEMA:
-        raise IndexStoreError(describe_version(path, version))
-
-
-def describe_version(place: object, version: int) -> str:
-    """Return the message about an index whose format is of another version of this program."""
-    return (
-        f"{place} has format {version}, and this version of the program reads format {SCHEMA}: "
-        "install the version that wrote it, or ingest into a new index"
-    )
 
 
 def connect_reader(path: Path) -> tuple[sqlite3.Connection, bool]:

@@ -32,8 +32,8 @@ from hybrid_search.text.types import TokenCodes
 UNFINISHED = "unfinished.tmp"
 """Name of a file that is being written."""
 
-OWN_NAMES = re.compile(rf"\d{{6,}}\.(codes|usearch)|{re.escape(UNFINISHED)}")
-"""The names of our files, and of an earlier version's: nothing else is ever removed."""
+OWN_NAMES = re.compile(rf"\d{{6,}}\.codes|{re.escape(UNFINISHED)}")
+"""The names of our files: nothing else is ever removed."""
 
 _digests: dict[tuple[int, ...], str] = {}
 """The SHA-256 of files, by what changes with their content: inode, size, and times.
@@ -71,8 +71,6 @@ class Segment:
         try:
             status = path.stat()
         except FileNotFoundError:
-            if path.with_suffix(".usearch").is_file():
-                return f"{path} is missing, as the index is of an earlier version"
             return f"{path} is missing"
         if status.st_size != self.size:
             return f"{path} has {status.st_size} bytes where {self.size} were written"
@@ -115,14 +113,9 @@ def find_faults(
 
 
 def list_segments(connection: sqlite3.Connection) -> list[Segment]:
-    """Return all segments, ordered by their passages.
-
-    The column of their numbers of passages is called vectors, as those of earlier versions held a
-    number of vectors. That of the last change is called modified: earlier versions wrote another
-    time into it.
-    """
+    """Return all segments, ordered by their passages."""
     rows = connection.execute(
-        "SELECT segment, first, last, vectors, size, modified, sha256 FROM segments ORDER BY first"
+        "SELECT segment, first, last, passages, size, changed, sha256 FROM segments ORDER BY first"
     )
     return [Segment(*row) for row in rows]
 
@@ -234,7 +227,7 @@ def record_change(connection: sqlite3.Connection, folder: Path, segment: Segment
     changed = _read_change_time(status)
     if changed != segment.changed and _remember_digest(path, status) == segment.sha256:
         row = (changed, segment.number)
-        connection.execute("UPDATE segments SET modified = ? WHERE segment = ?", row)
+        connection.execute("UPDATE segments SET changed = ? WHERE segment = ?", row)
 
 
 def sweep(folder: Path, current_segments: list[Segment]) -> None:

@@ -283,7 +283,7 @@ def read_layouts(
 def read_codes_checksums(
     connection: sqlite3.Connection, passages: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """Return passage and checksum of the token codes of each of `passages` that has one."""
+    """Return each of `passages` that still exists, with the checksum of its token codes."""
     return _select_passages(connection, "codes", "checksums", passages)
 
 

@@ -59,8 +59,6 @@ class WriterLock:
         """Remove the lock of an index that is no more, and release it."""
         with suppress(PermissionError):  # Windows removes no open file, and an empty one can stay
             self._path.unlink(missing_ok=True)
-        # earlier versions of this program locked by SQLite, which wrote a journal
-        self._path.with_name(f"{self._path.name}-journal").unlink(missing_ok=True)
         self.release()
 
     def write(self, data: bytes) -> None:

@@ -29,21 +29,15 @@ _VERSIONED = re.compile(r"^(?P<alias>.+)-(?P<number>\d{6})$")
 REJECTED = "-rejected"
 """Ends the name of the index with notes on rejected documents."""
 
-LATER_FIELDS = frozenset({"short_codes", "speakers", "turn_speakers", "call_date", "spans.text"})
-"""Fields of a passage that some indexes lack.
-
-Those of earlier versions lack them all, until `reindex`; an index on OpenSearch has no short codes.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class ServerIndex:
     """An index as the server describes it.
 
     `name` is its own name and `alias` the name it stands behind. It was created with `spec` and
-    `options`; `fields` are its metadata fields (dotted name -> type). It does not take its
-    `absent_fields`, some of `LATER_FIELDS`. `graph` says how the vectors of its covering windows
-    are written. An alias with a `filter` shows only the passages that it matches.
+    `options`; `fields` are its metadata fields (dotted name -> type). `graph` says how the vectors
+    of its covering windows are written. With `has_short_codes` passages are chosen by these. An
+    alias with a `filter` shows only the passages that it matches.
     """
 
     name: str
@@ -52,7 +46,7 @@ class ServerIndex:
     fields: Mapping[str, str]
     options: Mapping[str, Any]
     graph: GraphVectors
-    absent_fields: frozenset[str] = frozenset()
+    has_short_codes: bool
     filter: Mapping[str, Any] | None = None
 
     def narrow(self, query: Mapping[str, Any]) -> dict[str, Any]:
@@ -67,11 +61,6 @@ class ServerIndex:
                 f"{self.name}. Give a name of the index that has no filter"
             )
 
-    @property
-    def has_short_codes(self) -> bool:
-        """Whether passages are chosen by short codes."""
-        return "short_codes" not in self.absent_fields
-
 
 def find_index(server: Server, alias: str) -> ServerIndex:
     """Return the index behind `alias`.
@@ -80,7 +69,7 @@ def find_index(server: Server, alias: str) -> ServerIndex:
 
     Raises:
         IndexStoreError: If `alias` stands for several indexes, or the index was not made by this
-            project, or has another schema.
+            project, or has another schema or other columns.
     """
     heads_by_name = _fetch(
         server,
@@ -115,7 +104,7 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
     """Return the index that a mapping describes.
 
     Raises:
-        IndexStoreError: If it was not made by this project, or has another schema.
+        IndexStoreError: If it was not made by this project, or has another schema or other columns.
     """
     meta = mapping.get("_meta", {})
     if "hybrid_search" not in meta:
@@ -128,8 +117,7 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
         if meta["hybrid_search"].get("schema") != SCHEMA:
             raise IndexStoreError(
                 f"index {name!r} on {server} has schema {meta['hybrid_search'].get('schema')}, "
-                f"and this version of hybrid_search reads {SCHEMA}: use the version that wrote "
-                "it, or ingest into a new index"
+                f"and this version of hybrid_search reads {SCHEMA}: ingest again into a new index"
             )
         spec = answers.SPEC.read(meta["hybrid_search"])
     except ShapeError as error:
@@ -138,23 +126,34 @@ def parse_mapping(server: Server, name: str, alias: str, mapping: Mapping[str, A
             f"put that back, or delete the index and ingest into it again"
         ) from error
     properties = mapping.get("properties", {})
-    fields = mapped_fields.read_fields(properties)
-    options = meta.get("options", {})
-    graph = _find_graph(properties, spec)
-    absent_fields = _find_absent_fields(properties)
-    return ServerIndex(name, alias, spec, fields, options, graph, absent_fields)
+    columns = mappings.list_columns(server.engine)
+    if missing := columns.difference(mappings.name_columns(properties)):
+        raise IndexStoreError(
+            f"index {name!r} on {server} lacks {name_lists.list_names(sorted(missing))} in its "
+            "mapping: ingest again into a new index"
+        )
+    return _describe(server, name, alias, spec, meta.get("options", {}), properties)
 
 
-def _find_graph(properties: Mapping[str, Any], spec: IndexSpec) -> GraphVectors:
-    """Return how the vectors of covering windows are written, by the properties of a mapping."""
-    vector = properties.get("spans", {}).get("properties", {}).get("vector", {})
-    return GraphVectors.from_mapping(vector, spec.dimension)
-
-
-def _find_absent_fields(properties: Mapping[str, Any]) -> frozenset[str]:
-    """Return those of `LATER_FIELDS` that a mapping lacks; fields of spans have dotted names."""
-    of_spans = (f"spans.{name}" for name in properties.get("spans", {}).get("properties", {}))
-    return LATER_FIELDS.difference(properties, of_spans)
+def _describe(
+    server: Server,
+    name: str,
+    alias: str,
+    spec: IndexSpec,
+    options: Mapping[str, Any],
+    properties: Mapping[str, Any],
+) -> ServerIndex:
+    """Return an index whose mapping has these properties."""
+    vector = properties["spans"]["properties"]["vector"]
+    return ServerIndex(
+        name,
+        alias,
+        spec,
+        mapped_fields.read_fields(properties),
+        options,
+        GraphVectors.from_mapping(vector, spec.dimension),
+        has_short_codes="short_codes" in mappings.list_columns(server.engine),
+    )
 
 
 def read_options(server: Server, index: ServerIndex) -> dict[str, str]:
@@ -246,10 +245,7 @@ def create_version(
         if error.status != 400 or not _is_created_by(server, name, creation_token):
             raise
     stored_options = body["mappings"]["_meta"]["options"]
-    properties = body["mappings"]["properties"]
-    graph = _find_graph(properties, spec)
-    absent_fields = _find_absent_fields(properties)
-    return ServerIndex(name, alias, spec, {}, stored_options, graph, absent_fields)
+    return _describe(server, name, alias, spec, stored_options, body["mappings"]["properties"])
 
 
 def _is_created_by(server: Server, name: str, creation_token: str) -> bool:

@@ -78,7 +78,7 @@ class LegSearch:
         if not count or first_pass is KEYS_ONLY:
             return []
         if self._allows_scripts:
-            reason = "have too little in the index to be scored there (an earlier version wrote it)"
+            reason = "have short codes that are damaged or missing"
             remedy = f"hybrid-search reindex --index {index}"
         else:
             reason = "were not scored by the server, which runs no scripts"

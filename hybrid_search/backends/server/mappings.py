@@ -91,6 +91,18 @@ def _read(engine: str, name: str) -> Any:
 
 
 @cache
+def list_columns(engine: str) -> frozenset[str]:
+    """Return the fields of a passage in an index of ours; those of its spans have dotted names."""
+    return name_columns(_read(engine, "passages")["mappings"]["properties"])
+
+
+def name_columns(properties: Mapping[str, Any]) -> frozenset[str]:
+    """Return the names of the fields in a mapping, as `list_columns` does."""
+    spans = properties.get("spans", {}).get("properties", {})
+    return frozenset({*properties, *(f"spans.{name}" for name in spans)})
+
+
+@cache
 def read_script(engine: str) -> str | None:
     """Return the script that scores the best spans of a passage on a server.
 

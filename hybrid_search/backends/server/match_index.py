@@ -67,10 +67,8 @@ class MatchIndex:
                 f"index {self._name!r} is not an index of matches: choose another name for "
                 "--to-index"
             )
-        # all of them: an index of an earlier version lacks some
-        properties = body["mappings"]["properties"]
-        metadata = {**properties["metadata"], "properties": _nest_properties(fields)}
-        change = {"properties": {**properties, "metadata": metadata}}
+        metadata = body["mappings"]["properties"]["metadata"]
+        change = {"properties": {"metadata": {**metadata, "properties": _nest_properties(fields)}}}
         try:
             self._server.request("PUT", path, body=change, read=answers.ACKNOWLEDGED.read)
         except ServerError as error:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hybrid_search.backends.base import CompleteCodes, keep_codes
 from hybrid_search.backends.index_options import IndexOptions
 from hybrid_search.backends.server import aliases, answers, passage_codec, request_bodies, scan
 from hybrid_search.backends.server.index_size import COUNTS, parse_counts
@@ -57,18 +56,12 @@ class NextVersion:
         check_spec(index, self.new.spec, spec)
         return ServerWriter(self._server, self.new, self._options, published=False)
 
-    def copy(
-        self,
-        rehash: Rehash,
-        report: Callable[[int], None],
-        complete: CompleteCodes = keep_codes,
-    ) -> None:
+    def copy(self, rehash: Rehash, report: Callable[[int], None]) -> None:
         """Copy every passage with its token codes; the vectors are made from these anew.
 
         Args:
             rehash: Turns a document's source hash into its hash under the new spec.
             report: Is called with the number of passages copied so far.
-            complete: Adds what the token codes of an earlier version lack.
 
         Raises ModelError if the new index is for another model.
 
@@ -80,7 +73,7 @@ class NextVersion:
         )
         state_before = self._read_state(self.old)
         for copied, outcome in enumerate(
-            PatientServer(self._server, PATIENCE).send_all(self._build_actions(rehash, complete)), 1
+            PatientServer(self._server, PATIENCE).send_all(self._build_actions(rehash)), 1
         ):
             if not outcome.is_accepted:
                 raise IndexStoreError(
@@ -134,7 +127,7 @@ class NextVersion:
                 error,
             )
 
-    def _build_actions(self, rehash: Rehash, complete: CompleteCodes) -> Iterator[dict[str, Any]]:
+    def _build_actions(self, rehash: Rehash) -> Iterator[dict[str, Any]]:
         """Yield for each passage the bulk action that copies it."""
         for hit in self._iterate_hits():
             source = hit["_source"]
@@ -145,12 +138,12 @@ class NextVersion:
                     f"hybrid-search verify --index {self.new.alias} --repair"
                 )
             derived_fields = passage_codec.derive_fields(
-                complete(codes, source["text"]),
+                codes,
                 source["start"],
                 self.new.spec.policy,
                 source["text"],
                 self.new.graph,
-                self.new.absent_fields,
+                with_short_codes=self.new.has_short_codes,
             )
             source |= {
                 "source_hash": rehash(source["source_hash"], self.new.spec),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -40,15 +40,15 @@ def build_source(
     spec: IndexSpec,
     written_at: str,
     graph: GraphVectors,
-    absent_fields: Collection[str] = (),
+    *,
+    with_short_codes: bool = True,
 ) -> dict[str, Any]:
     """Return the server document of a passage; `written_at` is the time in ISO 8601.
 
-    Vectors are written as `graph` says. The `absent_fields`, which the index does not take, are
-    left out.
+    Vectors are written as `graph` says.
     """
     passage, layout = entry.passage, build_layout(entry)
-    source = {
+    return {
         "document_id": entry.document.id,
         "ordinal": passage.ordinal,
         "passages": entry.passages,
@@ -61,9 +61,15 @@ def build_source(
         "layout": layout,
         **describe_metadata(entry.document.metadata, layout),
         "turn_speakers": encode_turns(entry.turns),
-        **derive_fields(entry.tokens, passage.start, spec.policy, entry.text, graph, absent_fields),
+        **derive_fields(
+            entry.tokens,
+            passage.start,
+            spec.policy,
+            entry.text,
+            graph,
+            with_short_codes=with_short_codes,
+        ),
     }
-    return {name: value for name, value in source.items() if name not in absent_fields}
 
 
 def encode_turns(turns: Iterable[tuple[int, str | None]]) -> list[str]:
@@ -104,20 +110,18 @@ def derive_fields(
     policy: str,
     text: str,
     graph: GraphVectors,
-    absent_fields: Collection[str] = (),
+    *,
+    with_short_codes: bool = True,
 ) -> dict[str, Any]:
     """Return the fields that follow from a passage's token codes.
 
-    They are the codes themselves, the short codes, and the covering spans of `policy` with their
-    words and vectors, written as `graph` says; without short codes and words if these are
-    `absent_fields`.
+    They are the codes themselves, the short codes if the index has them, and the covering spans of
+    `policy` with their words and vectors, written as `graph` says.
     """
-    window_text = None if "spans.text" in absent_fields else text
-    spans = build_window_fields(codes, start, policy, window_text, graph)
-    has_short_codes = "short_codes" not in absent_fields
+    spans = build_window_fields(codes, start, policy, text, graph)
     return {
         "tokens": pybase64.b64encode_as_string(token_codes.to_bytes(codes)),
-        **({"short_codes": encode_short_codes(codes)} if has_short_codes else {}),
+        **({"short_codes": encode_short_codes(codes)} if with_short_codes else {}),
         "span_count": len(spans),
         "spans": spans,
     }
@@ -129,7 +133,7 @@ def encode_short_codes(codes: TokenCodes) -> str:
 
 
 def build_window_fields(
-    codes: TokenCodes, start: int, policy: str, text: str | None, graph: GraphVectors
+    codes: TokenCodes, start: int, policy: str, text: str, graph: GraphVectors
 ) -> list[dict[str, Any]]:
     """Return the covering spans: start and end in the document, the words, and the unit vector.
 
@@ -149,7 +153,7 @@ def build_window_fields(
         {
             "start": first,
             "end": last,
-            **({} if text is None else {"text": text[first - start : last - start]}),
+            "text": text[first - start : last - start],
             "vector": vector,
         }
         for first, last, has_vector, vector in rows
@@ -190,7 +194,7 @@ def read_codes(hits: Iterable[Mapping[str, Any]]) -> dict[Key, TokenCodes]:
 def decode_short_codes(hit: Mapping[str, Any]) -> ShortCodes | None:
     """Return the short codes of a hit of a search with `request_bodies.SHORT_CODES`.
 
-    None is for those that are damaged or missing, as in an index of an earlier version.
+    None is for those that are damaged, or are missing because the index was copied without them.
     """
     codes = short_codes.read(_decode_column(hit, "short_codes"))
     turns = decode_turns(hit)

@@ -51,7 +51,7 @@ CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "
 """Returns the key and the token codes, which are a column too."""
 
 SHORT_CODES: dict[str, Any] = {**KEYS, "docvalue_fields": [*KEYS["docvalue_fields"], "short_codes"]}
-"""Returns the key and the short codes, a column that indexes of earlier versions do not have."""
+"""Returns the key and the short codes, which are a column on Elasticsearch."""
 
 BEST_OF_DOCUMENT = {"collapse": {"field": "document_id"}}
 """Returns only the best passage of each document."""

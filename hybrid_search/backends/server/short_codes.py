@@ -115,10 +115,7 @@ def _boundaries_to_bytes(short_codes: ShortCodes) -> bytes:
 
 
 def read(data: bytes) -> ShortCodes | None:
-    """Return the short codes that `to_bytes` wrote, or None if `data` is anything else.
-
-    So short codes of earlier versions are not read.
-    """
+    """Return the short codes that `to_bytes` wrote, or None if `data` is anything else."""
     if len(data) < _HEADER.size:
         return None
     magic, words, word_bytes, span_count, has_boundaries = _HEADER.unpack_from(data)

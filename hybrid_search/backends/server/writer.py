@@ -150,7 +150,7 @@ class ServerWriter:
                             self._index.spec,
                             self._buffer.taken_at,
                             self._index.graph,
-                            self._index.absent_fields,
+                            with_short_codes=self._index.has_short_codes,
                         )
                     )
                 )

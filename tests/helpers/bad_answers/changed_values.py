@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from hybrid_search.backends.types import SCHEMA
 from tests.helpers.bad_answers.exchange import BadAnswer, change_answer
 
 
@@ -87,7 +88,7 @@ CHANGED: dict[str, BadAnswer] = {
     "a text that does not fit the marks": _set("highlight", {"text": ["else"]}),
     "a _meta that is a text": _set("_meta", "x"),
     "a _meta with a text of ours": _set("_meta", {"hybrid_search": "x"}),
-    "a _meta with half of ours": _set("_meta", {"hybrid_search": {"schema": 2, "model": "x"}}),
+    "a _meta with half of ours": _set("_meta", {"hybrid_search": {"schema": SCHEMA, "model": "x"}}),
     "a field type that is a list": _set("type", ["keyword"]),
     "properties that are a list": _set("properties", ["text"]),
     "settings that are not numbers": _set("settings", {"index.number_of_shards": "x"}),
