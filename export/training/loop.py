@@ -219,7 +219,7 @@ class Trainer:
         total = torch.stack(
             [getattr(weights, name) * value for name, value in loss_values.items()]
         ).sum()
-        rate = rate_at(self.stage, self.state.step)
+        rate = self.stage.rate_at(self.state.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
@@ -359,22 +359,6 @@ def _stay_mixed(run: Run) -> None:
     ones by chance, and no two runs would be alike.
     """
     torch.autocast(run.device.type, torch.bfloat16, enabled=run.bfloat16).__enter__()
-
-
-def rate_at(stage: Stage, step: int) -> float:
-    """Return the learning rate of a step, counted from 0.
-
-    It rises over `warmup`, then falls to `floor` of the highest.
-    """
-    if step < stage.warmup:
-        return stage.lr * (step + 1) / stage.warmup
-    progress = (step - stage.warmup) / max(1, stage.steps - stage.warmup)
-    factor = {
-        "linear": 1 - progress,
-        "cosine": (1 + math.cos(math.pi * progress)) / 2,
-        "none": 1.0,
-    }[stage.decay]
-    return stage.lr * (stage.floor + (1 - stage.floor) * factor)
 
 
 @contextmanager

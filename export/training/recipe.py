@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -136,6 +137,21 @@ class Stage:
     teacher: TeacherMixture = field(default_factory=TeacherMixture)
     mixture: Mixture = field(default_factory=Mixture)
     data: Mapping[str, float] = field(default_factory=dict)
+
+    def rate_at(self, step: int) -> float:
+        """Return the learning rate of a step, counted from 0.
+
+        It rises over `warmup`, then falls to `floor` of the highest.
+        """
+        if step < self.warmup:
+            return self.lr * (step + 1) / self.warmup
+        progress = (step - self.warmup) / max(1, self.steps - self.warmup)
+        factor = {
+            "linear": 1 - progress,
+            "cosine": (1 + math.cos(math.pi * progress)) / 2,
+            "none": 1.0,
+        }[self.decay]
+        return self.lr * (self.floor + (1 - self.floor) * factor)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1077,20 +1077,18 @@ def test_only_the_top_layers_are_trained_where_the_recipe_says_so(
 
 
 def test_the_learning_rate_rises_and_falls() -> None:
-    from export.training import loop
-
     linear_stage = replace(recipe.Stage(steps=12, lr=1.0, warmup=2, floor=0.0), decay="linear")
-    assert [round(loop.rate_at(linear_stage, step), 2) for step in (0, 1, 2, 7, 12)] == [
+    assert [round(linear_stage.rate_at(step), 2) for step in (0, 1, 2, 7, 12)] == [
         0.5,
         1.0,
         1.0,
         0.5,
         0.0,
     ]
-    assert loop.rate_at(replace(linear_stage, decay="cosine", floor=0.2), 7) == pytest.approx(
+    assert replace(linear_stage, decay="cosine", floor=0.2).rate_at(7) == pytest.approx(
         0.6
     )  # half of the way from 1 to .2
-    assert loop.rate_at(replace(linear_stage, decay="none"), 11) == 1.0
+    assert replace(linear_stage, decay="none").rate_at(11) == 1.0
 
 
 # --- the head, and what comes out ---
