@@ -210,8 +210,9 @@ def count_from_first(turns: Sequence[Any]) -> list[Any]:
 
 
 def _move_times(turn: Fields, first: float) -> Fields:
-    moved = {key: turn[key] - first for key in ("start_ms", "end_ms") if key in turn}
-    return {**turn, **moved}
+    times = {key: turn.get(key) for key in ("start_ms", "end_ms")}
+    moved = {key: time - first for key, time in times.items() if isinstance(time, (int, float))}
+    return turn | moved
 
 
 def rename_reserved(key: str, own: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
