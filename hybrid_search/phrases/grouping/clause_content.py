@@ -55,6 +55,9 @@ CHANGES = _words(
 )
 """Words for a wish about a detail: they are no names."""
 
+DELIVERIES = _words("another different give mail send use using write")
+"""Words around an address that something goes to: 'send me another mail id'."""
+
 MOST_NAMES = 3
 """The longest name: 'my name is Mary Ann Smith'."""
 
@@ -122,6 +125,8 @@ def _list_content(words: list[str], *, has_value: bool) -> Iterator[str]:
         without_content |= QUALIFIERS | _ALL_INTRODUCERS
     introducers = NAME_INTRODUCERS | VALUE_INTRODUCERS if has_value else NAME_INTRODUCERS
     named = {place for start in _find_starts(words, introducers) for place in _names(words, start)}
+    if any(map(_MAIL.fullmatch, words)):
+        without_content |= DELIVERIES
     for place, word in enumerate(words):
         if _MAIL.fullmatch(word):  # its words come before: karan prabu 03 gmailcom
             named.update(place - 1 - back for back in _names(words[:place][::-1], 0))
