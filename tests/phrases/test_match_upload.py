@@ -17,7 +17,7 @@ import pytest
 
 from hybrid_search import connect
 from hybrid_search.backends.index_options import IndexOptions
-from hybrid_search.backends.server import mappings, scan
+from hybrid_search.backends.server import scan
 from hybrid_search.backends.server.backend import ServerBackend
 from hybrid_search.backends.server.match_index import MatchIndex
 from hybrid_search.cli.match_upload import build_reader
@@ -114,15 +114,6 @@ def test_the_metadata_has_the_types_of_the_index_and_can_be_counted(url: str) ->
     assert counts["price"]["value"] == 19.5
     assert [bucket["key"] for bucket in counts["topics"]["buckets"]] == ["refund"]
     assert len(counts["days"]["buckets"]) >= 1
-
-
-def test_an_index_of_matches_of_an_earlier_version_takes_more(url: str) -> None:
-    with open_server(url) as server:
-        body = mappings.matches_body(server.engine, IndexOptions(replicas=0))
-        del body["mappings"]["properties"]["labels"]
-        server.request("PUT", "/calls-matches", body=body)
-    assert mine(url, [REFUND]).status == 0
-    assert all(document["labels"] for document in list_documents(url).values())
 
 
 def test_a_topic_is_replaced_as_a_set_and_the_others_stay(url: str) -> None:
