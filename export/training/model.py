@@ -41,8 +41,9 @@ class SpanEncoder(nn.Module):
         super().__init__()
         self.body = body
         self.hidden = int(body.config.hidden_size)
-        self.head = nn.Linear(*head.T.shape, bias=False) if head is not None else None
-        if self.head is not None and head is not None:
+        self.head: nn.Linear | None = None
+        if head is not None:
+            self.head = nn.Linear(*head.T.shape, bias=False)
             with torch.no_grad():
                 self.head.weight.copy_(head)
         self.eval()

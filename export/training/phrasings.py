@@ -148,7 +148,7 @@ class _Similar:
         others = [item for item in overlaps.most_common() if item[0] not in left_out]
         if others:
             return others[0][0]
-        return next(other for other in range(len(self._words)) if other not in left_out)
+        return next(text for text in range(len(self._words)) if text not in left_out)
 
 
 def make_verbatim(topics: Sequence[Row], random: Random) -> Iterator[Row]:

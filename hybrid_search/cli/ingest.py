@@ -148,8 +148,8 @@ def _print_summary(summary: Summary, index: str, *, profile: bool) -> None:
     """Print what was done, for people on standard error and for programs on standard output."""
     from hybrid_search.ingest.observe import profile_table
 
-    is_there = summary.documents or summary.skipped
-    destination = f"into index {index!r}" if is_there else "and nothing was written"
+    has_index = summary.documents or summary.skipped
+    destination = f"into index {index!r}" if has_index else "and nothing was written"
     logs.log_or_print(
         f"{format_summary(summary)}, in {summary.seconds:.1f} s {destination}",
         extra=summary.to_dict(),

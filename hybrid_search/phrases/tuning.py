@@ -126,9 +126,10 @@ class Tuning:
 
         Maps of answers that do not go with the score tell nothing, and are left out.
         """
-        tuned = self.topics.get(topic.name)
-        is_own = tuned is not None and tuned.phrases == digest_phrases(topic)
-        return _choose_map(tuned if is_own else None, self.others)
+        own = self.topics.get(topic.name)
+        if own and own.phrases != digest_phrases(topic):
+            own = None
+        return _choose_map(own, self.others)
 
     def find_phrases_map(self, phrases: Sequence[str]) -> TunedMap | None:
         """Return the map of the topic with exactly these phrases, else that of all others."""

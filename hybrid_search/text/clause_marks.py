@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from hybrid_search.text.words import MASK
+from hybrid_search.text.words import MASK, make_word_set
 
 _MARK = re.compile(r"[.,;:?!…—–。，、；：？！]|\s-\s")
-_LINE_BREAK = re.compile(r"[\n\r\v\f\x85\u2028\u2029]")
+LINE_BREAKS = r"\n\r\v\f\x85\u2028\u2029"
+"""All line breaks, for the inside of a regular expression's brackets."""
+
+LINE_BREAK = re.compile(f"[{LINE_BREAKS}]")
 _PERIOD = re.compile(r"\.[\"'’”)\]]*\s+[\"'‘“(\[]*")
 """A gap with the period of the word before it, and no other mark."""
 
@@ -27,33 +30,28 @@ _TOKEN = re.compile(
 _TOKEN_SIGNS = ("://", "www.", "@", "<", "[", "{", ":\\")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_ALWAYS = _words("vs e.g i.e viz cf approx a.k.a p.o")
+_ALWAYS = make_word_set("vs e.g i.e viz cf approx a.k.a p.o")
 """Abbreviations that end no sentence, as something always follows."""
 
-_TITLES = _words("dr drs mr mrs ms mx prof messrs mme")
+_TITLES = make_word_set("dr drs mr mrs ms mx prof messrs mme")
 """Abbreviations before a name."""
 
-_TITLES_OR_WORDS = _words("st rep gen sen gov rev capt cpt lt col sgt hon mt ft wm")
+_TITLES_OR_WORDS = make_word_set("st rep gen sen gov rev capt cpt lt col sgt hon mt ft wm")
 """Abbreviations before a name, which also stand behind one ('Baker St.') or end a sentence."""
 
-_BEFORE_NUMBERS = _words(
+_BEFORE_NUMBERS = make_word_set(
     "no nos nr vol p pp fig ch sec art ext apt rm tel jan feb mar apr jun jul aug sep sept oct "
     "nov dec ver v ste"
 )
 """Abbreviations before a number; before anything else they are words that end a sentence."""
 
-_OFTEN = _words(
+_OFTEN = make_word_set(
     "etc inc ltd co corp llc plc jr sr dept est min mins max hr hrs ave blvd rd bros al incl excl "
     "appt acct asst govt univ mon tue tues thu thur thurs fri a.m p.m am pm oz lb lbs ref ca st ft"
 )
 """Abbreviations that may end a sentence: that is so if no small letter or digit follows."""
 
-_STARTERS = _words(
+_STARTERS = make_word_set(
     """
     a after all also an and any anyway are as at because before both but can could did do does
     each even every everybody everyone everything for from had has have he hello her here hi his
@@ -112,7 +110,7 @@ class Gap(NamedTuple):
 
 
 def _classify_gap(gap: Gap) -> int:
-    if _LINE_BREAK.search(gap.text):
+    if LINE_BREAK.search(gap.text):
         return ENDS
     has_mark = _MARK.search(gap.text) is not None
     if gap.text and not any(letter.isspace() for letter in gap.text):
@@ -134,17 +132,18 @@ def _classify_period(gap: Gap) -> int:
     word = gap.word.lower().rstrip(".")
     if word in _ALWAYS or (word in _BEFORE_NUMBERS and gap.following[0].isdigit()):
         return JOINS
-    if word in _TITLES_OR_WORDS | _TITLES or (len(word) == 1 and gap.word != "I"):
-        if _may_be_name(gap.following):
-            # 'at Baker St. London' ends with the street, 'by St. Mary' does not
-            is_behind_name = word in _TITLES_OR_WORDS and gap.before[:1].isupper()
-            return OPEN if is_behind_name else JOINS
-        if word in _TITLES:
-            return ENDS if gap.following[0].isupper() else JOINS
-    can_go_on = gap.following[0].islower() or gap.following[0].isdigit()
+    is_name = _may_be_name(gap.following)
+    is_initial = len(gap.word) == 1 and gap.word.isupper() and gap.word != "I"
+    if is_name and (is_initial or word in _TITLES or word in _TITLES_OR_WORDS):
+        # 'at Baker St. London' ends with the street, 'by St. Mary' does not
+        is_behind_name = word in _TITLES_OR_WORDS and gap.before[:1].isupper()
+        return OPEN if is_behind_name else JOINS
+    if word in _TITLES:
+        return ENDS if gap.following[0].isupper() else JOINS
     is_dotted = _DOTTED.fullmatch(word) is not None
-    if is_dotted and _may_be_name(gap.following):  # U.S. Government
+    if is_name and is_dotted:  # U.S. Government
         return OPEN
+    can_go_on = gap.following[0].islower() or gap.following[0].isdigit()
     return OPEN if can_go_on and (is_dotted or word in _OFTEN) else ENDS
 
 

@@ -19,6 +19,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from hybrid_search.text.clause_marks import LINE_BREAK, LINE_BREAKS
 from hybrid_search.text.spans import MAX_WORDS
 from hybrid_search.text.types import Document, Ints, Part, Passage, Turn
 from hybrid_search.text.words import include_marks, words
@@ -49,18 +50,15 @@ BATCH_CHARACTERS = 64 * 640
 The vectors of as many tokens take 63 MB. 64 ordinary passages have 30,000 characters.
 """
 
-_LINE_BREAKS = r"\n\r\v\f\x85\u2028\u2029"
 _TIME = r"(?:[\[(]?\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d{1,3})?[\])]?)"
 _NAME = r"(?:[^\W\d_][\w.'’/()#&-]{0,30}(?: [\w.'’/()#&-]{1,30}){0,3})"
 _LABEL = re.compile(
-    rf"(?<![^{_LINE_BREAKS}])[ \t>*_•\u200b-]*"  # a list, a quotation, bold letters
-    rf"(?:(?:{_TIME}|\[[^\]{_LINE_BREAKS}]{{1,30}}\])[ \t]*(?:-[ \t]+)?)?"
+    rf"(?<![^{LINE_BREAKS}])[ \t>*_•\u200b-]*"  # a list, a quotation, bold letters
+    rf"(?:(?:{_TIME}|\[[^\]{LINE_BREAKS}]{{1,30}}\])[ \t]*(?:-[ \t]+)?)?"
     rf"(?:{_NAME}(?:[ \t]{_TIME})?[*_]*[:：](?![/\\])|[\[<](?:v )?{_NAME}[\]>]"
     r"|[^\W\d_]\w{0,30}(?:\t| [-–] ))"
 )
 """The name of a speaker at the beginning of a line, behind a time if there is one."""
-
-_LINE_BREAK = re.compile(f"[{_LINE_BREAKS}]")
 
 Item = TypeVar("Item")
 
@@ -139,7 +137,7 @@ def _parts(number: int, turn: Turn) -> Iterator[Part]:
 
 def _find_breaks(turn: Turn, word_bounds: Ints) -> tuple[int, ...]:
     """Return the words, but the first, that begin a line with the name of its speaker."""
-    if not _LINE_BREAK.search(turn.text):
+    if not LINE_BREAK.search(turn.text):
         return ()
     starts = [turn.start + match.start() for match in _LABEL.finditer(turn.text)]
     numbers = np.unique(np.searchsorted(word_bounds[:, 0], starts)).tolist()

@@ -79,6 +79,12 @@ def read_period(text: str) -> tuple[int, int] | None:
     return _read_time(text)
 
 
+def read_instant(text: str) -> int | None:
+    """Return the microseconds since 1970 of a date with a clock; None for anything else."""
+    period = _read_time(text)
+    return period[0] if period and period[1] - period[0] == 1 else None
+
+
 def _read_time(text: str) -> tuple[int, int] | None:
     match = _TIME.fullmatch(text)
     if not match:

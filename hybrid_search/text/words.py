@@ -63,6 +63,11 @@ MASK = "|".join(
 _OWN_MARKS = regex.compile(rf"{MASK}|(?<!\w)(?:\p{{L}}\.){{2,20}}", flags=regex.V1)
 
 
+def make_word_set(text: str) -> frozenset[str]:
+    """Return the words of a list that is written as a text, with blanks between them."""
+    return frozenset(text.split())
+
+
 def contains_words(text: str, phrase: str) -> bool:
     """Return whether a text has the words of a phrase one behind the other, in any case."""
     padded = [

@@ -51,6 +51,8 @@ CASES = {
     "drive": "I live on Ocean Dr.| My order is late",
     "terminal": "it leaves from terminal A.| Where is that",
     "plan": "I would like plan B.| Then cancel the rest",
+    "number at an end": "the code is 5.| Maria called",
+    "small letter at an end": "I want plan b.| Maria called",
     "feet": "it is 5 ft.| Our room is 6 ft. wide",
     "nobody": "I talked to a rep.| Nobody called",
     "degree": "I am a Ph.D. student",

@@ -13,7 +13,7 @@ from hybrid_search.ingest.column_names import propose_columns
 from hybrid_search.ingest.document_parser import build_object
 from hybrid_search.ingest.sources.json_values import to_json_value
 from hybrid_search.ingest.sources.read_options import Columns, ReadOptions
-from hybrid_search.text.values import read_period
+from hybrid_search.text.values import read_instant
 
 Row = tuple[int, bytes, str | None]
 """(number from 1, JSON of a document, fault). With a fault the bytes are what was found.
@@ -182,9 +182,9 @@ def to_milliseconds(value: Any, name: str) -> int:
     Raises:
         InputError: If it is none of these.
     """
-    first, after = (isinstance(value, str) and read_period(value.strip())) or (0, 0)
-    if after - first == 1:  # not a day, or a number that looks like a year
-        return first // 1000
+    instant = read_instant(value.strip()) if isinstance(value, str) else None
+    if instant is not None:
+        return instant // 1000
     clock = _CLOCK.fullmatch(value.strip()) if isinstance(value, str) else None
     if clock:
         hours, minutes, seconds = clock.groups(default="0")

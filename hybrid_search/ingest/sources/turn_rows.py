@@ -51,6 +51,7 @@ def group_calls(records: Iterator[Record], options: ReadOptions) -> Iterator[Row
             rows.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", stored)
             rows.execute("CREATE INDEX calls ON rows (call, number)")
             turn_columns = _find_turn_columns(rows)
+            _say_turn_columns(turn_columns)
             for first, call, size in rows.execute(
                 "SELECT min(number) AS first, call, sum(length(data)) FROM rows "
                 "GROUP BY call, CASE WHEN call IS NULL THEN number END ORDER BY first"
@@ -83,7 +84,7 @@ def _store(record: Record, columns: Columns) -> _Stored:
 
 
 def _find_turn_columns(rows: sqlite3.Connection) -> frozenset[str]:
-    """Return the columns whose values differ within a call, and name them on the screen."""
+    """Return the columns whose values differ within a call."""
     turn_columns: set[str] = set()
     current, first = "", dict[str, Any]()
     for call, data in rows.execute(
@@ -95,13 +96,16 @@ def _find_turn_columns(rows: sqlite3.Connection) -> frozenset[str]:
             turn_columns.update(key for key in keys if first.get(key) != fields.get(key))
         else:
             current, first = call, fields
+    return frozenset(turn_columns)
+
+
+def _say_turn_columns(turn_columns: frozenset[str]) -> None:
     if turn_columns:
         logs.log_or_print(
-            f"columns of the turns, as they differ within a call: "
+            "columns of the turns, as they differ within a call: "
             f"{name_lists.list_names(sorted(turn_columns))}. Conditions and facets are those of "
             "calls, and do not see them"
         )
-    return frozenset(turn_columns)
 
 
 def _build_row(

@@ -10,12 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import takewhile
 
+from hybrid_search.text.words import make_word_set
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-FILLERS = _words(
+FILLERS = make_word_set(
     """
     a an the and or so as well of for to in on at by with from here there then now
     i im me my mine you u ur your yours we us our he she they it its this that thats these ones one
@@ -27,7 +24,7 @@ FILLERS = _words(
 )
 """Words without content: a clause of nothing else asks for nothing."""
 
-QUALIFIERS = _words(
+QUALIFIERS = make_word_set(
     """
     account booking card city company confirmation contact credit customer debit first full last
     member middle mobile order passport phone policy reference second security social ticket user
@@ -35,11 +32,11 @@ QUALIFIERS = _words(
 )
 """Words that say whose detail or which: content, unless the clause gives one."""
 
-INTRODUCERS = _words("date birth dob digits ends ending expiry no number num")
+INTRODUCERS = make_word_set("date birth dob digits ends ending expiry no number num")
 """Words that a number or code follows, as a rule."""
 
-NAME_INTRODUCERS = _words("name names mr mrs ms surname")
-VALUE_INTRODUCERS = _words(
+NAME_INTRODUCERS = make_word_set("name names mr mrs ms surname")
+VALUE_INTRODUCERS = make_word_set(
     """
     address city code email id mail number otp passcode password pin ssn state street username zip
     zipcode
@@ -47,7 +44,7 @@ VALUE_INTRODUCERS = _words(
 )
 """Words that other words may follow, if the clause has a number too: 'city ko zip 458999'."""
 
-CHANGES = _words(
+CHANGES = make_word_set(
     """
     change changed correct correction expired forgot forgotten incorrect misspelled missing not
     reset update updated wrong
@@ -55,7 +52,7 @@ CHANGES = _words(
 )
 """Words for a wish about a detail: they are no names."""
 
-DELIVERIES = _words("another different give mail send use using write")
+DELIVERIES = make_word_set("another different give mail send use using write")
 """Words around an address that something goes to: 'send me another mail id'."""
 
 MOST_NAMES = 3
@@ -63,8 +60,8 @@ MOST_NAMES = 3
 
 _ALL_INTRODUCERS = INTRODUCERS | NAME_INTRODUCERS | VALUE_INTRODUCERS
 _SIGNS = NAME_INTRODUCERS | {"number"}
-_LINKS = _words("is ia was as s")
-_OBJECTS = _words("a an it my the this that your")
+_LINKS = make_word_set("is ia was as s")
+_OBJECTS = make_word_set("a an it my the this that your")
 _KNOWN = FILLERS | QUALIFIERS | _ALL_INTRODUCERS | CHANGES
 _MAIL = re.compile(r"\S*(?:@|mailcom|yahoocom)\S*|(?!telecom|intercom|sitcom)\S{4,}com")
 _VALUE = re.compile(rf"\S*\d\S*|[b-hj-z]|{_MAIL.pattern}")
@@ -82,7 +79,7 @@ _THANKS = re.compile(
 _CODE = re.compile(r"\b([a-z]{1,3}) (\d{3,})\b|\b(\d{3,}) ([a-z]{1,3})\b", re.IGNORECASE)
 """A code in two words, 'asa 852' or '125 dfc', unless its letters are a word or a unit."""
 
-_UNITS = _words(
+_UNITS = make_word_set(
     "am cm eur gb gbp h hr hrs kb kg km lb lbs m mb min mm mph nd oz pm rd st tb th usd"
 )
 
@@ -108,8 +105,8 @@ def has_content(text: str) -> bool:
     >>> [has_content("my card number is 5197"), has_content("my card is lost")]
     [False, True]
     """
-    clean = " ".join(word.strip(".,;:!?'\"()").replace("'", "") for word in text.lower().split())
-    clean = join_codes(clean)
+    bare = (word.strip(".,;:!?'\"()").replace("'", "") for word in text.lower().split())
+    clean = join_codes(" ".join(bare))
     words = _THANKS.sub(" ", clean).split()
     has_value = any(map(_VALUE.fullmatch, words))
     left = list(_list_content(words, has_value=has_value))
@@ -123,10 +120,10 @@ def _list_content(words: list[str], *, has_value: bool) -> Iterator[str]:
     without_content = FILLERS
     if has_value or not _SIGNS.isdisjoint(words):
         without_content |= QUALIFIERS | _ALL_INTRODUCERS
-    introducers = NAME_INTRODUCERS | VALUE_INTRODUCERS if has_value else NAME_INTRODUCERS
-    named = {place for start in _find_starts(words, introducers) for place in _names(words, start)}
     if any(map(_MAIL.fullmatch, words)):
         without_content |= DELIVERIES
+    introducers = NAME_INTRODUCERS | VALUE_INTRODUCERS if has_value else NAME_INTRODUCERS
+    named = {place for start in _find_starts(words, introducers) for place in _names(words, start)}
     for place, word in enumerate(words):
         if _MAIL.fullmatch(word):  # its words come before: karan prabu 03 gmailcom
             named.update(place - 1 - back for back in _names(words[:place][::-1], 0))
