@@ -40,6 +40,12 @@ BATCH = 64
 ExactCosines = tuple[str, Floats, dict[str, float]]
 """A phrase, its vector, and the best cosine of any span of passages with it."""
 
+LEASE_SECONDS = 40
+"""A shard's retention lease moves every 30 seconds.
+
+A merge drops the whole `_source` of passages that were written before the lease.
+"""
+
 BY_SPANS = PageOrder(10, lambda _, spans: spans)
 
 
@@ -182,7 +188,9 @@ def wait_for_merges(backend: ServerBackend, index: str) -> None:
 
 
 def merge_segments(backend: ServerBackend, index: str) -> None:
-    """Merge an index to one segment, however long that takes."""
+    """Merge an index to one segment, without what the old ones had for replicas."""
+    time.sleep(LEASE_SECONDS)
+    backend.server.request("POST", f"/{index}/_flush")
     backend.server.request(
         "POST",
         f"/{index}/_forcemerge",

@@ -21,6 +21,7 @@ from tests.backends.test_server_short_codes import (
     overwrite_passage,
 )
 from tests.helpers import live_servers
+from tests.helpers.server_index import read_tokens
 from tests.helpers.tiny_encoder import TinyEncoder, make_prior, make_request
 from tools.servers import start
 
@@ -60,9 +61,10 @@ def propose(client: Client, index: str, prior: SpanPrior | None = None) -> BestS
 def damage(client: Client, index: str, change: Callable[[bytes], bytes | None]) -> None:
     """Change the token codes of the document ``call-1`` on the server."""
     assert isinstance(client.backend, ServerBackend)
-    answer = client.backend.server.request("GET", f"/{index}-000001/_doc/call-1%230")
-    source = answer["_source"]
-    tokens = change(pybase64.b64decode(source.pop("tokens")))
+    body = {"query": {"ids": {"values": ["call-1#0"]}}, "docvalue_fields": ["tokens"]}
+    (hit,) = client.backend.server.request("POST", f"/{index}/_search", body=body)["hits"]["hits"]
+    source = hit["_source"]
+    tokens = change(pybase64.b64decode(read_tokens(hit)["tokens"]))
     source |= {"tokens": pybase64.b64encode_as_string(tokens)} if tokens is not None else {}
     overwrite_passage(client, index, source)
 

@@ -387,7 +387,7 @@ def test_in_kibana_a_saved_search_opens_with_the_time_of_the_dashboard() -> None
 
 @EVERY_ENGINE
 def test_what_nobody_can_read_is_not_fetched_to_be_looked_at(engine: str) -> None:
-    """The products fetch 500 passages for a page: those have 50 MB of vectors and token codes."""
+    """The products fetch 500 passages for a page."""
     hidden = {
         source_filter["value"]
         for source_filter in json.loads(

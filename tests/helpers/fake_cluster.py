@@ -167,6 +167,8 @@ class FakeCluster:
     def _select(self, query: Mapping[str, Any]) -> list[Json]:
         if query == scan.UNFINDABLE:
             return []
+        if query == scan.CODELESS:
+            return [hit for hit in self.hits if "tokens" not in hit["fields"]]
         if "should" in query.get("bool", {}):  # what older versions had more
             return []
         if "ids" in query:

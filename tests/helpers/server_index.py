@@ -108,7 +108,7 @@ class RawIndex:
     ) -> dict[str, Call]:
         """Return everything in the index by its ``_id``, except the fields `without`.
 
-        The fields `sort` together identify a passage.
+        The fields `sort` together identify a passage. Token codes are read from their column.
         """
         path, passages = f"/{quote(index or self.index)}", dict[str, Call]()
         self.request_json("POST", f"{path}/_refresh")
@@ -117,11 +117,12 @@ class RawIndex:
             "sort": list(sort),
             "track_total_hits": True,
             "_source": {"excludes": list(without)},
+            "docvalue_fields": [name for name in ("tokens",) if name not in without],
         }
         while True:
             response = self.request_json("POST", f"{path}/_search", body)
             hits = response["hits"]["hits"]
-            passages |= {hit["_id"]: hit["_source"] for hit in hits}
+            passages |= {hit["_id"]: hit["_source"] | read_tokens(hit) for hit in hits}
             if len(hits) < PAGE:
                 assert response["_shards"]["failed"] == 0
                 assert len(passages) == response["hits"]["total"]["value"]
@@ -168,6 +169,15 @@ class RawIndex:
                 encoder or TinyEncoder(),
                 IngestOptions(self.index, Path("rejected.jsonl")),
             )
+
+
+def read_tokens(hit: Mapping[str, Any]) -> dict[str, str]:
+    """Return the token codes of a hit as they were sent; a server gives no padding of base64."""
+    column = hit.get("fields", {}).get("tokens")
+    if not column:
+        return {}
+    encoded = column[0].rstrip("=")
+    return {"tokens": encoded + "=" * (-len(encoded) % 4)}
 
 
 @contextmanager

@@ -41,6 +41,11 @@ COLUMNS = ["document_id", "ordinal", "passages", "source_hash"]
 
 SCANNED_COLUMNS = [*request_bodies.CODES["docvalue_fields"], "start"]
 NO_VECTORS = Fault("vectors", "none of its spans has a vector on the server")
+NO_CODES = Fault(
+    "codes",
+    "its token codes are missing: a partial update or a copy by the server loses them, since "
+    "they are not in _source",
+)
 OTHER_SHORT_CODES = Fault("vectors", "its short codes are not those of its token codes")
 
 EVERYTHING: Mapping[str, Any] = {"match_all": {}}
@@ -52,6 +57,9 @@ UNFINDABLE = {
     }
 }
 """Matches passages that have spans but no vector: the span leg never finds them."""
+
+CODELESS = {"bool": {"must_not": [{"exists": {"field": "tokens"}}]}}
+"""Matches passages that were written without token codes, which no search can score."""
 
 
 def iterate_hits(
@@ -101,24 +109,25 @@ def _has_returning_hit(page_hits: Sequence[dict[str, Any]]) -> bool:
 
 def list_passages(server: Server, index: aliases.ServerIndex, document_id: str) -> list[str]:
     """Return the keys of a document's passages in their order."""
-    query = index.narrow({"term": {"document_id": document_id}})
-    of_document = {**request_bodies.KEYS, "query": query}
-    hits = iterate_hits(server, index.name, of_document, PAGE_PASSAGES, answers.LISTED_KEYS)
+    return _list_keys(server, index, {"term": {"document_id": document_id}})
+
+
+def _list_keys(server: Server, index: aliases.ServerIndex, query: Mapping[str, Any]) -> list[str]:
+    """Return the keys of the passages that match `query` in their order."""
+    body = {**request_bodies.KEYS, "query": index.narrow(query)}
+    hits = iterate_hits(server, index.name, body, PAGE_PASSAGES, answers.LISTED_KEYS)
     return [passage_codec.hit_key(hit) for hit in hits]
 
 
 def iterate_passages(
     server: Server, index: aliases.ServerIndex, *, full: bool
 ) -> Iterator[ListedPassage]:
-    """Yield all passages, with the fault of those that have no vectors, or damaged codes.
+    """Yield all passages, with the fault of those that have no vectors, or no or damaged codes.
 
     Token codes and short codes are only read with `full`.
     """
-    unfindable = {**request_bodies.KEYS, "query": index.narrow(UNFINDABLE)}
-    unfindable_keys = {
-        passage_codec.hit_key(hit)
-        for hit in iterate_hits(server, index.name, unfindable, PAGE_PASSAGES, answers.LISTED_KEYS)
-    }
+    unfindable_keys = set(_list_keys(server, index, UNFINDABLE))
+    codeless_keys = set(_list_keys(server, index, CODELESS))
     columns = [*COLUMNS, "tokens", "short_codes"] if full else COLUMNS
     query = index.narrow(EVERYTHING)
     fields = {**request_bodies.KEYS, "docvalue_fields": columns, "query": query}
@@ -127,7 +136,9 @@ def iterate_passages(
         key = passage_codec.hit_key(hit)
         values = {column: hit["fields"][column][0] for column in COLUMNS}
         faults = [NO_VECTORS] if key in unfindable_keys else []
-        if full:
+        if key in codeless_keys:  # what loses the codes loses the vectors, too
+            faults = [NO_CODES]
+        elif full:
             faults += _find_code_faults(hit, index)
         yield ListedPassage(
             key,
